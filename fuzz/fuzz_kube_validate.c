@@ -34,7 +34,7 @@ static void know(struct known *known, struct arena *arena, unsigned choice,
 {
     const struct kube_fact_row *row = kube_admission_facts[choice % KUBE_FACTS];
     struct kube_fact_objects *objects = &known->facts.of[choice % KUBE_FACTS];
-    const void *data = !tree ? NULL : row->read ? row->read(arena, tree) : tree;
+    const void *data = !tree ? NULL : row->kind.read ? row->kind.read(arena, tree) : tree;
     known->facts.known = (1u << KUBE_FACTS) - 1;
     if (!data)
         return;

@@ -11,6 +11,7 @@
 #include "kube/access/account_token.h"
 #include "kube/call/metrics.h"
 #include "kube/custom/schema/pool.h"
+#include "kube/lookup/stock.h"
 #include "net/shard.h"
 #include "net/tls/self_signed.h"
 #include "net/wire.h"
@@ -123,6 +124,7 @@ static void write_kube_metrics(void *ctx, struct metric_page *page)
     const struct kube_config *kube = ctx;
     kube_metrics_write(kube->metrics, page);
     schema_pool_write_metrics(kube->schemas, page);
+    kube_lookup_pool_write_metrics(kube->lookups, page);
 }
 
 /* etcd warns at every start; here the warning appears only if authentication is enabled. */
@@ -485,6 +487,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.budget = server->budget;
     if (config->owns_process)
         TRY(trimmer_start(server->budget, &server->trimmer));
+    if (config->kube_wanted)
+        server->kube.lookups = kube_lookup_pool_new(server->budget);
     if (config->open_auth)
         server->auth = *config->open_auth;
     else
@@ -555,6 +559,7 @@ void server_free(struct server *server)
     server_tls_free(server->tls);
     close_engine(server);
     trimmer_free(server->trimmer);
+    kube_lookup_pool_free(server->kube.lookups);
     budget_free(server->budget); /* everything charged to it has been released */
     if (!server->config->open_auth)
         server_auth_fini(&server->auth);

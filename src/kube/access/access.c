@@ -6,7 +6,7 @@ struct kube_access *kube_access_new(const struct kube_access_options *options)
 {
     struct kube_access *access = xcalloc(1, sizeof(*access));
     access->options = *options;
-    access->rbac = kube_rbac_new(options->shard, options->loop, options->under_way, options->seed);
+    access->rbac = kube_rbac_new(options->shard, options->loop, options->under_way, options->pool);
     return access;
 }
 

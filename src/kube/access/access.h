@@ -21,7 +21,7 @@ struct kube_access_options {
     size_t *under_way;                        /* of the API */
     const struct kube_tokens *tokens;         /* NULL: none */
     const struct kube_account_keys *accounts; /* NULL: no tokens of service accounts */
-    uint64_t seed;                            /* of hashes */
+    struct kube_lookup_pool *pool;            /* kube/lookup/stock.h */
 };
 
 struct kube_access {

@@ -28,7 +28,7 @@ const void *kube_binding_read(struct arena *arena, const struct json_node *objec
     const struct json_node *ref = json_node_named(object, "roleRef");
     const struct json_node *list = json_node_named(object, "subjects");
     bool some = list && list->type == JSON_TYPE_ARRAY && list->count;
-    if (!b || (some && list->count > KUBE_BINDING_SUBJECTS_MAX))
+    if (!b)
         return NULL;
     b->ref_kind = kube_text_copy(arena, ref, "kind");
     b->ref_name = kube_text_copy(arena, ref, "name");
@@ -41,25 +41,12 @@ const void *kube_binding_read(struct arena *arena, const struct json_node *objec
     return b;
 }
 
-/* -- Buckets -- */
+/* -- Keys of the index -- */
 
-/* The bindings of one subject in one namespace. Owned by the index. */
-struct bucket {
-    struct slice key; /* owned */
-    struct kube_bound *bound;
-    size_t count, capacity;
-};
+/* A letter for users or groups, the length of the name and the name are the subject, so that no two
+ * have the same; the name of the binding follows. A key is usually short and on the stack. */
+enum { KEY_HEAD_BYTES = 1 + sizeof(uint32_t), KEY_FEW_BYTES = 512 };
 
-static struct slice key_of(const void *value)
-{
-    return ((const struct bucket *)value)->key;
-}
-
-/* A letter for users or groups, the length of the namespace, the namespace, and the name: no two
- * subjects have the same key. */
-enum { KEY_HEAD_BYTES = 1 + sizeof(size_t), KEY_FEW_BYTES = 512 };
-
-/* A key is usually short and on the stack. */
 struct key {
     struct slice text;
     uint8_t few[KEY_FEW_BYTES];
@@ -71,31 +58,33 @@ static void key_fini(struct key *key)
     free(key->many);
 }
 
-static uint8_t *key_begin(struct key *key, char kind, struct slice namespace, size_t name_bytes)
+/* Returns where the name of the subject begins. */
+static uint8_t *key_begin(struct key *key, char kind, size_t name_bytes, struct slice binding)
 {
-    size_t bytes = KEY_HEAD_BYTES + namespace.len + name_bytes;
+    size_t bytes = KEY_HEAD_BYTES + name_bytes + binding.len;
+    uint32_t len = (uint32_t)name_bytes;
     uint8_t *to = key->few;
     key->many = NULL;
     if (bytes > KEY_FEW_BYTES)
         to = key->many = xmalloc(bytes);
     key->text = slice_of(to, bytes);
     to[0] = (uint8_t)kind;
-    memcpy(to + 1, &namespace.len, sizeof(namespace.len));
-    slice_copy(to + KEY_HEAD_BYTES, namespace);
-    return to + KEY_HEAD_BYTES + namespace.len;
+    memcpy(to + 1, &len, sizeof(len));
+    slice_copy(to + KEY_HEAD_BYTES + name_bytes, binding);
+    return to + KEY_HEAD_BYTES;
 }
 
-static void key_of_name(struct key *key, char kind, struct slice namespace, struct slice name)
+static void key_of_name(struct key *key, char kind, struct slice name, struct slice binding)
 {
-    slice_copy(key_begin(key, kind, namespace, name.len), name);
+    slice_copy(key_begin(key, kind, name.len, binding), name);
 }
 
 /* The name of the account's user. */
-static void key_of_account(struct key *key, struct slice namespace, struct slice of,
-                           struct slice name)
+static void key_of_account(struct key *key, struct slice of, struct slice name,
+                           struct slice binding)
 {
     struct slice prefix = SLICE_LITERAL(ACCOUNT_PREFIX);
-    uint8_t *to = key_begin(key, 'u', namespace, prefix.len + of.len + 1 + name.len);
+    uint8_t *to = key_begin(key, 'u', prefix.len + of.len + 1 + name.len, binding);
     slice_copy(to, prefix);
     slice_copy(to + prefix.len, of);
     to[prefix.len + of.len] = ':';
@@ -111,198 +100,219 @@ static bool key_of_subject(struct key *key, const struct kube_lookup_object *obj
     if (s->kind == SUBJECT_ACCOUNT && !of.len)
         return false;
     if (s->kind == SUBJECT_ACCOUNT)
-        key_of_account(key, object->namespace, of, s->name);
+        key_of_account(key, of, s->name, object->name);
     else
-        key_of_name(key, s->kind == SUBJECT_USER ? 'u' : 'g', object->namespace, s->name);
+        key_of_name(key, s->kind == SUBJECT_USER ? 'u' : 'g', s->name, object->name);
     return true;
-}
-
-/* The order of visits: by name, and of one binding the first subject first. */
-static int bound_order(const struct kube_bound *a, const struct kube_bound *b)
-{
-    if (a->object != b->object)
-        return slice_compare(a->object->name, b->object->name);
-    return (a->subject > b->subject) - (a->subject < b->subject);
-}
-
-/* The first that is not before this one. */
-static size_t bucket_find(const struct bucket *bucket, const struct kube_bound *bound)
-{
-    size_t low = 0, high = bucket->count;
-    if (high && bound_order(&bucket->bound[high - 1], bound) < 0)
-        return high; /* bindings are read in this order */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bound_order(&bucket->bound[middle], bound) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void bucket_insert(struct bucket *bucket, struct kube_bound bound)
-{
-    size_t at = bucket_find(bucket, &bound);
-    if (bucket->count == bucket->capacity) {
-        bucket->capacity = bucket->capacity ? bucket->capacity * 2 : 1;
-        bucket->bound = xrealloc(bucket->bound, bucket->capacity * sizeof(bound));
-    }
-    memmove(&bucket->bound[at + 1], &bucket->bound[at], (bucket->count++ - at) * sizeof(bound));
-    bucket->bound[at] = bound;
-}
-
-static struct bucket *bucket_get(struct kube_binding_index *index, struct slice key)
-{
-    struct bucket *bucket = hash_map_get(&index->buckets, key);
-    void *replaced;
-    if (bucket)
-        return bucket;
-    bucket = xcalloc(1, sizeof(*bucket));
-    uint8_t *copy = xmalloc(key.len);
-    slice_copy(copy, key);
-    bucket->key = slice_of(copy, key.len);
-    if (hash_map_put(&index->buckets, bucket, &replaced) != ST_OK)
-        abort(); /* no memory, as elsewhere in the server */
-    return bucket;
-}
-
-static void bucket_free(struct bucket *bucket)
-{
-    free((void *)(uintptr_t)bucket->key.ptr);
-    free(bucket->bound);
-    free(bucket);
 }
 
 /* -- The index -- */
 
-void kube_binding_index_init(struct kube_binding_index *index, uint64_t seed)
+/* A binding of a subject. */
+struct indexed {
+    struct version_item item;
+    struct kube_bound bound;
+    uint8_t key[];
+};
+
+static struct indexed *indexed_of(const struct version_item *item)
 {
-    *index = (struct kube_binding_index){0};
-    hash_map_init(&index->buckets, key_of, seed);
+    return CONTAINER_OF((struct version_item *)(uintptr_t)item, struct indexed, item);
 }
 
-void kube_binding_index_fini(struct kube_binding_index *index)
+static void indexed_free(struct version_item *item)
 {
-    assert(!index->buckets.count && !index->subjects);
-    hash_map_fini(&index->buckets);
+    free(indexed_of(item));
 }
 
-const char *kube_binding_index_add(void *ctx, const struct kube_lookup_object *object)
+/* The first of several equal subjects counts. */
+static void add_subject(struct version_map *index, struct slice key, struct kube_bound bound)
 {
-    struct kube_binding_index *index = ctx;
-    const struct kube_binding *b = object->data;
-    if (b->subject_count > KUBE_BINDING_INDEXED_MAX - index->subjects)
-        return "all together have too many subjects";
-    for (size_t i = 0; i < b->subject_count; i++) {
-        struct kube_bound bound = {object, &b->subjects[i]};
-        struct key key;
-        if (key_of_subject(&key, object, bound.subject))
-            bucket_insert(bucket_get(index, key.text), bound);
-        key_fini(&key);
-    }
-    index->subjects += b->subject_count;
-    return NULL;
-}
-
-static void remove_subject(struct kube_binding_index *index, struct slice key,
-                           const struct kube_bound *bound)
-{
-    struct bucket *bucket = hash_map_get(&index->buckets, key);
-    size_t at = bucket_find(bucket, bound);
-    assert(bound_order(&bucket->bound[at], bound) == 0);
-    memmove(&bucket->bound[at], &bucket->bound[at + 1],
-            (--bucket->count - at) * sizeof(bucket->bound[0]));
-    if (bucket->count)
+    if (version_map_get(index, key))
         return;
-    hash_map_remove(&index->buckets, key);
-    bucket_free(bucket);
+    struct indexed *indexed = xmalloc(sizeof(*indexed) + key.len);
+    *indexed = (struct indexed){.item = {.refs = 1, .free = indexed_free}, .bound = bound};
+    slice_copy(indexed->key, key);
+    indexed->item.key = slice_of(indexed->key, key.len);
+    version_map_put(index, &indexed->item);
 }
 
-void kube_binding_index_remove(void *ctx, const struct kube_lookup_object *object)
+static void remove_subject(struct version_map *index, struct slice key, struct kube_bound bound)
 {
-    struct kube_binding_index *index = ctx;
+    (void)bound;
+    (void)version_map_remove(index, key); /* unless an equal subject was removed before */
+}
+
+static void each_subject(struct version_map *index, const struct kube_lookup_object *object,
+                         void (*fn)(struct version_map *index, struct slice key,
+                                    struct kube_bound bound))
+{
     const struct kube_binding *b = object->data;
-    for (size_t i = b->subject_count; i-- > 0;) {
-        struct kube_bound bound = {object, &b->subjects[i]};
+    for (size_t i = 0; i < b->subject_count; i++) {
         struct key key;
-        if (key_of_subject(&key, object, bound.subject))
-            remove_subject(index, key.text, &bound);
+        if (key_of_subject(&key, object, &b->subjects[i]))
+            fn(index, key.text, (struct kube_bound){object, &b->subjects[i]});
         key_fini(&key);
     }
-    index->subjects -= b->subject_count;
+}
+
+void kube_binding_index_add(struct version_map *index, const struct kube_lookup_object *object)
+{
+    each_subject(index, object, add_subject);
+}
+
+void kube_binding_index_remove(struct version_map *index, const struct kube_lookup_object *object)
+{
+    each_subject(index, object, remove_subject);
+}
+
+size_t kube_binding_index_bytes(const struct kube_lookup_object *object)
+{
+    const struct kube_binding *b = object->data;
+    size_t bytes = 0;
+    for (size_t i = 0; i < b->subject_count; i++)
+        bytes += VERSION_NODE_BYTES + sizeof(struct indexed) + KEY_HEAD_BYTES +
+                 sizeof(ACCOUNT_PREFIX) + b->subjects[i].namespace.len + b->subjects[i].name.len +
+                 object->name.len;
+    return bytes;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+static bool is_subject(const struct kube_lookup_object *object, const struct kube_subject *s,
+                       const struct kube_user_info *user)
+{
+    struct key key;
+    if (s->kind == SUBJECT_GROUP)
+        return user->groups.count && bsearch(&s->name, user->groups.items, user->groups.count,
+                                             sizeof(s->name), compare_texts);
+    bool is = key_of_subject(&key, object, s);
+    struct slice name = slice_sub(key.text, 0, is ? key.text.len - object->name.len : 0);
+    is = is && slice_equal(slice_sub(name, KEY_HEAD_BYTES, name.len - KEY_HEAD_BYTES), user->name);
+    key_fini(&key);
+    return is;
+}
+
+bool kube_binding_is_of(const struct kube_lookup_object *object, const struct kube_user_info *user)
+{
+    const struct kube_binding *b = object->data;
+    for (size_t i = 0; i < b->subject_count; i++)
+        if (is_subject(object, &b->subjects[i], user))
+            return true;
+    return false;
 }
 
 /* -- Bindings of a user -- */
 
-/* The buckets of a user, merged: a heap by the first binding that is left in each. */
+/* What is left of the bindings of one of the user's names. */
+struct rest {
+    struct version_cursor cursor;
+    struct slice subject; /* the beginning of the keys; borrowed from them */
+    const struct kube_bound *next;
+};
+
+/* All of them, merged: a heap by the next binding of each. */
 struct merge {
-    struct rest {
-        const struct kube_bound *next, *end;
-    } * heap, few[8];
+    struct rest *rests, few_rests[8];
+    struct rest **heap, *few[8];
     size_t count;
 };
+
+/* By name, and of one binding the first subject first. */
+static int order(const struct rest *a, const struct rest *b)
+{
+    if (a->next->object != b->next->object)
+        return slice_compare(a->next->object->name, b->next->object->name);
+    return (a->next->subject > b->next->subject) - (a->next->subject < b->next->subject);
+}
 
 static void sift_down(struct merge *m, size_t at)
 {
     for (;;) {
         size_t least = at, child = 2 * at + 1;
         for (size_t i = child; i < child + 2 && i < m->count; i++)
-            if (bound_order(m->heap[i].next, m->heap[least].next) < 0)
+            if (order(m->heap[i], m->heap[least]) < 0)
                 least = i;
         if (least == at)
             return;
-        struct rest rest = m->heap[at];
+        struct rest *rest = m->heap[at];
         m->heap[at] = m->heap[least];
         m->heap[least] = rest;
         at = least;
     }
 }
 
-static void merge_add(struct merge *m, const struct kube_binding_index *index, char kind,
-                      struct slice namespace, struct slice name)
+static bool rest_next(struct rest *rest)
 {
+    const struct version_item *item = version_cursor_next(&rest->cursor);
+    bool more = item && slice_has_prefix(item->key, rest->subject);
+    rest->next = more ? &indexed_of(item)->bound : NULL;
+    return more;
+}
+
+static void merge_add(struct merge *m, const struct version_map *index, char kind,
+                      struct slice name)
+{
+    struct rest *rest = &m->rests[m->count];
     struct key key;
-    key_of_name(&key, kind, namespace, name);
-    const struct bucket *bucket = hash_map_get(&index->buckets, key.text);
-    if (bucket)
-        m->heap[m->count++] = (struct rest){bucket->bound, bucket->bound + bucket->count};
+    key_of_name(&key, kind, name, SLICE_EMPTY);
+    version_cursor_seek(&rest->cursor, index, key.text);
+    rest->subject = key.text;
+    if (rest_next(rest)) {
+        const struct indexed *first = CONTAINER_OF(rest->next, const struct indexed, bound);
+        rest->subject = slice_sub(first->item.key, 0, key.text.len);
+        m->heap[m->count++] = rest;
+    }
     key_fini(&key);
 }
 
-static void merge_start(struct merge *m, const struct kube_binding_index *index,
-                        const struct kube_user_info *user, struct slice namespace)
+static void merge_start(struct merge *m, const struct version_map *index,
+                        const struct kube_user_info *user)
 {
+    size_t names = user->groups.count + 1;
     m->count = 0;
+    m->rests = m->few_rests;
     m->heap = m->few;
-    if (user->groups.count >= COUNT_OF(m->few))
-        m->heap = xcalloc(user->groups.count + 1, sizeof(*m->heap));
-    merge_add(m, index, 'u', namespace, user->name);
+    if (names > COUNT_OF(m->few)) {
+        m->rests = xmalloc(names * sizeof(*m->rests));
+        m->heap = xmalloc(names * sizeof(*m->heap));
+    }
+    merge_add(m, index, 'u', user->name);
     for (size_t i = 0; i < user->groups.count; i++)
-        merge_add(m, index, 'g', namespace, user->groups.items[i]);
+        merge_add(m, index, 'g', user->groups.items[i]);
     for (size_t i = m->count / 2; i-- > 0;)
         sift_down(m, i);
+}
+
+static void merge_end(struct merge *m)
+{
+    if (m->heap == m->few)
+        return;
+    free(m->rests);
+    free(m->heap);
 }
 
 static bool merge_next(struct merge *m, struct kube_bound *ret_bound)
 {
     if (!m->count)
         return false;
-    *ret_bound = *m->heap[0].next++;
-    if (m->heap[0].next == m->heap[0].end)
+    *ret_bound = *m->heap[0]->next;
+    if (!rest_next(m->heap[0]))
         m->heap[0] = m->heap[--m->count];
     sift_down(m, 0);
     return true;
 }
 
-size_t kube_binding_index_each(const struct kube_binding_index *index,
-                               const struct kube_user_info *user, struct slice namespace,
+size_t kube_binding_index_each(const struct version_map *index, const struct kube_user_info *user,
                                bool (*fn)(void *ctx, const struct kube_bound *bound), void *ctx)
 {
     size_t examined = 0;
     struct merge merge;
     struct kube_bound bound, last = {NULL, NULL};
-    merge_start(&merge, index, user, namespace);
+    merge_start(&merge, index, user);
     while (merge_next(&merge, &bound)) {
         bool again = bound.object == last.object; /* another of its subjects */
         last = bound;
@@ -310,21 +320,6 @@ size_t kube_binding_index_each(const struct kube_binding_index *index,
         if (!again && !fn(ctx, &bound))
             break;
     }
-    if (merge.heap != merge.few)
-        free(merge.heap);
+    merge_end(&merge);
     return examined;
-}
-
-void kube_binding_index_check(const struct kube_binding_index *index)
-{
-    const struct bucket *bucket;
-    size_t subjects = 0;
-    hash_map_check(&index->buckets);
-    MAP_FOREACH (bucket, &index->buckets) {
-        assert(bucket->count);
-        for (size_t i = 1; i < bucket->count; i++)
-            assert(bound_order(&bucket->bound[i - 1], &bucket->bound[i]) < 0);
-        subjects += bucket->count;
-    }
-    assert(subjects <= index->subjects);
 }

@@ -13,7 +13,7 @@ enum { OTHERS = 20000, NAMES = 12, ROUNDS = 4000 };
 
 struct fixture {
     struct arena arena;
-    struct kube_binding_index index;
+    struct version_map indexes[3]; /* of shelves: no namespace, "n", and another one */
     struct buf seen;
     size_t calls;
 };
@@ -23,7 +23,6 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     arena_init(&f->arena, NULL, 0, 256 << 20);
-    kube_binding_index_init(&f->index, 7);
     *state = f;
     return 0;
 }
@@ -31,11 +30,23 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    kube_binding_index_fini(&f->index);
+    for (size_t i = 0; i < COUNT_OF(f->indexes); i++)
+        assert_int_equal(version_map_count(&f->indexes[i]), 0);
     buf_fini(&f->seen);
     arena_fini(&f->arena);
     free(f);
     return 0;
+}
+
+static struct version_map *index_of(struct fixture *f, struct slice namespace)
+{
+    return &f->indexes[!namespace.len ? 0 : slice_equal(namespace, SLICE_LITERAL("n")) ? 1 : 2];
+}
+
+static void unbind(struct fixture *f, const struct kube_lookup_object *object)
+{
+    kube_binding_index_remove(index_of(f, object->namespace), object);
+    version_map_check(index_of(f, object->namespace));
 }
 
 /* Subjects as "u:jane g:admins a:namespace/name". */
@@ -65,7 +76,7 @@ static struct kube_lookup_object *bind(struct fixture *f, const char *namespace,
     assert_int_equal(arena_dup(&f->arena, slice_from_text(name), &object->name), ST_OK);
     object->data = kube_binding_read(&f->arena, tree);
     assert_non_null(object->data);
-    assert_null(kube_binding_index_add(&f->index, object));
+    kube_binding_index_add(index_of(f, object->namespace), object);
     return object;
 }
 
@@ -89,7 +100,7 @@ static size_t visit(struct fixture *f, const char *namespace, const char *user, 
     const struct kube_user_info info = {.name = slice_from_text(user), .groups = {groups, 2}};
     buf_reset(&f->seen, SIZE_MAX);
     f->calls = 0;
-    return kube_binding_index_each(&f->index, &info, slice_from_text(namespace), note, f);
+    return kube_binding_index_each(index_of(f, slice_from_text(namespace)), &info, note, f);
 }
 
 static void assert_seen(struct fixture *f, const char *text)
@@ -115,8 +126,7 @@ static void bindings_are_visited_once_in_the_order_of_names(void **state)
     visit(f, "", "admins", "jane", "jane");
     assert_seen(f, "");
     for (size_t i = 0; i < COUNT_OF(objects); i++) {
-        kube_binding_index_remove(&f->index, objects[i]);
-        kube_binding_index_check(&f->index);
+        unbind(f, objects[i]);
     }
 }
 
@@ -139,7 +149,7 @@ static void accounts_are_found_by_the_name_of_their_user(void **state)
     visit(f, "", "system:serviceaccount::clerk", "", "");
     assert_seen(f, "");
     for (size_t i = 0; i < COUNT_OF(objects); i++)
-        kube_binding_index_remove(&f->index, objects[i]);
+        unbind(f, objects[i]);
 }
 
 static void bindings_of_others_are_not_examined(void **state)
@@ -156,8 +166,7 @@ static void bindings_of_others_are_not_examined(void **state)
     assert_int_equal(f->calls, OTHERS / 1000);
     assert_int_equal(visit(f, "", "user7", "group8", "none"), 1 + OTHERS / 100);
     for (int i = OTHERS; i-- > 0;)
-        kube_binding_index_remove(&f->index, objects[i]);
-    kube_binding_index_check(&f->index);
+        kube_binding_index_remove(&f->indexes[0], objects[i]);
 }
 
 /* Compared with a walk over all bindings. */
@@ -175,7 +184,7 @@ static void random_changes_keep_the_index_right(void **state)
         snprintf(subjects, sizeof(subjects), "u:%d g:%d g:%d", (int)random_below(&random, 3),
                  (int)random_below(&random, 3), (int)random_below(&random, 3));
         if (objects[at])
-            kube_binding_index_remove(&f->index, objects[at]);
+            unbind(f, objects[at]);
         objects[at] = random_chance(&random, 1, 4) ? NULL : bind(f, namespace, name, subjects);
         for (size_t i = at % 2; i < COUNT_OF(objects); i += 2) {
             const struct kube_binding *b = objects[i] ? objects[i]->data : NULL;
@@ -185,11 +194,11 @@ static void random_changes_keep_the_index_right(void **state)
         }
         visit(f, namespace, "1", "2", "none");
         assert_int_equal(f->calls, expected);
-        kube_binding_index_check(&f->index);
+        version_map_check(index_of(f, slice_from_text(namespace)));
     }
     for (size_t i = 0; i < COUNT_OF(objects); i++)
         if (objects[i])
-            kube_binding_index_remove(&f->index, objects[i]);
+            unbind(f, objects[i]);
 }
 
 static void long_names_and_many_groups_are_found(void **state)
@@ -210,12 +219,61 @@ static void long_names_and_many_groups_are_found(void **state)
     }
     const struct kube_user_info info = {.name = SLICE_LITERAL("u"),
                                         .groups = {groups, COUNT_OF(groups)}};
-    assert_int_equal(kube_binding_index_each(&f->index, &info, SLICE_EMPTY, note, f),
-                     COUNT_OF(groups));
+    assert_int_equal(kube_binding_index_each(&f->indexes[0], &info, note, f), COUNT_OF(groups));
     assert_int_equal(f->calls, COUNT_OF(groups));
     assert_true(slice_has_prefix(buf_slice(&f->seen), SLICE_LITERAL("b0001(")));
     for (size_t i = 0; i < COUNT_OF(groups); i++)
-        kube_binding_index_remove(&f->index, objects[i]);
+        unbind(f, objects[i]);
+}
+
+/* As the same subject twice is one, a binding of many equal ones costs as much as each of them. */
+static void equal_subjects_are_indexed_once(void **state)
+{
+    struct fixture *f = *state;
+    struct kube_lookup_object *object = bind(f, "n", "a", "u:jane g:admins u:jane u:jane g:admins");
+    assert_int_equal(visit(f, "n", "jane", "admins", "none"), 2);
+    assert_seen(f, "a(u:jane) ");
+    unbind(f, object);
+    assert_int_equal(visit(f, "n", "jane", "admins", "none"), 0);
+}
+
+static void a_version_of_the_index_does_not_change(void **state)
+{
+    struct fixture *f = *state;
+    struct kube_lookup_object *first = bind(f, "n", "a", "u:jane g:all");
+    struct version_map old = version_map_dup(&f->indexes[1]);
+    struct kube_lookup_object *second = bind(f, "n", "b", "u:jane u:joe g:all");
+    unbind(f, first);
+    visit(f, "n", "jane", "all", "none");
+    assert_seen(f, "b(u:jane) ");
+    struct version_map newer = f->indexes[1];
+    f->indexes[1] = old;
+    visit(f, "n", "jane", "all", "none");
+    assert_seen(f, "a(u:jane) ");
+    f->indexes[1] = newer;
+    version_map_fini(&old);
+    unbind(f, second);
+}
+
+/* The user's groups are sorted for this. */
+static void the_subjects_of_a_binding_are_compared_as_the_index_finds_them(void **state)
+{
+    struct fixture *f = *state;
+    const struct slice groups[] = {SLICE_LITERAL("admins"), SLICE_LITERAL("staff")};
+    struct kube_user_info jane = {.name = SLICE_LITERAL("jane"), .groups = {groups, 2}};
+    struct kube_user_info clerk = {.name = SLICE_LITERAL("system:serviceaccount:n:clerk")};
+    struct kube_lookup_object *objects[] = {
+        bind(f, "n", "a", "u:joe u:jane"), bind(f, "n", "b", "g:none g:staff"),
+        bind(f, "n", "c", "u:admins"),     bind(f, "n", "d", "a:clerk"),
+        bind(f, "", "e", "a:clerk"),       bind(f, "", "f", "a:n/clerk"),
+    };
+    const bool of_jane[] = {true, true, false, false, false, false};
+    const bool of_clerk[] = {false, false, false, true, false, true};
+    for (size_t i = 0; i < COUNT_OF(objects); i++) {
+        assert_int_equal(kube_binding_is_of(objects[i], &jane), of_jane[i]);
+        assert_int_equal(kube_binding_is_of(objects[i], &clerk), of_clerk[i]);
+        unbind(f, objects[i]);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -228,6 +286,9 @@ int main(void)
         TEST(bindings_of_others_are_not_examined),
         TEST(random_changes_keep_the_index_right),
         TEST(long_names_and_many_groups_are_found),
+        TEST(equal_subjects_are_indexed_once),
+        TEST(a_version_of_the_index_does_not_change),
+        TEST(the_subjects_of_a_binding_are_compared_as_the_index_finds_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

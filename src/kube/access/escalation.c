@@ -225,8 +225,8 @@ static bool check_binding(struct check *c)
     char reason[KUBE_RBAC_REASON_BYTES];
     if (may(c, "bind", cluster ? SLICE_LITERAL("clusterroles") : SLICE_LITERAL("roles"), name))
         return true;
-    if (!kube_rbac_role_rules(c->write->rbac, &c->arena, kind, name, c->write->namespace, &wanted,
-                              reason))
+    if (!kube_rbac_role_rules(c->write->rbac, &c->arena, c->write->user, kind, name,
+                              c->write->namespace, &wanted, reason))
         return wanted.count ? forbid_text(c, TOO_MANY) : role_missing(c, name);
     return covers(c, &wanted);
 }
@@ -245,10 +245,7 @@ static bool read_tree(struct check *c, struct slice text, struct json_node **ret
 
 static bool check(struct check *c, struct slice value, struct slice old)
 {
-    if (value.len > KUBE_LOOKUP_OBJECT_BYTES_MAX)
-        return kube_fail(c->write->status, KUBE_TOO_LARGE,
-                         "a role or binding of more than %d bytes has no effect",
-                         KUBE_LOOKUP_OBJECT_BYTES_MAX);
+    kube_rbac_begin(c->write->rbac, c->write->owner);
     if (!kube_rbac_ready(c->write->rbac))
         return kube_fail_later(
             c->write->status, SLICE_LITERAL("roles and bindings are being read, please try again"));

@@ -12,7 +12,8 @@
 
 /* One write; all borrowed. */
 struct kube_escalation {
-    const struct kube_rbac *rbac;
+    struct kube_rbac *rbac;
+    const void *owner; /* of fetches; see kube_rbac_begin */
     const struct kube_user_info *user;
     const struct kube_kind *kind;
     struct slice namespace, name; /* of the path */
@@ -23,8 +24,8 @@ struct kube_escalation {
 /* Whether the kind is a role or binding, and the user may not do everything. */
 bool kube_escalation_applies(const struct kube_user_info *user, const struct kube_kind *kind);
 
-/* value: the object as it is to be stored; old: as it is stored, or empty. False: *status says why.
- */
+/* value: the object as it is to be stored; old: as it is stored, or empty. False: *status says why;
+ * not if kube_rbac_lacks, because then it must be checked again with what is lacking. */
 MUST_CHECK
 bool kube_escalation_check(const struct kube_escalation *write, struct slice value,
                            struct slice old);

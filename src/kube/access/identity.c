@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "io/loop.h"
 #include "kube/access/impersonate.h"
+#include "kube/access/rbac_fetch.h"
 #include "kube/access/sign_in.h"
 #include "wire/http/exchange.h"
 
@@ -15,6 +16,9 @@ enum {
     ARENA_BYTES_MAX = 1 << 20,
     FIRST_BYTES = 1024,
     TRIES_MAX = 500, /* of a refusal, until roles and bindings are as new as the store was */
+    /* One for the namespace of a service account that is impersonated, one for that of the request,
+     * and one again if the first has become too old. */
+    FETCHES_MAX = 3,
 };
 
 enum state { SIGNING_IN, DECIDING, ADMITTED, REFUSED };
@@ -38,6 +42,8 @@ struct kube_identity {
     bool waits; /* a sign-in or a wait for roles is under way */
     struct kube_sign_in sign_in;
     struct kube_rbac_wait wait;
+    struct kube_rbac_fetch *fetches[FETCHES_MAX]; /* owned: what is not held of roles */
+    size_t fetch_count;
     struct timer again;
     unsigned tries;
     int64_t until_revision; /* a refusal is final when roles and bindings are as new; 0: unknown */
@@ -55,11 +61,18 @@ static void move(struct kube_identity *i, enum state next)
     i->state = next;
 }
 
+static void free_fetches(struct kube_identity *i)
+{
+    while (i->fetch_count)
+        kube_rbac_fetch_free(i->fetches[--i->fetch_count]);
+}
+
 void kube_identity_free(struct kube_identity *i)
 {
     if (!i)
         return;
     assert(!i->waits && !i->again.set);
+    free_fetches(i);
     arena_fini(&i->arena);
     free(i);
 }
@@ -110,6 +123,7 @@ static void admit(struct kube_identity *i)
 {
     struct http_exchange *x = i->x;
     move(i, ADMITTED);
+    free_fetches(i); /* a watch may last for hours */
     i->user = i->impersonation.wanted ? &i->impersonation.user : &i->sign_in.user;
     if (!i->keep) {
         http_exchange_set_user(x, NULL);
@@ -160,8 +174,17 @@ static bool allows_right(struct kube_identity *i)
 static void answer_right(struct kube_identity *i, enum status status)
 {
     struct kube_write_right *right = TAKE(i->right);
+    free_fetches(i);
     right->status = status;
     right->go(right);
+}
+
+static void fail(struct kube_identity *i, enum status status)
+{
+    if (i->right)
+        answer_right(i, status);
+    else
+        refuse_engine(i, status);
 }
 
 /* Whether what is known of roles and bindings is older than the store was at the first refusal. */
@@ -175,12 +198,28 @@ static bool is_outdated(struct kube_identity *i)
     return kube_rbac_revision(i->access->rbac) < i->until_revision && i->tries++ < TRIES_MAX;
 }
 
+static void on_fetched(void *ctx);
+
+/* What the refusal has lacked is read, and then it is decided again. */
+static void fetch(struct kube_identity *i)
+{
+    struct http_exchange *const *client = i->right ? i->right->client : NULL;
+    if (i->fetch_count == FETCHES_MAX)
+        fail(i, ST_AGAIN);
+    else
+        i->fetches[i->fetch_count++] =
+            kube_rbac_fetch_new(i->access->rbac, i->arena.account, client, on_fetched, i);
+}
+
 static void decide(struct kube_identity *i)
 {
     struct kube_status status = {0};
     struct loop *loop = i->access->options.loop;
+    kube_rbac_begin(i->access->rbac, i);
     bool allowed = i->right ? allows_right(i) : allows_all(i, &status);
-    if (!allowed && is_outdated(i))
+    if (!allowed && kube_rbac_lacks(i->access->rbac))
+        fetch(i);
+    else if (!allowed && is_outdated(i))
         loop_timer_set(loop, &i->again, clock_add(loop_now_ns(loop), AGAIN_NS));
     else if (i->right)
         answer_right(i, ST_OK);
@@ -207,10 +246,8 @@ static void on_roles(struct kube_rbac_wait *wait)
         return;
     if (wait->status == ST_OK)
         decide(i);
-    else if (i->right)
-        answer_right(i, wait->status);
     else
-        refuse_engine(i, wait->status);
+        fail(i, wait->status);
 }
 
 static void wait_for_roles(struct kube_identity *i)
@@ -222,6 +259,16 @@ static void wait_for_roles(struct kube_identity *i)
     i->waits = true;
     i->wait.go = on_roles;
     kube_rbac_wait(i->access->rbac, &i->wait);
+}
+
+static void on_fetched(void *ctx)
+{
+    struct kube_identity *i = ctx;
+    enum status status = kube_rbac_fetch_status(i->fetches[i->fetch_count - 1]);
+    if (status == ST_OK)
+        wait_for_roles(i);
+    else
+        fail(i, status);
 }
 
 static void on_again(struct timer *timer)

@@ -3,154 +3,48 @@
 #include "base/xalloc.h"
 #include "codec/json/field_fault.h"
 #include "engine/engine.h"
-#include "kube/access/binding.h"
-#include "kube/selector/label.h"
+#include "kube/access/rbac_private.h"
 
 #include <stdio.h>
 
-enum kind { ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, KINDS };
-
-struct kube_rbac {
-    struct kube_lookup *lookups[KINDS];
-    struct kube_binding_index bindings[KINDS]; /* of the two kinds of bindings */
-};
-
-/* -- What is kept of objects -- */
-
-struct role {
-    struct kube_rules rules;
-    struct slice labels; /* JSON; empty: none */
-    bool aggregates;     /* it has an aggregationRule: */
-    const struct label_selector **selectors;
-    size_t selector_count;
-};
-
-/* One matchExpressions entry as a selector's text; false: it is not valid. */
-static bool append_expression(struct arena *arena, const struct json_node *node, struct buf *to)
-{
-    struct slice key = kube_text_copy(arena, node, "key"),
-                 op = kube_text_copy(arena, node, "operator");
-    struct kube_texts values;
-    bool in = slice_equal(op, SLICE_LITERAL("In")),
-         not_in = slice_equal(op, SLICE_LITERAL("NotIn"));
-    bool exists = slice_equal(op, SLICE_LITERAL("Exists"));
-    bool absent = slice_equal(op, SLICE_LITERAL("DoesNotExist"));
-    if (!kube_texts_read(arena, json_node_named(node, "values"), LABEL_VALUES_MAX, &values) ||
-        !(in || not_in || exists || absent))
-        return false;
-    if (exists || absent)
-        return buf_append_format(to, "%s%.*s,", absent ? "!" : "", SLICE_ARGS(key)) == ST_OK;
-    if (buf_append_format(to, "%.*s %s (", SLICE_ARGS(key), in ? "in" : "notin") != ST_OK)
-        return false;
-    for (size_t i = 0; i < values.count; i++)
-        if (buf_append_format(to, "%s%.*s", i ? "," : "", SLICE_ARGS(values.items[i])) != ST_OK)
-            return false;
-    return buf_append_text(to, "),") == ST_OK;
-}
-
-static bool append_labels(struct arena *arena, const struct json_node *labels, struct buf *to)
-{
-    for (const struct json_node *label = labels ? labels->first : NULL; label;
-         label = label->next) {
-        struct slice value;
-        if (json_node_text(label, arena, &value) != ST_OK ||
-            buf_append_format(to, "%.*s=%.*s,", SLICE_ARGS(label->key), SLICE_ARGS(value)) != ST_OK)
-            return false;
-    }
-    return true;
-}
-
-/* A LabelSelector as the text of one. NULL: it is not valid, and selects nothing. */
-static const struct label_selector *read_selector(struct arena *arena, const struct json_node *node)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    const struct json_node *expressions = json_node_named(node, "matchExpressions");
-    const struct label_selector *selector;
-    struct error ignored;
-    struct slice copy;
-    if (!append_labels(arena, json_node_named(node, "matchLabels"), &text))
-        return NULL;
-    for (const struct json_node *e = expressions ? expressions->first : NULL; e; e = e->next)
-        if (!append_expression(arena, e, &text))
-            return NULL;
-    struct slice whole = slice_sub(buf_slice(&text), 0, text.len ? text.len - 1 : 0);
-    if (arena_dup(arena, whole, &copy) != ST_OK ||
-        label_selector_parse(arena, copy, &selector, &ignored) != ST_OK)
-        return NULL;
-    return selector;
-}
-
-static bool read_aggregation(struct arena *arena, const struct json_node *object, struct role *role)
-{
-    const struct json_node *list = json_node_path(object, "aggregationRule.clusterRoleSelectors");
-    if (!list || list->type != JSON_TYPE_ARRAY || !list->count)
-        return true;
-    if (list->count > KUBE_RBAC_SELECTORS_MAX)
-        return false;
-    role->aggregates = true;
-    role->selectors = arena_calloc(arena, list->count, sizeof(*role->selectors));
-    for (const struct json_node *item = list->first; role->selectors && item; item = item->next) {
-        const struct label_selector *selector = read_selector(arena, item);
-        if (selector)
-            role->selectors[role->selector_count++] = selector;
-    }
-    return true;
-}
-
-static bool read_labels(struct arena *arena, const struct json_node *object, struct role *role)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    const struct json_node *labels = json_node_path(object, "metadata.labels");
-    if (!labels || labels->type != JSON_TYPE_OBJECT)
-        return true;
-    return json_tree_write(labels, &text) == ST_OK &&
-           arena_dup(arena, buf_slice(&text), &role->labels) == ST_OK;
-}
-
-static const void *read_role(struct arena *arena, const struct json_node *object)
-{
-    struct role *role = arena_calloc(arena, 1, sizeof(*role));
-    bool fine = role && kube_rules_read(arena, json_node_named(object, "rules"), &role->rules) &&
-                read_aggregation(arena, object, role) && read_labels(arena, object, role);
-    return fine ? role : NULL;
-}
-
 /* -- Life -- */
 
+static const struct kube_lookup_kind rows[KUBE_RBAC_KINDS] = {
+    [KUBE_RBAC_ROLES] = {.prefix = "/registry/roles/", .namespaced = true, .read = kube_role_read},
+    [KUBE_RBAC_ROLE_BINDINGS] = {.prefix = "/registry/rolebindings/",
+                                 .namespaced = true,
+                                 .read = kube_binding_read,
+                                 .added = kube_binding_index_add,
+                                 .removed = kube_binding_index_remove,
+                                 .index_bytes = kube_binding_index_bytes},
+    [KUBE_RBAC_CLUSTER_ROLES] = {.prefix = "/registry/clusterroles/",
+                                 .read = kube_cluster_role_read},
+    [KUBE_RBAC_CLUSTER_ROLE_BINDINGS] = {.prefix = "/registry/clusterrolebindings/",
+                                         .read = kube_binding_read,
+                                         .added = kube_binding_index_add,
+                                         .removed = kube_binding_index_remove,
+                                         .index_bytes = kube_binding_index_bytes},
+};
+
 struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
-                                uint64_t seed)
+                                struct kube_lookup_pool *pool)
 {
-    static const struct {
-        const char *prefix;
-        bool namespaced, binding;
-    } rows[KINDS] = {
-        [ROLES] = {"/registry/roles/", true, false},
-        [ROLE_BINDINGS] = {"/registry/rolebindings/", true, true},
-        [CLUSTER_ROLES] = {"/registry/clusterroles/", false, false},
-        [CLUSTER_ROLE_BINDINGS] = {"/registry/clusterrolebindings/", false, true},
-    };
     struct kube_rbac *rbac = xcalloc(1, sizeof(*rbac));
-    for (size_t i = 0; i < KINDS; i++) {
-        kube_binding_index_init(&rbac->bindings[i], seed);
+    rbac->loop = loop;
+    list_init(&rbac->fetched);
+    for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         rbac->lookups[i] = kube_lookup_new(&(struct kube_lookup_options){
             .shard = shard,
             .loop = loop,
             .under_way = under_way,
-            .prefix = rows[i].prefix,
-            .namespaced = rows[i].namespaced,
-            .read = rows[i].binding ? kube_binding_read : read_role,
-            .objects_max = rows[i].binding ? KUBE_RBAC_BINDINGS_MAX : 0,
-            .added = rows[i].binding ? kube_binding_index_add : NULL,
-            .removed = rows[i].binding ? kube_binding_index_remove : NULL,
-            .index = &rbac->bindings[i],
+            .stock = kube_lookup_pool_get(pool, &rows[i], 0),
         });
-    }
     return rbac;
 }
 
 void kube_rbac_stop(struct kube_rbac *rbac)
 {
-    for (size_t i = 0; rbac && i < KINDS; i++)
+    for (size_t i = 0; rbac && i < KUBE_RBAC_KINDS; i++)
         kube_lookup_stop(rbac->lookups[i]);
 }
 
@@ -158,16 +52,15 @@ void kube_rbac_free(struct kube_rbac *rbac)
 {
     if (!rbac)
         return;
-    for (size_t i = 0; i < KINDS; i++) {
+    assert(list_empty(&rbac->fetched));
+    for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         kube_lookup_free(rbac->lookups[i]);
-        kube_binding_index_fini(&rbac->bindings[i]);
-    }
     free(rbac);
 }
 
-bool kube_rbac_ready(const struct kube_rbac *rbac)
+bool kube_rbac_ready(struct kube_rbac *rbac)
 {
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         if (!kube_lookup_ready(rbac->lookups[i]))
             return false;
     return true;
@@ -176,7 +69,7 @@ bool kube_rbac_ready(const struct kube_rbac *rbac)
 int64_t kube_rbac_revision(const struct kube_rbac *rbac)
 {
     int64_t revision = INT64_MAX;
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; i < KUBE_RBAC_KINDS; i++) {
         int64_t known = kube_lookup_revision(rbac->lookups[i]);
         revision = known < revision ? known : revision;
     }
@@ -193,12 +86,12 @@ static void on_lookup(struct kube_lookup_wait *lookup)
         wait->go(wait);
         return;
     }
-    if (wait->status != ST_OK || wait->next == 4 * KINDS) {
+    if (wait->status != ST_OK || wait->next == 4 * KUBE_RBAC_KINDS) {
         wait->status = wait->status == ST_OK ? ST_TIMEOUT : wait->status;
         wait->go(wait);
         return;
     }
-    kube_lookup_wait(rbac->lookups[wait->next++ % KINDS], lookup);
+    kube_lookup_wait(rbac->lookups[wait->next++ % KUBE_RBAC_KINDS], lookup);
 }
 
 void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait)
@@ -212,9 +105,12 @@ void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait)
 /* -- Visiting the rules of a user -- */
 
 struct visit {
-    const struct kube_rbac *rbac;
+    struct kube_rbac *rbac;
     const struct kube_user_info *user;
-    struct slice namespace; /* of the binding; empty: a cluster role binding */
+    struct slice in;                     /* the namespace of the decision; empty: none */
+    struct slice namespace;              /* of the binding; empty: a cluster role binding */
+    const struct kube_rbac_fetch *fetch; /* what was read for this user there; NULL: nothing */
+    bool lacking;                        /* something that is needed is not held */
     size_t steps;
     bool exhausted; /* too many steps */
     bool ended;     /* fn has returned false */
@@ -229,6 +125,39 @@ struct visit {
     struct kube_rule *rules;
     size_t count, capacity;
 };
+
+static bool is_same_user(const struct kube_user_info *a, const struct kube_user_info *b)
+{
+    bool same = slice_equal(a->name, b->name) && a->groups.count == b->groups.count;
+    for (size_t i = 0; same && i < a->groups.count; i++)
+        same = slice_equal(a->groups.items[i], b->groups.items[i]);
+    return same;
+}
+
+/* What was read for this user in this namespace, with this role if it is not empty. */
+static const struct kube_rbac_fetch *find_fetch(const struct kube_rbac *rbac,
+                                                const struct kube_user_info *user,
+                                                struct slice namespace, struct slice role)
+{
+    const struct kube_rbac_fetch *f;
+    LIST_FOREACH (f, &rbac->fetched, in_rbac)
+        if (f->ctx == rbac->owner && slice_equal(f->namespace, namespace) &&
+            is_same_user(&f->user, user) && (!role.len || slice_equal(f->role, role)))
+            return f;
+    return NULL;
+}
+
+/* NULL: it is not held, and was not read for this decision. */
+static const struct kube_shelf *shelf_of(struct visit *v, enum kube_rbac_kind kind)
+{
+    bool namespaced = kind == KUBE_RBAC_ROLES || kind == KUBE_RBAC_ROLE_BINDINGS;
+    struct slice namespace = namespaced ? v->in : SLICE_EMPTY;
+    const struct kube_shelf *shelf = v->fetch ? v->fetch->reads[kind].shelf : NULL;
+    if (!shelf)
+        shelf = kube_lookup_shelf(v->rbac->lookups[kind], namespace);
+    v->lacking = v->lacking || !shelf;
+    return shelf;
+}
 
 static bool charge(struct visit *v, size_t steps)
 {
@@ -252,28 +181,24 @@ static void visit_rules(struct visit *v, const struct kube_rules *rules)
 /* Roles that an aggregated role selects. */
 struct gather {
     struct visit *visit;
-    const struct role *path[KUBE_RBAC_AGGREGATION_DEPTH];
+    const struct kube_role *path[KUBE_RBAC_AGGREGATION_DEPTH];
     size_t depth;
 };
 
-static void visit_cluster_role(struct gather *g, const struct role *role);
+static void visit_cluster_role(struct gather *g, const struct kube_role *role);
 
 static bool gather_one(void *ctx, const struct kube_lookup_object *object)
 {
     struct gather *g = ctx;
-    const struct role *role = object->data, *of = g->path[g->depth - 1];
-    for (size_t i = 0; i < of->selector_count; i++) {
-        if (!charge(g->visit, 4))
-            return false;
-        if (!label_selector_matches(of->selectors[i], role->labels))
-            continue;
+    const struct kube_role *role = object->data, *of = g->path[g->depth - 1];
+    if (!charge(g->visit, 1 + 4 * of->selector_count))
+        return false;
+    if (kube_role_selects(of, role))
         visit_cluster_role(g, role);
-        break;
-    }
-    return charge(g->visit, 1);
+    return charge(g->visit, 0);
 }
 
-static void visit_cluster_role(struct gather *g, const struct role *role)
+static void visit_cluster_role(struct gather *g, const struct kube_role *role)
 {
     if (!role->aggregates) {
         visit_rules(g->visit, &role->rules);
@@ -285,7 +210,9 @@ static void visit_cluster_role(struct gather *g, const struct role *role)
     if (g->depth == KUBE_RBAC_AGGREGATION_DEPTH)
         return;
     g->path[g->depth++] = role;
-    kube_lookup_each(g->visit->rbac->lookups[CLUSTER_ROLES], SLICE_EMPTY, gather_one, g);
+    const struct kube_shelf *roles = shelf_of(g->visit, KUBE_RBAC_CLUSTER_ROLES);
+    if (roles)
+        kube_shelf_each(roles, gather_one, g);
     g->depth--;
 }
 
@@ -317,14 +244,19 @@ static void note_missing(struct visit *v, const char *format, struct slice name)
 
 static void visit_role(struct visit *v, struct slice kind, struct slice name)
 {
+    static const struct kube_shelf none;
     bool cluster = slice_equal(kind, SLICE_LITERAL("ClusterRole"));
     if (!cluster && !slice_equal(kind, SLICE_LITERAL("Role"))) {
         note_missing(v, "unsupported role reference kind: \"%.*s\"", kind);
         return;
     }
-    const struct kube_lookup_object *object =
-        cluster ? kube_lookup_get(v->rbac->lookups[CLUSTER_ROLES], SLICE_EMPTY, name)
-                : kube_lookup_get(v->rbac->lookups[ROLES], v->namespace, name);
+    /* A cluster role binding cannot refer to a role of a namespace. */
+    const struct kube_shelf *roles = &none;
+    if (cluster || v->namespace.len)
+        roles = shelf_of(v, cluster ? KUBE_RBAC_CLUSTER_ROLES : KUBE_RBAC_ROLES);
+    if (!roles)
+        return;
+    const struct kube_lookup_object *object = kube_shelf_get(roles, name);
     if (!object && cluster)
         note_missing(v, "clusterrole.rbac.authorization.k8s.io \"%.*s\" not found", name);
     else if (!object)
@@ -332,7 +264,7 @@ static void visit_role(struct visit *v, struct slice kind, struct slice name)
     else if (cluster)
         visit_cluster_role(&(struct gather){.visit = v}, object->data);
     else
-        visit_rules(v, &((const struct role *)object->data)->rules);
+        visit_rules(v, &((const struct kube_role *)object->data)->rules);
 }
 
 static bool visit_binding(void *ctx, const struct kube_bound *bound)
@@ -345,19 +277,40 @@ static bool visit_binding(void *ctx, const struct kube_bound *bound)
     return !v->exhausted && !v->ended;
 }
 
-static void visit_bindings(struct visit *v, enum kind kind, struct slice namespace)
+static void visit_bindings(struct visit *v, enum kube_rbac_kind kind, struct slice namespace)
 {
+    const struct kube_shelf *bindings = shelf_of(v, kind);
     v->namespace = namespace;
-    if (charge(v, 1 + v->user->groups.count))
-        kube_binding_index_each(&v->rbac->bindings[kind], v->user, namespace, visit_binding, v);
+    if (bindings && charge(v, 1 + v->user->groups.count))
+        kube_binding_index_each(&bindings->index, v->user, visit_binding, v);
 }
 
 static void visit_user(struct visit *v, struct slice namespace)
 {
-    assert(kube_rbac_ready(v->rbac));
-    visit_bindings(v, CLUSTER_ROLE_BINDINGS, SLICE_EMPTY);
+    v->in = namespace;
+    v->fetch = find_fetch(v->rbac, v->user, namespace, SLICE_EMPTY);
+    visit_bindings(v, KUBE_RBAC_CLUSTER_ROLE_BINDINGS, SLICE_EMPTY);
     if (namespace.len && !v->ended && !v->exhausted)
-        visit_bindings(v, ROLE_BINDINGS, namespace);
+        visit_bindings(v, KUBE_RBAC_ROLE_BINDINGS, namespace);
+}
+
+/* Notes what a decision has lacked that is not in favour of its user. */
+static void note_lack(const struct visit *v, struct slice role)
+{
+    struct kube_rbac_lack *lack = &v->rbac->lack;
+    if (v->lacking && !lack->user)
+        *lack = (struct kube_rbac_lack){.user = v->user, .namespace = v->in, .role = role};
+}
+
+void kube_rbac_begin(struct kube_rbac *rbac, const void *owner)
+{
+    rbac->lack.user = NULL;
+    rbac->owner = owner;
+}
+
+bool kube_rbac_lacks(const struct kube_rbac *rbac)
+{
+    return rbac->lack.user;
 }
 
 /* -- Reasons -- */
@@ -367,7 +320,10 @@ static void set_reason(const struct visit *v, const char *before, char *ret_reas
     int count = (int)size_min(v->missing.len, KUBE_RBAC_REASON_BYTES - 32);
     bool many = v->missing_count > 1;
     *ret_reason = 0;
-    if (v->exhausted)
+    if (v->lacking)
+        snprintf(ret_reason, KUBE_RBAC_REASON_BYTES,
+                 "%sroles and bindings are being read, please try again", before);
+    else if (v->exhausted)
         snprintf(ret_reason, KUBE_RBAC_REASON_BYTES,
                  "%sthe user has too many bindings and rules to examine", before);
     else if (count)
@@ -420,7 +376,7 @@ static bool goes_on(struct visit *v, const struct kube_rule *rule)
     return !kube_rule_allows(rule, v->attributes);
 }
 
-bool kube_rbac_allows(const struct kube_rbac *rbac, const struct kube_user_info *user,
+bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
                       const struct kube_attributes *attributes,
                       char ret_reason[KUBE_RBAC_REASON_BYTES])
 {
@@ -433,6 +389,8 @@ bool kube_rbac_allows(const struct kube_rbac *rbac, const struct kube_user_info 
         set_allowed(&v, ret_reason);
     else
         set_reason(&v, "RBAC: ", ret_reason);
+    if (!v.ended)
+        note_lack(&v, SLICE_EMPTY);
     buf_fini(&v.missing);
     return v.ended;
 }
@@ -461,22 +419,30 @@ static bool finish(struct visit *v, struct kube_rules *ret_rules, char *ret_reas
     return !v->exhausted && !v->ended;
 }
 
-bool kube_rbac_rules(const struct kube_rbac *rbac, struct arena *arena,
-                     const struct kube_user_info *user, struct slice namespace,
-                     struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES])
+bool kube_rbac_rules(struct kube_rbac *rbac, struct arena *arena, const struct kube_user_info *user,
+                     struct slice namespace, struct kube_rules *ret_rules,
+                     char ret_reason[KUBE_RBAC_REASON_BYTES])
 {
     struct visit v = {.rbac = rbac, .user = user, .fn = collect, .arena = arena};
     visit_user(&v, namespace);
+    note_lack(&v, SLICE_EMPTY);
     return finish(&v, ret_rules, ret_reason);
 }
 
-bool kube_rbac_role_rules(const struct kube_rbac *rbac, struct arena *arena, struct slice ref_kind,
+bool kube_rbac_role_rules(struct kube_rbac *rbac, struct arena *arena,
+                          const struct kube_user_info *user, struct slice ref_kind,
                           struct slice ref_name, struct slice namespace,
                           struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES])
 {
-    struct visit v = {.rbac = rbac, .fn = collect, .arena = arena, .namespace = namespace};
-    assert(kube_rbac_ready(rbac));
+    struct visit v = {.rbac = rbac,
+                      .user = user,
+                      .fn = collect,
+                      .arena = arena,
+                      .in = namespace,
+                      .namespace = namespace,
+                      .fetch = find_fetch(rbac, user, namespace, ref_name)};
     visit_role(&v, ref_kind, ref_name);
-    bool found = !v.missing_count;
+    note_lack(&v, ref_name);
+    bool found = !v.missing_count && !v.lacking;
     return finish(&v, ret_rules, ret_reason) && found;
 }

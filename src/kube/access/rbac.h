@@ -8,6 +8,14 @@
  * (kube/access/binding.h). A cluster role with an aggregationRule
  * has the rules of the cluster roles that it selects, which kube-controller-manager would write
  * into it. One per API, on its thread.
+ *
+ * A namespace with too many roles or bindings is not held. A decision that lacks what is not held
+ * may say yes, because rules only allow, but its no is not an answer: the caller has what is
+ * lacking read from the store (kube/access/rbac_fetch.h), and decides again.
+ *
+ *     kube_rbac_begin ─► decisions ─► yes
+ *                ▲           └─► no ─► kube_rbac_lacks? ─► no: refused
+ *                └─── kube_rbac_fetch_new ◄───┘ yes
  */
 #ifndef VIGIL_KUBE_ACCESS_RBAC_H
 #define VIGIL_KUBE_ACCESS_RBAC_H
@@ -21,18 +29,15 @@ struct loop;
 
 enum {
     KUBE_RBAC_REASON_BYTES = 1024,
-    KUBE_RBAC_SELECTORS_MAX = 64,    /* of one aggregationRule */
     KUBE_RBAC_AGGREGATION_DEPTH = 8, /* roles that are aggregated of aggregated roles */
-    KUBE_RBAC_BINDINGS_MAX = 20000,  /* of each of the two kinds */
 };
 
-/* seed: of hashes. */
 struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
-                                uint64_t seed);
+                                struct kube_lookup_pool *pool);
 void kube_rbac_stop(struct kube_rbac *rbac); /* accepts NULL */
 void kube_rbac_free(struct kube_rbac *rbac); /* must be stopped; accepts NULL */
 
-bool kube_rbac_ready(const struct kube_rbac *rbac);
+bool kube_rbac_ready(struct kube_rbac *rbac);
 
 /* Embedded by its caller until go. */
 struct kube_rbac_wait {
@@ -48,10 +53,16 @@ void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait);
 /* The revision up to which roles and bindings are known at least. */
 int64_t kube_rbac_revision(const struct kube_rbac *rbac);
 
+/* Forgets what earlier decisions have lacked. Those that follow use the fetches of this owner,
+ * which was the ctx of kube_rbac_fetch_new, and no others. */
+void kube_rbac_begin(struct kube_rbac *rbac, const void *owner);
+/* Whether a decision since then that was not a yes has lacked what is not held. */
+bool kube_rbac_lacks(const struct kube_rbac *rbac);
+
 /* The decision with Kubernetes' reason: which binding allows it, or which roles are missing. Must
  * be ready. */
 MUST_CHECK
-bool kube_rbac_allows(const struct kube_rbac *rbac, const struct kube_user_info *user,
+bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
                       const struct kube_attributes *attributes,
                       char ret_reason[KUBE_RBAC_REASON_BYTES]);
 
@@ -59,14 +70,15 @@ bool kube_rbac_allows(const struct kube_rbac *rbac, const struct kube_user_info 
  * their texts are borrowed until the next turn. False: there are too many; those before them are
  * returned. The reason is that of missing roles, or "". */
 MUST_CHECK
-bool kube_rbac_rules(const struct kube_rbac *rbac, struct arena *arena,
-                     const struct kube_user_info *user, struct slice namespace,
-                     struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES]);
+bool kube_rbac_rules(struct kube_rbac *rbac, struct arena *arena, const struct kube_user_info *user,
+                     struct slice namespace, struct kube_rules *ret_rules,
+                     char ret_reason[KUBE_RBAC_REASON_BYTES]);
 
-/* The rules of the role that a binding in this namespace refers to. False: there is no such role,
- * or it has too many; the reason says so. */
+/* The rules of the role that a binding in this namespace refers to, which the user writes. False:
+ * there is no such role, or it has too many; the reason says so. */
 MUST_CHECK
-bool kube_rbac_role_rules(const struct kube_rbac *rbac, struct arena *arena, struct slice ref_kind,
+bool kube_rbac_role_rules(struct kube_rbac *rbac, struct arena *arena,
+                          const struct kube_user_info *user, struct slice ref_kind,
                           struct slice ref_name, struct slice namespace,
                           struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES]);
 

@@ -25,6 +25,7 @@ struct kube_write_right {
     struct kube_attributes any[2]; /* one of these is enough */
     size_t count;                  /* 0: nothing is needed */
     /* Set by the caller of kube_identity_ask. */
+    struct http_exchange *const *client; /* as in kube/lookup/read.h */
     void (*go)(struct kube_write_right *right);
     /* The answer, in go: */
     enum status status; /* not ST_OK: it could not be decided */

@@ -1,6 +1,7 @@
 #include "kube/admission/facts.h"
 
 #include "base/clock.h"
+#include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "engine/engine.h"
 #include "kube/object/object.h"
@@ -27,18 +28,27 @@ static const struct kube_fact_row *row_of(const struct kube_fact_finder *f, size
 
 static struct kube_lookup *lookup_of(struct kube_fact_finder *f, size_t fact)
 {
-    const struct kube_fact_row *row = row_of(f, fact);
+    const struct kube_fact_finder_options *options = &f->options;
     if (!f->lookups[fact])
         f->lookups[fact] = kube_lookup_new(&(struct kube_lookup_options){
-            .shard = f->options.shard,
-            .loop = f->options.loop,
-            .under_way = f->options.under_way,
-            .prefix = row->prefix,
-            .namespaced = row->namespaced,
-            .read = row->read,
-            .objects_max = row->objects_max,
+            .shard = options->shard,
+            .loop = options->loop,
+            .under_way = options->under_way,
+            .stock = kube_lookup_pool_get(options->pool, &row_of(f, fact)->kind, 0),
         });
     return f->lookups[fact];
+}
+
+static struct slice namespace_of(const struct kube_facts_wait *w, size_t fact)
+{
+    return row_of(w->finder, fact)->kind.namespaced ? w->namespace : SLICE_EMPTY;
+}
+
+/* NULL: the objects are not held, and have not been read for this write. */
+static const struct kube_shelf *shelf_of(const struct kube_facts_wait *w, size_t fact)
+{
+    return w->shelves[fact] ? w->shelves[fact]
+                            : kube_lookup_shelf(w->finder->lookups[fact], namespace_of(w, fact));
 }
 
 /* The name that an object gives at a path, in its tree or in its text. */
@@ -56,15 +66,12 @@ static struct slice name_at(const struct kube_facts_wait *w, const char *path)
     return name;
 }
 
-static const struct kube_lookup_object *find_named(const struct kube_facts_wait *w, size_t fact,
-                                                   bool *ret_unnamed)
+/* The name of the object that is used; empty: none. */
+static struct slice used_name(const struct kube_facts_wait *w, size_t fact)
 {
     const struct kube_fact_row *row = row_of(w->finder, fact);
     struct slice name = row->named_by ? name_at(w, row->named_by) : SLICE_EMPTY;
-    if (!name.len && row->unnamed)
-        name = slice_from_text(row->unnamed);
-    *ret_unnamed = row->unnamed && slice_equal(name, slice_from_text(row->unnamed));
-    return name.len ? kube_lookup_get(w->finder->lookups[fact], w->namespace, name) : NULL;
+    return !name.len && row->unnamed ? slice_from_text(row->unnamed) : name;
 }
 
 struct choice {
@@ -93,26 +100,17 @@ static bool collect(void *ctx, const struct kube_lookup_object *object)
     return true;
 }
 
-static bool some(void *ctx, const struct kube_lookup_object *object)
-{
-    (void)object;
-    *(bool *)ctx = true;
-    return false;
-}
-
 /* Usually a namespace has none, and nothing is allocated. */
-static enum status collect_all(const struct kube_facts_wait *w, const struct kube_lookup *lookup,
+static enum status collect_all(const struct kube_facts_wait *w, const struct kube_shelf *shelf,
                                struct kube_fact_objects *to)
 {
-    bool any = false;
-    kube_lookup_each(lookup, w->namespace, some, &any);
-    to->incomplete = kube_lookup_left_out(lookup) > 0;
-    if (!any)
+    to->incomplete = shelf->unreadable;
+    if (!kube_shelf_count(shelf))
         return ST_OK;
     to->all = arena_calloc(w->arena, KUBE_FACT_ALL_MAX, sizeof(const struct kube_lookup_object *));
     if (!to->all)
         return ST_NOMEM;
-    kube_lookup_each(lookup, w->namespace, collect, to);
+    kube_shelf_each(shelf, collect, to);
     return ST_OK;
 }
 
@@ -120,26 +118,39 @@ static enum status hold_objects(const struct kube_facts_wait *w, size_t fact,
                                 const struct kube_lookup_object *named)
 {
     const struct kube_fact_row *row = row_of(w->finder, fact);
-    const struct kube_lookup *lookup = w->finder->lookups[fact];
+    const struct kube_shelf *shelf = shelf_of(w, fact);
     struct kube_fact_objects *to = &w->facts->of[fact];
     struct choice choice = {.row = row};
     if (row->is_default)
-        kube_lookup_each(lookup, SLICE_EMPTY, choose, &choice);
+        kube_shelf_each(shelf, choose, &choice);
     if (named)
         kube_lookup_hold(named);
     if (choice.best)
         kube_lookup_hold(choice.best);
     to->named = named;
     to->standard = choice.best;
-    return row->all && w->namespace.len ? collect_all(w, lookup, to) : ST_OK;
+    return row->all && w->namespace.len ? collect_all(w, shelf, to) : ST_OK;
 }
 
 /* -- Waiting -- */
 
 static void look(struct kube_facts_wait *w);
 
+/* What was read for this write; objects of it may be held. */
+static void forget_read(struct kube_facts_wait *w)
+{
+    for (size_t i = 0; i < KUBE_FACTS; i++) {
+        kube_shelf_unref(w->shelves[i]);
+        w->shelves[i] = NULL;
+    }
+    if (w->account)
+        account_release(w->account, w->charged);
+    w->charged = 0;
+}
+
 static void finish(struct kube_facts_wait *w, enum status status)
 {
+    forget_read(w);
     w->status = status;
     w->go(w);
 }
@@ -222,13 +233,70 @@ static bool find_all_named(struct kube_facts_wait *w,
                            const struct kube_lookup_object *ret_named[KUBE_FACTS])
 {
     for (size_t i = 0; i < KUBE_FACTS; i++) {
-        bool unnamed = false;
-        if (w->needs & 1u << i)
-            ret_named[i] = find_named(w, i, &unnamed);
-        if (unnamed && !ret_named[i] && waits_for(w, i))
+        const char *unnamed = row_of(w->finder, i) ? row_of(w->finder, i)->unnamed : NULL;
+        struct slice name = w->needs & 1u << i ? used_name(w, i) : SLICE_EMPTY;
+        if (!name.len)
+            continue;
+        ret_named[i] = kube_shelf_get(shelf_of(w, i), name);
+        if (!ret_named[i] && unnamed && slice_equal(name, slice_from_text(unnamed)) &&
+            waits_for(w, i))
             return false;
     }
     return true;
+}
+
+/* -- What is not held -- */
+
+static bool wants(void *ctx, const struct kube_lookup_object *object)
+{
+    const struct kube_facts_wait *w = ctx;
+    const struct kube_fact_row *row = row_of(w->finder, w->reads);
+    return row->all || (row->is_default && row->is_default(object->data)) ||
+           (w->name.len && slice_equal(object->name, w->name));
+}
+
+static void on_read(struct kube_lookup_read *read)
+{
+    struct kube_facts_wait *w = CONTAINER_OF(read, struct kube_facts_wait, read);
+    if (read->status != ST_OK) {
+        finish(w, read->status);
+        return;
+    }
+    w->shelves[w->reads] = TAKE(read->shelf);
+    w->charged += read->charged;
+    look(w);
+}
+
+/* The first fact whose objects are not held; KUBE_FACTS: none. */
+static size_t find_not_held(const struct kube_facts_wait *w)
+{
+    size_t i = 0;
+    while (i < KUBE_FACTS && (!(w->needs & 1u << i) || shelf_of(w, i)))
+        i++;
+    return i;
+}
+
+static void read_fact(struct kube_facts_wait *w, size_t fact)
+{
+    const struct kube_fact_row *row = row_of(w->finder, fact);
+    bool by_name = !row->all && !row->is_default;
+    w->name = used_name(w, fact);
+    w->reads = fact;
+    if (by_name && !w->name.len) {
+        w->shelves[fact] = kube_shelf_new(namespace_of(w, fact)); /* nothing is needed of it */
+        look(w);
+        return;
+    }
+    w->read = (struct kube_lookup_read){
+        .namespace = namespace_of(w, fact),
+        .name = by_name ? w->name : SLICE_EMPTY,
+        .wants = wants,
+        .ctx = w,
+        .account = w->account,
+        .client = w->client,
+        .go = on_read,
+    };
+    kube_lookup_read_start(w->finder->lookups[fact], &w->read);
 }
 
 static void look(struct kube_facts_wait *w)
@@ -249,7 +317,13 @@ static void look(struct kube_facts_wait *w)
         look_again(w);
         return;
     }
+    size_t not_held = find_not_held(w);
+    if (not_held < KUBE_FACTS) {
+        read_fact(w, not_held);
+        return;
+    }
     if (!find_all_named(w, named)) {
+        forget_read(w);
         look_later(w);
         return;
     }

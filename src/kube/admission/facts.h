@@ -10,6 +10,9 @@
  * A client that has created a limit range and has its answer finds it applied to its next pod,
  * whichever threads serve the two: the facts are as new as the store when the write began.
  *
+ * What is not held in memory (kube/lookup/stock.h) is read from the store for this write alone: one
+ * object by its name, the defaults of a kind, or all of the namespace.
+ *
  * The objects are held, not copied: what a write decides from does not change while it is on the
  * worker. Gathered and released on the thread of the API.
  */
@@ -17,7 +20,7 @@
 #define VIGIL_KUBE_ADMISSION_FACTS_H
 
 #include "io/loop.h"
-#include "kube/lookup/lookup.h"
+#include "kube/lookup/read.h"
 
 enum kube_fact {
     KUBE_FACT_LIMIT_RANGES,
@@ -30,20 +33,12 @@ enum kube_fact {
     KUBE_FACTS,
 };
 
-enum {
-    /* Classes of one kind; further ones are left out, and a warning is logged. */
-    KUBE_FACT_CLASSES_MAX = 1000,
-    /* Objects of a namespace that are gathered for one write. */
-    KUBE_FACT_ALL_MAX = 100,
-};
+/* Objects of a namespace that are gathered for one write. */
+enum { KUBE_FACT_ALL_MAX = 100 };
 
 /* How objects of one kind are found and what is kept of them. */
 struct kube_fact_row {
-    const char *prefix; /* "/registry/serviceaccounts/" */
-    bool namespaced;
-    /* As in kube_lookup_options. */
-    const void *(*read)(struct arena *arena, const struct json_node *object);
-    size_t objects_max; /* 0: the default */
+    struct kube_lookup_kind kind;
     /* The path at which an object names the one that it uses; NULL: none. */
     const char *named_by;
     const char *unnamed; /* the name if it gives none; NULL: none */
@@ -61,7 +56,7 @@ struct kube_fact_objects {
     const struct kube_lookup_object *standard; /* the default; NULL: there is none */
     const struct kube_lookup_object **all;
     size_t count;
-    bool incomplete; /* there are more than KUBE_FACT_ALL_MAX, or more than the lookup keeps */
+    bool incomplete; /* there are more than KUBE_FACT_ALL_MAX, or one that cannot be read */
 };
 
 struct kube_facts {
@@ -75,6 +70,7 @@ struct kube_fact_finder_options {
     struct engine_shard *shard;
     struct loop *loop;
     size_t *under_way;                       /* of the API */
+    struct kube_lookup_pool *pool;           /* kube/lookup/stock.h */
     const struct kube_fact_row *const *rows; /* KUBE_FACTS of them; NULL: no plugin needs it */
 };
 
@@ -91,7 +87,9 @@ struct kube_facts_wait {
     const struct json_node *object; /* from which names are read, or NULL: */
     struct slice stored;            /* the same as it is stored; may be empty */
     struct arena *arena;
-    struct kube_facts *facts; /* zeroed; filled before go */
+    struct account *account; /* charged with what is read for this write; may be NULL, */
+    struct http_exchange *const *client; /* and this, too: see kube/lookup/read.h */
+    struct kube_facts *facts;            /* zeroed; filled before go */
     void (*go)(struct kube_facts_wait *wait);
     enum status status; /* in go; ST_TIMEOUT: the lookups do not follow the store */
 
@@ -102,6 +100,11 @@ struct kube_facts_wait {
     struct timer again;
     unsigned tries;
     int64_t revision, until_ns;
+    struct kube_lookup_read read;           /* of what is not held, one kind after the other */
+    size_t reads;                           /* which of them */
+    struct slice name;                      /* that is looked for in it */
+    struct kube_shelf *shelves[KUBE_FACTS]; /* owned: what was read */
+    size_t charged;                         /* for them */
 };
 
 /* Calls go, perhaps at once. The facts must be released also if the status is not ST_OK. */

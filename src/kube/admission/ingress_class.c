@@ -9,9 +9,7 @@ static const void *read_class(struct arena *arena, const struct json_node *objec
 }
 
 const struct kube_fact_row kube_ingress_classes = {
-    .prefix = "/registry/ingressclasses/",
-    .read = read_class,
-    .objects_max = KUBE_FACT_CLASSES_MAX,
+    .kind = {.prefix = "/registry/ingressclasses/", .read = read_class},
     .is_default = kube_class_is_default,
     .is_better = kube_class_is_better,
 };

@@ -555,9 +555,7 @@ static const void *read_range(struct arena *arena, const struct json_node *objec
 }
 
 const struct kube_fact_row kube_limit_ranges = {
-    .prefix = "/registry/limitranges/",
-    .namespaced = true,
-    .read = read_range,
+    .kind = {.prefix = "/registry/limitranges/", .namespaced = true, .read = read_range},
     .all = true,
 };
 

@@ -37,9 +37,7 @@ static bool is_better(const struct kube_lookup_object *a, const struct kube_look
 }
 
 const struct kube_fact_row kube_priority_classes = {
-    .prefix = "/registry/priorityclasses/",
-    .read = read_class,
-    .objects_max = KUBE_FACT_CLASSES_MAX,
+    .kind = {.prefix = "/registry/priorityclasses/", .read = read_class},
     .named_by = "spec.priorityClassName",
     .is_default = is_default,
     .is_better = is_better,

@@ -267,9 +267,7 @@ static const void *read_quota(struct arena *arena, const struct json_node *objec
 }
 
 const struct kube_fact_row kube_resource_quotas = {
-    .prefix = PREFIX,
-    .namespaced = true,
-    .read = read_quota,
+    .kind = {.prefix = PREFIX, .namespaced = true, .read = read_quota},
     .all = true,
 };
 

@@ -7,8 +7,7 @@ enum { SHOWN_MAX = 256 }; /* bytes of a name in a message */
 
 /* The whole tree of a class is kept. */
 const struct kube_fact_row kube_runtime_classes = {
-    .prefix = "/registry/runtimeclasses/",
-    .objects_max = KUBE_FACT_CLASSES_MAX,
+    .kind = {.prefix = "/registry/runtimeclasses/"},
     .named_by = "spec.runtimeClassName",
 };
 

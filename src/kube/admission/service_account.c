@@ -8,8 +8,6 @@
 #define ENFORCE SLICE_LITERAL("kubernetes.io/enforce-mountable-secrets")
 #define DEFAULT "default"
 
-enum { SECRETS_MAX = 1000 }; /* of one account; one with more is left out */
-
 /* What is kept of a service account. */
 struct account {
     enum { UNSET, NO, YES } automount;
@@ -26,8 +24,6 @@ static bool read_names(struct arena *arena, const struct json_node *list,
     *ret_names = (struct kube_texts){0};
     if (!list || list->type != JSON_TYPE_ARRAY)
         return true;
-    if (list->count > SECRETS_MAX)
-        return false;
     for (const struct json_node *item = list->first; item; item = item->next) {
         struct slice name, copy;
         if (json_node_text(json_node_named(item, "name"), arena, &name) != ST_OK ||
@@ -64,9 +60,7 @@ static const void *read_account(struct arena *arena, const struct json_node *obj
 }
 
 const struct kube_fact_row kube_accounts = {
-    .prefix = "/registry/serviceaccounts/",
-    .namespaced = true,
-    .read = read_account,
+    .kind = {.prefix = "/registry/serviceaccounts/", .namespaced = true, .read = read_account},
     .named_by = "spec.serviceAccountName",
     .unnamed = DEFAULT,
     .patience_ns = NS_PER_S,

@@ -13,9 +13,7 @@ static const void *read_class(struct arena *arena, const struct json_node *objec
 }
 
 const struct kube_fact_row kube_storage_classes = {
-    .prefix = "/registry/storageclasses/",
-    .read = read_class,
-    .objects_max = KUBE_FACT_CLASSES_MAX,
+    .kind = {.prefix = "/registry/storageclasses/", .read = read_class},
     .named_by = "spec.storageClassName",
     .is_default = kube_class_is_default,
     .is_better = kube_class_is_better,

@@ -20,6 +20,7 @@ struct kube_access;
 struct kube_admission;
 struct kube_event_cache;
 struct kube_jobs;
+struct kube_lookup_pool;
 struct kube_namespaces;
 struct kube_registry;
 struct kube_search_budget;
@@ -40,10 +41,12 @@ struct kube_api {
     unsigned packers;           /* lists that are being compressed */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
     void *metrics_ctx;
-    struct kube_access *access;       /* owned; kube/access/access.h; NULL: no authorization */
-    struct kube_admission *admission; /* owned; kube/admission/admission.h */
-    struct kube_registry *registry;   /* owned; kube/call/registry.h */
-    struct kube_anonymous anonymous;  /* in front of a cluster only */
+    struct kube_lookup_pool *lookups;     /* of the config, or */
+    struct kube_lookup_pool *own_lookups; /* owned; NULL: that of the config */
+    struct kube_access *access;           /* owned; kube/access/access.h; NULL: no authorization */
+    struct kube_admission *admission;     /* owned; kube/admission/admission.h */
+    struct kube_registry *registry;       /* owned; kube/call/registry.h */
+    struct kube_anonymous anonymous;      /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;
     struct kube_counter counter;

@@ -24,6 +24,7 @@
 
 struct kube_call;
 struct kube_gathered;
+struct kube_guard;
 struct kube_identity;
 struct kube_user_info;
 
@@ -83,6 +84,7 @@ struct kube_call {
     struct kube_write_ticket quota_ticket;
     void (*on_quota_turn)(struct kube_call *call);
     struct kube_gathered *gathered; /* kube/write/admit.h; in the arena; NULL: nothing so far */
+    struct kube_guard *guard;       /* kube/write/change.c; the same */
     struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* state of the handler, in the arena */

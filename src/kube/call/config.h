@@ -8,6 +8,7 @@
 
 struct kube_account_keys;
 struct kube_admission_set;
+struct kube_lookup_pool;
 struct kube_metrics;
 struct kube_service_ranges;
 struct kube_start_settings;
@@ -28,11 +29,12 @@ struct kube_config {
     const struct kube_admission_set *admission; /* kube/admission/admission.h; NULL: the least */
     struct kube_metrics *metrics;               /* kube/call/metrics.h; NULL: nothing is counted */
     _Atomic bool *written;                      /* becomes true with the first write; may be NULL */
-    struct schema_pool *schemas; /* kube/custom/schema/pool.h; NULL: each API has its own */
-    _Atomic int *anonymous;      /* kube/call/anonymous.h; may be NULL */
-    bool garbage;                /* kube/garbage/garbage.h: garbage is collected */
-    bool leaves_namespaces;      /* kube/jobs/purge.h: others empty them */
-    int64_t compaction_s;        /* kube/jobs/compaction.h; 0: the cluster is not compacted */
+    struct kube_lookup_pool *lookups; /* kube/lookup/stock.h; NULL: each API has its own */
+    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
+    _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
+    bool garbage;                     /* kube/garbage/garbage.h: garbage is collected */
+    bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
+    int64_t compaction_s;             /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/start/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;
     const struct kube_service_ranges *services; /* kube/allocate/claims.h; NULL: services get

@@ -12,6 +12,7 @@
 #include "kube/jobs/compaction.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/namespaces.h"
+#include "kube/lookup/stock.h"
 #include "kube/read/event_cache.h"
 #include "kube/read/scope.h"
 #include "kube/read/search_budget.h"
@@ -81,7 +82,7 @@ static struct kube_access *open_access(struct kube_api *api)
         .under_way = &api->under_way,
         .tokens = api->config->tokens,
         .accounts = api->config->accounts,
-        .seed = random_u64(&api->random),
+        .pool = api->lookups,
     });
 }
 
@@ -93,6 +94,7 @@ static struct kube_admission *open_admission(struct kube_api *api)
                                   .shard = api->shard,
                                   .loop = api->loop,
                                   .under_way = &api->under_way,
+                                  .pool = api->lookups,
                               });
 }
 
@@ -119,6 +121,8 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     kube_offload_init(&api->offload, config->worker, loop);
     kube_jobs_init(api->jobs);
     kube_namespaces_init(api->namespaces);
+    api->own_lookups = config->lookups ? NULL : kube_lookup_pool_new(NULL);
+    api->lookups = config->lookups ? config->lookups : api->own_lookups;
     if (config->authorization == KUBE_AUTHORIZATION_RBAC)
         api->access = open_access(api);
     api->admission = open_admission(api);
@@ -168,6 +172,7 @@ void kube_api_free(struct kube_api *api)
     kube_registry_free(api->registry);
     kube_access_free(api->access);
     kube_admission_free(api->admission);
+    kube_lookup_pool_free(api->own_lookups);
     http_routes_free(api->routes);
     kube_routes_free(api);
     kube_selections_fini(&api->selections);

@@ -58,6 +58,7 @@ static void (*bed_alter)(struct engine *engine);       /* the next fixture's; NU
 static int64_t bed_compaction_s;                       /* of the next fixture */
 static struct worker *bed_worker;                      /* of the next fixture; NULL: none */
 static enum kube_authorization bed_authorization;      /* of the next fixture */
+static struct kube_lookup_pool *bed_lookups;           /* the same; NULL: each API has its own */
 static const struct kube_admission_set *bed_admission; /* of the next fixture; NULL: the least */
 
 /* -- A peer without a connection -- */
@@ -212,6 +213,7 @@ static void begin(uint64_t seed, unsigned inline_percent)
     bed->seed = seed;
     bed->config.worker = bed_worker;
     bed->config.authorization = bed_authorization;
+    bed->config.lookups = bed_lookups;
     bed->config.admission = bed_admission;
     bed->config.compaction_s = bed_compaction_s;
     clock_sim_init(&bed->clock, 1700000000 * INT64_C(1000000000));

@@ -41,6 +41,7 @@ static void ask_right(struct kube_gathered *gathered)
         return;
     }
     gathered->right.go = on_right;
+    gathered->right.client = &call->exchange;
     kube_call_hold(call);
     kube_identity_ask(call->identity, &gathered->right);
 }
@@ -99,6 +100,8 @@ void kube_admit_gather(struct kube_call *call, unsigned needs, const struct json
         .object = object,
         .stored = stored,
         .arena = &call->arena,
+        .account = call->arena.account,
+        .client = &call->exchange,
         .facts = &gathered->facts,
         .go = on_gathered,
     };

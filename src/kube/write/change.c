@@ -4,6 +4,7 @@
 #include "kube/access/access.h"
 #include "kube/access/escalation.h"
 #include "kube/access/identity.h"
+#include "kube/access/rbac_fetch.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
@@ -245,10 +246,61 @@ bool kube_change_is_guarded(const struct kube_call *call)
            kube_escalation_applies(kube_identity_user(call->identity), call->kind);
 }
 
-bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old)
+/* What is read for the check of a role or binding, in the arena of its call. */
+struct kube_guard {
+    struct kube_call *call;
+    void (*again)(struct kube_call *call);
+    /* What the user has; the role of the binding; and both again if they have changed meanwhile. */
+    struct kube_rbac_fetch *fetches[4];
+    size_t count;
+};
+
+static void free_guard(struct kube_call *call)
+{
+    struct kube_guard *guard = call->guard;
+    while (guard && guard->count)
+        kube_rbac_fetch_free(guard->fetches[--guard->count]);
+}
+
+static void on_fetched(void *ctx)
+{
+    struct kube_guard *guard = ctx;
+    struct kube_call *call = guard->call;
+    enum status status = kube_rbac_fetch_status(guard->fetches[guard->count - 1]);
+    if (status != ST_OK || !call->exchange)
+        free_guard(call);
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK)
+        guard->again(call);
+    else
+        kube_call_fail_engine(call, status);
+}
+
+static void fetch_rights(struct kube_call *call, void (*again)(struct kube_call *call))
+{
+    struct kube_rbac *rbac = call->api->access->rbac;
+    struct kube_guard *guard = call->guard;
+    if (!guard)
+        guard = call->guard = arena_calloc(&call->arena, 1, sizeof(*guard));
+    if (!guard || guard->count == COUNT_OF(guard->fetches)) {
+        free_guard(call);
+        kube_call_fail_engine(call, guard ? ST_AGAIN : ST_NOMEM);
+        return;
+    }
+    guard->call = call;
+    guard->again = again;
+    kube_call_hold(call);
+    guard->fetches[guard->count++] =
+        kube_rbac_fetch_new(rbac, call->arena.account, &call->exchange, on_fetched, guard);
+}
+
+bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,
+                       void (*again)(struct kube_call *call))
 {
     const struct kube_escalation write = {
         .rbac = call->api->access->rbac,
+        .owner = call->guard,
         .user = kube_identity_user(call->identity),
         .kind = call->kind,
         .namespace = call->path.namespace,
@@ -256,7 +308,15 @@ bool kube_change_guard(struct kube_call *call, struct slice value, struct slice 
         .arena = &call->arena,
         .status = &call->status,
     };
-    return kube_escalation_check(&write, value, old);
+    bool fine = kube_escalation_check(&write, value, old);
+    if (!fine && kube_rbac_lacks(write.rbac)) {
+        fetch_rights(call, again);
+        return false;
+    }
+    free_guard(call);
+    if (!fine)
+        kube_call_fail(call);
+    return fine;
 }
 
 /* Of a role or binding: on the thread of the API. */
@@ -265,9 +325,9 @@ static void write_checked(struct kube_call *call)
     struct kube_change *change = call->handler;
     if (kube_call_defers(call, write_checked))
         return;
-    if (!kube_change_guard(call, change->value, change->stored))
-        kube_call_fail(call);
-    else if (change->dry_run)
+    if (!kube_change_guard(call, change->value, change->stored, write_checked))
+        return;
+    if (change->dry_run)
         finish(change);
     else
         write_it(change);

@@ -86,11 +86,13 @@ void kube_change_fini(struct kube_change *change);
 void kube_change_free(struct kube_call *call);
 
 /* Whether the call writes a role or binding of which its user must have every permission itself
- * (kube/access/escalation.h), and whether it has; false: call->status says why. The latter on the
- * thread of the API. */
+ * (kube/access/escalation.h), and whether it has. False: the call has failed, or roles and
+ * bindings that are not held are read first, and then `again` is called, which begins with the same
+ * question. The latter on the thread of the API. */
 bool kube_change_is_guarded(const struct kube_call *call);
 MUST_CHECK
-bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old);
+bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,
+                       void (*again)(struct kube_call *call));
 
 /* The context for the rules of metadata, whose results are in the arena. */
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);

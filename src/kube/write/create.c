@@ -361,12 +361,9 @@ static void put(struct kube_call *call)
         (kube_call_defers(call, put) || !kube_charge_enter(call, &charges, gather)))
         return;
     if (kube_change_is_guarded(call)) {
-        if (kube_call_defers(call, put))
+        if (kube_call_defers(call, put) ||
+            !kube_change_guard(call, buf_slice(&create->encoded), SLICE_EMPTY, put))
             return;
-        if (!kube_change_guard(call, buf_slice(&create->encoded), SLICE_EMPTY)) {
-            kube_call_fail(call);
-            return;
-        }
     }
     struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
     if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,

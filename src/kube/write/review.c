@@ -8,6 +8,7 @@
  * Without authorization every client with access may do everything, and the answers say so.
  */
 #include "kube/access/access.h"
+#include "kube/access/rbac_fetch.h"
 #include "kube/access/sign_in.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
@@ -21,7 +22,10 @@ struct review {
     struct kube_call *call;
     struct kube_meta meta;
     struct json_node *object, *status;
+    struct kube_user_info subject; /* of a SubjectAccessReview */
     struct kube_rbac_wait wait;
+    struct kube_rbac_fetch *fetches[2]; /* owned: roles and bindings that are not held */
+    size_t fetch_count;
     struct kube_sign_in sign_in;
     struct kube_texts audiences; /* of a TokenReview */
 };
@@ -156,17 +160,18 @@ static bool answer_access(struct review *r)
     struct kube_call *call = r->call;
     const struct json_node *spec = json_node_named(r->object, "spec");
     struct kube_attributes attributes = attributes_of(call, spec);
-    struct kube_user_info other;
     const struct kube_user_info *user = kube_call_user(call);
     char reason[KUBE_RBAC_REASON_BYTES] = "there are no rules: everyone may do everything";
     bool allowed = true;
     if (!is_kind(call, "SelfSubjectAccessReview")) {
-        if (!subject_of(call, spec, &other))
+        if (!subject_of(call, spec, &r->subject))
             return false;
-        user = &other;
+        user = &r->subject;
     }
     if (call->api->access)
         allowed = kube_rbac_allows(call->api->access->rbac, user, &attributes, reason);
+    if (!allowed && kube_rbac_lacks(call->api->access->rbac))
+        return false; /* it is decided again */
     return set_bool(call, r->status, "allowed", allowed) &&
            (!*reason || kube_meta_set_text(&r->meta, r->status, "reason", slice_from_text(reason)));
 }
@@ -220,6 +225,8 @@ static bool answer_rules(struct review *r)
     if (call->api->access)
         complete = kube_rbac_rules(call->api->access->rbac, &call->arena, kube_call_user(call),
                                    namespace, &rules, reason);
+    if (call->api->access && kube_rbac_lacks(call->api->access->rbac))
+        return false; /* it is decided again */
     return set_object(call, r->object, "spec", json_node_new(&call->arena, JSON_TYPE_OBJECT)) &&
            set_object(call, r->object, "status", r->status) && set_rules(r, &rules) &&
            set_bool(call, r->status, "incomplete", !complete) &&
@@ -351,13 +358,57 @@ static bool start_token(struct review *r)
 
 /* -- The whole -- */
 
+static void free_fetches(struct review *r)
+{
+    while (r->fetch_count)
+        kube_rbac_fetch_free(r->fetches[--r->fetch_count]);
+}
+
+static void decide(struct kube_call *call);
+
+static void on_fetched(void *ctx)
+{
+    struct review *r = ctx;
+    struct kube_call *call = r->call;
+    enum status status = kube_rbac_fetch_status(r->fetches[r->fetch_count - 1]);
+    if (status != ST_OK || !call->exchange)
+        free_fetches(r);
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK)
+        decide(call);
+    else
+        kube_call_fail_engine(call, status);
+}
+
+/* From roles and bindings; those that are not held are read first. */
+static void answer_or_fetch(struct review *r)
+{
+    struct kube_call *call = r->call;
+    struct kube_rbac *rbac = call->api->access ? call->api->access->rbac : NULL;
+    if (rbac)
+        kube_rbac_begin(rbac, r);
+    bool made = answer_now(r), lacks = !made && rbac && kube_rbac_lacks(rbac);
+    if (lacks && r->fetch_count < COUNT_OF(r->fetches)) {
+        kube_call_hold(call);
+        r->fetches[r->fetch_count++] =
+            kube_rbac_fetch_new(rbac, call->arena.account, &call->exchange, on_fetched, r);
+        return;
+    }
+    free_fetches(r);
+    if (lacks)
+        kube_call_fail_engine(call, ST_AGAIN);
+    else
+        respond(r, made);
+}
+
 static void on_roles(struct kube_rbac_wait *wait)
 {
     struct review *r = CONTAINER_OF(wait, struct review, wait);
     if (!kube_call_done(r->call))
         return;
     if (wait->status == ST_OK)
-        respond(r, answer_now(r));
+        answer_or_fetch(r);
     else
         kube_call_fail_engine(r->call, wait->status);
 }
@@ -375,7 +426,7 @@ static void decide(struct kube_call *call)
         r->wait.go = on_roles;
         kube_rbac_wait(call->api->access->rbac, &r->wait);
     } else {
-        respond(r, answer_now(r));
+        answer_or_fetch(r);
     }
 }
 
