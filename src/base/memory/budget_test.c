@@ -319,7 +319,7 @@ static void rise_and_fall_are_reported_once(void **state)
         assert_true(account_charge(a, LIMIT / 4));
         assert_true(account_charge(a, MIB));
         assert_int_equal(rises, round);
-        /* Small changes up and down are none. */
+        /* Small changes up and down are not reported. */
         for (int i = 0; i < 100; i++) {
             account_release(a, 3 * MIB);
             assert_true(account_charge(a, 3 * MIB));

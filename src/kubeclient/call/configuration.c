@@ -143,8 +143,8 @@ static enum status find_server(const vigil_kube_options *o, const struct kubecon
     bool tls_configured = kubeconfig_has_pem(&config->ca) || kubeconfig_has_pem(&config->cert) ||
                           config->insecure_skip_verify;
     TRY(server_url_parse(config->server, tls_configured, ret_url, error));
-    /* Whoever has written the kubeconfig must not get at what the program meant for a server with
-     * TLS. */
+    /* The author of the kubeconfig must not be able to read what the program meant for a server
+     * with TLS. */
     if (ret_url->endpoint.security != ENDPOINT_TLS && !is_given(o->server) &&
         kubeconfig_credential(config))
         return error_set(error, ST_INVALID,

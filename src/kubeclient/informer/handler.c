@@ -92,8 +92,8 @@ static bool is_own_thread(struct vigil_kube_handler *handler)
            pthread_equal(atomic_load(&handler->running_as), pthread_self());
 }
 
-/* Inside a callback: the function may be about to wait for the client, which cannot go on before we
- * return. False: it waits. That is rare, so it is examined every millisecond. */
+/* Inside a callback: the function may be about to wait for the client, which cannot continue before
+ * we return. False: it waits. That is rare, so it is examined every millisecond. */
 static bool join_unless_it_waits(struct vigil_kube_handler *handler)
 {
     struct timespec until;

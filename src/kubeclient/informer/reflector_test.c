@@ -522,13 +522,13 @@ static void outage_does_not_delay_the_state_after_it(void **state)
     w.waits = false;
     reflector_resume(&w.reflector, w.now_ns);
     assert_int_equal(w.kind, REFLECTOR_STREAMING);
-    /* The next outage begins anew. */
+    /* The next outage begins with the shortest delay again. */
     refuse(&w, 0, "");
     assert_in_range(w.delay_ns, 800 * NS_PER_MS, 1600 * NS_PER_MS);
     world_fini(&w);
 }
 
-static void server_that_always_forgets_is_asked_less_and_less_often(void **state)
+static void requests_to_a_server_that_always_forgets_become_rare(void **state)
 {
     (void)state;
     struct world w;
@@ -735,7 +735,7 @@ int main(void)
         cmocka_unit_test(restored_server_is_followed_back),
         cmocka_unit_test(expired_version_is_not_followed_by_a_request_at_once),
         cmocka_unit_test(outage_does_not_delay_the_state_after_it),
-        cmocka_unit_test(server_that_always_forgets_is_asked_less_and_less_often),
+        cmocka_unit_test(requests_to_a_server_that_always_forgets_become_rare),
         cmocka_unit_test(pages_that_always_expire_are_not_requested_without_a_pause),
         cmocka_unit_test(passing_error_does_not_end_streaming_for_good),
         cmocka_unit_test(server_that_ignores_streaming_is_listed),
