@@ -80,6 +80,33 @@ static void the_last_definition_that_fits_can_change_and_disappear(void **state)
     end();
 }
 
+/* It would take the place of another one. One that exists can still be changed. */
+static void a_definition_that_could_not_be_served_is_refused(void **state)
+{
+    static const char path[] = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    static const char body[] =
+        "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
+        "\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\","
+        "\"scope\":\"Namespaced\",\"names\":{\"plural\":\"as\",\"kind\":\"A\"},\"versions\":[{"
+        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
+        "\"type\":\"object\"}}}]}}";
+    (void)state;
+    begin(1, 100);
+    for (int i = 0; i < KUBE_DEFINITIONS_MAX; i++)
+        put(i);
+    struct peer *peer = send_json("POST", path, body);
+    run();
+    assert_answer(peer, 403, "at most 2000 definitions of custom resources");
+    end();
+    begin(1, 100);
+    for (int i = 0; i < KUBE_DEFINITIONS_MAX - 1; i++)
+        put(i);
+    peer = send_json("POST", path, body);
+    run();
+    assert_answer(peer, 201, NULL);
+    end();
+}
+
 /* More than one turn reads: definitions that requests read meanwhile are newer and are kept. */
 static void definitions_are_read_in_turns_and_newer_ones_are_kept(void **state)
 {
@@ -306,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_definition_that_fits_can_change_and_disappear),
+        cmocka_unit_test(a_definition_that_could_not_be_served_is_refused),
         cmocka_unit_test(definitions_are_read_in_turns_and_newer_ones_are_kept),
         cmocka_unit_test(long_definitions_are_read_by_the_worker),
         cmocka_unit_test(versions_above_the_limit_are_not_served_and_discovery_is_sent_in_pieces),

@@ -5,6 +5,8 @@
 #include "kube/custom/definition_rules.h"
 #include "kube/write/body.h"
 
+#include <stdio.h>
+
 /* Memory for the validation of one definition; a compiled schema is no larger. */
 enum { CHECK_BYTES_MAX = SCHEMA_BYTES_MAX };
 
@@ -25,6 +27,37 @@ static bool check(struct kube_call *call, const struct json_node *object,
     return true;
 }
 
+/* A definition that could not be served is refused; it would take the place of one that comes after
+ * it by name. */
+static bool has_room(struct kube_call *call, const struct json_node *object,
+                     const struct json_node *stored, struct slice name)
+{
+    const struct json_node *versions = json_node_path(object, "spec.versions");
+    const struct json_node *before = json_node_path(stored, "spec.versions");
+    struct slice group = slice_from_text(call->kind->group);
+    struct slice plural = slice_from_text(call->kind->plural);
+    size_t count, others = 0, kinds = versions ? versions->count : 0;
+    if (before && kinds <= before->count)
+        return true;
+    struct kube_definition *const *known = kube_kinds_definitions(kube_call_kinds(call), &count);
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(known[i]->name, name))
+            continue;
+        others++;
+        kinds += known[i]->version_count;
+    }
+    if (others >= KUBE_DEFINITIONS_MAX || kinds > KUBE_KINDS_MAX) {
+        char why[160];
+        snprintf(
+            why, sizeof(why),
+            "at most %d definitions of custom resources with %d versions can be served; delete "
+            "some of them first",
+            KUBE_DEFINITIONS_MAX, KUBE_KINDS_MAX);
+        return kube_fail_forbidden(&call->status, group, plural, name, why);
+    }
+    return true;
+}
+
 /* Validates the specification and sets the status that follows from it. */
 static bool accept(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
                    const struct json_node *stored, struct slice name)
@@ -32,7 +65,7 @@ static bool accept(struct kube_call *call, const struct kube_meta *meta, struct 
     struct json_node *status;
     return kube_meta_object(meta, object, "status", &status) &&
            kube_definition_add_stored_version(meta, object, status) &&
-           check(call, object, stored, name) &&
+           check(call, object, stored, name) && has_room(call, object, stored, name) &&
            kube_definition_accept_names(meta, object, kube_call_kinds(call));
 }
 
