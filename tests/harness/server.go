@@ -222,6 +222,7 @@ func (s *Server) arguments() []string {
 		if !slices.ContainsFunc(s.Options.Args, kube) {
 			flags = append(flags, "--listen-kube-urls=") // the Kubernetes API stores its own keys
 		}
+		flags = append(flags, "--kube-namespace-objects=false") // tests count their own
 	}
 	return append(flags, s.Options.Args...)
 }

@@ -2,9 +2,12 @@
 """The server writes nothing without a request; the first request for a Kubernetes resource creates four namespaces
 and the other objects of a new cluster."""
 import concurrent.futures
+import datetime
 import http.client
+import json
 import unittest
 
+from certs import Authority
 from kube import KubeServer, names, text64
 from server import LiveTest, Server, only_vigil
 
@@ -62,6 +65,46 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(server.get(f"/readyz/{name}")[0], 500)
         self.assertEqual(server.get(f"/readyz?exclude={name}")[0], 500, "others fail, too")
         self.assertEqual(server.get("/livez")[0], 200, "a restart would not help")
+
+    def test_new_namespaces_get_a_service_account_and_a_root_certificate(self):
+        served = Authority(self.scratch / "ca").sign("server")
+        server = self.serve("--kube-namespace-objects=true", f"--cert-file={served.cert}", f"--key-file={served.key}")
+        server.list(LISTED)
+
+        def furnished():
+            return {kind: sorted(item["metadata"]["namespace"] for item in server.list(f"/api/v1/{kind}")["items"]
+                                 if item["metadata"]["name"] == name)
+                    for kind, name in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"))}
+
+        self.eventually(lambda: furnished() == {"serviceaccounts": NAMESPACES, "configmaps": NAMESPACES})
+        made = sorted([*NAMESPACES, *(f"n{i}" for i in range(20))])
+        for name in made:
+            if name not in NAMESPACES:
+                self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": name}}), 201)
+        self.eventually(lambda: furnished() == {"serviceaccounts": made, "configmaps": made})
+        self.assertEqual({version for version, _ in self.stored(server).values()}, {"1"}, "each is written once")
+        # They are deleted with their namespace, and not made in one that is being deleted.
+        self.assertEqual(self.send(server, "DELETE", f"{LISTED}/n0"), 200)
+        self.eventually(lambda: server.get(f"{LISTED}/n0")[0] == 404)
+        self.assertNotIn("n0", furnished()["configmaps"])
+
+    def test_objects_of_namespaces_are_left_to_a_controller_manager(self):
+        server = self.serve("--kube-namespace-objects=true")
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        lease = {"metadata": {"name": "kube-controller-manager"},
+                 "spec": {"holderIdentity": "m", "leaseDurationSeconds": 600, "renewTime": now}}
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+        self.assertEqual(self.send(server, "POST", path, lease), 201)
+        self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": "t"}}), 201)
+        for _ in range(100):  # each a turn in which the server could have written them
+            self.assertEqual(server.list("/api/v1/namespaces/t/configmaps")["items"], [])
+
+    def send(self, server, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=60)
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+        code = connection.getresponse().status
+        connection.close()
+        return code
 
     def test_first_requests_on_every_thread_see_the_namespaces(self):
         server = self.serve("--kube-bootstrap=false")

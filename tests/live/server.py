@@ -141,6 +141,10 @@ class Server:
             flags = ["serve"] + flags
             if not any("--listen-kube-urls" in arg for arg in self.args):
                 flags += ["--listen-kube-urls="]
+            # Tests that list config maps or count revisions expect only what they have written; kube_start_test.py
+            # tests the objects of namespaces.
+            if not any("--kube-namespace-objects" in arg for arg in self.args):
+                flags += ["--kube-namespace-objects=false"]
         return self.wrap + [self.binary] + flags + (self.args if is_etcd(self.binary) else self.own_args())
 
     def own_args(self):

@@ -49,15 +49,14 @@ static enum status set_advertised(struct kube_start_settings *start, const struc
     return ST_OK;
 }
 
-static enum status set_authorities(struct kube_start_settings *start, struct arena *arena,
-                                   const struct serve_options *options, struct error *error)
+static enum status read_pem(const char *path, struct arena *arena, struct slice *ret_pem,
+                            struct error *error)
 {
     AUTO(buf_fini) struct buf text = {0};
-    if (!*options->kube_client_ca_file)
+    if (!*path)
         return ST_OK;
-    TRY(whole_file_read(options->kube_client_ca_file, WHOLE_FILE_REGULAR, AUTHORITIES_BYTES_MAX,
-                        &text, error));
-    if (arena_dup(arena, buf_slice(&text), &start->client_ca) != ST_OK)
+    TRY(whole_file_read(path, WHOLE_FILE_REGULAR, AUTHORITIES_BYTES_MAX, &text, error));
+    if (arena_dup(arena, buf_slice(&text), ret_pem) != ST_OK)
         xalloc_check(NULL, text.len);
     return ST_OK;
 }
@@ -114,7 +113,10 @@ enum status config_kube_start(const struct url *url, const struct serve_options 
     *start = (struct kube_start_settings){.port = port ? port : PORT_DEFAULT};
     TRY(read_range(&start->services, options, error));
     TRY(set_advertised(start, url, options, error));
-    TRY(set_authorities(start, arena, options, error));
+    TRY(read_pem(options->kube_client_ca_file, arena, &start->client_ca, error));
+    /* The server's own certificate, as in the kubeconfig that is written. */
+    if (url && url->secure)
+        TRY(read_pem(options->cert_file, arena, &start->root_ca, error));
     *ret_start = options->kube_bootstrap ? start : NULL;
     return ST_OK;
 }

@@ -154,6 +154,16 @@ static const struct option kube[] = {
         FIELD(kube_namespace_controller),
     },
     {
+        .name = "kube-namespace-objects",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Create the service account default and the config map kube-root-ca.crt in each "
+                "new namespace, as kube-controller-manager does. While a kube-controller-manager "
+                "holds its lease, this is left to it; in front of a cluster, always. The config "
+                "map has the certificate of --cert-file, and is empty without it.",
+        FIELD(kube_namespace_objects),
+    },
+    {
         .name = "kube-history",
         .kind = OPTION_DURATION,
         .fallback = "5m0s",

@@ -34,6 +34,7 @@ struct kube_config {
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
     bool garbage;                     /* kube/garbage/garbage.h: garbage is collected */
     bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
+    bool furnishes;                   /* kube/jobs/furnish.h: new namespaces get their objects */
     int64_t compaction_s;             /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/start/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;

@@ -6,6 +6,7 @@
 #include "engine/forward.h"
 #include "kube/jobs/bootstrap.h"
 #include "kube/jobs/definitions.h"
+#include "kube/jobs/furnish.h"
 #include "kube/jobs/purge.h"
 #include "kube/object/object.h"
 #include "kube/object/strategy.h"
@@ -181,6 +182,8 @@ static void release(struct kube_api *api, bool failed)
     struct list ready, *link;
     n->making = false;
     n->made = !failed;
+    for (size_t i = 0; !failed && i < COUNT_OF(default_namespaces); i++)
+        kube_furnish_start(api, slice_from_text(default_namespaces[i]));
     n->retry_ns = clock_add(clock_mono_ns(api->clock), RETRY_S * NS_PER_S);
     list_init(&ready);
     while ((link = list_pop_front(&n->waiting)) != NULL)

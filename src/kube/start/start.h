@@ -19,6 +19,7 @@ struct kube_start_settings {
     bool is_advertised;         /* its address is not a loopback one, so that there are endpoints */
     struct kube_address advertised;
     struct slice client_ca; /* authorities of client certificates, PEM; empty: none */
+    struct slice root_ca;   /* the certificate by which clients know this server; empty: none */
 };
 
 struct kube_start_object;

@@ -14,6 +14,7 @@
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/defaults/defaults.h"
+#include "kube/jobs/furnish.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/object/strategy.h"
 #include "kube/write/admit.h"
@@ -26,6 +27,7 @@
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
+#include "kube/write/subresource.h"
 #include "kube/write/without_effect.h"
 #include "kube/write/write.h"
 
@@ -320,6 +322,8 @@ static void on_put(struct engine_op *op)
     call->written = held;
     if (held)
         kube_charge_leave(call);
+    if (held && kube_is_namespaces(call->kind))
+        kube_furnish_start(call->api, create->name);
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
