@@ -3,9 +3,12 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NUMBER_MAX = 999 }; /* of a part of a version */
 
 void roster_init(struct roster *roster, const char *endpoints)
 {
@@ -67,15 +70,19 @@ struct roster_row roster_get(struct roster *roster, size_t at)
     return roster->rows[at];
 }
 
-/* False: it is not a version. */
-static bool parse(const char *text, unsigned ret_numbers[2])
+/* The first two numbers. False: it is not a version. */
+static bool parse(const char *text, uint64_t ret_numbers[2])
 {
-    return sscanf(text, "%3u.%3u", &ret_numbers[0], &ret_numbers[1]) == 2;
+    struct slice rest = slice_from_text(text);
+    for (size_t i = 0; i < 2; i++)
+        if (!slice_decimal(slice_cut(&rest, '.'), &ret_numbers[i]) || ret_numbers[i] > NUMBER_MAX)
+            return false;
+    return true;
 }
 
 bool roster_versions(struct roster *roster, uint64_t followed, struct engine_versions *ret)
 {
-    unsigned lowest[2] = {0}, numbers[2];
+    uint64_t lowest[2] = {0}, numbers[2];
     const struct roster_row *named = NULL;
     LOCK_SCOPE(&roster->lock);
     for (size_t i = 0; i < roster->count; i++) {
@@ -92,6 +99,6 @@ bool roster_versions(struct roster *roster, uint64_t followed, struct engine_ver
     *ret = named->versions;
     if (parse(ret->cluster, numbers)) /* the target of a downgrade, which may lack a number */
         memcpy(lowest, numbers, sizeof(lowest));
-    snprintf(ret->cluster, sizeof(ret->cluster), "%u.%u.0", lowest[0], lowest[1]);
+    snprintf(ret->cluster, sizeof(ret->cluster), "%" PRIu64 ".%" PRIu64 ".0", lowest[0], lowest[1]);
     return true;
 }
