@@ -245,7 +245,7 @@ func TestReconnectionKeepsWatches(t *testing.T) {
 }
 
 // follows says whether the front has decided that its mirror is the cluster's: before that it forwards
-// what it is asked for.
+// all reads.
 func (f *fixture) follows() bool {
 	f.Helper()
 	answer, err := f.direct.Get(f.ctx, "x", clientv3.WithCountOnly())

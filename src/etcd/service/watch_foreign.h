@@ -54,7 +54,7 @@ MUST_CHECK
 enum status watch_foreign_cancel(struct watch_foreign *foreign, int64_t id);
 /*
  * Ends every watch for whose range `keep` returns false, with the reason in its canceled response:
- * the cluster itself would let it go on. ST_NOMEM: some were not ended.
+ * the cluster itself would let it continue. ST_NOMEM: some were not ended.
  */
 MUST_CHECK
 enum status watch_foreign_keep(struct watch_foreign *foreign,

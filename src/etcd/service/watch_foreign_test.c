@@ -196,7 +196,7 @@ static void watches_are_made_at_the_cluster_with_the_ids_of_the_client(void **st
     assert_int_equal(cluster.opened, 1);
 }
 
-/* The cluster itself would let it go on, and what it sends meanwhile reaches no client. */
+/* The cluster itself would let it continue, and what it sends meanwhile reaches no client. */
 static void a_watch_ends_when_its_right_is_taken_away(void **state)
 {
     struct peer *p = *state;

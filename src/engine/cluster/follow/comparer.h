@@ -23,7 +23,7 @@ struct comparer;
 
 enum comparer_verdict {
     COMPARER_SAME,
-    COMPARER_UNPROVEN, /* nothing differs, which is no proof */
+    COMPARER_UNPROVEN, /* nothing differs, which proves nothing */
     COMPARER_OTHER,    /* another past */
     COMPARER_FAILED,   /* the cluster does not answer */
 };

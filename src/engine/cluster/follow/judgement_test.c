@@ -98,7 +98,7 @@ static bool is_same_log(uint64_t before, int64_t elapsed_ms, uint64_t now)
                                  (struct raft_mark){now, then_ms + elapsed_ms});
 }
 
-static void a_log_that_cannot_have_been_written_anew_is_the_same(void **state)
+static void a_log_that_cannot_be_a_new_one_is_the_same(void **state)
 {
     (void)state;
     const uint64_t rate = RAFT_ENTRIES_PER_S_MAX;
@@ -109,7 +109,7 @@ static void a_log_that_cannot_have_been_written_anew_is_the_same(void **state)
     assert_false(is_same_log(rate, 0, rate));
     assert_false(is_same_log(3, 0, 3));
     assert_false(is_same_log(10 * rate, 0, 10 * rate - 1)); /* it has gone back */
-    assert_false(is_same_log(10 * rate, 0, 11 * rate + 1)); /* nobody writes so much */
+    assert_false(is_same_log(10 * rate, 0, 11 * rate + 1)); /* no cluster writes so much */
     assert_true(is_same_log(10 * rate, 0, 11 * rate));
 }
 
@@ -269,7 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_of_the_last_put_counts),
         cmocka_unit_test(a_later_delete_has_two_questions),
-        cmocka_unit_test(a_log_that_cannot_have_been_written_anew_is_the_same),
+        cmocka_unit_test(a_log_that_cannot_be_a_new_one_is_the_same),
         cmocka_unit_test(an_unknown_log_and_a_clock_that_went_back_prove_nothing),
         cmocka_unit_test(the_compact_revision_is_found_for_every_pair),
         cmocka_unit_test(alarms_are_found_in_the_errors_of_a_status),

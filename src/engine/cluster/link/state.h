@@ -63,7 +63,7 @@ static inline void cluster_state_raise(_Atomic int64_t *to, int64_t revision)
         ;
 }
 
-/* A linearizable answer had this revision, and was asked for when `before` was known. If that is
+/* A linearizable answer had this revision, and was requested when `before` was known. If that is
  * newer, it was never true: some answer was damaged. */
 static inline void cluster_state_correct(_Atomic int64_t *known, int64_t before, int64_t revision)
 {
