@@ -558,8 +558,8 @@ void server_free(struct server *server)
     worker_free(server->kube.worker);
     server_tls_free(server->tls);
     close_engine(server);
+    kube_lookup_pool_free(server->kube.lookups); /* which has an account with the budget */
     trimmer_free(server->trimmer);
-    kube_lookup_pool_free(server->kube.lookups);
     budget_free(server->budget); /* everything charged to it has been released */
     if (!server->config->open_auth)
         server_auth_fini(&server->auth);
