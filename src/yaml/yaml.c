@@ -170,7 +170,7 @@ static enum status merge(struct yaml_reader *r, struct json_node *to, const stru
     return ST_OK;
 }
 
-/* The members of "<<" are set where it stands, as if they were written there; of several maps the
+/* The members of "<<" are set where it is, as if they were written there; of several maps the
  * first has precedence. */
 static enum status merge_all(struct yaml_reader *r, struct json_node *to,
                              const struct json_node *from, size_t line)
