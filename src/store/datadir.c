@@ -222,6 +222,9 @@ enum status datadir_examine_format(struct fs *fs, const char *path, enum datadir
     if (contents.mirror)
         return refuse_mirror(path, ret_error);
     status = read_format(fs, file_path, text);
+    /* It has no FORMAT because it is not complete. */
+    if (status == ST_NOT_FOUND && contents.import)
+        return check_contents(path, &contents, ret_error);
     if (status == ST_NOT_FOUND && !contents.log)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is not a data directory of Vigil: it has no FORMAT file and no log",

@@ -445,6 +445,9 @@ class UnfinishedImport(LiveTest):
                 server.stop()
             else:
                 self.assertIn("an import that was not finished", server.log)
+                repair = subprocess.run([SUBJECT, "repair", "--accept-loss", "--data-dir", str(copy)], capture_output=True, text=True)
+                self.assertEqual(repair.returncode, 1, repair.stdout)
+                self.assertIn("an import that was not finished", repair.stderr)
                 self.seen[names] = "refused"
             shutil.rmtree(copy)
         if names:
