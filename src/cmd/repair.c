@@ -61,7 +61,9 @@ const struct options_table repair_table = {
         ".PP\n"
         "FORMAT has a constant text, and is written again if it is damaged or missing.\n"
         ".PP\n"
-        "A segment that is missing, or whose head is damaged and which the checkpoint needs, can "
+        "A damaged head of a segment is made again from its second copy or its first record. A "
+        "segment that is missing, or of which all of that is damaged and which the checkpoint "
+        "needs, can "
         "not be repaired, and neither can a checkpoint and a log that are both damaged: restore a "
         "backup or a snapshot, or copy what can be read with vigil salvage.\n"
         ".SH EXIT STATUS\n"
@@ -137,6 +139,9 @@ static void write_rest(const struct store_repair *found, const char *will)
                : found->has_history ? "with its history"
                                     : "no version of a key is lost");
     }
+    if (log->heads)
+        printf("%s made again: %u damaged heads of segments; nothing is lost by that\n", will,
+               log->heads);
     if (log->seals)
         printf("%s rewritten: %u seals of segments\n", will, log->seals);
     if (log->mark)

@@ -583,7 +583,8 @@ static void the_salt_is_found_in_any_record(void **state)
         assert_true(record_find_salt(slice_of(record, sizeof(record)), &found));
         assert_int_equal(found, salt);
         record[i % len] ^= 1;
-        assert_false(record_find_salt(slice_of(record, sizeof(record)), &found) && found == salt);
+        bool finds = record_find_salt(slice_of(record, sizeof(record)), &found);
+        assert_true(!finds || found != salt);
     }
 }
 

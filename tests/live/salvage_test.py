@@ -76,12 +76,40 @@ class Salvage(LiveTest):
         again.args = [*again.args, "--experimental-initial-corrupt-check"]
         again.start().stop()
 
-    def test_heads_and_format(self):
-        directory = self.filled()
+    def spoil_heads(self, directory, twins):
         for path in segments(directory):
             with open(path, "r+b") as f:
                 f.seek(20)
                 f.write(b"\xff")
+                if twins:
+                    f.seek(-512, os.SEEK_END)
+                    f.write(bytes(512))
+
+    def test_head_is_restored_from_its_twin_at_a_start(self):
+        directory = self.filled()
+        before = [path.read_bytes()[:64] for path in segments(directory)]
+        self.spoil_heads(directory, twins=False)
+        server = self.server(directory).start()
+        self.assertIn("the head of a segment of the log was damaged", server.log)
+        server.close()
+        server.stop()
+        self.assertEqual([path.read_bytes()[:64] for path in segments(directory)][:1], before[:1])
+        self.serves(directory)
+
+    def test_head_without_a_twin_is_made_again_by_a_repair(self):
+        directory = self.filled()
+        self.spoil_heads(directory, twins=True)
+        done = self.run_it("serve", "--data-dir", str(directory), "--listen-kube-urls=")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("vigil repair", done.stderr)
+        done = self.run_it("repair", "--data-dir", str(directory), "--accept-loss")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "made again: [1-9] damaged heads of segments; nothing is lost")
+        self.serves(directory)
+
+    def test_heads_and_format(self):
+        directory = self.filled()
+        self.spoil_heads(directory, twins=True)
         (directory / "FORMAT").unlink()
         done = self.run_it("serve", "--data-dir", str(directory), "--listen-kube-urls=")
         self.assertNotEqual(done.returncode, 0)

@@ -162,6 +162,9 @@ static void report_cut(const struct local_shared *shared)
         local_warn(&shared->report, text, ST_DAMAGED,
                    "nothing is lost; see in the kernel's log whether the disk fails");
     struct log_cut cut = log_cut(store_log(shared->store));
+    if (log_heads_mended(store_log(shared->store)))
+        local_warn(&shared->report, "the head of a segment of the log was damaged", ST_DAMAGED,
+                   "it was restored from its second copy, and nothing is lost: check the disk");
     if (cut.bytes && shared->options.on_cut)
         shared->options.on_cut(shared->options.ctx, &(struct engine_local_cut){
                                                         .index = cut.index,

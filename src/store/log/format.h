@@ -5,6 +5,10 @@
  *   0     head      written once, before the file gets its name
  *   256   seal      written once, when the writer leaves the segment; zeros until then
  *   512   records   each at a multiple of 8, without gaps; then zeros to the end of the file
+ *   -512  twin      in the last 512 bytes: a copy of the head, so that no single sector or page has
+ *                   the only one. Segments of earlier versions, and short ones, have none; a start
+ *                   adds it where the bytes are unused. Earlier versions ignore it in a full
+ *                   segment, and cut it off in the one that is being written
  *
  * The head's salt is part of the checksum of every record of the segment, so bytes that a client
  * stored as a value cannot be taken for a record when the log is searched after a torn write.
@@ -21,6 +25,8 @@ enum {
     SEGMENT_SEAL_OFFSET = 256,
     SEGMENT_RECORDS_OFFSET = 512, /* a separate sector: sealing rewrites no record's sector */
     SEGMENT_REWRITTEN = 1,        /* flag: made by the cleaner; indexes may be missing */
+    SEGMENT_TWIN_BYTES = 512,
+    SEGMENT_TWIN_FROM = 32 << 10, /* segments with at least this capacity have a twin */
     RECORD_ALIGN = 8,
 };
 

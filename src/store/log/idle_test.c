@@ -567,8 +567,9 @@ static void a_repair_that_fails_does_not_recommend_itself(void **state)
     struct bed *bed = *state;
     fall_idle(bed, 3);
     for (size_t i = 0; i < bed->file_count; i++) {
-        if (strstr(bed->files[i].path, "1.seg"))
-            bed->files[i].bytes[0] ^= 1;
+        if (strstr(bed->files[i].path, "1.seg")) {
+            memset(bed->files[i].bytes, 0xff, SEGMENT_RECORDS_OFFSET + RECORD_HEAD_BYTES);
+        }
     }
     lay_out(bed, 0, 0, NULL, 0);
     struct log_repair done;
@@ -577,6 +578,27 @@ static void a_repair_that_fails_does_not_recommend_itself(void **state)
     assert_int_equal(repair(bed, true, &done), ST_DAMAGED);
     assert_null(strstr(bed->error.text, "vigil repair"));
     assert_non_null(strstr(bed->error.text, "restore"));
+}
+
+/* The salt is in the checksum of the first record. */
+static void a_damaged_head_without_a_twin_is_made_again(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    for (size_t i = 0; i < bed->file_count; i++) {
+        if (strstr(bed->files[i].path, "1.seg"))
+            memset(bed->files[i].bytes, 0xff, sizeof(struct segment_head));
+    }
+    lay_out(bed, 0, 0, NULL, 0);
+    struct log_repair done;
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_int_equal(repair(bed, false, &done), ST_OK);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_true(done.damaged);
+    assert_int_equal(done.heads, 1);
+    assert_int_equal(done.cut.bytes, 0);
+    assert_int_equal(bed_open(bed), ST_OK);
 }
 
 static void make_durable(struct bed *bed)
@@ -752,6 +774,7 @@ int main(void)
         TEST(a_repair_saves_what_it_cuts_off),
         TEST(a_shortened_segment_is_repaired_once_its_length_is_restored),
         TEST(a_repair_that_fails_does_not_recommend_itself),
+        TEST(a_damaged_head_without_a_twin_is_made_again),
         TEST(a_repair_that_was_interrupted_can_be_repeated),
         TEST(a_mark_alone_is_not_a_new_log),
         TEST(a_log_without_its_last_segment_and_mark_is_repaired),

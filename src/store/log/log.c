@@ -88,7 +88,7 @@ enum status log_add_segment(struct log *log, struct segment *segment)
         segment_discard(log->fs, log->dir, id);
         return status;
     }
-    log_note_capacity(log, segment->head.capacity);
+    log_note_capacity(log, segment->file_bytes);
     return ST_OK;
 }
 
@@ -189,6 +189,11 @@ enum status log_open(const struct log_options *options, uint64_t after_index,
     return ST_OK;
 }
 
+unsigned log_heads_mended(const struct log *log)
+{
+    return log->heads_mended;
+}
+
 struct log_cut log_cut(const struct log *log)
 {
     return log->cut;
@@ -249,7 +254,7 @@ static bool segment_has_room(const struct segment *segment, uint64_t offset, siz
 static uint64_t segment_bytes_for(size_t record_bytes)
 {
     enum { GRAIN = 4096 };
-    return align_up(SEGMENT_RECORDS_OFFSET + record_bytes, GRAIN);
+    return align_up(SEGMENT_RECORDS_OFFSET + record_bytes + SEGMENT_TWIN_BYTES, GRAIN);
 }
 
 /* Finds the segment after the current one: the one that the keeper has prepared, or a new one. */

@@ -44,6 +44,7 @@ struct log {
     _Atomic uint64_t next_capacity;
     struct log_cut cut;            /* what the start cut off */
     uint64_t removed_spare;        /* log_removed_spare */
+    unsigned heads_mended;         /* of damaged heads that the start has found twins of */
     struct mark mark;              /* as last read or written; the keeper's */
     _Atomic uint64_t damage_count; /* log_damage_count */
     _Atomic log_loc damage_loc;

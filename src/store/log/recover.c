@@ -194,6 +194,8 @@ static bool has_only_zeros(const struct log *log, uint64_t id)
     if (fs_open(log->fs, path.text, FILE_READ_ONLY, &file) != ST_OK ||
         file_size(file, &bytes) != ST_OK || bytes < SEGMENT_RECORDS_OFFSET + RECORD_HEAD_BYTES)
         return false;
+    if (bytes >= SEGMENT_TWIN_FROM)
+        bytes -= SEGMENT_TWIN_BYTES; /* the second copy of the head may be damaged, too */
     uint8_t *piece = malloc(PIECE_BYTES);
     bool only_zeros = piece;
     for (uint64_t at = SEGMENT_SEAL_OFFSET; only_zeros && at < bytes; at += PIECE_BYTES) {
@@ -226,6 +228,11 @@ static enum status open_one(struct recovery *r, uint64_t id)
     uint64_t length = status == ST_DAMAGED ? segment_lost_length(log->fs, log->dir, id) : 0;
     if (length)
         return fail_length(r, id, length);
+    if (status == ST_DAMAGED && r->repair) {
+        status = segment_open_mended(log->fs, log->dir, id, r->repair->accept, &segment);
+        r->repaired.heads += status == ST_OK;
+        r->repaired.damaged |= status == ST_OK;
+    }
     if (status == ST_DAMAGED && r->repair && !is_listed(r, id)) {
         r->repaired.segments++;
         r->repaired.damaged = true;
@@ -238,6 +245,7 @@ static enum status open_one(struct recovery *r, uint64_t id)
         return recovery_fail_file(r, status, id, "was written by another version of this program");
     if (status != ST_OK)
         return recovery_fail_file(r, status, id, status_reason(status));
+    log->heads_mended += segment->head_mended;
     TRY(learn_contents(r, segment));
     reserve_id(log, id);
     status = segment_order_reserve(&r->found);
@@ -305,7 +313,7 @@ static enum status place(struct recovery *r, size_t at)
     if (status != ST_OK)
         return recovery_fail_file(r, status, segment->head.id, status_reason(status));
     segment_order_add(&log->order, segment_order_remove(&r->found, at));
-    log_note_capacity(log, segment->head.capacity);
+    log_note_capacity(log, segment->file_bytes);
     return ST_OK;
 }
 

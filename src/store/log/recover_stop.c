@@ -214,8 +214,21 @@ static enum status drop_beyond(struct recovery *r)
     return ST_OK;
 }
 
+/* Also adds twins to the segments of an earlier version. */
+static enum status write_heads(struct recovery *r)
+{
+    const struct segment_order *order = &r->log->order;
+    for (size_t i = 0; i < order->count; i++) {
+        enum status status = segment_write_heads(order->items[i], !r->log->unsynced);
+        if (status != ST_OK)
+            return recovery_fail_file(r, status, order->items[i]->head.id, status_reason(status));
+    }
+    return ST_OK;
+}
+
 enum status recovery_settle(struct recovery *r)
 {
     TRY(settle_chain(r));
+    TRY(write_heads(r));
     return drop_beyond(r);
 }

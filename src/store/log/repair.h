@@ -6,13 +6,15 @@
  *   a damaged record that the checkpoint has  nothing is cut off: starts skip it from now on, and
  *                                             reading it returns ST_DAMAGED
  *   a damaged seal                            is made again from the records
- *   a damaged head after the checkpoint       the segment and all after it are set aside
+ *   a damaged head                            is made again from its twin or its first record
+ *   … if that is damaged, too, after the      the segment and all after it are set aside
+ *   checkpoint
  *   a damaged mark                            is made again
  *
  * Bytes that are cut off are saved next to their segment, in NNN.seg.lost-OFFSET; segments that are
  * set aside are renamed to NNN.seg.lost. Anything else cannot be repaired: a missing segment, or
- * one that the checkpoint needs and whose head is damaged. A shortened segment is refused until it
- * has its old length again, because then the rest of it can be read.
+ * one that the checkpoint needs and whose head and first record are damaged. A shortened segment is
+ * refused until it has its old length again, because then the rest of it can be read.
  */
 #ifndef VIGIL_STORE_LOG_REPAIR_H
 #define VIGIL_STORE_LOG_REPAIR_H
@@ -53,6 +55,7 @@ struct log_repair {
     uint64_t passed_segment_id, passed_offset;
     bool mark;             /* the mark was damaged */
     unsigned seals;        /* how many were damaged */
+    unsigned heads;        /* how many damaged ones without a twin were made again */
     unsigned segments;     /* how many were set aside */
     char saved_path[4200]; /* the file with the bytes that were cut off; "" before that */
 };

@@ -151,7 +151,7 @@ static enum status finish_file(struct log_rewrite *rewrite)
     struct log *log = rewrite->log;
     assert(rewrite->record_left == 0);
     TRY(flush(rewrite));
-    rewrite->head.capacity = rewrite->chunk_offset;
+    rewrite->head.capacity = rewrite->chunk_offset + SEGMENT_TWIN_BYTES;
     segment_head_finish(&rewrite->head);
     struct segment_seal seal = {
         .id = rewrite->head.id,
@@ -163,7 +163,10 @@ static enum status finish_file(struct log_rewrite *rewrite)
         .next_id = rewrite->old->next_id,
     };
     segment_seal_finish(&seal);
-    TRY(file_pwrite(rewrite->file, slice_of(&rewrite->head, sizeof(rewrite->head)), 0));
+    struct slice head = slice_of(&rewrite->head, sizeof(rewrite->head));
+    TRY(file_pwrite(rewrite->file, head, 0));
+    TRY(file_pwrite(rewrite->file, head, rewrite->chunk_offset));
+    TRY(file_write_zeros(rewrite->file, rewrite->chunk_offset + head.len, rewrite->head.capacity));
     TRY(file_pwrite(rewrite->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
     TRY(file_sync(rewrite->file));
     return segment_publish(log->fs, log->dir, rewrite->head.id, true);

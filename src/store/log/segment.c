@@ -63,13 +63,18 @@ enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to)
     return ST_OK;
 }
 
-static struct segment *segment_alloc(struct file *file, const struct segment_head *head)
+static struct segment *segment_alloc(struct file *file, const struct segment_head *head,
+                                     bool has_twin)
 {
     struct segment *segment = calloc(1, sizeof(*segment));
     if (!segment)
         return NULL;
     segment->file = file;
     segment->head = *head;
+    segment->file_bytes = head->capacity;
+    segment->has_twin = has_twin;
+    if (has_twin)
+        segment->head.capacity -= SEGMENT_TWIN_BYTES;
     segment->first_index = head->first_index;
     atomic_init(&segment->written, SEGMENT_RECORDS_OFFSET);
     return segment;
@@ -96,6 +101,9 @@ enum status segment_draft_fill(struct segment_draft *draft, uint64_t bytes)
     uint64_t left = draft->head.capacity - draft->filled;
     uint64_t to = draft->filled + (bytes < left ? bytes : left);
     TRY(file_write_zeros(draft->file, draft->filled, to));
+    if (to == draft->head.capacity && to >= SEGMENT_TWIN_FROM)
+        TRY(file_pwrite(draft->file, slice_of(&draft->head, sizeof(draft->head)),
+                        to - SEGMENT_TWIN_BYTES));
     if (draft->synced)
         TRY(file_sync(draft->file));
     draft->filled = to;
@@ -105,10 +113,12 @@ enum status segment_draft_fill(struct segment_draft *draft, uint64_t bytes)
 enum status segment_draft_finish(struct segment_draft *draft, struct segment **ret_segment)
 {
     assert(draft->filled == draft->head.capacity);
-    AUTO(segment_freep) struct segment *segment = segment_alloc(draft->file, &draft->head);
+    AUTO(segment_freep)
+    struct segment *segment =
+        segment_alloc(draft->file, &draft->head, draft->head.capacity >= SEGMENT_TWIN_FROM);
     if (!segment)
         return ST_NOMEM;
-    enum status status = file_map(segment->file, segment->head.capacity, &segment->base);
+    enum status status = file_map(segment->file, segment->file_bytes, &segment->base);
     if (status != ST_OK) {
         segment->file = NULL; /* it stays the draft's */
         return status;
@@ -159,39 +169,87 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id)
     }
 }
 
-/* The segment's head and the length of the file, which may contradict each other. */
-static enum status open_file(struct fs *fs, const char *dir, uint64_t id, struct file **ret_file,
-                             struct segment_head *ret_head, uint64_t *ret_bytes)
+/* The segment's head, the length of the file and the twin, which may contradict each other. */
+struct opened {
+    struct file *file; /* owned */
+    struct segment_head head, twin;
+    uint64_t bytes;
+};
+
+static enum status open_file(struct fs *fs, const char *dir, uint64_t id, struct opened *ret_opened)
 {
     struct segment_path name = segment_path(dir, id, ".seg");
     AUTO(file_closep) struct file *file = NULL;
+    struct opened opened = {0};
     TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
-    TRY(file_size(file, ret_bytes));
-    if (*ret_bytes < SEGMENT_RECORDS_OFFSET)
+    TRY(file_size(file, &opened.bytes));
+    if (opened.bytes < SEGMENT_RECORDS_OFFSET)
         return ST_DAMAGED;
-    TRY(file_pread(file, ret_head, sizeof(*ret_head), 0));
-    TRY(segment_head_check(ret_head));
-    if (ret_head->id != id)
-        return ST_DAMAGED;
-    *ret_file = TAKE(file);
+    TRY(file_pread(file, &opened.head, sizeof(opened.head), 0));
+    if (opened.bytes >= SEGMENT_TWIN_BYTES + SEGMENT_RECORDS_OFFSET)
+        TRY(file_pread(file, &opened.twin, sizeof(opened.twin), opened.bytes - SEGMENT_TWIN_BYTES));
+    opened.file = TAKE(file);
+    *ret_opened = opened;
     return ST_OK;
+}
+
+static bool is_head_of(const struct segment_head *head, uint64_t id, uint64_t bytes)
+{
+    return segment_head_check(head) == ST_OK && head->id == id && head->capacity == bytes;
 }
 
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
 {
-    AUTO(file_closep) struct file *file = NULL;
-    struct segment_head head;
-    uint64_t bytes;
-    TRY(open_file(fs, dir, id, &file, &head, &bytes));
-    if (head.capacity != bytes)
-        return ST_DAMAGED;
-    AUTO(segment_freep) struct segment *segment = segment_alloc(file, &head);
+    struct opened opened;
+    TRY(open_file(fs, dir, id, &opened));
+    AUTO(file_closep) struct file *file = opened.file;
+    bool has_head = is_head_of(&opened.head, id, opened.bytes);
+    bool has_twin = is_head_of(&opened.twin, id, opened.bytes);
+    if (!has_head && !has_twin) {
+        enum status status = segment_head_check(&opened.head);
+        return status == ST_WRONG_FORMAT ? status : ST_DAMAGED;
+    }
+    /* A damaged twin is not a record either. */
+    has_twin |= segment_heads_resemble(&opened.head, &opened.twin);
+    AUTO(segment_freep)
+    struct segment *segment = segment_alloc(file, has_head ? &opened.head : &opened.twin, has_twin);
     if (!segment)
         return ST_NOMEM;
     (void)TAKE(file);
-    TRY(file_map(segment->file, head.capacity, &segment->base));
+    segment->head_mended = !has_head;
+    TRY(file_map(segment->file, segment->file_bytes, &segment->base));
     *ret_segment = TAKE(segment);
     return ST_OK;
+}
+
+static enum status write_if_other(struct segment *segment, const struct segment_head *head,
+                                  uint64_t offset, bool *written)
+{
+    if (memcmp(segment->base + offset, head, sizeof(*head)) == 0)
+        return ST_OK;
+    *written = true;
+    return file_pwrite(segment->file, slice_of(head, sizeof(*head)), offset);
+}
+
+enum status segment_write_heads(struct segment *segment, bool synced)
+{
+    struct segment_head head = segment->head;
+    uint64_t twin = segment->file_bytes - SEGMENT_TWIN_BYTES;
+    bool written = false;
+    head.capacity = segment->file_bytes;
+    segment_head_finish(&head);
+    TRY(write_if_other(segment, &head, 0, &written));
+    if (!segment->has_twin && segment->file_bytes >= SEGMENT_TWIN_FROM &&
+        atomic_load(&segment->written) <= twin &&
+        bytes_first_nonzero(slice_of(segment->base + twin, SEGMENT_TWIN_BYTES)) ==
+            SEGMENT_TWIN_BYTES) {
+        segment->has_twin = true;
+        segment->head.capacity = twin;
+    }
+    if (segment->has_twin)
+        TRY(write_if_other(segment, &head, twin, &written));
+    segment->head_mended = false;
+    return written && synced ? file_sync(segment->file) : ST_OK;
 }
 
 enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
@@ -207,26 +265,49 @@ enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
         bytes > (uint64_t)1 << 34) /* offsets have 34 bits */
         return ST_DAMAGED;
     AUTO(segment_freep)
-    struct segment *segment = segment_alloc(file, &(struct segment_head){.capacity = bytes});
+    struct segment *segment = segment_alloc(file, &(struct segment_head){.capacity = bytes}, false);
     if (!segment)
         return ST_NOMEM;
     (void)TAKE(file);
     TRY(file_map(segment->file, bytes, &segment->base));
-    segment->head_mended = segment_head_mend(slice_of(segment->base, bytes), id, &segment->head);
-    segment->head.capacity = bytes;
+    segment->head_mended = segment_head_mend(slice_of(segment->base, bytes), id, &segment->head,
+                                             &segment->has_twin) != SEGMENT_HEAD_INTACT;
+    segment->head.capacity = bytes - (segment->has_twin ? SEGMENT_TWIN_BYTES : 0);
     segment->first_index = segment->head.first_index;
     *ret_segment = TAKE(segment);
     return ST_OK;
 }
 
-uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id)
+enum status segment_open_mended(struct fs *fs, const char *dir, uint64_t id, bool writes,
+                                struct segment **ret_segment)
 {
+    AUTO(segment_freep) struct segment *segment = NULL;
     AUTO(file_closep) struct file *file = NULL;
     struct segment_head head;
-    uint64_t bytes;
-    if (open_file(fs, dir, id, &file, &head, &bytes) != ST_OK || head.capacity == bytes)
+    bool has_twin;
+    TRY(segment_open_damaged(fs, dir, id, &segment));
+    if (segment_head_mend(slice_of(segment->base, segment->file_bytes), id, &head, &has_twin) !=
+        SEGMENT_HEAD_MENDED)
+        return ST_DAMAGED;
+    if (!writes) {
+        *ret_segment = TAKE(segment);
+        return ST_OK;
+    }
+    struct segment_path name = segment_path(dir, id, ".seg");
+    TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
+    TRY(file_pwrite(file, slice_of(&head, sizeof(head)), 0));
+    TRY(file_sync(file));
+    return segment_open(fs, dir, id, ret_segment);
+}
+
+uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id)
+{
+    struct opened opened;
+    if (open_file(fs, dir, id, &opened) != ST_OK)
         return 0;
-    return head.capacity;
+    file_close(opened.file);
+    bool is_head = segment_head_check(&opened.head) == ST_OK && opened.head.id == id;
+    return is_head && opened.head.capacity != opened.bytes ? opened.head.capacity : 0;
 }
 
 void segment_free(struct segment *segment)
@@ -234,7 +315,7 @@ void segment_free(struct segment *segment)
     if (!segment)
         return;
     if (segment->base)
-        file_unmap(segment->file, segment->base, segment->head.capacity);
+        file_unmap(segment->file, segment->base, segment->file_bytes);
     file_close(segment->file);
     free(segment);
 }

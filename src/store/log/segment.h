@@ -19,12 +19,14 @@
 enum { SEGMENT_PIECE_BYTES = 2 << 20 };
 
 struct segment {
-    const uint8_t *base; /* the mapping, head.capacity bytes */
+    const uint8_t *base; /* the mapping */
+    uint64_t file_bytes; /* its length */
     /* Where the written records end: bytes below it are in the mapping and never change. */
     _Atomic uint64_t written;
 
-    struct segment_head head;
-    struct file *file;           /* owned */
+    struct segment_head head; /* its capacity does not include the twin (log/format.h) */
+    struct file *file;        /* owned */
+    bool has_twin;
     uint64_t first_index;        /* of the range it covers; set before it is added to the order */
     uint64_t next_id;            /* the segment in which the writer continued; 0 before that */
     _Atomic uint64_t last_index; /* first_index - 1 while it has no record */
@@ -105,6 +107,14 @@ enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
                                  struct segment **ret_segment);
 
 /*
+ * For a repair: a damaged head without a twin is made again, if its records prove that it is right,
+ * and is written if `writes`. ST_DAMAGED.
+ */
+MUST_CHECK
+enum status segment_open_mended(struct fs *fs, const char *dir, uint64_t id, bool writes,
+                                struct segment **ret_segment);
+
+/*
  * The file length according to a valid head, if a different length is its only fault; otherwise 0.
  */
 uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id);
@@ -112,6 +122,13 @@ uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id);
 /* Unmaps and closes; the file stays. Accepts NULL. */
 void segment_free(struct segment *segment);
 DEFINE_CLEANUP(struct segment *, segment_free)
+
+/*
+ * Writes head and twin again, where they are missing or damaged and the bytes are unused; synced.
+ * Before the segment is written to.
+ */
+MUST_CHECK
+enum status segment_write_heads(struct segment *segment, bool synced);
 
 /* Writes zeros over [from, to). */
 MUST_CHECK
