@@ -9,8 +9,9 @@
 
 #define KEEPALIVE_NS_MAX (INT64_C(7200) * NS_PER_S)
 #define BACKOFF_NS_MIN (1 * NS_PER_MS)
-#define MOVE_NS (10 * NS_PER_S) /* between moves of lasting calls to another connection */
-#define BLAME_NS (1 * NS_PER_S) /* from the opening of a connection; see channel_blame */
+#define MOVE_NS (10 * NS_PER_S)      /* between moves of lasting calls to another connection */
+#define ATTEMPT_NS (250 * NS_PER_MS) /* until another endpoint is tried at the same time */
+#define BLAME_NS (1 * NS_PER_S)      /* from the opening of a connection; see channel_blame */
 
 /* -- States -- */
 
@@ -126,6 +127,7 @@ enum status channel_start_call(struct channel *channel, struct grpc_client_call 
 /* -- Connecting -- */
 
 static void connect_next(struct channel *channel);
+static void attempt_failed(struct channel *channel);
 
 int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns)
 {
@@ -138,19 +140,19 @@ int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns)
 static void pause_then_connect(struct channel *channel)
 {
     int64_t pause = channel_next_pause(channel, &channel->backoff_ns);
-    channel->failed = 0;
+    channel->tried = 0;
     channel_move(channel, CHANNEL_PAUSING);
     loop_timer_set(channel->loop, &channel->pause, loop_now_ns(channel->loop) + pause);
 }
 
-/* After a failure: the next endpoint, or a pause if all have failed. */
+/* After a failure, while nothing is being opened: the next endpoint, or a pause if all have failed.
+ */
 static void go_on(struct channel *channel)
 {
-    channel->failed++;
     if (list_empty(&channel->waiters)) {
-        channel->failed = 0;
+        channel->tried = 0;
         channel_move(channel, CHANNEL_IDLE);
-    } else if (channel->failed >= channel->endpoints.count) {
+    } else if (channel->tried >= channel->endpoints.count) {
         pause_then_connect(channel);
     } else {
         channel_move(channel, CHANNEL_IDLE);
@@ -168,7 +170,7 @@ static void connect_again(struct channel *channel)
         go_on(channel);
         return;
     }
-    channel->failed = 0;
+    channel->tried = 0;
     channel->backoff_ns = channel->options.backoff_min_ns;
     channel_move(channel, CHANNEL_IDLE);
     if (!list_empty(&channel->waiters))
@@ -177,9 +179,18 @@ static void connect_again(struct channel *channel)
 
 static void link_free(struct link *link)
 {
-    list_remove(&link->in_old);
+    list_remove(&link->in_channel);
     connection_free(link->connection);
     free(link);
+}
+
+static void end_attempts(struct channel *channel)
+{
+    loop_timer_cancel(channel->loop, &channel->next_attempt);
+    while (!list_empty(&channel->attempts)) {
+        link_free(LIST_ENTRY(channel->attempts.next, struct link, in_channel));
+        channel->tried--;
+    }
 }
 
 /* The connection is not used for new calls any more, nor for the authentication under way. */
@@ -189,7 +200,7 @@ static void retire(struct channel *channel)
     channel->current = NULL;
     channel->generation++;
     client_heads_drop(&channel->heads);
-    list_push_back(&channel->old, &link->in_old);
+    list_push_back(&channel->old, &link->in_channel);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
     grpc_client_call_cancel(&channel->auth);
 }
@@ -199,7 +210,12 @@ static void on_open(void *owner)
     struct link *link = owner;
     struct channel *channel = link->channel;
     char text[ENDPOINT_TEXT_BYTES + 32];
-    assert(link == channel->current && channel->state == CHANNEL_CONNECTING);
+    assert(link->is_attempt && channel->state == CHANNEL_CONNECTING && !channel->current);
+    list_remove(&link->in_channel);
+    link->is_attempt = false;
+    channel->current = link;
+    channel->generation++;
+    end_attempts(channel); /* the others are slower */
     channel->stats.connects++;
     channel->opened_ns = loop_now_ns(channel->loop);
     channel->worked = false;
@@ -242,6 +258,13 @@ static void on_closed(void *owner, const struct error *error)
     struct link *link = owner;
     struct channel *channel = link->channel;
     bool was_ready = channel->state == CHANNEL_READY;
+    if (link->is_attempt) {
+        channel_note_failure(channel, error->text);
+        channel->stats.connect_errors++;
+        link_free(link);
+        attempt_failed(channel);
+        return;
+    }
     if (link != channel->current) {
         link_free(link);
         return;
@@ -264,7 +287,7 @@ static enum status link_new(struct channel *channel, const struct endpoint *endp
     if (!link)
         return ST_NOMEM;
     link->channel = channel;
-    list_init(&link->in_old);
+    link->is_attempt = true;
     list_init(&link->lasting);
     struct connection_hooks hooks = {on_open, on_draining, on_room, on_closed, link};
     enum status status =
@@ -273,20 +296,51 @@ static enum status link_new(struct channel *channel, const struct endpoint *endp
         free(link);
         return status;
     }
-    channel->current = link;
-    channel->generation++;
+    list_push_back(&channel->attempts, &link->in_channel);
     return ST_OK;
+}
+
+/* Tries the next endpoint, also beside others that take long: a member that is stopped or cannot be
+ * reached does not delay a client that has another one. */
+static void begin_attempt(struct channel *channel)
+{
+    const struct endpoint *endpoint =
+        endpoint_list_at(&channel->endpoints, channel->next_endpoint++);
+    channel->tried++;
+    if (link_new(channel, endpoint) != ST_OK) {
+        channel_note_failure(channel, "out of memory");
+        channel->tried = channel->endpoints.count;
+    }
+    if (list_empty(&channel->attempts))
+        pause_then_connect(channel);
+    else if (channel->tried < channel->endpoints.count)
+        loop_timer_set(channel->loop, &channel->next_attempt,
+                       loop_now_ns(channel->loop) + ATTEMPT_NS);
+}
+
+static void on_next_attempt(struct timer *timer)
+{
+    struct channel *channel = CONTAINER_OF(timer, struct channel, next_attempt);
+    if (list_empty(&channel->waiters)) /* there may be some later */
+        loop_timer_set(channel->loop, timer, loop_now_ns(channel->loop) + ATTEMPT_NS);
+    else
+        begin_attempt(channel);
+}
+
+/* Another endpoint follows at once, if there is one that was not tried. */
+static void attempt_failed(struct channel *channel)
+{
+    loop_timer_cancel(channel->loop, &channel->next_attempt);
+    if (list_empty(&channel->attempts))
+        go_on(channel);
+    else if (channel->tried < channel->endpoints.count && !list_empty(&channel->waiters))
+        begin_attempt(channel);
 }
 
 static void connect_endpoint(struct channel *channel)
 {
-    const struct endpoint *endpoint =
-        endpoint_list_at(&channel->endpoints, channel->next_endpoint++);
     channel_move(channel, CHANNEL_CONNECTING);
-    if (link_new(channel, endpoint) == ST_OK)
-        return;
-    channel_note_failure(channel, "out of memory");
-    pause_then_connect(channel);
+    begin_attempt(channel);
 }
 
 /* -- SRV records -- */
@@ -330,7 +384,7 @@ static void look_up_targets(struct channel *channel)
 /* The records are looked up again after every endpoint has failed once. */
 static void connect_next(struct channel *channel)
 {
-    if (channel->options.srv_domain && channel->failed == 0)
+    if (channel->options.srv_domain && channel->tried == 0)
         look_up_targets(channel);
     else
         connect_endpoint(channel);
@@ -412,7 +466,7 @@ static void on_move(struct timer *timer)
     struct channel_lasting *lasting, *next_lasting;
     struct link *link;
     channel->move_again_ns = loop_now_ns(channel->loop) + MOVE_NS;
-    LIST_FOREACH (link, &channel->old, in_old)
+    LIST_FOREACH (link, &channel->old, in_channel)
         LIST_FOREACH_SAFE (lasting, next_lasting, &link->lasting, in_link)
             if (link->avoided)
                 lasting->avoided(lasting);
@@ -436,6 +490,7 @@ void channel_avoid(struct channel *channel, uint64_t generation)
     move_lasting(channel);
     retire(channel);
     connection_shutdown(link->connection);
+    channel->tried = 1; /* this one */
     channel_move(channel, CHANNEL_IDLE);
     if (!list_empty(&channel->waiters))
         connect_next(channel);
@@ -484,7 +539,10 @@ bool channel_is_ready(const struct channel *channel)
 
 const char *channel_endpoint(const struct channel *channel)
 {
-    return channel->current ? connection_endpoint(channel->current->connection)->text : "";
+    const struct link *link = channel->current;
+    if (!link && !list_empty(&channel->attempts))
+        link = LIST_ENTRY(channel->attempts.prev, struct link, in_channel);
+    return link ? connection_endpoint(link->connection)->text : "";
 }
 
 const char *channel_failure(const struct channel *channel)
@@ -583,6 +641,8 @@ enum status channel_new(struct loop *loop, struct network *network,
     channel->pause.fn = on_pause_over;
     channel->move.fn = on_move;
     channel->auth_limit.fn = channel_on_auth_limit;
+    channel->next_attempt.fn = on_next_attempt;
+    list_init(&channel->attempts);
     list_init(&channel->old);
     list_init(&channel->waiters);
     TRY(channel_init(channel, network, options, error));
@@ -600,10 +660,11 @@ void channel_free(struct channel *channel)
     loop_timer_cancel(channel->loop, &channel->move);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
     lookup_cancel(channel->lookup);
+    end_attempts(channel);
     if (channel->current)
         link_free(channel->current);
     while (!list_empty(&channel->old))
-        link_free(LIST_ENTRY(channel->old.next, struct link, in_old));
+        link_free(LIST_ENTRY(channel->old.next, struct link, in_channel));
     grpc_client_call_fini(&channel->auth);
     client_heads_drop(&channel->heads);
     if (channel->connector.options.loop)
@@ -618,9 +679,10 @@ void channel_free(struct channel *channel)
 
 void channel_check(const struct channel *channel)
 {
-    bool connected = channel->state == CHANNEL_CONNECTING ||
-                     channel->state == CHANNEL_AUTHENTICATING || channel->state == CHANNEL_READY;
+    bool connected = channel->state == CHANNEL_AUTHENTICATING || channel->state == CHANNEL_READY;
     assert(connected == (channel->current != NULL));
+    assert((channel->state == CHANNEL_CONNECTING) == !list_empty(&channel->attempts));
+    assert(!channel->next_attempt.set || channel->state == CHANNEL_CONNECTING);
     assert((channel->state == CHANNEL_RESOLVING) == (channel->lookup != NULL));
     assert((channel->state == CHANNEL_PAUSING) == channel->pause.set);
     assert((channel->state == CHANNEL_AUTHENTICATING) == channel->auth_limit.set);

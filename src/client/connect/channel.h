@@ -1,7 +1,8 @@
 /*
  * The way to a cluster: endpoints, of which one is connected, and the credentials that every call
  * carries. It connects when something is started, and again after a break, with a growing pause
- * once every endpoint has failed.
+ * once every endpoint has failed. While an endpoint does not answer, the next one is tried beside
+ * it every 250 ms; the first connection that is open is used.
  *
  *     idle ──► connecting ──► authenticating ──► ready
  *                ▲  │              │               │ │

@@ -20,11 +20,13 @@ enum channel_state {
     CHANNEL_PAUSING,
 };
 
-/* A connection of the channel: the one in use, or one that only finishes its calls. */
+/* A connection of the channel: being opened, the one in use, or one that only finishes its calls.
+ */
 struct link {
     struct channel *channel;
     struct connection *connection; /* owned */
-    struct list in_old;            /* links channel.old; alone while it is in use */
+    struct list in_channel;        /* links channel.attempts or old; alone while it is in use */
+    bool is_attempt;               /* it is being opened */
     struct list lasting;           /* channel_lasting.in_link */
     bool avoided;
 };
@@ -40,17 +42,19 @@ struct channel {
     struct lookup *lookup; /* of SRV records, while resolving */
 
     enum channel_state state;
-    struct link *current;         /* NULL: no connection is in use */
-    struct list old;              /* link.in_old */
-    struct list waiters;          /* channel_waiter.in_channel */
-    size_t failed;                /* endpoints that failed since the last success or pause */
-    int64_t backoff_ns;           /* the next pause */
-    int64_t opened_ns;            /* when the latest connection was opened */
-    bool worked;                  /* see channel_worked */
+    struct list attempts; /* link.in_channel, the newest last; some exactly while connecting */
+    struct link *current; /* NULL: no connection is in use */
+    struct list old;      /* link.in_channel */
+    struct list waiters;  /* channel_waiter.in_channel */
+    size_t tried;         /* endpoints that are tried or have failed since the last pause */
+    int64_t backoff_ns;   /* the next pause */
+    int64_t opened_ns;    /* when the latest connection was opened */
+    bool worked;          /* see channel_worked */
     int64_t worked_ns, agreed_ns; /* when that was last; of any connection */
     struct timer pause;
-    struct timer move;     /* lasting calls are moved to another connection */
-    int64_t move_again_ns; /* not before this time */
+    struct timer next_attempt; /* another endpoint is tried, because the others take long */
+    struct timer move;         /* lasting calls are moved to another connection */
+    int64_t move_again_ns;     /* not before this time */
     struct random random;
     uint64_t generation;
 

@@ -160,6 +160,27 @@ static void watch_does_not_follow_every_attempt_of_calls(void **state)
     world_fini(&w);
 }
 
+/* The first endpoint accepts the connection and says nothing, as a stopped process does. */
+static void silent_endpoint_does_not_delay_the_others(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 29);
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    faults.kind = FAULT_SILENCE;
+    faults.at = 0;
+    int64_t begun = world_now(&w);
+    struct world_call *c = world_put(&w, 1);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    assert_true(world_now(&w) - begun < 1 * NS_PER_S); /* connect_timeout_ms is 5 s */
+    assert_int_equal(faults.connects, 2);
+    get_soon(&w);
+    world_run(&w, 10 * NS_PER_S);
+    assert_int_equal(faults.connects, 2);
+    world_fini(&w);
+}
+
 /* -- Members of little use -- */
 
 /* Wherever the client connects first. */
@@ -598,6 +619,7 @@ int main(void)
         cmocka_unit_test(back_off_of_zero_is_a_short_pause),
         cmocka_unit_test(watch_leaves_an_endpoint_that_calls_avoid),
         cmocka_unit_test(watch_does_not_follow_every_attempt_of_calls),
+        cmocka_unit_test(silent_endpoint_does_not_delay_the_others),
         cmocka_unit_test(calls_leave_a_learner),
         cmocka_unit_test(calls_fail_if_there_are_only_learners),
         cmocka_unit_test(calls_leave_a_member_without_a_quorum),
