@@ -351,6 +351,8 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
     } else {
         if (policy.leaves)
             channel_blame(channel, call->generation);
+        if (policy.is_late)
+            channel_timed_out(channel, call->generation, call->sent_ns, needs_quorum(call));
         end_attempt(call);
     }
 }
@@ -499,7 +501,7 @@ struct vigil_call *client_call_new(struct vigil_client *client, const struct cli
 struct vigil_call *client_call_new_sized(struct vigil_client *client,
                                          const struct client_method *method, size_t bytes)
 {
-    struct vigil_call *call = malloc(bytes); /* glibc's calloc does not use its cache */
+    struct vigil_call *call = client ? malloc(bytes) : NULL; /* glibc's calloc has no cache */
     if (!call)
         return NULL;
     memset(call, 0, bytes);
@@ -609,7 +611,7 @@ static void unref_item(struct queue_item *item)
 int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
 {
     static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
-    if (call && call->client != queue_client(queue))
+    if (!queue || (call && call->client != queue_client(queue)))
         return VIGIL_ERROR_ARGUMENT;
     int code = operation_claim(operation_of(call));
     if (code != VIGIL_OK)

@@ -73,16 +73,22 @@ static const struct {
     {ST_AUTH_NOT_ENABLED, VIGIL_ERROR_AUTH_NOT_ENABLED},
 };
 
+bool client_is_deadline(enum grpc_code code, struct slice text)
+{
+    return code == GRPC_DEADLINE_EXCEEDED ||
+           (code == GRPC_UNKNOWN && slice_equal(text, SLICE_LITERAL("context deadline exceeded")));
+}
+
 static enum vigil_code code_of(enum grpc_code grpc, struct slice text)
 {
     for (size_t i = 0; i < COUNT_OF(server_codes); i++)
         if (slice_equal(text, slice_from_text(status_text(server_codes[i].status))))
             return server_codes[i].code;
+    if (client_is_deadline(grpc, text))
+        return VIGIL_ERROR_TIMEOUT;
     switch (grpc) {
     case GRPC_CANCELLED:
         return VIGIL_ERROR_CANCELED;
-    case GRPC_DEADLINE_EXCEEDED:
-        return VIGIL_ERROR_TIMEOUT;
     case GRPC_UNAVAILABLE:
         return VIGIL_ERROR_UNAVAILABLE;
     case GRPC_UNAUTHENTICATED:
@@ -125,10 +131,17 @@ static bool is_undecided(enum grpc_code code, struct slice text)
     for (size_t i = 0; i < COUNT_OF(undecided); i++)
         if (slice_equal(text, slice_from_text(status_text(undecided[i]))))
             return true;
-    /* An unavailability that etcd does not know is that of a server in between, which has lost its
-     * connection to the cluster. */
-    return code == GRPC_DEADLINE_EXCEEDED || code == GRPC_CANCELLED ||
-           (code == GRPC_UNAVAILABLE && client_status_of(text) == ST_COUNT);
+    /* These codes do not say at which point the call has failed, unless the text does: a passed
+     * deadline, the failure of a server in between, or whatever etcd has no code for. */
+    static const enum grpc_code vague[] = {
+        GRPC_DEADLINE_EXCEEDED, GRPC_CANCELLED, GRPC_UNAVAILABLE, GRPC_UNKNOWN,
+        GRPC_INTERNAL,          GRPC_ABORTED,   GRPC_DATA_LOSS,
+    };
+    bool is_vague = false;
+    for (size_t i = 0; i < COUNT_OF(vague); i++)
+        is_vague = is_vague || code == vague[i];
+    return is_vague && (client_status_of(text) == ST_COUNT || code == GRPC_DEADLINE_EXCEEDED ||
+                        code == GRPC_CANCELLED);
 }
 
 void client_error_from_server(vigil_error *error, enum grpc_code code, struct slice text)

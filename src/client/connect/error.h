@@ -18,6 +18,9 @@ void client_error_from_server(vigil_error *error, enum grpc_code code, struct sl
  * = PermissionDenied desc = etcdserver: permission denied". */
 void client_error_from_reason(vigil_error *error, struct slice reason);
 
+/* The server says that the deadline of the call has passed. etcd 3.4 has no code for that. */
+bool client_is_deadline(enum grpc_code code, struct slice text);
+
 /* Which of our statuses the server's text stands for; ST_COUNT: none. */
 enum status client_status_of(struct slice text);
 
