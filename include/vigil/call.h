@@ -15,8 +15,9 @@
  * and is sent to another endpoint, if there is one. A server that does not answer in time or has no
  * leader is left for another endpoint, so that the next call may succeed.
  *
- * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY. So only
- * the result needs a check:
+ * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY: it is what
+ * the functions that make calls return without memory, or if the client is NULL. So only the result
+ * needs a check:
  *
  *     vigil_call *call = vigil_put(client, key, value, 0);
  *     if (vigil_call_run(call) != VIGIL_OK)
@@ -76,7 +77,10 @@ VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
 
 /* Starts a call; done is called once, later. A call can be started once. If the result is not
  * VIGIL_OK, the call has not been started, and done is not called. done may be NULL; to
- * send a call and forget it, pass a function that frees it. */
+ * send a call and forget it, pass a function that frees it. A call that has not completed when
+ * vigil_client_free is called gets no callback: its memory, and a few kilobytes of the client, stay
+ * until the program frees it. To let all such calls free themselves, call vigil_client_shutdown and
+ * wait for their callbacks first. */
 VIGIL_API int vigil_call_start(vigil_call *call, vigil_done done, void *user);
 
 /* Starts the call and waits until it has completed; returns the code of its error. In the program's

@@ -170,6 +170,12 @@ static struct waker *poller_waker(struct poller *poller)
     return descriptors->ops->waker(descriptors);
 }
 
+static void poller_close(struct poller *poller)
+{
+    struct poller *descriptors = self_of(poller)->descriptors;
+    descriptors->ops->close(descriptors);
+}
+
 static void poller_free(struct poller *poller)
 {
     struct link_poller *self = self_of(poller);
@@ -184,6 +190,7 @@ static enum status poller_new(struct links *links, struct poller **ret_poller)
         .wait = poller_wait,
         .fd = poller_fd,
         .waker = poller_waker,
+        .close = poller_close,
         .free = poller_free,
     };
     struct link_poller *self = malloc(sizeof(*self));

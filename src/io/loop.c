@@ -74,6 +74,19 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
+void loop_rest(struct loop *loop)
+{
+    if (loop->waker)
+        (void)waker_retract(loop->waker);
+    loop->announced = false;
+}
+
+void loop_close(struct loop *loop)
+{
+    if (loop->poller->ops->close)
+        loop->poller->ops->close(loop->poller);
+}
+
 void loop_set_hooks(struct loop *loop, struct loop_hooks hooks)
 {
     loop->hooks = hooks;

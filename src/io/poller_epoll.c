@@ -103,13 +103,19 @@ static struct waker *epoll_waker(struct poller *poller)
     return &self_of(poller)->waker;
 }
 
-static void epoll_free(struct poller *poller)
+static void epoll_close(struct poller *poller)
 {
     struct poller_epoll *self = self_of(poller);
     waker_fini(&self->waker);
     if (self->epoll_fd >= 0)
         close(self->epoll_fd);
-    free(self);
+    self->epoll_fd = -1;
+}
+
+static void epoll_free(struct poller *poller)
+{
+    epoll_close(poller);
+    free(self_of(poller));
 }
 
 static enum status epoll_init(struct poller_epoll *self)
@@ -132,6 +138,7 @@ enum status poller_epoll_new(struct poller **ret_poller)
         .wait = epoll_wait_ready,
         .fd = epoll_descriptor,
         .waker = epoll_waker,
+        .close = epoll_close,
         .free = epoll_free,
     };
     struct poller_epoll *self = aligned_alloc(

@@ -1,5 +1,6 @@
 #include "suite.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <unistd.h>
 #include <vigil/poll.h>
@@ -407,7 +408,45 @@ static void very_long_times_are_accepted(void)
     vigil_client_free(client);
 }
 
+static int open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int count = 0;
+    CHECK(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static void ignore_completion(vigil_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+}
+
+/* The program could not free them: their callback was to do that, and is not made any more. */
+static void forgotten_calls_keep_no_descriptors(void)
+{
+    enum { ROUNDS = 30, CALLS = 4 };
+    static vigil_call *forgotten[ROUNDS * CALLS];
+    int before = open_descriptors();
+    for (int i = 0; i < ROUNDS; i++) {
+        vigil_client *client = new_client();
+        for (int k = 0; k < CALLS; k++) {
+            vigil_call *call = vigil_put(client, vigil_text("k"), vigil_text("v"), 0);
+            CHECK(vigil_call_start(call, ignore_completion, NULL) == VIGIL_OK);
+            forgotten[i * CALLS + k] = call;
+        }
+        vigil_client_free(client);
+    }
+    CHECK(open_descriptors() <= before + 4); /* the sanitizers may have some */
+    for (int i = 0; i < ROUNDS * CALLS; i++)
+        vigil_call_free(forgotten[i]);
+}
+
 const struct suite_test life_tests[] = {
+    {"forgotten_calls_keep_no_descriptors", forgotten_calls_keep_no_descriptors},
     {"concurrent_reads_succeed", concurrent_reads_succeed},
     {"results_may_be_read_at_any_time", results_may_be_read_at_any_time},
     {"client_may_be_freed_while_a_call_runs_in_the_programs_loop",

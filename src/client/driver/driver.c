@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -76,7 +77,9 @@ void driver_post(struct driver *driver, struct driver_command *command)
     if (driver_is_inherited(driver))
         return;
     driver_ref(driver); /* the command may release the object that holds the driver */
+    atomic_fetch_add(&driver->signalling, 1);
     mailbox_post(&driver->mailbox, &command->in_mailbox);
+    atomic_fetch_sub(&driver->signalling, 1);
     if (atomic_load_explicit(&driver->loop_ended, memory_order_seq_cst))
         run_rest(driver);
     driver_unref(driver);
@@ -217,6 +220,16 @@ static void run_shutdown(struct driver_command *command)
     driver_unref(driver);
 }
 
+/* Objects that the program does not free keep the driver, but not its descriptors: calls that were
+ * to be freed by their callbacks, for instance, which are not made any more. */
+static void close_loop(struct driver *driver)
+{
+    loop_rest(driver->loop);
+    while (atomic_load(&driver->signalling))
+        sched_yield();
+    loop_close(driver->loop);
+}
+
 /* On the thread that drives the loop, which makes no turn any more. */
 static void end_loop(struct driver *driver)
 {
@@ -224,6 +237,7 @@ static void end_loop(struct driver *driver)
     free_parts(driver);
     driver->ops->close(driver);
     atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
+    close_loop(driver);
     run_rest(driver);
 }
 
@@ -254,7 +268,9 @@ void driver_shutdown_for(struct driver *driver, enum vigil_code code, const char
 static void stop_thread(struct driver *driver, bool inside)
 {
     pthread_t thread = driver->thread;
+    atomic_fetch_add(&driver->signalling, 1);
     loop_stop(driver->loop);
+    atomic_fetch_sub(&driver->signalling, 1);
     if (inside)
         pthread_detach(thread); /* it is this thread or waits for it, and ends after the callback */
     else

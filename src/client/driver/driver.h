@@ -56,6 +56,7 @@ struct driver {
     _Atomic pthread_t inside_thread;              /* valid while inside is not NULL */
     _Atomic bool quiet;                           /* freed: no callback is made any more */
     struct mailbox mailbox;
+    _Atomic unsigned signalling; /* threads that may be about to signal the loop's descriptor */
     struct driver_command shutdown;
     struct driver_end end; /* why everything ends */
 
