@@ -4,6 +4,13 @@
  * All headers are C99 and can be included from C++. Functions never keep a pointer that the caller
  * passes, unless the header says so: bytes and texts are copied. Everything that a function returns
  * as const belongs to the object it was read from and lives as long as that object.
+ *
+ * NULL instead of an object (a client, call, transaction, watch, lease, queue or item) is never a
+ * crash: the function does nothing and returns VIGIL_ERROR_ARGUMENT, NULL, 0, or -1 where 0 has
+ * another meaning. The same holds for NULL instead of options, a request or the place of a result.
+ * Functions that make a call return NULL if the client is NULL, and all functions of vigil/call.h
+ * accept that. Only what is to be set up with an _init function, and the functions of
+ * vigil_set_allocator, must exist.
  */
 #ifndef VIGIL_TYPES_H
 #define VIGIL_TYPES_H

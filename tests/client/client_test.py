@@ -77,6 +77,14 @@ class Ported(ClientTest):
         self.check(name, target, VIGIL_ENDPOINTS=target.bridged, VIGIL_DIRECT=target.endpoints)
 
 
+class Null(ClientTest):
+    """NULL instead of any object. The list of functions is that of the linker."""
+
+    def test_every_function_accepts_null(self):
+        symbols = pathlib.Path(__file__).resolve().parents[2] / "src/client/libvigil.map"
+        self.assertEqual(run_test("every_function_accepts_null", None, {"VIGIL_SYMBOLS": str(symbols)}), (0, ""))
+
+
 class Cases(unittest.TestCase):
     """The list of clientv3's cases and the suite have the same names."""
 
@@ -197,4 +205,4 @@ def add_tests():
 
 add_tests()
 if __name__ == "__main__":
-    run_side_by_side(__file__, [Faulty, Plain, Ported, OwnLoop, WithUser, Secure, Impatient, Cases])
+    run_side_by_side(__file__, [Faulty, Plain, Ported, OwnLoop, WithUser, Secure, Impatient, Null, Cases])

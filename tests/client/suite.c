@@ -186,6 +186,7 @@ static const struct {
     {"ported", ported_v3_watch_tests},
     {"ported-cluster", ported_cluster_tests},
     {"v2", v2_tests},
+    {"null", null_tests},
 };
 
 /* Without arguments: lists the groups and their tests. With a name: runs that test. */

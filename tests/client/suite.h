@@ -25,6 +25,7 @@ extern const struct suite_test fault_tests[];
 extern const struct suite_test kv_tests[];
 extern const struct suite_test lease_tests[];
 extern const struct suite_test life_tests[];
+extern const struct suite_test null_tests[];
 extern const struct suite_test object_end_tests[];
 extern const struct suite_test object_fault_tests[];
 extern const struct suite_test object_tests[];

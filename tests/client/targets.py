@@ -22,7 +22,7 @@ from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 # Groups whose tests need something special around them.
-SPECIAL = ("access", "credentials", "faults", "cluster", "ported", "ported-cluster", "v2")
+SPECIAL = ("access", "credentials", "faults", "cluster", "null", "ported", "ported-cluster", "v2")
 TEST_SECONDS = 300
 AT_A_TIME = 4  # classes of tests
 ETCD_34 = "/usr/bin/etcd"  # Debian's

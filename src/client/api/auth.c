@@ -118,11 +118,13 @@ vigil_call *vigil_role_list(vigil_client *client)
 vigil_call *vigil_role_grant(vigil_client *client, const char *name,
                              const vigil_permission *permission)
 {
-    struct pb_permission granted = {
-        .perm_type = permission->type,
-        .key = from_bytes(permission->key),
-        .range_end = from_bytes(permission->range_end),
-    };
+    struct pb_permission granted = {0};
+    if (permission)
+        granted = (struct pb_permission){
+            .perm_type = permission->type,
+            .key = from_bytes(permission->key),
+            .range_end = from_bytes(permission->range_end),
+        };
     struct pb_auth_role_grant_permission_request message = {
         .name = from_text(name),
         .perm = &granted,

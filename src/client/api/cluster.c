@@ -11,7 +11,7 @@ vigil_call *vigil_member_list(vigil_client *client, int linearizable)
 
 vigil_call *vigil_member_add(vigil_client *client, const char *peer_url, int learner)
 {
-    struct slice url = slice_from_text(peer_url);
+    struct slice url = slice_from_text(peer_url ? peer_url : "");
     struct pb_member_add_request message = {
         .peer_urls = &url,
         .peer_urls_count = 1,
@@ -28,7 +28,7 @@ vigil_call *vigil_member_remove(vigil_client *client, uint64_t id)
 
 vigil_call *vigil_member_update(vigil_client *client, uint64_t id, const char *peer_url)
 {
-    struct slice url = slice_from_text(peer_url);
+    struct slice url = slice_from_text(peer_url ? peer_url : "");
     struct pb_member_update_request message = {
         .id = id,
         .peer_urls = &url,

@@ -53,6 +53,8 @@ const vigil_campaign_response *vigil_campaign_result(const vigil_call *call)
 /* The keys of a leadership are whole: the server has returned them with the prefix. */
 static struct pb_leader_key leader_key(const vigil_leader_key *leader)
 {
+    if (!leader)
+        return (struct pb_leader_key){0};
     return (struct pb_leader_key){
         .name = kv_slice(leader->name),
         .key = kv_slice(leader->key),

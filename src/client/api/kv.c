@@ -5,7 +5,7 @@
 
 void kv_request_copy(void *to, size_t to_bytes, const void *request)
 {
-    size_t size = *(const size_t *)request;
+    size_t size = request ? *(const size_t *)request : 0;
     memset(to, 0, to_bytes);
     if (size > sizeof(size))
         memcpy(to, (const uint8_t *)request + sizeof(size),
@@ -15,7 +15,7 @@ void kv_request_copy(void *to, size_t to_bytes, const void *request)
 enum status kv_request_prefix(const struct vigil_client *client, struct slice *key,
                               struct slice *range_end, struct prefixed_range *memory)
 {
-    TRY(prefix_range(client->prefix, *key, *range_end, memory));
+    TRY(prefix_range(client_prefix(client), *key, *range_end, memory));
     *key = memory->key;
     *range_end = memory->end;
     return ST_OK;
@@ -88,7 +88,7 @@ vigil_call *vigil_get(vigil_client *client, vigil_bytes key)
 {
     uint8_t *to;
     struct slice rest = kv_slice(key);
-    size_t bytes = pb_bytes_size(FIELD_KEY, client->prefix.len + rest.len);
+    size_t bytes = pb_bytes_size(FIELD_KEY, client_prefix(client).len + rest.len);
     struct vigil_call *call = call_with_room(client, METHOD_RANGE, bytes, &to);
     if (call)
         key_write(to, client, rest);
@@ -99,7 +99,7 @@ vigil_call *vigil_get_prefix(vigil_client *client, vigil_bytes prefix)
 {
     struct pb_range_request message = {0};
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
-    if (prefix_all(client->prefix, kv_slice(prefix), &range) != ST_OK)
+    if (prefix_all(client_prefix(client), kv_slice(prefix), &range) != ST_OK)
         return NULL;
     message.key = range.key;
     message.range_end = range.end;
@@ -130,7 +130,7 @@ vigil_call *vigil_put(vigil_client *client, vigil_bytes key, vigil_bytes value, 
 {
     uint8_t *to;
     struct slice rest = kv_slice(key), content = kv_slice(value);
-    size_t bytes = pb_bytes_size(FIELD_KEY, client->prefix.len + rest.len) +
+    size_t bytes = pb_bytes_size(FIELD_KEY, client_prefix(client).len + rest.len) +
                    pb_bytes_size(FIELD_VALUE, content.len) +
                    pb_uint_size(FIELD_LEASE, (uint64_t)lease);
     struct vigil_call *call = call_with_room(client, METHOD_PUT, bytes, &to);
@@ -171,7 +171,7 @@ vigil_call *vigil_delete_prefix(vigil_client *client, vigil_bytes prefix)
 {
     struct pb_delete_range_request message = {0};
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
-    if (prefix_all(client->prefix, kv_slice(prefix), &range) != ST_OK)
+    if (prefix_all(client_prefix(client), kv_slice(prefix), &range) != ST_OK)
         return NULL;
     message.key = range.key;
     message.range_end = range.end;

@@ -357,7 +357,7 @@ static void want(struct vigil_lease *lease, uint32_t what)
 static int lease_new(vigil_client *client, int64_t id, int64_t ttl, void *user,
                      struct vigil_lease **ret_lease)
 {
-    if (id == 0 || ttl <= 0)
+    if (!client || id == 0 || ttl <= 0)
         return VIGIL_ERROR_ARGUMENT;
     if (driver_is_inherited(&client->driver))
         return VIGIL_ERROR_SYSTEM;
@@ -415,6 +415,8 @@ int vigil_queue_lease(vigil_queue *queue, int64_t id, int64_t ttl, void *user,
                       vigil_lease **ret_lease)
 {
     struct vigil_lease *lease;
+    if (!queue)
+        return VIGIL_ERROR_ARGUMENT;
     struct lease_item *item = calloc(1, sizeof(*item));
     if (!item)
         return VIGIL_ERROR_MEMORY;
@@ -443,10 +445,10 @@ void vigil_lease_free(vigil_lease *lease)
 
 int64_t vigil_lease_id(const vigil_lease *lease)
 {
-    return lease->id;
+    return lease ? lease->id : 0;
 }
 
 void *vigil_lease_user(const vigil_lease *lease)
 {
-    return lease->user;
+    return lease ? lease->user : NULL;
 }

@@ -18,7 +18,7 @@ struct vigil_txn {
 
 vigil_txn *vigil_txn_new(vigil_client *client)
 {
-    struct vigil_txn *txn = calloc(1, sizeof(*txn));
+    struct vigil_txn *txn = client ? calloc(1, sizeof(*txn)) : NULL;
     if (!txn)
         return NULL;
     txn->client = client;

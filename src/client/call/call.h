@@ -86,7 +86,7 @@ struct vigil_call {
     struct queue_item item; /* of the queue that receives the completion, if there is one */
 };
 
-/* With a request that is still empty. NULL: no memory. */
+/* With a request that is still empty. NULL: no memory, or no client. */
 struct vigil_call *client_call_new(struct vigil_client *client, const struct client_method *method);
 /* A larger object of this size, which begins with the call. The rest is zeroed. */
 struct vigil_call *client_call_new_sized(struct vigil_client *client,

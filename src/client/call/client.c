@@ -15,7 +15,8 @@ static struct vigil_client *client_of(struct driver *driver)
 
 void vigil_client_shutdown(vigil_client *client)
 {
-    driver_shutdown(&client->driver);
+    if (client)
+        driver_shutdown(&client->driver);
 }
 
 void vigil_client_free(vigil_client *client)
@@ -26,17 +27,18 @@ void vigil_client_free(vigil_client *client)
 
 int vigil_client_fd(const vigil_client *client)
 {
-    return driver_fd(&client->driver);
+    return client ? driver_fd(&client->driver) : -1;
 }
 
 int vigil_client_timeout_ms(const vigil_client *client)
 {
-    return driver_timeout_ms(&client->driver);
+    return client ? driver_timeout_ms(&client->driver) : -1;
 }
 
 void vigil_client_process(vigil_client *client)
 {
-    driver_process(&client->driver);
+    if (client)
+        driver_process(&client->driver);
 }
 
 /* -- The beginning -- */
@@ -284,11 +286,17 @@ int client_new_local(struct network *network, struct client_local *local,
 
 int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)
 {
+    if (!ret_client)
+        return refuse(error, VIGIL_ERROR_ARGUMENT, "there is no place for the client");
     return client_new_over(network_posix(), options, ret_client, error);
 }
 
 void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_stats, size_t size)
 {
+    if (!client) {
+        client_stats_copy(ret_stats, size, NULL, 0);
+        return;
+    }
     const struct client_counters *c = &client->counters;
     vigil_client_stats stats = {
         .connects = atomic_load(&c->connects),
@@ -304,8 +312,7 @@ void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_
         .bytes_sent = atomic_load(&c->bytes_sent),
         .bytes_received = atomic_load(&c->bytes_received),
     };
-    memset(ret_stats, 0, size);
-    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+    client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }
 
 const char *vigil_version(void)

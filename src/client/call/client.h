@@ -48,6 +48,23 @@ int client_new_over(struct network *network, const vigil_options *options,
 int client_new_local(struct network *network, struct client_local *local,
                      const vigil_options *options, vigil_client **ret_client, vigil_error *error);
 
+/* Of the keys of a client that may be NULL; a call is not made with that. */
+static inline struct slice client_prefix(const struct vigil_client *client)
+{
+    return client ? client->prefix : SLICE_EMPTY;
+}
+
+/* For functions that return statistics, whose struct may have another size in the program: what it
+ * does not have is left out, and the rest is 0. Both pointers may be NULL. */
+static inline void client_stats_copy(void *ret_stats, size_t size, const void *stats, size_t bytes)
+{
+    if (!ret_stats)
+        return;
+    memset(ret_stats, 0, size);
+    if (stats)
+        memcpy(ret_stats, stats, size_min(size, bytes));
+}
+
 /* Memory of one decoded response. A hostile one takes 32 times its length (codec/pb/pb.h), one with
  * the smallest keys about 8 times, and an ordinary one less than twice. */
 static inline size_t client_decode_bytes_max(const struct vigil_client *client)

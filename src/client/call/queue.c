@@ -235,6 +235,8 @@ static int take_until(struct vigil_queue *queue, int64_t deadline_ns, const vigi
 
 int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item)
 {
+    if (!queue || !ret_item)
+        return VIGIL_ERROR_ARGUMENT;
     if (driver_is_inherited(&queue->client->driver))
         return VIGIL_ERROR_SYSTEM;
     if (timeout_ms == 0)
@@ -252,7 +254,7 @@ int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_
 
 int vigil_queue_fd(const vigil_queue *queue)
 {
-    return queue->readable.fd;
+    return queue ? queue->readable.fd : -1;
 }
 
 /* -- Life -- */
@@ -264,6 +266,8 @@ static void on_client_ended(struct driver_observer *observer)
 
 int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
 {
+    if (!client || !ret_queue)
+        return VIGIL_ERROR_ARGUMENT;
     if (driver_is_inherited(&client->driver))
         return VIGIL_ERROR_SYSTEM;
     struct vigil_queue *queue = calloc(1, sizeof(*queue));

@@ -158,8 +158,9 @@ void operation_free(struct operation *operation)
 
 const vigil_error *operation_error(const struct operation *operation)
 {
-    static const vigil_error no_memory = {
-        .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
+    static const vigil_error no_memory = {.code = VIGIL_ERROR_MEMORY,
+                                          .grpc_code = -1,
+                                          .text = "out of memory, or there is no client"};
     static const vigil_error running = {.grpc_code = -1};
     static const vigil_error inherited = {
         .code = VIGIL_ERROR_SYSTEM,

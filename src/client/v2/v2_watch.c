@@ -502,7 +502,8 @@ int vigil_v2_watch_new(vigil_client *client, const vigil_v2_watch_options *optio
 {
     vigil_v2_watch_options complete;
     vigil_v2_watch_options_init(&complete);
-    if (options->size == 0 || options->size > sizeof(complete) || !fn)
+    if (!client || !options || !fn || !ret_watch || options->size == 0 ||
+        options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
     if (!is_valid(&complete))
@@ -527,21 +528,26 @@ void vigil_v2_watch_free(vigil_v2_watch *w)
 
 void vigil_v2_watch_resume(vigil_v2_watch *w)
 {
-    driver_shared_want(&w->shared, &w->client->driver, WANTS_RESUME);
+    if (w)
+        driver_shared_want(&w->shared, &w->client->driver, WANTS_RESUME);
 }
 
 int64_t vigil_v2_watch_index(const vigil_v2_watch *w)
 {
-    return atomic_load_explicit(&w->index, memory_order_relaxed);
+    return w ? atomic_load_explicit(&w->index, memory_order_relaxed) : 0;
 }
 
 void *vigil_v2_watch_user(const vigil_v2_watch *w)
 {
-    return w->hooks.user;
+    return w ? w->hooks.user : NULL;
 }
 
 void vigil_v2_watch_get_stats(const vigil_v2_watch *w, vigil_v2_watch_stats *ret_stats, size_t size)
 {
+    if (!w) {
+        client_stats_copy(ret_stats, size, NULL, 0);
+        return;
+    }
     const struct v2_watch_counters *c = &w->counters;
     vigil_v2_watch_stats stats = {
         .events = get(&c->events),
@@ -555,8 +561,7 @@ void vigil_v2_watch_get_stats(const vigil_v2_watch *w, vigil_v2_watch_stats *ret
         .queued_bytes = get(&c->queued_bytes),
         .queued_bytes_max = get(&c->queued_bytes_max),
     };
-    memset(ret_stats, 0, size);
-    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+    client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }
 
 void v2_watch_check(const struct vigil_v2_watch *w)

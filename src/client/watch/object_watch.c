@@ -459,7 +459,8 @@ int vigil_object_watch_new(vigil_client *client, const vigil_object_options *opt
 {
     vigil_object_options complete;
     vigil_object_options_init(&complete);
-    if (options->size == 0 || options->size > sizeof(complete) || !fn)
+    if (!client || !options || !fn || !ret_watch || options->size == 0 ||
+        options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
     if (complete.revision < 0 || complete.revision == INT64_MAX || complete.page_limit <= 0 ||
@@ -487,22 +488,27 @@ void vigil_object_watch_free(vigil_object_watch *watch)
 
 void vigil_object_watch_resume(vigil_object_watch *watch)
 {
-    driver_shared_want(&watch->shared, &watch->client->driver, WANTS_RESUME);
+    if (watch)
+        driver_shared_want(&watch->shared, &watch->client->driver, WANTS_RESUME);
 }
 
 int64_t vigil_object_watch_revision(const vigil_object_watch *watch)
 {
-    return revision_of(watch);
+    return watch ? revision_of(watch) : -1;
 }
 
 void *vigil_object_watch_user(const vigil_object_watch *watch)
 {
-    return watch->hooks.user;
+    return watch ? watch->hooks.user : NULL;
 }
 
 void vigil_object_watch_get_stats(const vigil_object_watch *watch,
                                   vigil_object_watch_stats *ret_stats, size_t size)
 {
+    if (!watch) {
+        client_stats_copy(ret_stats, size, NULL, 0);
+        return;
+    }
     const struct object_watch_counters *c = &watch->counters;
     vigil_object_watch_stats stats = {
         .events = get(&c->events),
@@ -514,5 +520,5 @@ void vigil_object_watch_get_stats(const vigil_object_watch *watch,
         .queued_bytes_max = get(&c->queued_bytes_max),
         .batch_events_max = get(&c->batch_events_max),
     };
-    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+    client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }

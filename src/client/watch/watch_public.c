@@ -167,7 +167,8 @@ int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vi
                     void *user, vigil_watch **ret_watch)
 {
     struct vigil_watch *watch;
-    int code = fn ? watch_create(client, options, user, &watch) : VIGIL_ERROR_ARGUMENT;
+    bool complete = client && options && fn && ret_watch;
+    int code = complete ? watch_create(client, options, user, &watch) : VIGIL_ERROR_ARGUMENT;
     if (code != VIGIL_OK)
         return code;
     watch->fn = fn;
@@ -216,6 +217,8 @@ int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, vo
                       vigil_watch **ret_watch)
 {
     struct vigil_watch *watch;
+    if (!queue || !options || !ret_watch)
+        return VIGIL_ERROR_ARGUMENT;
     int code = watch_create(queue_client(queue), options, user, &watch);
     if (code != VIGIL_OK)
         return code;
@@ -245,17 +248,20 @@ void vigil_watch_free(vigil_watch *watch)
 
 void vigil_watch_resume(vigil_watch *watch)
 {
-    if (!watch->for_queue) /* otherwise it is resumed when the program has taken enough */
+    if (watch && !watch->for_queue) /* otherwise it is resumed when the program has taken enough */
         want(watch, WATCH_WANTS_RESUME);
 }
 
 void vigil_watch_request_progress(vigil_watch *watch)
 {
-    want(watch, WATCH_WANTS_PROGRESS);
+    if (watch)
+        want(watch, WATCH_WANTS_PROGRESS);
 }
 
 int64_t vigil_watch_revision(const vigil_watch *watch)
 {
+    if (!watch)
+        return -1;
     return watch->for_queue ? watch_item_revision(watch->item) : watch_delivered(watch);
 }
 
@@ -276,6 +282,10 @@ static uint64_t lag(const struct vigil_watch *watch, int64_t revision)
 
 void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stats, size_t size)
 {
+    if (!watch) {
+        client_stats_copy(ret_stats, size, NULL, 0);
+        return;
+    }
     uint32_t lives = atomic_load_explicit(&watch->lives, memory_order_relaxed);
     vigil_watch_stats stats = {
         .revision = vigil_watch_revision(watch),
@@ -283,11 +293,10 @@ void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stat
         .resumes = lives ? lives - 1 : 0,
     };
     stats.lag = lag(watch, stats.revision);
-    memset(ret_stats, 0, size);
-    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+    client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }
 
 void *vigil_watch_user(const vigil_watch *watch)
 {
-    return watch->user;
+    return watch ? watch->user : NULL;
 }
