@@ -59,7 +59,7 @@ enum status loop_new(struct clock *clock, struct loop **ret_loop);
 MUST_CHECK
 enum status loop_new_over(struct poller *poller, struct clock *clock, struct loop **ret_loop);
 void loop_free(struct loop *loop); /* nothing may be watched, set or pending */
-/* For a loop that is freed later: no turn is made any more. After loop_rest nobody signals its
+/* For a loop that is freed later: no turn is made any more. After loop_rest no thread signals its
  * descriptor, except for threads that are just about to; when these have finished, loop_close
  * closes its descriptors. Messages can still be posted and taken. */
 void loop_rest(struct loop *loop);

@@ -27,7 +27,7 @@ struct poller_ops {
     /* Its waker; NULL: no other thread can wake it. */
     struct waker *(*waker)(struct poller *poller);
     /* Gives its descriptors back: only the waker is still used, by threads that do not see that
-     * nobody sleeps. NULL: it has none. */
+     * no thread sleeps. NULL: it has none. */
     void (*close)(struct poller *poller);
     void (*free)(struct poller *poller);
 };
