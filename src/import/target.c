@@ -155,7 +155,7 @@ enum status import_target_begin(struct import_target *target, struct fs *fs, con
         if (status != ST_OK)
             file_close(TAKE(target->lock));
     }
-    /* A directory that is new and that nobody else has taken is removed again. */
+    /* A directory that is new and that no other process has taken is removed again. */
     if (status != ST_OK && status != ST_IN_USE && status != ST_EXISTS && target->made)
         remove_file(target, LOCK_NAME);
     if (status != ST_OK && made_build)
