@@ -535,7 +535,12 @@ static enum status check_pages(struct backend_lmdb *lmdb, const char *dir)
     enum status status = lmdb_pages_check(dir, &page);
     if (status == ST_OK || status == ST_NOT_FOUND)
         return ST_OK;
-    if (status == ST_DAMAGED)
+    /* Such a number is damaged itself; no file has so many pages. */
+    if (status == ST_DAMAGED && page >> 40)
+        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+                 "the checkpoint is damaged: data.mdb refers to a page that does not "
+                 "exist; " BACKEND_ADVICE);
+    else if (status == ST_DAMAGED)
         snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
                  "the checkpoint is damaged: page %llu of data.mdb; " BACKEND_ADVICE,
                  (unsigned long long)page);

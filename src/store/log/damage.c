@@ -31,6 +31,11 @@ struct log_damaged log_take_damage(void)
     return taken;
 }
 
+unsigned log_heads_mended(const struct log *log)
+{
+    return log->heads_mended;
+}
+
 bool log_is_damaged(const struct log *log)
 {
     return atomic_load_explicit(&log->damage_count, memory_order_relaxed) > 0;

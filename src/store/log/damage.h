@@ -34,6 +34,7 @@ const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE
  * 0: there was none. */
 uint64_t log_removed_spare(const struct log *log);
 bool log_is_damaged(const struct log *log);
+unsigned log_heads_mended(const struct log *log); /* by log_open, from their second copies */
 /* How often damage was noted, and its last location. */
 uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);
 

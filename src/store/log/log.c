@@ -189,11 +189,6 @@ enum status log_open(const struct log_options *options, uint64_t after_index,
     return ST_OK;
 }
 
-unsigned log_heads_mended(const struct log *log)
-{
-    return log->heads_mended;
-}
-
 struct log_cut log_cut(const struct log *log)
 {
     return log->cut;

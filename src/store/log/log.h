@@ -74,7 +74,6 @@ struct log_cut {
     const char *reason;
 };
 struct log_cut log_cut(const struct log *log);
-unsigned log_heads_mended(const struct log *log); /* by log_open, from their second copies */
 
 /* -- The writer's side -- */
 

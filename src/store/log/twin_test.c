@@ -4,6 +4,7 @@
  * version has written have no copy; they get one if they have room for it.
  */
 #include "io/file_sim.h"
+#include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
