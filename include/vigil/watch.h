@@ -159,8 +159,8 @@ VIGIL_API void vigil_watch_resume(vigil_watch *watch);
  *
  * etcd before 3.4.31, and from 3.5.0 to 3.5.12, answers before it has sent everything. Its answer
  * is delivered with the revision that the watch has reached; only header->revision is what the
- * server has said. The same happens if the server does not tell its version, for which it is asked
- * once per connection, with Maintenance.Status. */
+ * server has said. The same happens if the server does not tell its version, which is
+ * requested once per connection, with Maintenance.Status. */
 VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
 
 /* The revision after which the watch would resume now; -1 before it is known. */

@@ -46,7 +46,7 @@ const struct options_table repair_table = {
         "in NNN.seg.lost-OFFSET, whole segments as NNN.seg.lost.\n"
         ".PP\n"
         "Of a damaged record that the checkpoint has, only the versions that cannot be read are "
-        "lost. The store is written anew without them, which needs as much space as it has, and "
+        "lost. The store is rewritten without them, which needs as much space as it has, and "
         "its history is compacted to the newest revision. A key whose newest version is lost does "
         "not exist any more: its older value would be wrong. The damaged files are kept in "
         "log.lost "
@@ -133,7 +133,7 @@ static void write_rest(const struct store_repair *found, const char *will)
                log->passed_to_index);
     if (found->rewrites) {
         printf("damaged: %" PRIu64 " records that the checkpoint has\n"
-               "%s written anew: the whole store, without what is lost; %s\n",
+               "%s rewritten: the whole store, without what is lost; %s\n",
                found->damaged_records, will,
                found->lost_versions ? "then its history is compacted to the newest revision"
                : found->has_history ? "with its history"

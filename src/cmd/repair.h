@@ -11,7 +11,7 @@
 int repair_main(int count, char **args);
 extern const struct options_table repair_table;
 
-/* Writes a key to stdout, quoted, and at most so many bytes of it. Also for vigil salvage. */
+/* Writes a key to stdout, quoted, and at most this many bytes of it. Also for vigil salvage. */
 void repair_write_key(struct slice key, size_t bytes_max);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Reads all changes and records of a log in order, for repairs. To salvage, it goes on after
+ * Reads all changes and records of a log in order, for repairs. To salvage, it continues after
  * damage: of a damaged record the changes whose own checksum is right are used, and what cannot be
  * read is reported. For one thread.
  */

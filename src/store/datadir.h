@@ -24,7 +24,7 @@ MUST_CHECK
 enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error);
 
 /*
- * The FORMAT file of a store. It is damaged if it is none that any version of this program writes.
+ * The FORMAT file of a store. It is damaged if no version of this program writes such a file.
  * ST_WRONG_FORMAT: another version, a mirror, or the data of an etcd. Changes nothing.
  */
 enum datadir_format { DATADIR_FORMAT_INTACT, DATADIR_FORMAT_DAMAGED, DATADIR_FORMAT_MISSING };

@@ -5,7 +5,7 @@
  * takes the place of the damaged one; that stays as data.mdb.lost.
  *
  * If versions of the checkpoint, or records that it has, cannot be read, the server would start,
- * but lists, snapshots and checks would fail. Then the store is written anew without them
+ * but lists, snapshots and checks would fail. Then the store is rewritten without them
  * (store/salvage.h) and takes the place of the damaged one (store/repaired.h).
  *
  * Interrupted anywhere, this leaves a directory that can be repaired again, or that starts.
@@ -26,7 +26,7 @@ struct store_repair_options {
     const char *dir;
     size_t checkpoint_map_bytes;
     bool accept;
-    uint64_t salt; /* random, for a store that is written anew */
+    uint64_t salt; /* random, for a store that is rewritten */
     void (*lost)(void *ctx, const struct store_lost *lost);
     void *ctx;
     struct backend *backend; /* instead of the one in dir, for tests; owned from then on */
@@ -41,7 +41,7 @@ struct store_repair {
     char checkpoint_saved[4200];     /* where the damaged one is kept; "" before that */
     uint64_t lost_versions;
     uint64_t damaged_records; /* that the checkpoint has */
-    bool rewrites;            /* the store is written anew, … */
+    bool rewrites;            /* the store is rewritten, … */
     bool has_history;         /* … after that is accepted: with its history */
     /* of the records that are cut off; 0: none could be read */
     int64_t first_revision, last_revision;

@@ -1,5 +1,5 @@
 /*
- * A store that a repair has written anew takes the place of the damaged one, in the same data
+ * A store that a repair has rewritten takes the place of the damaged one, in the same data
  * directory. Interrupted anywhere, this leaves the old store, or a directory that no version of
  * this program opens and that the next repair finishes:
  *

@@ -1,7 +1,7 @@
 /*
  * Builds a new data directory from everything that can still be read of a damaged one, for `vigil
  * salvage` and `vigil repair`. The damaged directory is only read. Whatever is damaged or missing,
- * the FORMAT file, heads and seals of segments, records, the mark, the checkpoint, it goes on:
+ * the FORMAT file, heads and seals of segments, records, the mark, the checkpoint, it continues:
  *
  *   checkpoint   intact, put right, or made again from the log (store/rebuild.h): which versions
  *                there are

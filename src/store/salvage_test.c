@@ -588,7 +588,7 @@ static void the_salt_is_found_in_any_record(void **state)
     }
 }
 
-static void what_is_no_data_directory_is_refused(void **state)
+static void other_directories_are_refused(void **state)
 {
     (void)state;
     struct bed bed;
@@ -627,7 +627,7 @@ int main(void)
         cmocka_unit_test(any_file_may_be_missing_or_short),
         cmocka_unit_test(anything_of_a_whole_log_may_be_damaged),
         cmocka_unit_test(anything_of_a_cleaned_log_may_be_damaged),
-        cmocka_unit_test(what_is_no_data_directory_is_refused),
+        cmocka_unit_test(other_directories_are_refused),
         cmocka_unit_test(a_repair_that_is_killed_can_be_repeated),
         cmocka_unit_test(an_interrupted_exchange_is_finished),
     };

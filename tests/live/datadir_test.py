@@ -354,7 +354,7 @@ class Idle(LiveTest):
         code, report = self.repair()
         self.assertEqual(code, 3, report)
         self.assertRegex(report, r'revision 3: put "second"\n')
-        self.assertRegex(report, r"would be written anew: the whole store, without what is lost")
+        self.assertRegex(report, r"would be rewritten: the whole store, without what is lost")
         self.assertNotIn('"last"', report)
         self.assertEqual(self.repair("--accept-loss")[0], 0)
         self.assertEqual(self.repair(), (0, "nothing is damaged\n"))

@@ -86,7 +86,7 @@ class Share(LiveTest):
         self.assertTrue(self.views("carol", TENANT))
         self.assertEqual(self.send("alice", "DELETE", f"{RBAC}/namespaces/{TENANT}/rolebindings/more")[0], 200)
         self.assertFalse(self.views("carol", TENANT))
-        # Nobody gives away what they do not have, and reviews say the same.
+        # Users cannot give away what they do not have, and reviews say the same.
         self.bind("alice", TENANT, "much", "cluster-admin", "alice", code=403)
         for user, allowed in (("alice", True), ("u0-7", False)):
             got = self.send(user, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {

@@ -74,7 +74,6 @@ struct vigil_call {
     unsigned renewals;   /* of the token because of this call */
     uint64_t generation; /* of the connection of the last attempt */
     int64_t sent_ns;     /* when the last attempt was sent */
-
     int64_t timeout_ms;
     bool waits_long;     /* the timeout is for reaching a server, not for its answer */
     int64_t reach_by_ns; /* then: when the timeout ends, or would have ended if it was sent */
@@ -88,7 +87,7 @@ struct vigil_call {
 
 /* With a request that is still empty. NULL: no memory, or no client. */
 struct vigil_call *client_call_new(struct vigil_client *client, const struct client_method *method);
-/* A larger object of this size, which begins with the call. The rest is zeroed. */
+/* A larger object, which begins with the call; the rest is zeroed. */
 struct vigil_call *client_call_new_sized(struct vigil_client *client,
                                          const struct client_method *method, size_t bytes);
 

@@ -1,5 +1,6 @@
-#include "client/connect/channel_internal.h"
+#include "client/connect/channel.h"
 
+#include "client/connect/channel_internal.h"
 #include "client/names/resolver.h"
 #include "io/socket.h"
 

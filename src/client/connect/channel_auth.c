@@ -1,4 +1,5 @@
 /* How a channel gets the token that its calls carry: see client/connect/channel.h. */
+#include "client/connect/channel.h"
 #include "client/connect/channel_internal.h"
 #include "client/connect/error.h"
 #include "codec/pb/rpc.pb.h"

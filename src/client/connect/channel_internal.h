@@ -4,7 +4,7 @@
 #define VIGIL_CLIENT_CONNECT_CHANNEL_INTERNAL_H
 
 #include "base/random.h"
-#include "client/connect/channel.h"
+#include "client/connect/channel_options.h"
 #include "client/connect/connection.h"
 #include "client/connect/metadata.h"
 #include "client/names/endpoint_list.h"

@@ -94,7 +94,7 @@ void __wrap_server_inquiry_end(struct server_inquiry *asked);
 
 enum status __wrap_server_inquiry_begin(struct server_inquiry *asked, struct vigil_client *of)
 {
-    static struct vigil_call call; /* is not used, but shows that something is asked */
+    static struct vigil_call call; /* is not used, but shows that there is a request */
     (void)of;
     assert_null(asked->call);
     asked->call = &call;
@@ -261,7 +261,7 @@ static inline void answer_progress(int64_t id, int64_t revision)
     answer((struct pb_watch_response){.watch_id = id}, revision);
 }
 
-/* A request of the user, which is sent; the server has this version if it is asked for it. */
+/* A request of the user, which is sent; the server has this version if the client requests it. */
 static inline void request_progress(struct record *record, const char *version)
 {
     size_t before = progress_requests;

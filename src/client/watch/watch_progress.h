@@ -4,8 +4,8 @@
  * An answer is for all watches of the stream and says that everything up to its revision has been
  * sent. Two things can make that false:
  *
- * - Servers before etcd 3.4.31 and 3.5.13 answer before they have sent everything. So the server is
- *   asked for its version before the first request, and its answers are recognised by its member
+ * - Servers before etcd 3.4.31 and 3.5.13 answer before they have sent everything. So the version
+ *   of the server is requested before the first one, and its answers are recognised by its member
  *   id; those of all other servers are early.
  * - The confirmation of a new watch may overtake answers to older requests, which do not cover it.
  *   Answers come in the order of the requests, but not every request is answered: the nth answer

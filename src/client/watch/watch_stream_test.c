@@ -493,12 +493,12 @@ static void progress_of_an_unknown_server_says_nothing_new(void **state)
     (void)state;
     struct record record = {0};
     add_live(&record, 1, 100);
-    answer_progress(-1, 15); /* nobody has requested it */
+    answer_progress(-1, 15); /* without a request */
     request_progress(&record, NULL);
     answer_progress(-1, 16);
     assert_int_equal(record.progress, 2);
     assert_int_equal(record.revision, 10);
-    request_progress(&record, "3.7.0"); /* it is asked again */
+    request_progress(&record, "3.7.0"); /* the version is requested again */
     answer_progress(-1, 17);
     assert_int_equal(record.revision, 17);
     vigil_watch_request_progress(record.watch);

@@ -2,7 +2,7 @@
  * Vigil under the name kube-apiserver, as envtest, kwokctl and kubeadm start it: translates the
  * flags of that program into those of `vigil serve` and serves the Kubernetes API from the etcd of
  * --etcd-servers. Flags of kube-apiserver that have no counterpart are accepted and logged, or
- * refused if somebody may rely on their effect (cmd/names/apiserver_ignored.h).
+ * refused if an operator may rely on their effect (cmd/names/apiserver_ignored.h).
  *
  * The mirror of the etcd is a directory of its own below --cert-dir, or below the directory of
  * temporary files where --cert-dir is not writable; it is removed when the server ends.
@@ -19,7 +19,7 @@ struct apiserver_args {
     int count;
     char *args[APISERVER_ARGS_MAX];
     const char *without_effect; /* flags of kube-apiserver, separated by commas */
-    const char *not_enforced;   /* those on whose effect somebody may rely */
+    const char *not_enforced;   /* those on whose effect an operator may rely */
 };
 
 /* Translates flags that were parsed; without the mirror's directory. The error is that of

@@ -25,7 +25,7 @@ struct apiserver_flag {
     char letter; /* "-v"; 0: none */
 };
 
-/* Start even if flags were given that have no effect here and on which somebody may rely. */
+/* Start even if flags were given that have no effect here and on which an operator may rely. */
 #define APISERVER_ACCEPT_IGNORED "accept-ignored-flags"
 
 enum { APISERVER_FLAGS_MAX = 256 };

@@ -1,6 +1,6 @@
 /*
  * The flags of kube-apiserver that have no effect here, each with a decision: it is accepted,
- * because nothing depends on it, or the server refuses to start with it, because whoever gives it
+ * because nothing depends on it, or the server refuses to start with it, because its user
  * relies on its effect, usually for security. --accept-ignored-flags turns these refusals into a
  * warning. Admission plugins that do not exist here are decided in kube/admission/admission.c.
  *

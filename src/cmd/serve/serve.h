@@ -15,7 +15,7 @@ struct serve_how {
     /* Flags that were accepted and have no effect, separated by commas, for one line of the log;
      * "": none. */
     const char *without_effect;
-    /* The same of flags on whose effect somebody may rely, for a warning. */
+    /* The same of flags on whose effect an operator may rely, for a warning. */
     const char *not_enforced;
 };
 

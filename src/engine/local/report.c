@@ -18,7 +18,7 @@ static void failure_text(const struct local_report *report, char text[static FAI
     snprintf(text, FAILURE_TEXT_BYTES,
              "%s: %s%s%s. It is not known which of the last changes are on the disk, so nothing "
              "more is accepted: see in the kernel's log whether the disk fails, then start again, "
-             "which examines what is there",
+             "which examines what was written",
              what, file, *file ? ": " : "", status_reason(status));
 }
 

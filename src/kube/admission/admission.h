@@ -32,7 +32,7 @@ bool kube_admission_exists(struct slice name);
 /* A plugin of Kubernetes that does not exist here. */
 struct kube_admission_absent {
     const char *name;
-    const char *why; /* what somebody who enables it relies on and does not get; NULL: nothing */
+    const char *why; /* what its users rely on and do not get; NULL: nothing */
     bool usual;      /* kubeadm always names it */
 };
 /* NULL: it exists, or Kubernetes has none of that name. */

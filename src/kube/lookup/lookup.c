@@ -286,7 +286,7 @@ static void catch_up(struct kube_lookup *l)
     }
 }
 
-/* Events are missing. If another thread has them, this one goes on where that one is. */
+/* Events are missing. If another thread has them, this one continues where that one is. */
 static void lose_place(struct kube_lookup *l)
 {
     int64_t revision = watch_cursor_revision(l->cursor);

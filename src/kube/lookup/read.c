@@ -9,7 +9,7 @@ enum { ARENA_BYTES_MAX = 1 << 20 };
 
 static void start_some(struct kube_lookup *l);
 
-/* Nobody waits for it any more. */
+/* No request waits for it any more. */
 static bool is_over(const struct kube_lookup_read *read)
 {
     return read->given_up || (read->client && !*read->client);
@@ -53,7 +53,7 @@ static enum status take(struct kube_lookup_read *read, struct kube_kv kv)
 {
     const struct kube_lookup_kind *kind = kube_stock_kind(read->lookup->options.stock);
     size_t skip = strlen(kind->prefix) + (kind->namespaced ? read->namespace.len + 1 : 0);
-    /* What is outside the range is not an object of it, whoever has answered so. */
+    /* What is outside the range is not an object of it, whatever has answered so. */
     if (kv.key.len <= skip || slice_compare(kv.key, read->request.key) < 0 ||
         (read->request.range_end.len && slice_compare(kv.key, read->request.range_end) >= 0))
         return ST_OK;

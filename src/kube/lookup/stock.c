@@ -11,7 +11,7 @@ struct kube_stock {
     size_t bytes_max;
     _Atomic uint64_t version; /* written under the lock */
     struct lock lock;
-    struct kube_shelves *current; /* a reference; changed in place while nobody else has one */
+    struct kube_shelves *current; /* a reference; changed in place while there is no other */
     int64_t revision;             /* every event up to it has been applied */
     bool reading;                 /* a thread reads all objects */
     size_t charged;               /* to the pool's account */

@@ -75,8 +75,8 @@ struct kube_shelves *kube_stock_get(struct kube_stock *stock, uint64_t *ret_vers
                                     int64_t *ret_revision);
 int64_t kube_stock_revision(struct kube_stock *stock);
 
-/* The caller has applied every event before this one's revision. kv NULL: a deletion. Events of a
- * cursor that was opened for another generation are not applied. */
+/* The caller has applied every event before the revision of this one. kv NULL: a deletion. Events
+ * of a cursor that was opened for another generation are not applied. */
 void kube_stock_apply(struct kube_stock *stock, uint64_t generation, int64_t revision,
                       struct slice key, const struct kube_kv *kv);
 /* The caller has applied every event up to this revision. */

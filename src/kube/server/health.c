@@ -41,7 +41,7 @@ static const struct check {
     {"shutdown", STARTED, true},
 };
 
-/* A request for one of the pages, and what it has found out. */
+/* A request for one of the pages, and its result. */
 struct probe {
     struct kube_api *api;
     struct slice page, one; /* "livez"; the name of a single check, or empty */

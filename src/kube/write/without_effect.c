@@ -57,7 +57,7 @@ static bool check_namespace(struct kube_call *call, const struct json_node *obje
 typedef bool check_fn(struct kube_call *call, const struct json_node *object,
                       const struct json_node *old, struct slice name);
 
-/* What is said of a kind, or the function that decides by the object. */
+/* The warning about a kind, or the function that decides by the object. */
 static const struct row {
     const char *group, *plural; /* plural NULL: the others of the group */
     const char *why;

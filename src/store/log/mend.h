@@ -19,9 +19,9 @@ enum segment_head_found segment_head_mend(struct slice file, uint64_t id,
 bool segment_heads_resemble(const struct segment_head *a, const struct segment_head *b);
 
 /*
- * The salt with which the record at the start of `bytes` was written. False if it is no record, or
- * is damaged, too; except that damage in the first byte of its body gives a wrong salt, so another
- * record must confirm it.
+ * The salt with which the record at the start of `bytes` was written. False if it is not a record,
+ * or is damaged, too; except that damage in the first byte of its body gives a wrong salt, so
+ * another record must confirm it.
  */
 bool record_find_salt(struct slice bytes, uint32_t *ret_salt);
 

@@ -154,7 +154,7 @@ static void a_segment_of_an_earlier_version_gets_a_twin(void **state)
     check_opens(bed, RECORDS, 0, "upgraded");
     change_file(bed, &byte, 1, 3, true);
     check_opens(bed, RECORDS, 1, "damaged after that");
-    /* The log goes on in the next segment before the twin. */
+    /* The log continues in the next segment before the twin. */
     assert_int_equal(open_log(bed), ST_OK);
     for (int i = RECORDS; i < 100; i++)
         append(bed);

@@ -255,7 +255,7 @@ static void check_mirror(struct findings *f, const struct front *front)
 {
     if (!front->is_followed)
         findings_add(f, FINDING_BAD, "mirror",
-                     "Watches and serializable reads go on with the state of that time; nothing "
+                     "Watches and serializable reads use the state of that time; nothing "
                      "can be written. See whether members of the cluster run and can be reached "
                      "from this server, and the line \"waiting for the cluster\" in its log.",
                      "no member of the cluster is followed; the last one answered %.0f s ago, and "

@@ -23,7 +23,7 @@ bool fetch_is_running(const struct fetch *fetch);
 bool fetch_take(struct fetch *fetch, struct metrics *metrics, vigil_error *ret_error);
 /* Reads another page, such as /readyz, and waits for it; without an answer within two seconds it
  * gives up. True: a server has answered with a page, also if that is an error; *ret_good: it is
- * none. The text is its first line, or that of the first check that
+ * not one. The text is its first line, or that of the first check that
  * has failed, and is cut. */
 bool fetch_page(struct fetch *fetch, const char *path, char *text, size_t room, bool *ret_good);
 /* Begins a request and waits for its end. */

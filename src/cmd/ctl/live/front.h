@@ -1,6 +1,6 @@
 /*
  * What the metrics of a Vigil in front of a cluster say of the cluster: how well the mirror follows
- * it, and who is at each endpoint. Shown by `vigil doctor` and `vigil top`.
+ * it, and which member is at each endpoint. Shown by `vigil doctor` and `vigil top`.
  */
 #ifndef VIGIL_CMD_CTL_LIVE_FRONT_H
 #define VIGIL_CMD_CTL_LIVE_FRONT_H

@@ -204,7 +204,7 @@ static void wait_for_ms(int64_t ms)
     turn();
 }
 
-/* So that nobody waits for two questions that are not answered, one after the other. */
+/* So that no read waits for two questions that are not answered, one after the other. */
 static void reads_that_have_waited_fail_with_the_question_before(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 
 #include "engine/local/options.h"
 
-/* A member that is silent for so long is asked for a sign of life, and its connection is lost if
+/* A member that is silent for this long must give a sign of life, and its connection is lost if
  * there is none: so a call to a member that has stalled ends after eight seconds at most. Members
  * refuse questions that come more often than every five seconds. */
 #define UPSTREAM_KEEPALIVE_NS (INT64_C(5500) * 1000 * 1000)

@@ -183,7 +183,7 @@ static void leader_is_found(void **state)
 
 /* Whichever member the channel meets first. A learner does nothing, so that writes can be repeated.
  */
-static void learners_are_passed_over(void **state)
+static void learners_are_skipped(void **state)
 {
     (void)state;
     for (size_t voter = 0; voter < MEMBERS; voter++) {
@@ -203,7 +203,7 @@ static void learners_are_passed_over(void **state)
             assert_int_equal(get.code, GRPC_OK);
         }
         assert_int_equal(w.cluster.executed[1], 8);
-        learners[voter] = true; /* nobody votes: the members' own error */
+        learners[voter] = true; /* no member votes: the members' own error */
         struct test_call put = {0};
         start_put(&w, &put, 2, now(&w) + 2 * NS_PER_S);
         run_until_end(&w, &put);
@@ -546,7 +546,7 @@ int main(void)
         cmocka_unit_test(server_is_not_changed_for_every_failure),
         cmocka_unit_test(errors_of_the_cluster_pass_unchanged),
         cmocka_unit_test(leader_is_found),
-        cmocka_unit_test(learners_are_passed_over),
+        cmocka_unit_test(learners_are_skipped),
         cmocka_unit_test(without_a_connection_calls_fail_with_the_reason),
         cmocka_unit_test(an_unreachable_cluster_is_reported_soon),
         cmocka_unit_test(a_short_deadline_does_not_shorten_the_patience_of_others),
