@@ -11,7 +11,6 @@ import subprocess
 import unittest
 import urllib.request
 
-import grpc
 
 from client import Client
 from server import PEER, SUBJECT, LiveTest, Server, only_vigil
