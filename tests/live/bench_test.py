@@ -57,7 +57,7 @@ class Bench(LiveTest):
     def test_watch_puts_random_keys_that_one_watcher_each_sees(self):
         server = self.serving()
         report = self.good(server, "watch", "--connections", 2, "--streams", 5, "--watchers", 20, "--watch-keys", "own",
-                           "--key-space", 200, "--keys", "random", "--warmup", "0s", "--duration", "300ms")
+                           "--key-space", 200, "--keys", "random", "--warmup", "0s", "--duration", "3s")
         self.assertEqual(report["operations"], report["puts"])
         self.assertGreater(report["puts"], 20)
         answer = self.client(server).call("Range", pb.range_of(b"bench/", b"bench0"))

@@ -114,9 +114,12 @@ enum status config_kube_start(const struct url *url, const struct serve_options 
     TRY(read_range(&start->services, options, error));
     TRY(set_advertised(start, url, options, error));
     TRY(read_pem(options->kube_client_ca_file, arena, &start->client_ca, error));
-    /* The server's own certificate, as in the kubeconfig that is written. */
-    if (url && url->secure)
-        TRY(read_pem(options->cert_file, arena, &start->root_ca, error));
+    /* The server's own certificate, as in the kubeconfig that is written. If it cannot be read, the
+     * listener says so. */
+    struct error ignored;
+    if (url && url->secure &&
+        read_pem(options->cert_file, arena, &start->root_ca, &ignored) != ST_OK)
+        start->root_ca = SLICE_EMPTY;
     *ret_start = options->kube_bootstrap ? start : NULL;
     return ST_OK;
 }

@@ -269,7 +269,19 @@ static void damaged_content_does_not_prevent_the_start(void **state)
     assert_thrown_away(f, "format");
     write_at(f, "mirror/meta/data.mdb", 0, "nonsense nonsense nonsense nonsense nonsense");
     assert_thrown_away(f, "meta");
-    write_at(f, "mirror/log/0000000000000001.seg", 0, "nonsense");
+    /* A damaged head of a segment is made again from its copy, which is at the end of the file. */
+    const char *segment = "mirror/log/0000000000000001.seg";
+    char path[TEMP_DIR_BYTES + 100];
+    struct stat found;
+    path_of(f, segment, path);
+    write_at(f, segment, 0, "nonsense");
+    open_mirror(f);
+    assert_non_null(strstr(f->warning, "restored from its second copy"));
+    assert_true(f->mirror.is_warm);
+    close_mirror(f);
+    assert_int_equal(stat(path, &found), 0);
+    write_at(f, segment, 0, "nonsense");
+    write_at(f, segment, found.st_size - 512, "nonsense");
     assert_thrown_away(f, "log");
 }
 
