@@ -124,7 +124,7 @@ void driver_changed(struct driver *driver);
 struct driver_thread {
     _Atomic bool waits; /* it waits for the client, so that no callback may wait for it */
 };
-/* This thread is the one; it stays valid until the thread ends. */
+/* This thread is the one; it stays valid until the thread ends, or until NULL is entered. */
 void driver_thread_enter(struct driver_thread *thread);
 /* Before and after this thread waits for the client. No effect on others. */
 void driver_thread_waits(bool waits);

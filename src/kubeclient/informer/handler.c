@@ -70,6 +70,7 @@ static void *run_thread(void *arg)
         call(handler, &taken);
         finish(handler, &taken);
     }
+    driver_thread_enter(NULL); /* the handler may be freed now, and a simulated thread is not */
     handler_unref(handler);
     return NULL;
 }
