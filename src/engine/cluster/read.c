@@ -153,23 +153,23 @@ bool cluster_mirrors(const struct cluster_options *options, struct slice key,
     return options->prefix_count == 0;
 }
 
-static int64_t oldest_readable(struct cluster_shared *shared)
+/* The mirror has compacted the revision, or is about to. The cluster may still have it: of one that
+ * may have been restored, the mirror keeps the state and not the history. */
+static bool mirror_lacks(struct cluster_shared *shared, int64_t revision)
 {
-    int64_t mirror = local_mirror_compact_revision(shared->mirror->engine);
-    int64_t compacted = atomic_load(&shared->state.compacted);
-    return mirror > compacted ? mirror : compacted;
+    return revision > 0 && (revision < local_mirror_compact_revision(shared->mirror->engine) ||
+                            revision < atomic_load(&shared->state.compacted) ||
+                            revision < atomic_load(&shared->state.oldest) - 1);
 }
 
 static struct slice sent_of(const struct cluster_read *read)
 {
     return read->range->op.principal.is_server ? SLICE_EMPTY : read->range->sent;
 }
-
 /* The client wants something that this version does not know of. */
 static bool has_unknown_fields(const struct cluster_read *read)
 {
-    struct slice sent = sent_of(read);
-    return sent.len && sent.len > pb_size(&pb_range_request_table, read->request);
+    return sent_of(read).len > pb_size(&pb_range_request_table, read->request);
 }
 
 /* Decides whether the mirror can answer at all. ST_NOT_SYNCED: it could, later. */
@@ -183,11 +183,9 @@ static enum status choose(struct cluster_read *read)
         forwards || has_unknown_fields(read) ||
         !cluster_mirrors(&shared->options, r->key, r->range_end) ||
         (!is_ours && !grants_can_decide(read->shard->grants, r->key, r->range_end));
-    if (read->only_forwarded)
-        return ST_OK;
-    if (!atomic_load(&shared->state.synced))
+    if (!read->only_forwarded && !atomic_load(&shared->state.synced))
         return ST_NOT_SYNCED;
-    read->only_forwarded = (r->revision > 0 && r->revision < oldest_readable(shared)) ||
+    read->only_forwarded = read->only_forwarded || mirror_lacks(shared, r->revision) ||
                            cluster_state_lag(&shared->state) > shared->options.lag_max_revisions;
     return ST_OK;
 }
@@ -217,17 +215,23 @@ static void fail(struct cluster_read *read, enum status status)
     read->range->op.status = status;
     finish(read);
 }
-
 static void fail_text(struct cluster_read *read, enum grpc_code code, struct slice text)
 {
     cluster_fail(&read->range->op, code, text);
     finish(read);
 }
 
-/* From now on the range is the mirror's. */
+static void forward(struct cluster_read *read, bool as_linearizable);
+
+/* From now on the range is the mirror's, unless the mirror has lost its revision while it waited.
+ */
 static void give_to_mirror(struct cluster_read *read)
 {
     struct cluster_shard *shard = read->shard;
+    if (mirror_lacks(shard->shared, read->request->revision) && read->state != READ_FORWARDED) {
+        forward(read, false);
+        return;
+    }
     move(read, READ_OVER);
     read_check(read);
     shard->in_progress--;
@@ -268,8 +272,6 @@ static void answer_is_ready(struct cluster_read *read)
     read->shard->in_progress--;
     range->op.done(&range->op);
 }
-
-static void forward(struct cluster_read *read, bool as_linearizable);
 
 /* A part of the answer is examined. */
 static void scan(struct cluster_read *read)
@@ -658,14 +660,12 @@ static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_
                                      const struct pb_range_request *request)
 {
     struct cluster_read *read = arena_calloc(range->op.arena, 1, sizeof(*read));
-    struct cluster_state *state = &shard->shared->state;
     if (!read)
         return NULL;
-    read->shard = shard;
-    read->range = range;
-    read->request = request;
+    struct cluster_state *state = &shard->shared->state;
+    *read = (struct cluster_read){
+        .shard = shard, .range = range, .request = request, .hold.overdue = on_overdue};
     list_init(&read->in_reads);
-    read->hold.overdue = on_overdue;
     int64_t mirrored = atomic_load(&state->mirrored), written = atomic_load(&state->written);
     read->seen = mirrored > written ? mirrored : written;
     range->state = read;
