@@ -70,7 +70,7 @@ static void note_fall(struct budget *budget, size_t taken)
     size_t now = level(budget, taken), most = load(&budget->most);
     if (most < now || most - now < size_max(budget->limit / FALL_PART, FALL_BYTES_MIN))
         return;
-    /* Of several threads that see it, one calls. */
+    /* Several threads may see it; one of them calls. */
     if (atomic_compare_exchange_strong(&budget->most, &most, now) && budget->levels.on_fall)
         budget->levels.on_fall(budget->levels.ctx);
 }

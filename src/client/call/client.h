@@ -48,7 +48,7 @@ int client_new_over(struct network *network, const vigil_options *options,
 int client_new_local(struct network *network, struct client_local *local,
                      const vigil_options *options, vigil_client **ret_client, vigil_error *error);
 
-/* Of the keys of a client that may be NULL; a call is not made with that. */
+/* The prefix of the keys of a client, which may be NULL; no call is made with NULL. */
 static inline struct slice client_prefix(const struct vigil_client *client)
 {
     return client ? client->prefix : SLICE_EMPTY;

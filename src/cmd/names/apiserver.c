@@ -114,7 +114,7 @@ static void append(const char **list, struct arena *arena, const char *item)
     *list = format(arena, "%s%s%s", *list, **list ? "," : "", item);
 }
 
-/* Of a boolean that was parsed. */
+/* For the value of a flag that was parsed as a boolean. */
 static bool is_true(const char *value)
 {
     return value[0] && strchr("1tT", value[0]);

@@ -35,7 +35,7 @@ void metrics_fini(struct metrics *metrics);
 /* The sum of all samples of that name. label: "name=\"value\"" that they must have; NULL: any. */
 double metrics_sum(const struct metrics *metrics, const char *name, const char *label);
 bool metrics_has(const struct metrics *metrics, const char *name);
-/* Of a Vigil with a store of its own: it has no peers, and no other member can join it. */
+/* A Vigil with a store of its own has no peers, and no other member can join it. */
 static inline bool metrics_are_of_single_vigil(const struct metrics *metrics)
 {
     return metrics_has(metrics, "vigil_net_connections") &&

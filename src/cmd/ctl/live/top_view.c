@@ -136,7 +136,7 @@ static void put_process(struct buf *to, const struct top_report *r)
         number(r->slow_watchers).text, number(r->behind_max).text);
 }
 
-/* Of a server in front of a cluster. Returns the number of rows. */
+/* For a server in front of a cluster. Returns the number of rows. */
 static size_t put_front(struct buf *to, const struct front *front)
 {
     if (!front->is_front)

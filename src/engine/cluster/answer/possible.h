@@ -24,7 +24,7 @@ static inline bool possible_revision(int64_t revision)
 /* A key of the answer to a request for [from, end), as requests write it: without an end, only that
  * key; with the end "\0", all that follow. */
 bool possible_key(struct slice key, struct slice from, struct slice end);
-/* Of a key, in an answer at this revision. */
+/* Whether a key can have these numbers in an answer at this revision. */
 bool possible_numbers(int64_t create_revision, int64_t mod_revision, int64_t version,
                       int64_t revision);
 /* All of these, in the answer to a request for [from, end). */

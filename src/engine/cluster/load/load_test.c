@@ -48,7 +48,7 @@ static bool walk_next(void *ctx, struct slice *ret_key, int64_t *ret_mod_revisio
     return true;
 }
 
-/* Of a key that was put as add_key does. */
+/* For a key that was put as add_key does. */
 static void walk_get(void *ctx, struct change_kv *ret_kv)
 {
     struct world *w = ctx;

@@ -29,7 +29,7 @@ struct raft_mark {
     int64_t at_ms;  /* since 1970 */
 };
 
-/* Of an answer that has just come. */
+/* The mark of an answer that has just come. */
 struct raft_mark raft_mark_of(const struct vigil_status_response *status, struct loop *loop);
 /* Both are of the same log. False: they may be, but need not. */
 bool raft_mark_is_same_log(struct raft_mark before, struct raft_mark now);
