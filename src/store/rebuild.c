@@ -438,7 +438,7 @@ static enum status plan(struct rebuilding *r)
     return complete ? plan_from_log(r) : plan_in_part(r);
 }
 
-/* Of the directory above, which is the data directory. */
+/* The length of the path of the directory above, which is the data directory. */
 static size_t dir_len(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -160,7 +160,8 @@ static const struct option kube[] = {
         .help = "Create the service account default and the config map kube-root-ca.crt in each "
                 "new namespace, as kube-controller-manager does. While a kube-controller-manager "
                 "holds its lease, this is left to it; in front of a cluster, always. The config "
-                "map has the certificate of --cert-file, and is empty without it.",
+                "map has the certificate of --cert-file, and is empty without it. With "
+                "--kube-bootstrap=false nothing is created.",
         FIELD(kube_namespace_objects),
     },
     {

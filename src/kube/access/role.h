@@ -10,7 +10,7 @@
 
 enum { KUBE_ROLE_SELECTORS_MAX = 64 }; /* of one aggregationRule */
 
-/* Of a role in a namespace only the rules. */
+/* A role or cluster role. A role in a namespace has only rules. */
 struct kube_role {
     struct kube_rules rules;
     struct slice labels; /* JSON; empty: none */
