@@ -351,8 +351,6 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
     } else {
         if (policy.leaves)
             channel_blame(channel, call->generation);
-        if (policy.is_late)
-            channel_timed_out(channel, call->generation, call->sent_ns, needs_quorum(call));
         end_attempt(call);
     }
 }
@@ -386,6 +384,11 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
         return; /* by client_call_stop, which completes it */
     if (outcome->from_peer)
         channel_worked(call->client->channel, call->generation);
+    /* A server may notice the deadline before us, and answers with a status or resets the stream.
+     */
+    if (client_is_deadline(outcome->code, outcome->text))
+        channel_timed_out(call->client->channel, call->generation, call->sent_ns,
+                          needs_quorum(call));
     if (outcome->code == GRPC_OK && call->response) {
         call->operation.error = (vigil_error){.grpc_code = GRPC_OK};
         if (needs_quorum(call))

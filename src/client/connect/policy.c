@@ -27,6 +27,5 @@ struct error_policy error_policy_of(enum grpc_code code, struct slice text)
     for (size_t i = 0; i < COUNT_OF(policies); i++)
         if (policies[i].status == status)
             return policies[i].policy;
-    return (struct error_policy){.leaves = code == GRPC_UNAVAILABLE,
-                                 .is_late = client_is_deadline(code, text)};
+    return (struct error_policy){.leaves = code == GRPC_UNAVAILABLE};
 }

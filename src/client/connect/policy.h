@@ -11,7 +11,6 @@
 
 struct error_policy {
     bool leaves;      /* another endpoint may do better: see channel_avoid */
-    bool is_late;     /* its time was over: see channel_timed_out */
     bool is_not_done; /* the server has certainly done nothing: any call may be sent to another one
                        */
 };
