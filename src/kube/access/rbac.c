@@ -18,13 +18,23 @@ static const struct kube_lookup_kind rows[KUBE_RBAC_KINDS] = {
                                  .removed = kube_binding_index_remove,
                                  .index_bytes = kube_binding_index_bytes},
     [KUBE_RBAC_CLUSTER_ROLES] = {.prefix = "/registry/clusterroles/",
-                                 .read = kube_cluster_role_read},
+                                 .read = kube_cluster_role_read,
+                                 .limited = "aggregationRule.clusterRoleSelectors",
+                                 .limits = KUBE_ROLE_LIMITS},
     [KUBE_RBAC_CLUSTER_ROLE_BINDINGS] = {.prefix = "/registry/clusterrolebindings/",
                                          .read = kube_binding_read,
                                          .added = kube_binding_index_add,
                                          .removed = kube_binding_index_remove,
                                          .index_bytes = kube_binding_index_bytes},
 };
+
+const struct kube_lookup_kind *kube_rbac_kind(const char *prefix)
+{
+    for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
+        if (strcmp(rows[i].prefix, prefix) == 0)
+            return &rows[i];
+    return NULL;
+}
 
 struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
                                 struct kube_lookup_pool *pool)
@@ -116,6 +126,9 @@ struct visit {
     bool ended;     /* fn has returned false */
     bool (*fn)(struct visit *visit, const struct kube_rule *rule);
     struct kube_bound bound; /* the binding whose rules are visited */
+    /* Aggregated roles whose parts were visited; owned. */
+    const struct kube_role **gathered;
+    size_t gathered_count, gathered_capacity;
     /* Roles that are missing. */
     struct buf missing;
     unsigned missing_count;
@@ -125,6 +138,12 @@ struct visit {
     struct kube_rule *rules;
     size_t count, capacity;
 };
+
+static void visit_fini(struct visit *v)
+{
+    buf_fini(&v->missing);
+    free(v->gathered);
+}
 
 static bool is_same_user(const struct kube_user_info *a, const struct kube_user_info *b)
 {
@@ -181,39 +200,47 @@ static void visit_rules(struct visit *v, const struct kube_rules *rules)
 /* Roles that an aggregated role selects. */
 struct gather {
     struct visit *visit;
-    const struct kube_role *path[KUBE_RBAC_AGGREGATION_DEPTH];
-    size_t depth;
+    const struct kube_role *of;
 };
 
-static void visit_cluster_role(struct gather *g, const struct kube_role *role);
+static void visit_cluster_role(struct visit *v, const struct kube_role *role);
 
 static bool gather_one(void *ctx, const struct kube_lookup_object *object)
 {
     struct gather *g = ctx;
-    const struct kube_role *role = object->data, *of = g->path[g->depth - 1];
-    if (!charge(g->visit, 1 + 4 * of->selector_count))
+    if (!charge(g->visit, 1 + 4 * g->of->selector_count))
         return false;
-    if (kube_role_selects(of, role))
-        visit_cluster_role(g, role);
+    if (kube_role_selects(g->of, object->data))
+        visit_cluster_role(g->visit, object->data);
     return charge(g->visit, 0);
 }
 
-static void visit_cluster_role(struct gather *g, const struct kube_role *role)
+/* Whether its parts are to be visited: once, also if it selects itself. */
+static bool begin_gathering(struct visit *v, const struct kube_role *role)
+{
+    for (size_t i = 0; i < v->gathered_count; i++)
+        if (v->gathered[i] == role)
+            return false;
+    if (v->gathered_count == v->gathered_capacity) {
+        v->gathered_capacity = size_max(8, 2 * v->gathered_capacity);
+        v->gathered = xrealloc(v->gathered, v->gathered_capacity * sizeof(*v->gathered));
+    }
+    v->gathered[v->gathered_count++] = role;
+    return true;
+}
+
+/* Each level of aggregation is charged with all cluster roles, which bounds the levels. */
+static void visit_cluster_role(struct visit *v, const struct kube_role *role)
 {
     if (!role->aggregates) {
-        visit_rules(g->visit, &role->rules);
+        visit_rules(v, &role->rules);
         return;
     }
-    for (size_t i = 0; i < g->depth; i++)
-        if (g->path[i] == role)
-            return; /* it selects itself */
-    if (g->depth == KUBE_RBAC_AGGREGATION_DEPTH)
+    if (!charge(v, v->gathered_count) || !begin_gathering(v, role))
         return;
-    g->path[g->depth++] = role;
-    const struct kube_shelf *roles = shelf_of(g->visit, KUBE_RBAC_CLUSTER_ROLES);
+    const struct kube_shelf *roles = shelf_of(v, KUBE_RBAC_CLUSTER_ROLES);
     if (roles)
-        kube_shelf_each(roles, gather_one, g);
-    g->depth--;
+        kube_shelf_each(roles, gather_one, &(struct gather){v, role});
 }
 
 /* Whether one of the texts, which have commas between them, is this one. */
@@ -245,6 +272,7 @@ static void note_missing(struct visit *v, const char *format, struct slice name)
 static void visit_role(struct visit *v, struct slice kind, struct slice name)
 {
     static const struct kube_shelf none;
+    v->gathered_count = 0;
     bool cluster = slice_equal(kind, SLICE_LITERAL("ClusterRole"));
     if (!cluster && !slice_equal(kind, SLICE_LITERAL("Role"))) {
         note_missing(v, "unsupported role reference kind: \"%.*s\"", kind);
@@ -257,12 +285,14 @@ static void visit_role(struct visit *v, struct slice kind, struct slice name)
     if (!roles)
         return;
     const struct kube_lookup_object *object = kube_shelf_get(roles, name);
-    if (!object && cluster)
+    if (!object && kube_shelf_has(roles, name))
+        note_missing(v, "the role \"%.*s\" exceeds the limits of this server", name);
+    else if (!object && cluster)
         note_missing(v, "clusterrole.rbac.authorization.k8s.io \"%.*s\" not found", name);
     else if (!object)
         note_missing(v, "role.rbac.authorization.k8s.io \"%.*s\" not found", name);
     else if (cluster)
-        visit_cluster_role(&(struct gather){.visit = v}, object->data);
+        visit_cluster_role(v, object->data);
     else
         visit_rules(v, &((const struct kube_role *)object->data)->rules);
 }
@@ -391,7 +421,7 @@ bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
         set_reason(&v, "RBAC: ", ret_reason);
     if (!v.ended)
         note_lack(&v, SLICE_EMPTY);
-    buf_fini(&v.missing);
+    visit_fini(&v);
     return v.ended;
 }
 
@@ -415,7 +445,7 @@ static bool finish(struct visit *v, struct kube_rules *ret_rules, char *ret_reas
 {
     *ret_rules = (struct kube_rules){v->rules, v->count};
     set_reason(v, "", ret_reason);
-    buf_fini(&v->missing);
+    visit_fini(v);
     return !v->exhausted && !v->ended;
 }
 

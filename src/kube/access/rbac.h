@@ -27,10 +27,10 @@ struct engine_shard;
 struct kube_rbac;
 struct loop;
 
-enum {
-    KUBE_RBAC_REASON_BYTES = 1024,
-    KUBE_RBAC_AGGREGATION_DEPTH = 8, /* roles that are aggregated of aggregated roles */
-};
+enum { KUBE_RBAC_REASON_BYTES = 1024 };
+
+/* How decisions use the objects with this prefix; NULL: they do not. */
+const struct kube_lookup_kind *kube_rbac_kind(const char *prefix);
 
 struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
                                 struct kube_lookup_pool *pool);

@@ -128,8 +128,8 @@ static bool note_aggregated(void *ctx, const struct kube_lookup_object *object)
     return true;
 }
 
-/* Whether cluster roles that aggregate others were found, whose parts must be read, too. Without
- * memory for their list the fetch fails. */
+/* Whether more cluster roles that aggregate others were found, whose parts must be read, too.
+ * Without memory for their list the fetch fails. */
 static bool selects_more(struct kube_rbac_fetch *f)
 {
     const struct kube_shelf *roles = f->reads[KUBE_RBAC_CLUSTER_ROLES].shelf;
@@ -138,7 +138,7 @@ static bool selects_more(struct kube_rbac_fetch *f)
     f->aggregated_count = 0;
     if (f->aggregated)
         kube_shelf_each(roles, note_aggregated, f);
-    return f->aggregated_count > before && f->passes++ < KUBE_RBAC_AGGREGATION_DEPTH;
+    return f->aggregated_count > before;
 }
 
 static void read_kind(struct kube_rbac_fetch *f);

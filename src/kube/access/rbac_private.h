@@ -51,7 +51,6 @@ struct kube_rbac_fetch {
     struct kube_lookup_read previous;               /* of the same kind, while it is read again */
     const struct kube_role **aggregated;            /* of the cluster roles that were read */
     size_t aggregated_count;
-    unsigned passes;
 };
 
 #endif

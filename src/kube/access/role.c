@@ -35,7 +35,7 @@ static bool append_labels(struct arena *arena, const struct json_node *labels, s
     return true;
 }
 
-/* A LabelSelector as the text of one. NULL: it is not valid, and selects nothing. */
+/* A LabelSelector as the text of one. NULL: it is not valid, or exceeds the limits. */
 static const struct label_selector *read_selector(struct arena *arena, const struct json_node *node)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -67,8 +67,9 @@ static bool read_aggregation(struct arena *arena, const struct json_node *object
     role->selectors = arena_calloc(arena, list->count, sizeof(*role->selectors));
     for (const struct json_node *item = list->first; role->selectors && item; item = item->next) {
         const struct label_selector *selector = read_selector(arena, item);
-        if (selector)
-            role->selectors[role->selector_count++] = selector;
+        if (!selector)
+            return false; /* as in Kubernetes, the other selectors have no effect either */
+        role->selectors[role->selector_count++] = selector;
     }
     return true;
 }
@@ -86,16 +87,18 @@ static bool read_labels(struct arena *arena, const struct json_node *object, str
 const void *kube_role_read(struct arena *arena, const struct json_node *object)
 {
     struct kube_role *role = arena_calloc(arena, 1, sizeof(*role));
-    bool fine = role && kube_rules_read(arena, json_node_named(object, "rules"), &role->rules);
-    return fine ? role : NULL;
+    if (role)
+        kube_rules_read(arena, json_node_named(object, "rules"), &role->rules);
+    return role;
 }
 
 const void *kube_cluster_role_read(struct arena *arena, const struct json_node *object)
 {
     struct kube_role *role = arena_calloc(arena, 1, sizeof(*role));
-    bool fine = role && kube_rules_read(arena, json_node_named(object, "rules"), &role->rules) &&
-                read_aggregation(arena, object, role) && read_labels(arena, object, role);
-    return fine ? role : NULL;
+    if (!role || !read_aggregation(arena, object, role) || !read_labels(arena, object, role))
+        return NULL;
+    kube_rules_read(arena, json_node_named(object, "rules"), &role->rules);
+    return role;
 }
 
 bool kube_role_selects(const struct kube_role *role, const struct kube_role *other)

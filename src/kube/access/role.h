@@ -8,7 +8,11 @@
 #include "kube/access/rule.h"
 #include "kube/selector/label.h"
 
-enum { KUBE_ROLE_SELECTORS_MAX = 64 }; /* of one aggregationRule */
+/* Selectors of one aggregationRule; requirements, values and the text of each are bounded by
+ * kube/selector/label.h. A role may have as many rules as fit into an object. */
+enum { KUBE_ROLE_SELECTORS_MAX = 64 };
+#define KUBE_ROLE_LIMITS \
+    "at most 64 selectors, each with at most 256 requirements, 4096 values and 64 KiB of text"
 
 /* A role or cluster role. A role in a namespace has only rules. */
 struct kube_role {

@@ -4,33 +4,31 @@
 
 /* -- Reading -- */
 
-static bool read_rule(struct arena *arena, const struct json_node *node, struct kube_rule *rule)
+static void read_list(struct arena *arena, const struct json_node *rule, const char *name,
+                      struct kube_texts *ret_texts)
 {
-    enum { MAX = KUBE_RULE_ITEMS_MAX };
-    return kube_texts_read(arena, json_node_named(node, "verbs"), MAX, &rule->verbs) &&
-           kube_texts_read(arena, json_node_named(node, "apiGroups"), MAX, &rule->groups) &&
-           kube_texts_read(arena, json_node_named(node, "resources"), MAX, &rule->resources) &&
-           kube_texts_read(arena, json_node_named(node, "resourceNames"), MAX, &rule->names) &&
-           kube_texts_read(arena, json_node_named(node, "nonResourceURLs"), MAX, &rule->urls);
+    (void)!kube_texts_read(arena, json_node_named(rule, name), SIZE_MAX, ret_texts);
 }
 
-bool kube_rules_read(struct arena *arena, const struct json_node *array,
+void kube_rules_read(struct arena *arena, const struct json_node *array,
                      struct kube_rules *ret_rules)
 {
     *ret_rules = (struct kube_rules){0};
     if (!array || array->type != JSON_TYPE_ARRAY || !array->count)
-        return true;
-    if (array->count > KUBE_RULES_MAX)
-        return false;
+        return;
     struct kube_rule *rules = arena_calloc(arena, array->count, sizeof(*rules));
     size_t count = 0;
     if (!rules)
-        return true; /* the arena remembers it */
-    for (const struct json_node *item = array->first; item; item = item->next)
-        if (!read_rule(arena, item, &rules[count++]))
-            return false;
+        return;
+    for (const struct json_node *item = array->first; item; item = item->next) {
+        struct kube_rule *rule = &rules[count++];
+        read_list(arena, item, "verbs", &rule->verbs);
+        read_list(arena, item, "apiGroups", &rule->groups);
+        read_list(arena, item, "resources", &rule->resources);
+        read_list(arena, item, "resourceNames", &rule->names);
+        read_list(arena, item, "nonResourceURLs", &rule->urls);
+    }
     *ret_rules = (struct kube_rules){rules, count};
-    return true;
 }
 
 /* -- Deciding -- */

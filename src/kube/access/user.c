@@ -39,8 +39,12 @@ bool kube_texts_read(struct arena *arena, const struct json_node *array, size_t 
 {
     struct kube_text_list list = {.arena = arena};
     *ret_texts = (struct kube_texts){0};
-    if (!array || array->type != JSON_TYPE_ARRAY)
+    if (!array || array->type != JSON_TYPE_ARRAY || !array->count)
         return true;
+    list.capacity = size_min(array->count, max);
+    list.items = arena_calloc(arena, list.capacity, sizeof(*list.items));
+    if (!list.items)
+        return true; /* the arena remembers it */
     for (const struct json_node *item = array->first; item; item = item->next) {
         struct slice text, copy;
         if (item->type != JSON_TYPE_STRING)
@@ -49,7 +53,7 @@ bool kube_texts_read(struct arena *arena, const struct json_node *array, size_t 
             return false;
         /* Decoded texts may refer to the JSON; the list owns its own. */
         if (json_node_text(item, arena, &text) != ST_OK || arena_dup(arena, text, &copy) != ST_OK)
-            return true; /* the arena remembers it */
+            return true;
         kube_text_add(&list, copy);
     }
     *ret_texts = kube_text_taken(&list);

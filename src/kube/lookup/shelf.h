@@ -31,6 +31,9 @@ struct kube_lookup_kind {
      * object. The tree and its text are gone afterwards. NULL: the object is not usable, or the
      * arena ran out. Without the function, the whole tree is kept. */
     const void *(*read)(struct arena *arena, const struct json_node *object);
+    /* Which field has limits, and in a sentence for the user who exceeds them, which; NULL: none.
+     */
+    const char *limited, *limits;
     /* For an index of the objects of a shelf; all or none. They are called with each object that
      * is added, and when it is replaced or removed. */
     void (*added)(struct version_map *index, const struct kube_lookup_object *object);
@@ -68,6 +71,11 @@ void kube_shelf_remove(struct kube_shelf *shelf, const struct kube_lookup_kind *
 
 /* NULL: there is none that can be used. */
 const struct kube_lookup_object *kube_shelf_get(const struct kube_shelf *shelf, struct slice name);
+/* Also if it cannot be used. */
+static inline bool kube_shelf_has(const struct kube_shelf *shelf, struct slice name)
+{
+    return version_map_get(&shelf->objects, name);
+}
 /* Calls fn for each object that can be used, in the order of names, until it returns false. */
 void kube_shelf_each(const struct kube_shelf *shelf,
                      bool (*fn)(void *ctx, const struct kube_lookup_object *object), void *ctx);

@@ -170,7 +170,8 @@ void kube_shelves_apply(struct kube_shelves *shelves, const struct kube_stock *s
         return;
     }
     if (next->unreadable > (old ? old->unreadable : 0))
-        log_warn("an object cannot be read and has no part in decisions", LOG_SLICE("key", key));
+        log_warn("an object cannot be used and has no part in decisions", LOG_SLICE("key", key),
+                 LOG_TEXT("limits", stock->kind.limits ? stock->kind.limits : "it is not valid"));
     replace(shelves, old, TAKE(next));
     make_fit(shelves, stock);
 }

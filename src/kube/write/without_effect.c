@@ -1,5 +1,7 @@
 #include "kube/write/without_effect.h"
 
+#include "kube/access/rbac.h"
+#include "kube/admission/admission.h"
 #include "kube/call/call.h"
 
 #include <stdio.h>
@@ -76,6 +78,57 @@ static const struct row {
      NULL},
 };
 
+/* -- Objects from which this server decides -- */
+
+static const struct kube_lookup_kind *lookup_kind_of(const struct kube_kind *kind)
+{
+    const struct kube_lookup_kind *used = kube_rbac_kind(kind->storage_prefix);
+    for (size_t i = 0; i < KUBE_FACTS && !used; i++)
+        if (strcmp(kube_admission_facts[i]->kind.prefix, kind->storage_prefix) == 0)
+            used = &kube_admission_facts[i]->kind;
+    return used;
+}
+
+static bool is_usable(const struct kube_lookup_kind *kind, struct arena *arena,
+                      const struct json_node *object)
+{
+    return kind->read(arena, object) || arena_ran_out(arena);
+}
+
+/* One that could not be read again for decisions would be stored and ignored. One that exists
+ * already, because it was imported, can still be changed. */
+static bool check_usable(struct kube_call *call, const struct json_node *object,
+                         const struct json_node *old, struct slice name)
+{
+    const struct kube_lookup_kind *kind = lookup_kind_of(call->kind);
+    char text[384];
+    if (!kind || !kind->read)
+        return true;
+    struct arena arena;
+    arena_init(&arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_charge(&arena, call->arena.account);
+    bool usable = is_usable(kind, &arena, object);
+    bool was_unusable = !usable && old && !is_usable(kind, &arena, old);
+    bool ran_out = arena_ran_out(&arena);
+    arena_fini(&arena);
+    if (ran_out)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (usable)
+        return true;
+    const char *limits = kind->limits ? kind->limits : "it is not valid";
+    if (was_unusable) {
+        snprintf(text, sizeof(text), "this %s has no effect, because this server can use %s",
+                 call->kind->kind, limits);
+        kube_call_warn(call, slice_from_text(text));
+        return true;
+    }
+    snprintf(text, sizeof(text), "Forbidden: this server can use %s", limits);
+    kube_status_cause(&call->status, "FieldValueForbidden", kind->limited ? kind->limited : "",
+                      text);
+    return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
+                             slice_from_text(call->kind->kind), name);
+}
+
 static const struct row *find(const struct kube_kind *kind)
 {
     for (size_t i = 0; i < COUNT_OF(rows) && !(kind->flags & KUBE_CUSTOM); i++)
@@ -91,7 +144,7 @@ bool kube_without_effect(struct kube_call *call, const struct json_node *object,
     const struct row *row = find(call->kind);
     char text[192];
     if (!row)
-        return true;
+        return check_usable(call, object, old, name);
     if (row->check)
         return row->check(call, object, old, name);
     snprintf(text, sizeof(text), "this server %s: this %s is stored and has no effect", row->why,

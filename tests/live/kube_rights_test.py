@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+"""Roles and bindings as users write and use them: what is accepted has its effect, and a write that needs more rights than its request
+is refused without them. Users have the rights that a test gives them; admin has all."""
+import base64
+import http.client
+import json
+import unittest
+
+from server import WAIT_SECONDS, LiveTest, free_port, only_vigil
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+GROUP = "rbac.authorization.k8s.io"
+USERS = ("admin", "alice", "bob")
+
+
+def role_of(name, kind="ClusterRole"):
+    return {"kind": kind, "name": name, "apiGroup": GROUP}
+
+
+def user_of(name):
+    return {"kind": "User", "name": name, "apiGroup": GROUP}
+
+
+def rule(verbs, group, resources, **more):
+    return dict(verbs=verbs.split(), apiGroups=[group], resources=resources.split(), **more)
+
+
+@only_vigil
+class Rights(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+        tokens = self.scratch / "tokens"
+        tokens.write_text("".join(f"token-{user},{user},{user}{',system:masters' if user == 'admin' else ''}\n" for user in USERS))
+        self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.port}", f"--kube-token-file={tokens}",
+                                        "--kube-authorization-mode=RBAC", "--io-threads=4"])
+
+    def send(self, user, method, path, body=None, kind="application/json"):
+        """On a new connection, so that several threads answer. Returns code, body and warnings."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS)
+        connection.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body),
+                           {"Authorization": f"Bearer token-{user}", "Content-Type": kind})
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        return response.status, json.loads(text), response.headers.get_all("Warning", [])
+
+    def write(self, user, method, path, body=None, code=None, **more):
+        got, answer, _ = self.send(user, method, path, body, **more)
+        self.assertEqual(got, code or (201 if method == "POST" else 200), answer)
+        return answer
+
+    def create(self, user, path, name, code=201, **fields):
+        fields["metadata"] = dict(fields.get("metadata", {}), name=name)
+        return self.write(user, "POST", path, fields, code)
+
+    def bind(self, user, role, *users, namespace=None, name=None, code=201):
+        path = f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings"
+        return self.create(user, path, name or f"{role}-{users[0]}", code, roleRef=role_of(role),
+                           subjects=[user_of(one) for one in users])
+
+    def allow(self, user, name, *rules, namespace=None):
+        """Gives the user a cluster role with these rules, everywhere or in one namespace."""
+        self.create("admin", f"{RBAC}/clusterroles", name, rules=list(rules))
+        self.bind("admin", name, user, namespace=namespace)
+
+    def put_raw(self, key, value):
+        connection = http.client.HTTPConnection("127.0.0.1", self.vigil.port, timeout=WAIT_SECONDS)
+        connection.request("POST", "/v3/kv/put", json.dumps({
+            "key": base64.b64encode(key.encode()).decode(), "value": base64.b64encode(json.dumps(value).encode()).decode()}))
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+
+    # -- What is accepted has its effect --
+
+    def test_a_role_with_many_rules_has_its_effect(self):
+        few = [rule("get", "", f"r{i}") for i in range(10000)]
+        self.allow("alice", "long", *few, rule("list", "", "configmaps"))
+        self.write("alice", "GET", "/api/v1/namespaces/default/configmaps")
+        self.write("alice", "GET", "/api/v1/namespaces/default/secrets", code=403)
+        # Those of an aggregated role are as many.
+        self.write("admin", "PATCH", f"{RBAC}/clusterroles/long", {"metadata": {"labels": {"part": "of-sum"}}},
+                   kind="application/merge-patch+json")
+        self.create("admin", f"{RBAC}/clusterroles", "sum", aggregationRule={
+            "clusterRoleSelectors": [{"matchLabels": {"part": "of-sum"}}]})
+        self.bind("admin", "sum", "bob")
+        self.write("bob", "GET", "/api/v1/namespaces/default/configmaps")
+        # Another user cannot give away so many, and the refusal says why.
+        self.allow("alice", "writes-roles", rule("create", GROUP, "roles"))
+        answer = self.create("alice", f"{RBAC}/namespaces/default/roles", "long", 403, rules=few)
+        self.assertIn("too many rules to compare with those of the user: use several smaller roles", answer["message"])
+
+    def test_a_role_of_the_largest_size_is_written_and_used(self):
+        names = [f"{i:x}" for i in range(150000)]
+        self.allow("alice", "many", rule("get list", "", "configmaps", resourceNames=names))
+        self.create("admin", "/api/v1/namespaces/default/configmaps", names[-1])
+        self.write("alice", "GET", f"/api/v1/namespaces/default/configmaps/{names[-1]}")
+        self.write("alice", "GET", "/api/v1/namespaces/default/configmaps/none", code=403)
+        self.allow("bob", "escalates", rule("* escalate", GROUP, "clusterroles"))
+        answer = self.create("bob", f"{RBAC}/clusterroles", "larger", 413, rules=[
+            rule("get", "", "configmaps", resourceNames=names * 2)])
+        self.assertIn("too large", answer["message"])
+
+    def test_an_aggregation_that_would_have_no_effect_is_refused(self):
+        selectors = [{"matchLabels": {"to": f"x{i}"}} for i in range(65)]
+        answer = self.create("admin", f"{RBAC}/clusterroles", "sum", 422, aggregationRule={"clusterRoleSelectors": selectors})
+        self.assertIn("aggregationRule.clusterRoleSelectors: Forbidden: this server can use at most 64 selectors", answer["message"])
+        many = [{"matchExpressions": [{"key": f"k{i}", "operator": "Exists"} for i in range(257)]}]
+        self.create("admin", f"{RBAC}/clusterroles", "sum", 422, aggregationRule={"clusterRoleSelectors": many})
+        self.create("admin", f"{RBAC}/clusterroles", "sum", aggregationRule={"clusterRoleSelectors": selectors[1:]})
+        # One that comes from elsewhere is named in refusals and in warnings, and can be made smaller.
+        stored = {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": "imported", "uid": "1"}, "rules": [],
+                  "aggregationRule": {"clusterRoleSelectors": selectors}}
+        self.put_raw("/registry/clusterroles/imported", stored)
+        self.bind("admin", "imported", "alice")
+        answer = self.write("alice", "GET", "/api/v1/namespaces/default/configmaps", code=403)
+        self.assertIn('the role "imported" exceeds the limits of this server', answer["message"])
+        code, _, warnings = self.send("admin", "PATCH", f"{RBAC}/clusterroles/imported", {"metadata": {"labels": {"a": "b"}}},
+                                      kind="application/merge-patch+json")
+        self.assertEqual(code, 200)
+        self.assertIn("this ClusterRole has no effect, because this server can use at most 64 selectors", str(warnings))
+        self.create("admin", f"{RBAC}/clusterroles", "part", metadata={"labels": {"to": "x1"}},
+                    rules=[rule("list", "", "configmaps")])
+        self.write("admin", "PATCH", f"{RBAC}/clusterroles/imported", {"aggregationRule": {"clusterRoleSelectors": selectors[:2]}},
+                   kind="application/merge-patch+json")
+        self.write("alice", "GET", "/api/v1/namespaces/default/configmaps")
+
+
+if __name__ == "__main__":
+    unittest.main()
