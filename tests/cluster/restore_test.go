@@ -147,6 +147,45 @@ func TestPastDiffersBeforeItsEnd(t *testing.T) {
 	}
 }
 
+// A watch that is created while the front is cut off waits until it is known whether the cluster still has
+// the mirror's past: then it receives its events, or ends without any of the discarded ones.
+func TestWatchIsCreatedWhileCutOff(t *testing.T) {
+	for name, restored := range map[string]bool{"same past": false, "other past": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !harness.IsVigil() {
+				t.Skip("others have no mirror")
+			}
+			f := newOne(t, harness.Peer())
+			member := f.cluster.Members[0]
+			f.put(f.via, "k", "0")
+			snapshot := f.save()
+			first := f.put(f.via, "k", "old")
+			last := f.put(f.via, "k", "older")
+			running := f.via.Watch(f.ctx, "k", clientv3.WithRev(first))
+			f.follow(running, first, last)
+			member.Relay.Cut()
+			f.eventually("the front to be cut off", func() bool { return f.metricText("vigil_cluster_connected") == "0" })
+			created := f.via.Watch(f.ctx, "k", clientv3.WithRev(first))
+			select {
+			case answer := <-created:
+				t.Errorf("before the pasts are compared: %v %v", answer.Events, answer.Err())
+			case <-time.After(2 * time.Second):
+			}
+			if restored {
+				f.restore(snapshot)
+				f.put(f.direct, "k", "new")
+			}
+			member.Relay.Restore()
+			if restored {
+				f.awaitEnd(created, last)
+			} else {
+				f.follow(created, first, last)
+			}
+		})
+	}
+}
+
 // The same keys have the same revisions in both pasts, and the new one is compacted where they differ.
 func TestPastIsCompactedWhereItDiffers(t *testing.T) {
 	onEach(t, func(t *testing.T, binary string) {

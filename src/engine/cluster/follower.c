@@ -283,6 +283,7 @@ static void on_live(void *ctx)
 {
     struct follower *follower = ctx;
     cluster_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
+    atomic_fetch_add(&follower->shown->times_connected, 1);
     atomic_store(&follower->shown->connected, true);
     atomic_store(&follower->shown->upstream_watches,
                  follower->all_keys ? 1 : follower->ranges.count);

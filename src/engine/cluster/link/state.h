@@ -16,9 +16,10 @@
 
 struct cluster_state {
     /* The follower. */
-    _Atomic bool reached;        /* a member has answered since the start */
-    _Atomic bool synced;         /* the mirror has been complete once since the start */
-    _Atomic bool connected;      /* the upstream watch is live */
+    _Atomic bool reached;   /* a member has answered since the start */
+    _Atomic bool synced;    /* the mirror has been complete once since the start */
+    _Atomic bool connected; /* the upstream watch is live: the mirror's past is the cluster's */
+    _Atomic uint64_t times_connected;
     _Atomic int64_t answered_ns; /* when a member last answered or sent something; 0: never */
     _Atomic int64_t mirrored; /* the mirror contains everything up to this revision, and shows it */
     _Atomic int64_t oldest;   /* the first revision whose events the mirror has; older ones are

@@ -39,8 +39,8 @@ static struct {
 
     /* As in cluster_state. */
     _Atomic int64_t known_oldest, known_compacted;
-    _Atomic bool progress_reliable;
-    _Atomic uint64_t cluster_id;
+    _Atomic bool progress_reliable, connected;
+    _Atomic uint64_t cluster_id, times_connected;
 } fake;
 
 static inline void fake_begin(const struct memory_history *memory)
@@ -48,6 +48,8 @@ static inline void fake_begin(const struct memory_history *memory)
     memset(&fake, 0, sizeof(fake));
     fake.memory = memory;
     atomic_store(&fake.cluster_id, 7);
+    atomic_store(&fake.connected, true);
+    atomic_store(&fake.times_connected, 1);
     list_init(&fake.calls);
 }
 
@@ -56,7 +58,9 @@ static inline struct past_cluster fake_known(void)
     return (struct past_cluster){.oldest = &fake.known_oldest,
                                  .compacted = &fake.known_compacted,
                                  .progress_reliable = &fake.progress_reliable,
-                                 .cluster_id = &fake.cluster_id};
+                                 .cluster_id = &fake.cluster_id,
+                                 .connected = &fake.connected,
+                                 .times_connected = &fake.times_connected};
 }
 
 static inline void fake_compacted(void *ctx, int64_t revision)

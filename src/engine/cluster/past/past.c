@@ -13,7 +13,8 @@ enum {
     SHARE_BYTES = 8 << 20, /* after this much a fetch makes room for others that wait */
 };
 
-static const int64_t look_ns = NS_PER_S, idle_ns = 10 * NS_PER_S, moment_ns = 200 * NS_PER_MS;
+static const int64_t look_ns = NS_PER_S, idle_ns = 10 * NS_PER_S, moment_ns = 200 * NS_PER_MS,
+                     doubt_look_ns = 10 * NS_PER_MS, doubt_wait_ns = NS_PER_S;
 
 struct past {
     struct watch_history base;
@@ -32,6 +33,13 @@ struct past {
     bool is_short;        /* of memory, when it was last looked at */
     struct deferred work;
     struct timer look; /* for what is idle */
+    /* While it is not known whether the cluster still has the mirror's past. */
+    int64_t doubtful_until; /* the hub had read up to this revision by then; 0: there is no doubt */
+    uint64_t doubted_after; /* the connection, counted from 1, whose end was the reason */
+    int64_t doubted_ns;     /* when that was noticed */
+    bool is_stale;          /* what was fetched before must be dropped at the end of the turn */
+    bool asks_cluster;      /* the comparison takes long: what is doubtful is fetched */
+    struct timer doubt;     /* set while there is doubt */
 };
 
 /* A long revision of the past, or of the mirror. */
@@ -59,6 +67,57 @@ static int64_t oldest(const struct past *past)
     int64_t known = atomic_load(past->options.cluster.oldest);
     int64_t own = past->own->ops->compact_revision(past->own);
     return own > known ? own + 1 : known;
+}
+
+/* -- Doubt -- */
+
+/*
+ * Between the end of a connection and the comparison of pasts that follows the next one, the
+ * cluster may be restored to another past, and a new watch would show events that never happened
+ * there. So readers wait for the comparison, and if it takes long, because no quorum answers it,
+ * they read what a member has, not what the mirror has. What was received before the end and not
+ * shown yet goes to the watches that have waited for it.
+ */
+static bool is_connected(const struct past *past)
+{
+    return !past->options.cluster.connected || atomic_load(past->options.cluster.connected);
+}
+
+static void judge(struct past *past)
+{
+    if (LIKELY(is_connected(past)) || !past->started) {
+        past->doubtful_until = 0;
+        return;
+    }
+    uint64_t connection = atomic_load(past->options.cluster.times_connected) + 1;
+    if (past->doubted_after == connection)
+        return;
+    past->doubted_after = connection;
+    past->doubtful_until = watch_hub_revision(past->hub);
+    past->doubted_ns = loop_now_ns(past->options.loop);
+    past->is_stale = true;
+    past->asks_cluster = false;
+    loop_timer_set(past->options.loop, &past->doubt, clock_add(past->doubted_ns, doubt_look_ns));
+}
+
+static void on_doubt(struct timer *timer)
+{
+    struct past *past = CONTAINER_OF(timer, struct past, doubt);
+    int64_t now_ns = loop_now_ns(past->options.loop);
+    judge(past);
+    bool asked = past->asks_cluster;
+    past->asks_cluster = now_ns - past->doubted_ns >= doubt_wait_ns;
+    if (past->doubtful_until)
+        loop_timer_set(past->options.loop, timer, clock_add(now_ns, doubt_look_ns));
+    if (!past->doubtful_until || past->asks_cluster != asked)
+        watch_hub_history_ready(past->hub);
+}
+
+/* The first revision that is read from the mirror. */
+static int64_t first_certain(const struct past *past)
+{
+    int64_t first = oldest(past);
+    return past->doubtful_until >= first ? past->doubtful_until + 1 : first;
 }
 
 /* -- Fetches -- */
@@ -130,7 +189,8 @@ static struct past_fetch *fetch_near(const struct past *past, int64_t revision)
 /* It has reached what is known already. */
 static bool fetch_has_arrived(const struct past *past, const struct past_fetch *fetch)
 {
-    if (fetch->at >= oldest(past) || past_store_gap_end(&past->store, fetch->at) <= fetch->at)
+    if (fetch->at >= first_certain(past) ||
+        past_store_gap_end(&past->store, fetch->at) <= fetch->at)
         return true;
     const struct past_fetch *other;
     LIST_FOREACH (other, &past->fetches, in_past)
@@ -187,7 +247,8 @@ static void want(struct past *past, int64_t revision)
 
 static bool is_served(struct past *past, int64_t revision)
 {
-    return revision >= oldest(past) || past_store_gap_end(&past->store, revision) <= revision ||
+    return revision >= first_certain(past) ||
+           past_store_gap_end(&past->store, revision) <= revision ||
            revision < atomic_load(past->options.cluster.compacted) || fetch_near(past, revision);
 }
 
@@ -265,6 +326,7 @@ static void work(struct deferred *deferred)
     struct past *past = CONTAINER_OF(deferred, struct past, work);
     size_t units = TURN_UNITS;
     past->store.now_ns = loop_now_ns(past->options.loop);
+    judge(past);
     bool more = false, ready = false;
     struct list *link = past->fetches.next;
     while (link != &past->fetches) {
@@ -388,6 +450,7 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
     struct past *past = past_of(base);
     struct watch_place at = *place;
     past->store.now_ns = loop_now_ns(past->options.loop);
+    judge(past);
     if (at.revision < compact_revision(base))
         return ST_COMPACTED;
     for (;;) {
@@ -395,13 +458,15 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
             *place = at;
             return ST_END;
         }
-        if (at.revision >= oldest(past)) {
+        if (at.revision >= first_certain(past)) {
             enum status status = past->own->ops->next(past->own, &at, last, ret_batch);
             if (status == ST_COMPACTED)
                 continue; /* in this moment it became older than the mirror */
             *place = at;
             return status;
         }
+        if (UNLIKELY(past->doubtful_until && (past->is_stale || !past->asks_cluster)))
+            return ST_AGAIN;
         struct past_stretch *stretch = past_store_find(&past->store, at.revision);
         if (!stretch) {
             want(past, at.revision);
@@ -506,6 +571,7 @@ struct past *past_new(const struct past_options *options)
     list_init(&past->fetches);
     past->work.fn = work;
     past->look.fn = on_look;
+    past->doubt.fn = on_doubt;
     ranges_init(&past->ranges, options->prefixes, options->prefix_count);
     return past;
 }
@@ -530,6 +596,7 @@ void past_stop(struct past *past)
     while (!list_empty(&past->fetches))
         fetch_end(past, fetch_of(past->fetches.next));
     loop_timer_cancel(past->options.loop, &past->look);
+    loop_timer_cancel(past->options.loop, &past->doubt);
     loop_defer_cancel(&past->work);
     past->started = false;
 }
@@ -547,6 +614,13 @@ void past_free(struct past *past)
 void past_flushed(struct past *past)
 {
     past_store_turn_end(&past->store, loop_now_ns(past->options.loop));
+    if (UNLIKELY(past->is_stale)) {
+        while (!list_empty(&past->fetches))
+            fetch_end(past, fetch_of(past->fetches.next));
+        past_store_clear(&past->store);
+        past->want_count = 0;
+        past->is_stale = false;
+    }
     if (past->is_short || past->store.bytes > past->options.bytes_max)
         flow(past);
 }

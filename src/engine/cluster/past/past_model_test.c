@@ -12,6 +12,7 @@ static struct {
     struct past *past;
     size_t prefix_count;
     uint64_t fetches;
+    bool slow_connection; /* the one that is being made */
     const struct watch_history_ops *memory;
     struct watch_history_ops mirror;
 } own;
@@ -130,6 +131,13 @@ static bool turn_past(bool drain)
     bool more = false;
     past_flushed(own.past);
     fake.refuses = !drain && chance(10);
+    if (!atomic_load(&fake.connected) && (drain || chance(own.slow_connection ? 100 : 5))) {
+        atomic_fetch_add(&fake.times_connected, 1);
+        atomic_store(&fake.connected, true);
+    } else if (!drain && chance(50)) {
+        atomic_store(&fake.connected, false);
+        own.slow_connection = chance(3);
+    }
     struct list *link = fake.calls.next;
     while (link != &fake.calls) {
         struct upstream_call *call = LIST_ENTRY(link, struct upstream_call, in_cluster);

@@ -18,7 +18,7 @@ static void fill_memory(int revisions, size_t value_len)
     uint8_t *value = xmalloc(value_len);
     memset(value, 'v', value_len);
     for (int i = 0; i < revisions; i++) {
-        snprintf(key, sizeof(key), "k%d", i % 10);
+        snprintf(key, sizeof(key), "k%d", (int)(f.memory.revision + 9) % 10);
         memory_begin(&f.memory);
         memory_add(&f.memory, slice_from_text(key), slice_of(value, value_len), false);
         memory_add(&f.memory, SLICE_LITERAL("other"), slice_of(value, value_len), false);
@@ -445,6 +445,97 @@ static void malformed_messages_are_survived(void **state)
     client_close(&client);
 }
 
+static void reconnect(bool connected)
+{
+    atomic_fetch_add(&fake.times_connected, connected);
+    atomic_store(&fake.connected, connected);
+}
+
+/* After a break the cluster may be restored, so its past must be compared with the mirror's before
+ * a watch reads from the mirror what was received earlier. */
+static void a_watch_waits_for_the_comparison_of_pasts(void **state)
+{
+    (void)state;
+    struct client live, early;
+    fill_memory(50, 10);
+    begin((struct past_options){0});
+    atomic_store(&fake.known_oldest, 2);
+    f.memory.compacted = 1;
+    client_open(&live, f.hub);
+    struct watch_create made = {.key = SLICE_LITERAL("other")};
+    assert_int_equal(watch_stream_create(live.stream, &made), ST_OK);
+    turn(NS_PER_MS);
+    for (int round = 0; round < 3; round++) {
+        reconnect(false);
+        struct received received = {.next = 2};
+        create(&early, 2);
+        for (int i = 0; i < 100; i++) {
+            turn(NS_PER_MS);
+            receive(&early, &received);
+        }
+        assert_int_equal(received.next, 2);
+        /* It was received before the break, and becomes visible now. */
+        fill_memory(1, 10);
+        size_t events = 0;
+        for (int i = 0; i < 5; i++) {
+            turn(NS_PER_MS);
+            client_pull(&live, 1 << 20);
+            struct pb_watch_response *response;
+            while ((response = client_next(&live)) != NULL)
+                events += response->events_count;
+        }
+        assert_int_equal(events, 1);
+        receive(&early, &received);
+        assert_int_equal(received.next, 2);
+        reconnect(true);
+        turn(20 * NS_PER_MS);
+        for (int i = 0; i < 3; i++) {
+            turn(NS_PER_MS);
+            receive(&early, &received);
+        }
+        assert_int_equal(received.next, f.memory.published + 1);
+        client_close(&early);
+    }
+    assert_int_equal(fake.opened, 0);
+    client_close(&live);
+}
+
+/* Without a quorum nothing is compared, and a member still has its past. What was fetched before
+ * the break is not used any more. */
+static void what_is_doubtful_for_long_is_fetched(void **state)
+{
+    (void)state;
+    struct client early, late;
+    struct received received = {.next = 2}, again = {.next = 2};
+    fill_memory(50, 10);
+    begin((struct past_options){0});
+    create(&early, 2);
+    for (int i = 0; i < 10; i++) {
+        turn(NS_PER_MS);
+        send_all(10, 1000);
+        receive(&early, &received);
+    }
+    assert_int_equal(received.next, f.memory.published + 1);
+    assert_int_equal(fake.opened, 1);
+    reconnect(false);
+    create(&late, 2);
+    for (int i = 0; i < 90; i++) {
+        turn(10 * NS_PER_MS);
+        receive(&late, &again);
+    }
+    assert_int_equal(again.next, 2);
+    assert_int_equal(fake.opened, 1);
+    for (int i = 0; i < 20; i++) {
+        turn(20 * NS_PER_MS);
+        send_all(10, 1000);
+        receive(&late, &again);
+    }
+    assert_int_equal(fake.opened, 2);
+    assert_int_equal(again.next, f.memory.published + 1);
+    client_close(&early);
+    client_close(&late);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -461,6 +552,8 @@ int main(void)
         TEST(a_quiet_range_is_known_to_be_complete),
         TEST(a_refused_watch_gets_another_token),
         TEST(malformed_messages_are_survived),
+        TEST(a_watch_waits_for_the_comparison_of_pasts),
+        TEST(what_is_doubtful_for_long_is_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

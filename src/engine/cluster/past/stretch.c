@@ -58,10 +58,15 @@ static void store_remove(struct past_store *store, struct past_stretch *stretch)
     past_stretch_unref(stretch);
 }
 
-void past_store_fini(struct past_store *store)
+void past_store_clear(struct past_store *store)
 {
     while (store->count)
         store_remove(store, store->all[store->count - 1]);
+}
+
+void past_store_fini(struct past_store *store)
+{
+    past_store_clear(store);
     free(TAKE(store->all));
 }
 

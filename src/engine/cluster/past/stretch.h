@@ -52,6 +52,8 @@ void past_store_add(struct past_store *store, int64_t from, int64_t to, struct p
 void past_store_shrink(struct past_store *store, size_t bytes_max);
 /* Drops those that were last used before this time. */
 void past_store_drop_idle(struct past_store *store, int64_t before_ns);
+/* Drops all. What was handed out in this turn must not be used any more. */
+void past_store_clear(struct past_store *store);
 void past_store_turn_end(struct past_store *store, int64_t now_ns);
 /* Asserts every invariant; for tests. */
 void past_store_check(const struct past_store *store);
