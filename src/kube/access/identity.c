@@ -1,6 +1,5 @@
 #include "kube/access/identity.h"
 
-#include "base/clock.h"
 #include "base/xalloc.h"
 #include "io/loop.h"
 #include "kube/access/impersonate.h"
@@ -10,12 +9,9 @@
 
 #include <stdio.h>
 
-#define AGAIN_NS (1 * NS_PER_MS)
-
 enum {
     ARENA_BYTES_MAX = 1 << 20,
     FIRST_BYTES = 1024,
-    TRIES_MAX = 500, /* of a refusal, until roles and bindings are as new as the store was */
     /* One for the namespace of a service account that is impersonated, one for that of the request,
      * and one again if the first has become too old. */
     FETCHES_MAX = 3,
@@ -44,9 +40,7 @@ struct kube_identity {
     struct kube_rbac_wait wait;
     struct kube_rbac_fetch *fetches[FETCHES_MAX]; /* owned: what is not held of roles */
     size_t fetch_count;
-    struct timer again;
-    unsigned tries;
-    int64_t until_revision; /* a refusal is final when roles and bindings are as new; 0: unknown */
+    bool final; /* a refusal does not wait for newer roles and bindings any more */
     struct kube_impersonation impersonation;
     struct kube_attributes attributes;
     const struct kube_user_info *user;
@@ -71,7 +65,7 @@ void kube_identity_free(struct kube_identity *i)
 {
     if (!i)
         return;
-    assert(!i->waits && !i->again.set);
+    assert(!i->waits);
     free_fetches(i);
     arena_fini(&i->arena);
     free(i);
@@ -187,17 +181,6 @@ static void fail(struct kube_identity *i, enum status status)
         refuse_engine(i, status);
 }
 
-/* Whether what is known of roles and bindings is older than the store was at the first refusal. */
-static bool is_outdated(struct kube_identity *i)
-{
-    if (!i->until_revision) {
-        struct engine_status now;
-        engine_status_get(i->access->options.shard, &now);
-        i->until_revision = now.revision;
-    }
-    return kube_rbac_revision(i->access->rbac) < i->until_revision && i->tries++ < TRIES_MAX;
-}
-
 static void on_fetched(void *ctx);
 
 /* What the refusal has lacked is read, and then it is decided again. */
@@ -211,22 +194,25 @@ static void fetch(struct kube_identity *i)
             kube_rbac_fetch_new(i->access->rbac, i->arena.account, client, on_fetched, i);
 }
 
+static void wait_for_roles(struct kube_identity *i);
+
 static void decide(struct kube_identity *i)
 {
     struct kube_status status = {0};
-    struct loop *loop = i->access->options.loop;
     kube_rbac_begin(i->access->rbac, i);
     bool allowed = i->right ? allows_right(i) : allows_all(i, &status);
-    if (!allowed && kube_rbac_lacks(i->access->rbac))
+    if (!allowed && kube_rbac_lacks(i->access->rbac)) {
         fetch(i);
-    else if (!allowed && is_outdated(i))
-        loop_timer_set(loop, &i->again, clock_add(loop_now_ns(loop), AGAIN_NS));
-    else if (i->right)
+    } else if (!allowed && !i->final) {
+        i->final = true;
+        wait_for_roles(i);
+    } else if (i->right) {
         answer_right(i, ST_OK);
-    else if (allowed)
+    } else if (allowed) {
         admit(i);
-    else
+    } else {
         refuse(i, &status);
+    }
 }
 
 /* The exchange may have ended meanwhile; a call that has taken the identity waits for its right. */
@@ -244,7 +230,8 @@ static void on_roles(struct kube_rbac_wait *wait)
     struct kube_identity *i = CONTAINER_OF(wait, struct kube_identity, wait);
     if (is_over(i))
         return;
-    if (wait->status == ST_OK)
+    /* What takes too long to become current is decided from what is known. */
+    if (wait->status == ST_OK || wait->status == ST_NOT_SYNCED)
         decide(i);
     else
         fail(i, wait->status);
@@ -252,11 +239,8 @@ static void on_roles(struct kube_rbac_wait *wait)
 
 static void wait_for_roles(struct kube_identity *i)
 {
-    if (kube_rbac_ready(i->access->rbac)) {
-        decide(i);
-        return;
-    }
     i->waits = true;
+    i->wait.current = i->final;
     i->wait.go = on_roles;
     kube_rbac_wait(i->access->rbac, &i->wait);
 }
@@ -271,17 +255,11 @@ static void on_fetched(void *ctx)
         fail(i, status);
 }
 
-static void on_again(struct timer *timer)
-{
-    wait_for_roles(CONTAINER_OF(timer, struct kube_identity, again));
-}
-
 void kube_identity_ask(struct kube_identity *i, struct kube_write_right *right)
 {
     assert(i->state == ADMITTED && !i->right);
     i->right = right;
-    i->tries = 0;
-    i->until_revision = 0;
+    i->final = false;
     wait_for_roles(i);
 }
 
@@ -327,7 +305,6 @@ static void on_end(struct kube_life *life)
     struct kube_identity *i = CONTAINER_OF(life, struct kube_identity, life);
     i->x = NULL;
     i->request = NULL;
-    loop_timer_cancel(i->access->options.loop, &i->again);
     if (!i->waits)
         kube_identity_free(i);
 }
@@ -352,7 +329,6 @@ void kube_identity_begin(struct kube_access *access, struct http_exchange *x,
     i->x = x;
     i->request = request;
     i->keep = keep;
-    i->again.fn = on_again;
     arena_init(&i->arena, i->first, sizeof(i->first), ARENA_BYTES_MAX);
     arena_charge(&i->arena, http_exchange_account(x));
     http_exchange_set_user(x, &i->life);

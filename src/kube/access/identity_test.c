@@ -117,6 +117,133 @@ static void clients_may_leave_while_roles_are_read(void **state)
     }
 }
 
+/* -- Roles and bindings that have just changed -- */
+
+static struct slice binding_text(char (*to)[256], const char *role, const char *user)
+{
+    snprintf(*to, sizeof(*to),
+             "{\"metadata\":{},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"%s\"},"
+             "\"subjects\":[{\"kind\":\"User\",\"name\":\"%s\"}]}",
+             role, user);
+    return slice_from_text(*to);
+}
+
+#define GRANTS                                                               \
+    "{\"verbs\":[\"create\"],\"apiGroups\":[\"rbac.authorization.k8s.io\"]," \
+    "\"resources\":[\"roles\"]}"
+#define WRITES_ROLES "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+
+static struct peer *grant_as(const char *user, const char *name)
+{
+    char body[256];
+    snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"},\"rules\":[" READS "]}", name);
+    bed->peer_name = user;
+    struct peer *peer = send_json("POST", WRITES_ROLES, body);
+    bed->peer_name = NULL;
+    return peer;
+}
+
+/* Requests are answered, but watches are not woken. */
+static void run_blindly(void)
+{
+    for (int i = 0; i < 40; i++) {
+        loop_turn(bed->loop, 0);
+        (void)!fake_step(bed->engine);
+    }
+}
+
+/* A binding of jane, which the server has not read when this returns. replaces: it was stored last.
+ */
+static void put_unseen(const char *name, const char *role, bool replaces)
+{
+    char key[64], text[256];
+    struct engine_status now;
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 16);
+    engine_status_get(bed->shard, &now);
+    snprintf(key, sizeof(key), BINDINGS "%s", name);
+    struct kube_write write = {.key = slice_from_text(key),
+                               .value = binding_text(&text, role, "jane"),
+                               .expected = replaces ? now.revision : 0};
+    write.engine.op =
+        (struct engine_op){.done = on_stored, .arena = &arena, .principal = ENGINE_SERVER};
+    kube_storage_put(bed->shard, &write);
+    run_blindly();
+    arena_fini(&arena);
+}
+
+/* The answer to a role that is created before the server has read what the store has. */
+static struct peer *granted_at_once(const char *name)
+{
+    struct peer *peer = grant_as("jane", name);
+    run_blindly();
+    run_watching();
+    bed->clock.mono_ns += 2 * NS_PER_MS;
+    run();
+    return peer;
+}
+
+static void a_role_is_compared_with_the_rights_that_its_writer_has_now(void **state)
+{
+    static const unsigned percents[] = {0, 50, 100};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(percents); i++) {
+        start(percents[i]);
+        put_role("grants", GRANTS);
+        put_role("reads", READS);
+        put_binding("grants", "grants", "User", "jane");
+        assert_answer(granted_at_once("a"), 403, "permissions not currently held");
+        put_unseen("reads", "reads", false);
+        assert_answer(granted_at_once("a"), 201, NULL);
+        end();
+        start(percents[i]);
+        put_role("grants", GRANTS);
+        put_role("reads", READS);
+        put_binding("grants", "grants", "User", "jane");
+        put_binding("reads", "reads", "User", "jane");
+        put_unseen("reads", "grants", true);
+        assert_answer(granted_at_once("c"), 403, "permissions not currently held");
+        end();
+    }
+}
+
+static void a_server_may_stop_while_rights_are_compared(void **state)
+{
+    (void)state;
+    start(0);
+    put_role("grants", GRANTS);
+    put_binding("grants", "grants", "User", "jane");
+    assert_answer(granted_at_once("a"), 403, NULL);
+    put_unseen("reads", "reads", false);
+    (void)grant_as("jane", "a");
+    run_blindly();
+    end();
+}
+
+static void clients_may_leave_while_rights_are_compared(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 12; turns++) {
+        start(0);
+        put_role("grants", GRANTS);
+        put_role("reads", READS);
+        put_binding("grants", "grants", "User", "jane");
+        assert_answer(granted_at_once("a"), 403, NULL);
+        put_unseen("reads", "reads", false);
+        struct peer *gone = grant_as("jane", "a"), *stays = grant_as("jane", "b");
+        for (int i = 0; i < turns; i++) {
+            loop_turn(bed->loop, 0);
+            fake_step(bed->engine);
+        }
+        leave(gone);
+        run_watching();
+        bed->clock.mono_ns += 2 * NS_PER_MS;
+        run();
+        assert_answer(stays, 201, NULL);
+        end();
+    }
+}
+
 #define CHANGES                                                                       \
     "{\"verbs\":[\"patch\",\"update\"],\"apiGroups\":[\"\",\"coordination.k8s.io\"]," \
     "\"resources\":[\"configmaps\",\"leases\"]}"
@@ -341,15 +468,6 @@ static void roles_that_aggregate_each_other_are_examined_once(void **state)
     put_binding("b", "all00", "User", "jane");
     assert_answer(list_as("jane"), 200, NULL);
     end();
-}
-
-static struct slice binding_text(char (*to)[256], const char *role, const char *user)
-{
-    snprintf(*to, sizeof(*to),
-             "{\"metadata\":{},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"%s\"},"
-             "\"subjects\":[{\"kind\":\"User\",\"name\":\"%s\"}]}",
-             role, user);
-    return slice_from_text(*to);
 }
 
 /* They are stored before the first request reads them, and as events. */
@@ -599,6 +717,9 @@ int main(void)
         cmocka_unit_test(users_may_do_what_their_bindings_allow),
         cmocka_unit_test(a_wrong_token_is_not_anonymous),
         cmocka_unit_test(clients_may_leave_while_roles_are_read),
+        cmocka_unit_test(a_role_is_compared_with_the_rights_that_its_writer_has_now),
+        cmocka_unit_test(clients_may_leave_while_rights_are_compared),
+        cmocka_unit_test(a_server_may_stop_while_rights_are_compared),
         cmocka_unit_test(a_write_that_creates_needs_the_right_to_create),
         cmocka_unit_test(clients_may_leave_while_a_right_is_decided),
         cmocka_unit_test(aggregated_roles_have_the_rules_of_those_they_select),

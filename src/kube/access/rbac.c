@@ -1,11 +1,18 @@
 #include "kube/access/rbac.h"
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/json/field_fault.h"
 #include "engine/engine.h"
 #include "kube/access/rbac_private.h"
 
 #include <stdio.h>
+
+#define AGAIN_NS (1 * NS_PER_MS)
+
+enum { TRIES_MAX = 500 }; /* until roles and bindings are as new as the store was */
+
+static void on_again(struct timer *timer);
 
 /* -- Life -- */
 
@@ -40,8 +47,11 @@ struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, s
                                 struct kube_lookup_pool *pool)
 {
     struct kube_rbac *rbac = xcalloc(1, sizeof(*rbac));
+    rbac->shard = shard;
     rbac->loop = loop;
+    rbac->again.fn = on_again;
     list_init(&rbac->fetched);
+    list_init(&rbac->behind);
     for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         rbac->lookups[i] = kube_lookup_new(&(struct kube_lookup_options){
             .shard = shard,
@@ -56,6 +66,10 @@ void kube_rbac_stop(struct kube_rbac *rbac)
 {
     for (size_t i = 0; rbac && i < KUBE_RBAC_KINDS; i++)
         kube_lookup_stop(rbac->lookups[i]);
+    if (rbac) {
+        loop_timer_cancel(rbac->loop, &rbac->again);
+        on_again(&rbac->again); /* ends those that wait */
+    }
 }
 
 void kube_rbac_free(struct kube_rbac *rbac)
@@ -76,7 +90,8 @@ bool kube_rbac_ready(struct kube_rbac *rbac)
     return true;
 }
 
-int64_t kube_rbac_revision(const struct kube_rbac *rbac)
+/* The revision up to which all of them are known. */
+static int64_t revision_of(const struct kube_rbac *rbac)
 {
     int64_t revision = INT64_MAX;
     for (size_t i = 0; i < KUBE_RBAC_KINDS; i++) {
@@ -86,30 +101,68 @@ int64_t kube_rbac_revision(const struct kube_rbac *rbac)
     return revision;
 }
 
+static void end_wait(struct kube_rbac_wait *wait, enum status status)
+{
+    wait->status = status;
+    wait->go(wait);
+}
+
+/* They are ready. The hub reads what is new in every turn, and the lookups follow. */
+static void look(struct kube_rbac_wait *wait)
+{
+    struct kube_rbac *rbac = wait->rbac;
+    if (!wait->current || revision_of(rbac) >= wait->revision) {
+        end_wait(wait, ST_OK);
+    } else if (wait->tries++ == TRIES_MAX) {
+        end_wait(wait, ST_NOT_SYNCED);
+    } else {
+        list_push_back(&rbac->behind, &wait->in_rbac);
+        if (!rbac->again.set)
+            loop_timer_set(rbac->loop, &rbac->again, clock_add(loop_now_ns(rbac->loop), AGAIN_NS));
+    }
+}
+
 /* Each in turn; one that was ready may have to be read again meanwhile. */
 static void on_lookup(struct kube_lookup_wait *lookup)
 {
     struct kube_rbac_wait *wait = CONTAINER_OF(lookup, struct kube_rbac_wait, lookup);
     struct kube_rbac *rbac = wait->rbac;
-    wait->status = lookup->status;
-    if (wait->status == ST_OK && kube_rbac_ready(rbac)) {
-        wait->go(wait);
-        return;
-    }
-    if (wait->status != ST_OK || wait->next == 4 * KUBE_RBAC_KINDS) {
-        wait->status = wait->status == ST_OK ? ST_TIMEOUT : wait->status;
-        wait->go(wait);
-        return;
-    }
-    kube_lookup_wait(rbac->lookups[wait->next++ % KUBE_RBAC_KINDS], lookup);
+    if (lookup->status != ST_OK)
+        end_wait(wait, lookup->status);
+    else if (kube_rbac_ready(rbac))
+        look(wait);
+    else if (wait->next == 4 * KUBE_RBAC_KINDS)
+        end_wait(wait, ST_TIMEOUT);
+    else
+        kube_lookup_wait(rbac->lookups[wait->next++ % KUBE_RBAC_KINDS], lookup);
+}
+
+static void wait_until_ready(struct kube_rbac_wait *wait)
+{
+    wait->next = 1;
+    kube_lookup_wait(wait->rbac->lookups[0], &wait->lookup);
+}
+
+static void on_again(struct timer *timer)
+{
+    struct kube_rbac *rbac = CONTAINER_OF(timer, struct kube_rbac, again);
+    struct list behind, *link;
+    list_init(&behind);
+    list_append(&behind, &rbac->behind);
+    while ((link = list_pop_front(&behind)) != NULL)
+        wait_until_ready(LIST_ENTRY(link, struct kube_rbac_wait, in_rbac));
 }
 
 void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait)
 {
+    struct engine_status now = {0};
+    if (wait->current)
+        engine_status_get(rbac->shard, &now);
     wait->rbac = rbac;
     wait->lookup.go = on_lookup;
-    wait->next = 1;
-    kube_lookup_wait(rbac->lookups[0], &wait->lookup);
+    wait->revision = now.revision;
+    wait->tries = 0;
+    wait_until_ready(wait);
 }
 
 /* -- Visiting the rules of a user -- */

@@ -41,17 +41,20 @@ bool kube_rbac_ready(struct kube_rbac *rbac);
 
 /* Embedded by its caller until go. */
 struct kube_rbac_wait {
-    struct kube_lookup_wait lookup;
-    struct kube_rbac *rbac;
-    size_t next;
+    /* Set by the caller. */
+    bool current; /* as new as the store was at the start, or ST_NOT_SYNCED after a while */
     void (*go)(struct kube_rbac_wait *wait);
     enum status status; /* in go */
+    /* Private. */
+    struct kube_rbac *rbac;
+    struct kube_lookup_wait lookup;
+    size_t next;
+    struct list in_rbac; /* links kube_rbac.behind */
+    int64_t revision;
+    unsigned tries;
 };
 /* Calls go when roles and bindings are known, perhaps at once. */
 void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait);
-
-/* The revision up to which roles and bindings are known at least. */
-int64_t kube_rbac_revision(const struct kube_rbac *rbac);
 
 /* Forgets what earlier decisions have lacked. Those that follow use the fetches of this owner,
  * which was the ctx of kube_rbac_fetch_new, and no others. */

@@ -25,7 +25,10 @@ struct kube_rbac_lack {
 
 struct kube_rbac {
     struct kube_lookup *lookups[KUBE_RBAC_KINDS];
+    struct engine_shard *shard;
     struct loop *loop;
+    struct list behind;  /* waits until the lookups are as new as the store was */
+    struct timer again;  /* set while there are some */
     struct list fetched; /* fetches that have ended well; owned by their callers */
     struct kube_rbac_lack lack;
     const void *owner; /* whose fetches are used; only compared */

@@ -250,16 +250,34 @@ bool kube_change_is_guarded(const struct kube_call *call)
 struct kube_guard {
     struct kube_call *call;
     void (*again)(struct kube_call *call);
+    struct kube_rbac_wait wait;
+    bool current; /* roles and bindings are as new as the store was when the check began */
     /* What the user has; the role of the binding; and both again if they have changed meanwhile. */
     struct kube_rbac_fetch *fetches[4];
     size_t count;
 };
 
+/* The next attempt begins with newer roles and bindings. */
 static void free_guard(struct kube_call *call)
 {
     struct kube_guard *guard = call->guard;
-    while (guard && guard->count)
+    while (guard->count)
         kube_rbac_fetch_free(guard->fetches[--guard->count]);
+    guard->current = false;
+}
+
+static void on_current(struct kube_rbac_wait *wait)
+{
+    struct kube_guard *guard = CONTAINER_OF(wait, struct kube_guard, wait);
+    struct kube_call *call = guard->call;
+    enum status status = wait->status;
+    if (!kube_call_done(call))
+        return;
+    guard->current = true;
+    if (status == ST_OK)
+        guard->again(call);
+    else
+        kube_call_fail_engine(call, status);
 }
 
 static void on_fetched(void *ctx)
@@ -277,19 +295,15 @@ static void on_fetched(void *ctx)
         kube_call_fail_engine(call, status);
 }
 
-static void fetch_rights(struct kube_call *call, void (*again)(struct kube_call *call))
+static void fetch_rights(struct kube_call *call)
 {
     struct kube_rbac *rbac = call->api->access->rbac;
     struct kube_guard *guard = call->guard;
-    if (!guard)
-        guard = call->guard = arena_calloc(&call->arena, 1, sizeof(*guard));
-    if (!guard || guard->count == COUNT_OF(guard->fetches)) {
+    if (guard->count == COUNT_OF(guard->fetches)) {
         free_guard(call);
-        kube_call_fail_engine(call, guard ? ST_AGAIN : ST_NOMEM);
+        kube_call_fail_engine(call, ST_AGAIN);
         return;
     }
-    guard->call = call;
-    guard->again = again;
     kube_call_hold(call);
     guard->fetches[guard->count++] =
         kube_rbac_fetch_new(rbac, call->arena.account, &call->exchange, on_fetched, guard);
@@ -298,9 +312,26 @@ static void fetch_rights(struct kube_call *call, void (*again)(struct kube_call 
 bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,
                        void (*again)(struct kube_call *call))
 {
+    struct kube_guard *guard = call->guard;
+    if (!guard)
+        guard = call->guard = arena_calloc(&call->arena, 1, sizeof(*guard));
+    if (!guard) {
+        kube_call_fail_engine(call, ST_NOMEM);
+        return false;
+    }
+    guard->call = call;
+    guard->again = again;
+    /* A role that was acknowledged before this request counts, and one that was removed does not.
+     */
+    if (!guard->current) {
+        kube_call_hold(call);
+        guard->wait = (struct kube_rbac_wait){.current = true, .go = on_current};
+        kube_rbac_wait(call->api->access->rbac, &guard->wait);
+        return false;
+    }
     const struct kube_escalation write = {
         .rbac = call->api->access->rbac,
-        .owner = call->guard,
+        .owner = guard,
         .user = kube_identity_user(call->identity),
         .kind = call->kind,
         .namespace = call->path.namespace,
@@ -310,7 +341,7 @@ bool kube_change_guard(struct kube_call *call, struct slice value, struct slice 
     };
     bool fine = kube_escalation_check(&write, value, old);
     if (!fine && kube_rbac_lacks(write.rbac)) {
-        fetch_rights(call, again);
+        fetch_rights(call);
         return false;
     }
     free_guard(call);

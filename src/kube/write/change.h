@@ -86,9 +86,9 @@ void kube_change_fini(struct kube_change *change);
 void kube_change_free(struct kube_call *call);
 
 /* Whether the call writes a role or binding of which its user must have every permission itself
- * (kube/access/escalation.h), and whether it has. False: the call has failed, or roles and
- * bindings that are not held are read first, and then `again` is called, which begins with the same
- * question. The latter on the thread of the API. */
+ * (kube/access/escalation.h), and whether it has. False: the call has failed, or roles and bindings
+ * must first become as new as the store, or be read because they are not held; then `again` is
+ * called, which begins with the same question. The latter on the thread of the API. */
 bool kube_change_is_guarded(const struct kube_call *call);
 MUST_CHECK
 bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,

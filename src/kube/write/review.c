@@ -421,8 +421,9 @@ static void decide(struct kube_call *call)
     if (is_kind(call, "TokenReview")) {
         if (!start_token(r))
             kube_call_fail(call);
-    } else if (call->api->access && !kube_rbac_ready(call->api->access->rbac)) {
+    } else if (call->api->access) {
         kube_call_hold(call);
+        r->wait.current = true; /* what was granted before the review is not denied by it */
         r->wait.go = on_roles;
         kube_rbac_wait(call->api->access->rbac, &r->wait);
     } else {
