@@ -2,9 +2,12 @@
  * A range of a client or of the Kubernetes API.
  *
  *     start ──► admitting ──► probing ──► waiting ──► admitting ──► given to the mirror
- *       │        (clients)  (linearizable)  │ ▲        (again)
- *       │                                   │ │ too long an answer
+ *       │        (clients)  (linearizable)  │ ▲        (again)         │
+ *       │                                   │ │ too long an answer     │ it has dropped the revision
+ *       │                                   ▼ │                        │
  *       └──────────────► in line ──────► forwarded ──► scanning ──► ready ──► closed
+ *                           ▲                                          │
+ *                           └──────────────────────────────────────────┘
  *
  * Each step is left out when it is not needed: a serializable range of a known caller is given to
  * the mirror at once. A read whose permission has become too old while it waited is admitted again,
@@ -127,39 +130,18 @@ static struct cluster_state *state_of(const struct cluster_read *read)
     return &read->shard->shared->state;
 }
 
-/* Whether [key, end) is within the prefix. */
-static bool prefix_covers(struct slice prefix, struct slice key, struct slice range_end)
+static bool is_compacted(struct cluster_shared *shared, int64_t revision)
 {
-    if (prefix.len == 0)
-        return true;
-    if (!slice_has_prefix(key, prefix))
-        return false;
-    if (range_end.len == 0 || slice_has_prefix(range_end, prefix))
-        return range_end.len != 1 || range_end.ptr[0] != 0;
-    /* Everything with the prefix: its last byte is one higher. */
-    size_t len = prefix.len;
-    while (len && prefix.ptr[len - 1] == 0xff)
-        len--;
-    return len && range_end.len == len && memcmp(range_end.ptr, prefix.ptr, len - 1) == 0 &&
-           range_end.ptr[len - 1] == prefix.ptr[len - 1] + 1;
-}
-
-bool cluster_mirrors(const struct cluster_options *options, struct slice key,
-                     struct slice range_end)
-{
-    for (size_t i = 0; i < options->prefix_count; i++)
-        if (prefix_covers(options->prefixes[i], key, range_end))
-            return true;
-    return options->prefix_count == 0;
+    return revision > 0 && revision < atomic_load(&shared->state.compacted);
 }
 
 /* The mirror has compacted the revision, or is about to. The cluster may still have it: of one that
  * may have been restored, the mirror keeps the state and not the history. */
 static bool mirror_lacks(struct cluster_shared *shared, int64_t revision)
 {
-    return revision > 0 && (revision < local_mirror_compact_revision(shared->mirror->engine) ||
-                            revision < atomic_load(&shared->state.compacted) ||
-                            revision < atomic_load(&shared->state.oldest) - 1);
+    return revision > 0 &&
+           (revision < local_mirror_compact_revision(shared->mirror->engine) ||
+            is_compacted(shared, revision) || revision < atomic_load(&shared->state.oldest) - 1);
 }
 
 static struct slice sent_of(const struct cluster_read *read)
@@ -223,20 +205,30 @@ static void fail_text(struct cluster_read *read, enum grpc_code code, struct sli
 
 static void forward(struct cluster_read *read, bool as_linearizable);
 
-/* From now on the range is the mirror's, unless the mirror has lost its revision while it waited.
+static void answer_is_too_long(struct cluster_read *read);
+
+/*
+ * From now on the range is the mirror's. Only the mirror knows, by the state that it reads, whether
+ * it still has the revision; if it has dropped it, the cluster answers. What the cluster is known
+ * to have compacted is its to refuse.
  */
 static void give_to_mirror(struct cluster_read *read)
 {
     struct cluster_shard *shard = read->shard;
-    if (mirror_lacks(shard->shared, read->request->revision) && read->state != READ_FORWARDED) {
-        forward(read, false);
+    assert(list_empty(&read->in_reads));
+    shard->in_progress--; /* the read may be over before the mirror returns */
+    if (!is_compacted(shard->shared, read->request->revision) &&
+        local_mirror_range_start(shard->mirror, read->range, read->request)) {
+        atomic_fetch_add_explicit(&shard->shared->state.reads_mirrored, 1, memory_order_relaxed);
         return;
     }
-    move(read, READ_OVER);
-    read_check(read);
-    shard->in_progress--;
-    atomic_fetch_add_explicit(&state_of(read)->reads_mirrored, 1, memory_order_relaxed);
-    engine_range_start(shard->mirror, read->range, read->request);
+    shard->in_progress++;
+    read->range->op.shard = &shard->base;
+    read->range->state = read;
+    if (read->was_too_long)
+        answer_is_too_long(read);
+    else
+        forward(read, false);
 }
 
 /* The mirror has what the read needs. */

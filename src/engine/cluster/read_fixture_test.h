@@ -38,6 +38,7 @@ static struct {
     struct arena arena;
     struct reading readings[READS];
     int64_t compacted;
+    int64_t dropped; /* older revisions are gone when the mirror reads */
     unsigned progress_requests;
     struct slice sent; /* the bytes of the requests that follow */
 } f;
@@ -56,16 +57,21 @@ void follower_request_progress(struct follower *follower)
     f.progress_requests++;
 }
 
-static inline void mirror_range_start(struct engine_shard *shard, struct engine_range *range,
-                                      const struct pb_range_request *request)
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
+                              const struct pb_range_request *request)
 {
     struct reading *reading = CONTAINER_OF(range, struct reading, range);
     assert_ptr_equal(shard, &f.mirror_shard);
     assert_ptr_equal(request, &reading->request);
-    reading->mirrored_at = range->op.revision = atomic_load(&f.shared.state.mirrored);
+    range->op.shard = shard;
+    range->op.revision = atomic_load(&f.shared.state.mirrored);
     range->op.status = ST_OK;
     range->state = NULL;
+    if (request->revision > 0 && request->revision < f.dropped)
+        return false;
+    reading->mirrored_at = range->op.revision;
     range->op.done(&range->op);
+    return true;
 }
 
 static inline void mirror_range_close(struct engine_range *range)
@@ -74,7 +80,6 @@ static inline void mirror_range_close(struct engine_range *range)
 }
 
 static const struct engine_ops mirror_ops = {
-    .range_start = mirror_range_start,
     .range_close = mirror_range_close,
 };
 

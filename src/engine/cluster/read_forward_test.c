@@ -46,6 +46,21 @@ static void what_the_mirror_lacks_is_forwarded(void **state)
     assert_true(cluster_mirrors(&f.shared.options, SLICE_LITERAL("x"), all));
 }
 
+/* When it was chosen, the mirror still had the revision. */
+static void what_the_mirror_drops_meanwhile_is_forwarded(void **state)
+{
+    (void)state;
+    f.dropped = 6;
+    expect_forwarded(start(0, (struct pb_range_request){.revision = 5, .serializable = true}, "t"));
+    struct reading *waiting = start(1, (struct pb_range_request){.revision = 5}, "t");
+    turn();
+    call_answer_revision(call_at(0), 10);
+    expect_forwarded(waiting);
+    expect_mirror(start(2, (struct pb_range_request){.revision = 6, .serializable = true}, "t"),
+                  10);
+    assert_int_equal(atomic_load(&f.shared.state.reads_mirrored), 1);
+}
+
 /* Only the cluster decides about them, unless it has no authentication. */
 static void ranges_too_long_for_questions_are_forwarded(void **state)
 {
@@ -386,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_the_mirror_lacks_is_forwarded),
+        TEST(what_the_mirror_drops_meanwhile_is_forwarded),
         TEST(ranges_too_long_for_questions_are_forwarded),
         TEST(with_prefixes_progress_is_requested),
         TEST(a_mirror_far_behind_is_not_used),

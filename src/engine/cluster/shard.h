@@ -112,9 +112,6 @@ bool cluster_range_next(struct engine_range *range, struct slice *ret_field);
 size_t cluster_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 void cluster_range_close(struct engine_range *range);
 void cluster_range_give_up(struct engine_range *range);
-/* The mirror has all keys of this range. */
-bool cluster_mirrors(const struct cluster_options *options, struct slice key,
-                     struct slice range_end);
 struct shard_reads *cluster_reads_new(struct cluster_shard *shard);
 void cluster_reads_free(struct shard_reads *reads); /* accepts NULL */
 /* Any thread: the mirror has more revisions. */

@@ -23,6 +23,13 @@ int64_t local_mirror_compact_revision(const struct engine *engine)
     return atomic_load_explicit(&shared_of(engine)->mirror.compact_revision, memory_order_acquire);
 }
 
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
+                              const struct pb_range_request *request)
+{
+    range->op.shard = shard;
+    return local_range_try(shard, range, request);
+}
+
 static void op_done(struct engine_op *op)
 {
     struct mirror_batch *batch = CONTAINER_OF(op, struct mirror_batch, op);

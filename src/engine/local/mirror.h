@@ -68,6 +68,12 @@ enum status local_mirror_close(struct engine *engine);
 int64_t local_mirror_revision(const struct engine *engine);
 int64_t local_mirror_compact_revision(const struct engine *engine);
 
+/* engine_range_start of a mirror's shard. False: the mirror has dropped the request's revision;
+ * done is not called, and another engine may start the range. */
+MUST_CHECK
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
+                              const struct pb_range_request *request);
+
 /*
  * Walks the mirror's present keys in order, for a comparison with the cluster's: one walk at a time
  * per engine, on one thread. It shows the state in which it began, also if more is applied

@@ -416,8 +416,8 @@ static enum status plain_get(struct engine_range *range, const struct range_stat
     return ST_OK;
 }
 
-void local_range_start(struct engine_shard *base, struct engine_range *range,
-                       const struct pb_range_request *request)
+bool local_range_try(struct engine_shard *base, struct engine_range *range,
+                     const struct pb_range_request *request)
 {
     struct local_shard *shard = shard_of(base);
     struct range_state state;
@@ -430,28 +430,35 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     range->pinned_newer = 0;
     range->given_up = false;
     range->field = SLICE_EMPTY;
-    if (status != ST_OK) {
-        finish(&range->op, status);
-        return;
-    }
-    status = is_plain_get(request) ? plain_get(range, &state, request) : ST_AGAIN;
+    if (status == ST_OK)
+        status = is_plain_get(request) ? plain_get(range, &state, request) : ST_AGAIN;
     if (status != ST_AGAIN) {
         if (status != ST_OK)
             unpin(shard, &range->op);
         finish(&range->op, status);
-        return;
+        return true;
     }
     struct range *held = arena_alloc(range->op.arena, sizeof(*held));
     status = held ? range_begin(held, &state, request) : ST_NOMEM;
     if (status != ST_OK) {
         unpin(shard, &range->op);
+        if (status == ST_COMPACTED)
+            return false;
         finish(&range->op, status);
-        return;
+        return true;
     }
     range->state = held;
     range->pinned_ns = loop_now_ns(shard->loop);
     if (!range_continue(shard, range))
         list_push_back(&shard->ranges, &range->in_shard);
+    return true;
+}
+
+void local_range_start(struct engine_shard *base, struct engine_range *range,
+                       const struct pb_range_request *request)
+{
+    if (!local_range_try(base, range, request))
+        finish(&range->op, ST_COMPACTED);
 }
 
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,

@@ -37,6 +37,10 @@ void local_shard_flushed(struct engine_shard *shard);
 struct watch_hub *local_shard_watch_hub(struct engine_shard *shard);
 void local_range_start(struct engine_shard *shard, struct engine_range *range,
                        const struct pb_range_request *request);
+/* False: the revision was compacted, and done is not called. */
+MUST_CHECK
+bool local_range_try(struct engine_shard *shard, struct engine_range *range,
+                     const struct pb_range_request *request);
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                         uint64_t *ret_bytes);
 bool local_range_next(struct engine_range *range, struct slice *ret_field);

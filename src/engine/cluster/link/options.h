@@ -64,4 +64,8 @@ struct cluster_options {
     void *ctx;
 };
 
+/* The mirror has all keys of this range. */
+bool cluster_mirrors(const struct cluster_options *options, struct slice key,
+                     struct slice range_end);
+
 #endif
