@@ -130,6 +130,7 @@ func TestRightsAreTakenBack(t *testing.T) {
 	for name, how := range take {
 		outside[name+" outside of the prefixes"] = how
 	}
+	outside["permission for a long range revoked"] = take["permission revoked"]
 	maps.Copy(take, outside)
 	for name, how := range take {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +144,11 @@ func TestRightsAreTakenBack(t *testing.T) {
 				f.enable()
 				root := f.clientAs("root", "rootpw", f.front.URL)
 				anna := f.clientAs("anna", "annapw", f.front.URL)
-				hers := anna.Watch(f.ctx, "a/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+				within := clientv3.WithPrefix()
+				if strings.Contains(name, "long") {
+					within = clientv3.WithRange("a/" + strings.Repeat("z", 9<<10))
+				}
+				hers := anna.Watch(f.ctx, "a/", within, clientv3.WithCreatedNotify())
 				others := root.Watch(f.ctx, "a/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 				<-hers
 				<-others

@@ -181,9 +181,7 @@ void cluster_watch_admit(struct engine_shard *base, struct engine_admission *ask
 enum status cluster_watch_recheck(struct engine_shard *base, const struct auth_principal *principal,
                                   struct slice key, struct slice range_end)
 {
-    struct grants *grants = cluster_shard_of(base)->grants;
-    /* About a long range only the cluster decides, when its watch is created there. */
-    if (principal->is_server || !grants_can_decide(grants, key, range_end))
+    if (principal->is_server)
         return ST_OK;
-    return grants_known(grants, principal->token, key, range_end);
+    return grants_known(cluster_shard_of(base)->grants, principal->token, key, range_end);
 }

@@ -227,13 +227,11 @@ static struct grant *find(struct grants *grants, struct slice token, struct slic
     return grant;
 }
 
-/* NULL: there is no room, or the range is too long. */
+/* NULL: there is no room. */
 static struct grant *find_or_add(struct grants *grants, struct slice token, struct slice key,
                                  struct slice range_end)
 {
     void *replaced;
-    if (is_long(key, range_end))
-        return NULL;
     struct grant *grant = find(grants, token, key, range_end);
     if (grant)
         return grant;
@@ -546,13 +544,15 @@ static void send_questions(struct grants *grants)
 
 /* -- Waiters -- */
 
-/* The entry of a waiter's question of this level; NULL: no room. */
+/* The entry of a waiter's question of this level; NULL: no room, or the cluster decides itself. */
 static struct grant *grant_of(struct grants *grants, const struct grants_waiter *waiter)
 {
     if (waiter->level == LEVEL_OPEN)
         return grants->open;
     if (waiter->level == LEVEL_ALL_KEYS)
         return find_or_add(grants, waiter->token, ALL_KEYS, ALL_KEYS);
+    if (is_long(waiter->key, waiter->range_end))
+        return NULL;
     return find_or_add(grants, waiter->token, waiter->key, waiter->range_end);
 }
 

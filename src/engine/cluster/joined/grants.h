@@ -15,7 +15,9 @@
  * shows nothing that is newer than that answer.
  *
  * Tokens take turns in sending their questions, and each has a share of the memory, so that none
- * can keep the others from being answered. A caller of very long ranges is not decided about here.
+ * can keep the others from being answered. Reads and new watches of very long ranges are not
+ * decided about here: the cluster does so with each. While such a watch runs, it is checked as all
+ * are.
  */
 #ifndef VIGIL_ENGINE_CLUSTER_JOINED_GRANTS_H
 #define VIGIL_ENGINE_CLUSTER_JOINED_GRANTS_H
@@ -35,7 +37,7 @@ enum {
     /* Of one token; callers without one are together. */
     GRANTS_SHARE_MAX = GRANTS_MAX / 4,
     GRANTS_SHARE_BYTES_MAX = GRANTS_BYTES_MAX / 4,
-    GRANTS_RANGE_BYTES_MAX = 8 << 10, /* a longer range is not remembered */
+    GRANTS_RANGE_BYTES_MAX = 8 << 10, /* a longer range is remembered for running watches only */
     GRANTS_QUESTIONS_MAX = 256,       /* questions under way; others wait for an answer */
     GRANTS_CONFIRMED_S = 5,           /* how long the last answer counts for a running watch */
 };

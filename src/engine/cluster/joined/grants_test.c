@@ -608,8 +608,37 @@ static void very_long_ranges_are_not_decided_here(void **state)
     answer_all(true);
     expect(&reader, ST_AGAIN);
     assert_false(grants_can_decide(f.grants, longest, SLICE_LITERAL("b")));
-    assert_int_equal(grants_known(f.grants, SLICE_LITERAL("some"), too_long, SLICE_EMPTY),
-                     ST_AGAIN);
+}
+
+/* The cluster has permitted it when it was created there. */
+static void a_running_watch_of_a_very_long_range_is_checked(void **state)
+{
+    (void)state;
+    static char key[1 << 20];
+    memset(key, 'a', sizeof(key));
+    struct slice token = SLICE_LITERAL("some"), range = slice_of(key, sizeof(key));
+    loop_turn(f.loop, 0);
+    answer_all(true);
+    assert_int_equal(grants_known(f.grants, token, range, SLICE_EMPTY), ST_AGAIN);
+    answer_all(true);
+    assert_int_equal(grants_known(f.grants, token, range, SLICE_EMPTY), ST_OK);
+    grants_check(f.grants);
+    run_ns(FRESH_NS);
+    f.changed = 0;
+    assert_int_equal(grants_known(f.grants, token, range, SLICE_EMPTY), ST_OK);
+    while (cluster.count)
+        call_fail(call_at(0), ST_PERMISSION_DENIED);
+    loop_turn(f.loop, 0);
+    assert_true(f.changed > 0);
+    assert_int_equal(grants_known(f.grants, token, range, SLICE_EMPTY), ST_PERMISSION_DENIED);
+    /* A token has a share of the memory, however long the ranges are. */
+    for (int i = 0; i < GRANTS_SHARE_BYTES_MAX / (1 << 20) + 3; i++) {
+        memcpy(key, &i, sizeof(i));
+        assert_int_equal(grants_known(f.grants, token, range, SLICE_EMPTY), ST_AGAIN);
+        while (cluster.count)
+            call_fail(call_at(0), ST_PERMISSION_DENIED);
+        grants_check(f.grants);
+    }
 }
 
 static void many_tokens_do_not_take_more_memory(void **state)
@@ -697,6 +726,7 @@ int main(void)
         TEST(reads_do_not_keep_watches_from_being_checked),
         TEST(a_token_cannot_take_the_room_of_others),
         TEST(very_long_ranges_are_not_decided_here),
+        TEST(a_running_watch_of_a_very_long_range_is_checked),
         TEST(many_tokens_do_not_take_more_memory),
         TEST(long_keys_do_not_take_more_memory),
         TEST(only_some_questions_are_under_way),
