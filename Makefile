@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube scale cluster bench bench-growth soak report check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test quick tsan conformance e2e kube scale cluster bench bench-growth soak report check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -41,6 +41,16 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
+
+BASE ?= HEAD
+# The folders of src/ in which files differ from the commit BASE, tracked or not.
+changed_layers = $(shell { git diff --name-only $(BASE) -- src; git ls-files --others --exclude-standard src; } | cut -s -d/ -f2 | sort -u)
+quick: ## unit tests of the layers that differ from the commit BASE=HEAD
+	@tools/install-deps build
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@[ -n "$(changed_layers)" ] || { echo "Nothing below src/ differs from $(BASE); BASE=main compares with the branch main."; exit 1; }
+	@$(call ninja,build-test) $(changed_layers:%=layer-%)
+	@tools/run-tests --build build-test unit:$(subst $(space),$(comma),$(strip $(changed_layers)))
 
 # All live tests but those of $(1), one of memory, of which a sanitizer takes much, and one that links without the sanitizer.
 live_without = live:$(subst $(space),$(comma),$(filter-out $(1) memory install_libraries,$(patsubst tests/live/%_test.py,%,$(wildcard tests/live/*_test.py))))
