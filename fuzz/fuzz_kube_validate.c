@@ -71,7 +71,7 @@ struct write {
 static bool validate(struct write *w, const struct json_node *object, const struct json_node *old)
 {
     struct kube_field_errors errors = {.arena = w->arena};
-    bool valid = kube_validate(w->arena, w->kind, object, old, w->part, &errors);
+    bool valid = kube_validate(w->arena, w->kind, object, old, w->part, false, &errors);
     assert(valid == (!errors.count && !errors.no_memory));
     if (!valid)
         (void)!kube_fail_field_errors(&w->status, &errors, slice_from_text(w->kind->group),
@@ -143,7 +143,7 @@ static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigne
     (void)!run(&w, trees[0], trees[1]);
     if (!stored || w.part != KUBE_VALIDATE_OBJECT || !have_same_name(trees[0], trees[1]))
         return;
-    (void)!kube_validate(arena, kind, trees[0], trees[1], w.part, &some);
+    (void)!kube_validate(arena, kind, trees[0], trees[1], w.part, false, &some);
     (void)!kube_validate_all(arena, kind, trees[0], trees[1], w.part, &all);
     if (!some.no_memory && !all.no_memory)
         assert_same(&some, &all);

@@ -62,6 +62,7 @@ POD_PATCHES = [{"priority": 7}, {"priority": None}, {"priorityClassName": "syste
 
 class SameValidation(SideBySide):
     client = Client
+    flags = (*SideBySide.flags, "--kube-allow-privileged=false")  # as in Kubernetes
 
     def send(self, client, method, path, body):
         if method == "PUT":  # some kinds require the version of the object

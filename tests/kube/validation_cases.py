@@ -160,7 +160,9 @@ PODS = [
                                     {"seccompProfile": {"type": "X"}}, {"seccompProfile": {"type": ""}}, {"seccompProfile": {
                                         "type": "Localhost"}},
                                     {"seccompProfile": {"type": "Localhost", "localhostProfile": "/a"}}, {"appArmorProfile": {"type": "X"}},
-                                    {"appArmorProfile": {"type": "Localhost"}}]),
+                                    {"appArmorProfile": {"type": "Localhost"}}, {"privileged": True}, {"privileged": False},
+                                    {"privileged": True, "runAsUser": -1}]),
+    {"spec.initContainers": [{"name": "d", "image": "i", "securityContext": {"privileged": True}}]},
     {"spec.restartPolicy": "X"}, {"spec.dnsPolicy": "X"}, {"spec.nodeSelector": {"-": "a"}}, {"spec.dnsPolicy": "None"},
     *of("spec.dnsConfig", [{"nameservers": ["x"]}, {"nameservers": ["1.1.1.1"] * 4}, {"searches": ["A b"]}, {"searches": ["a"] * 33},
                            {"options": [{}]}]),
@@ -216,6 +218,7 @@ CREATES = [
         {"template.spec.containers": []}, {"template.metadata.labels": {"-": "a"}}]),
     ("/apis/apps/v1/namespaces/default/deployments", WORKLOAD, [
         *TEMPLATES, {"spec.replicas": -1}, {"spec.revisionHistoryLimit": -1}, {"spec.progressDeadlineSeconds": -1},
+        {"spec.template.spec.containers.0.securityContext": {"privileged": True}},
         {"spec.progressDeadlineSeconds": 5, "spec.minReadySeconds": 5}, {"spec.strategy": {"type": "X"}},
         {"spec.strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
         *[{"spec.strategy": {"rollingUpdate": x}} for x in (
@@ -413,7 +416,7 @@ UPDATES = [
         {"spec.initContainers": [{"name": "d", "image": "i"}]}]),
     ("/apis/apps/v1/namespaces/default/deployments", WORKLOAD, [
         {"spec.selector": {"matchLabels": {"a": "c"}}, "spec.template.metadata.labels": {"a": "c"}}, {"spec.template.spec.containers": []},
-        {"spec.replicas": -1}]),
+        {"spec.replicas": -1}, {"spec.template.spec.containers.0.securityContext": {"privileged": True}}]),
     ("/apis/apps/v1/namespaces/default/replicasets", WORKLOAD, [
         {"spec.selector": {"matchLabels": {"a": "c"}}, "spec.template.metadata.labels": {"a": "c"}}]),
     ("/apis/apps/v1/namespaces/default/daemonsets", WORKLOAD, [

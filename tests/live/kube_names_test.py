@@ -57,13 +57,13 @@ class Names(LiveTest):
             f"--service-account-issuer=https://127.0.0.1:{self.port}/", f"--service-account-key-file={self.users.cert}",
             f"--service-account-signing-key-file={self.users.key}", "--service-cluster-ip-range=10.0.0.0/24", *more)
 
-    def request(self, path, user=None):
+    def request(self, path, user=None, body=None):
         context = ssl.create_default_context(cafile=str(self.certs / "serving.pem"))
         if user:
             context.load_cert_chain(user.cert, user.key)
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS, context=context)
         try:
-            connection.request("GET", path)
+            connection.request("POST" if body else "GET", path, body and json.dumps(body), {"Content-Type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -108,8 +108,23 @@ class Names(LiveTest):
         lines = [json.loads(line) for line in (self.scratch / "kube-apiserver.log").read_text().splitlines()]
         flags = [line["flags"] for line in lines if line["msg"] == "flags without effect here"]
         self.assertEqual(len(flags), 1)
-        self.assertLessEqual({"allow-privileged", "profiling", "v"}, set(flags[0]))
-        self.assertNotIn("secure-port", flags[0])
+        self.assertLessEqual({"profiling", "v"}, set(flags[0]))
+        self.assertFalse({"allow-privileged", "secure-port"} & set(flags[0]))
+
+    def test_privileged_containers_are_refused_unless_the_flag_allows_them(self):
+        admin = self.make_certificates()
+        etcd = self.begin_etcd()
+        pod = {"metadata": {"name": "a"}, "spec": {"containers": [
+            {"name": "c", "image": "i", "securityContext": {"privileged": True}}]}}
+        for flag, code in (("--allow-privileged=false", 422), ("--allow-privileged", 201)):
+            server = self.begin_apiserver(etcd, flag)
+            self.await_health(server)
+            got, answer = self.request("/api/v1/namespaces/default/pods", admin, pod)
+            self.assertEqual(got, code, answer)
+            if code == 422:
+                self.assertIn(b"spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy", answer)
+            server.terminate()
+            server.wait(WAIT_SECONDS)
 
     def test_flags_on_which_one_relies_are_refused_unless_that_is_accepted(self):
         self.make_certificates()

@@ -52,6 +52,7 @@ static const struct renamed {
 /* Flags that the functions below translate. */
 static const char *const translated[] = {
     APISERVER_ACCEPT_IGNORED,
+    "allow-privileged",
     "authorization-mode",
     "bind-address",
     "cert-dir",
@@ -291,6 +292,8 @@ enum status apiserver_translate(const struct apiserver_flags *flags, struct aren
     TRY(add_address(flags, arena, &args, error));
     TRY(add_tls_version(flags, arena, &args, error));
     TRY(add_authorization(flags, arena, &args, error));
+    add(&args, arena, "kube-allow-privileged",
+        is_true(get_or(flags, "allow-privileged", "false")) ? "true" : "false");
     add_serving_pair(flags, arena, &args);
     for (size_t i = 0; i < COUNT_OF(renamed); i++) {
         const char *value = apiserver_flags_get(flags, renamed[i].flag);

@@ -29,7 +29,6 @@ static const struct apiserver_ignored flags[] = {
     HARMLESS("aggregator-reject-forwarding-redirect"),
     HARMLESS("allow-metric-labels"),
     HARMLESS("allow-metric-labels-manifest"),
-    REFUSED_UNLESS("allow-privileged", "true", "privileged containers are not refused"),
     REFUSED_UNLESS("anonymous-auth", "true",
                    "requests without credentials are those of system:anonymous"),
     /* Details of an audit log, which the flags that ask for one refuse. */

@@ -113,7 +113,8 @@ static void flags_of_envtest_are_translated(void **state)
     assert_true(has_arg(f, "--upstream-endpoints=http://127.0.0.1:1"));
     assert_true(has_arg(f, "--kube-client-ca-file=/nowhere/ca.crt"));
     assert_true(has_arg(f, "--auto-tls=true")); /* there is no pair in the directory */
-    assert_string_equal(f->args.without_effect, "allow-privileged");
+    assert_true(has_arg(f, "--kube-allow-privileged=true"));
+    assert_string_equal(f->args.without_effect, "");
 }
 
 static void addresses_of_version_6_are_bracketed(void **state)
@@ -128,6 +129,7 @@ static void addresses_of_version_6_are_bracketed(void **state)
     assert_true(has_arg(f, "--key-file=k"));
     assert_true(has_arg(f, "--tls-min-version=TLS1.3"));
     assert_false(has_arg(f, "--auto-tls=true"));
+    assert_true(has_arg(f, "--kube-allow-privileged=false"));
 }
 
 static void wrong_values_are_refused(void **state)

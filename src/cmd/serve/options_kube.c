@@ -59,6 +59,15 @@ static const struct option kube[] = {
         FIELD(kube_disable_admission_plugins),
     },
     {
+        .name = "kube-allow-privileged",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Accept pods, and templates of pods, with privileged containers. Under the name "
+                "kube-apiserver the flag is --allow-privileged, and the default is false, as "
+                "there.",
+        FIELD(kube_allow_privileged),
+    },
+    {
         .name = "kube-service-account-issuer",
         .kind = OPTION_LIST,
         .fallback = "",

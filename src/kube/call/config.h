@@ -32,6 +32,7 @@ struct kube_config {
     struct kube_lookup_pool *lookups; /* kube/lookup/stock.h; NULL: each API has its own */
     struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
+    bool unprivileged;                /* privileged containers are refused */
     bool garbage;                     /* kube/garbage/garbage.h: garbage is collected */
     bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
     bool furnishes;                   /* kube/jobs/furnish.h: new namespaces get their objects */

@@ -17,6 +17,7 @@ struct check {
     struct kube_field_errors *errors;
     bool all;              /* also checks what the old object has already: for tests */
     bool approves;         /* a write to /approval */
+    bool unprivileged;     /* privileged containers are refused */
     bool any_label_values; /* values of selectors are not checked: the stored object has bad ones */
 };
 

@@ -289,7 +289,7 @@ static void assert_same_errors(const struct kube_field_errors *a, const struct k
 static bool compare(struct fixture *f, const struct json_node *object, const struct json_node *old)
 {
     struct kube_field_errors some = {.arena = &f->arena}, all = {.arena = &f->arena};
-    bool valid = kube_validate(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, &some);
+    bool valid = kube_validate(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, false, &some);
     assert_int_equal(kube_validate_all(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, &all),
                      valid);
     assert_same_errors(&some, &all);
@@ -340,7 +340,8 @@ static void what_was_stored_before_there_were_rules_may_stay(void **state)
     assert_int_equal(json_node_set(&f->arena, object, SLICE_LITERAL("metadata"),
                                    json_node_new(&f->arena, JSON_TYPE_OBJECT)),
                      ST_OK);
-    assert_true(kube_validate(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, &errors));
+    assert_true(
+        kube_validate(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, false, &errors));
     assert_false(kube_validate_all(&f->arena, f->kind, object, old, KUBE_VALIDATE_OBJECT, &errors));
     arena_fini(&f->arena);
 }

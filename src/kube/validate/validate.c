@@ -124,9 +124,9 @@ static bool validate(struct check *c, const struct kube_kind *kind, const struct
 
 bool kube_validate(struct arena *arena, const struct kube_kind *kind,
                    const struct json_node *object, const struct json_node *old,
-                   enum kube_validated part, struct kube_field_errors *errors)
+                   enum kube_validated part, bool unprivileged, struct kube_field_errors *errors)
 {
-    struct check c = {.arena = arena, .errors = errors};
+    struct check c = {.arena = arena, .errors = errors, .unprivileged = unprivileged};
     return validate(&c, kind, object, old, part);
 }
 

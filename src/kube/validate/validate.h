@@ -29,11 +29,12 @@ enum kube_validated {
 
 /*
  * old NULL: the object is new. Values that `old` has already remain valid where Kubernetes allows
- * it. False: errors have been added.
+ * it. unprivileged: the policy of the cluster refuses privileged containers. False: errors have
+ * been added.
  */
 bool kube_validate(struct arena *arena, const struct kube_kind *kind,
                    const struct json_node *object, const struct json_node *old,
-                   enum kube_validated part, struct kube_field_errors *errors);
+                   enum kube_validated part, bool unprivileged, struct kube_field_errors *errors);
 
 /* For tests: the same, and also applies the rules to what `old` has already. */
 bool kube_validate_all(struct arena *arena, const struct kube_kind *kind,

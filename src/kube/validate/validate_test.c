@@ -59,7 +59,7 @@ static bool validate(struct fixture *f, const struct kube_kind *kind, const char
     f->errors = (struct kube_field_errors){.arena = &f->arena};
     return kube_validate(&f->arena, kind, read_json(f, slice_from_text(json)),
                          old ? read_json(f, slice_from_text(old)) : NULL, KUBE_VALIDATE_OBJECT,
-                         &f->errors);
+                         false, &f->errors);
 }
 
 static void assert_error(const struct kube_field_error *error, const char *field,
@@ -151,7 +151,7 @@ static bool validate_approval(struct fixture *f, const char *json, const char *o
     return kube_validate(&f->arena,
                          kind_of("certificates.k8s.io", "v1", "certificatesigningrequests"),
                          read_json(f, slice_from_text(json)), read_json(f, slice_from_text(old)),
-                         KUBE_VALIDATE_APPROVAL, &f->errors);
+                         KUBE_VALIDATE_APPROVAL, false, &f->errors);
 }
 
 static void approvals_have_the_rules_of_a_status(void **state)
@@ -300,7 +300,7 @@ static void errors_show_a_bounded_part_of_a_value(void **state)
     struct slice json = many(f, "{\"data\":{\"/", "xxxxxxxxxx#", "\":\"\"}}");
     f->errors = (struct kube_field_errors){.arena = &f->arena};
     assert_false(kube_validate(&f->arena, kind_of("", "v1", "configmaps"), read_json(f, json), NULL,
-                               KUBE_VALIDATE_OBJECT, &f->errors));
+                               KUBE_VALIDATE_OBJECT, false, &f->errors));
     assert_true(f->errors.first->field.len < 5000 && f->errors.first->message.len < 6000);
 }
 

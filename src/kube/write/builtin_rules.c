@@ -28,8 +28,8 @@ bool kube_builtin_validate(struct kube_call *call, struct arena *arena,
     bool event = strcmp(call->kind->kind, "Event") == 0;
     if (!kube_builtin_validates(call))
         return true;
-    bool fine =
-        kube_validate(arena, call->kind, object, old, part_of(call->path.subresource), &errors);
+    bool fine = kube_validate(arena, call->kind, object, old, part_of(call->path.subresource),
+                              call->api->config->unprivileged, &errors);
     return (fine && !call->status.cause_count) ||
            kube_fail_field_errors(&call->status, &errors,
                                   slice_from_text(event ? "" : call->kind->group),

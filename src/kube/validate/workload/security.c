@@ -103,6 +103,8 @@ void check_security(struct check *c, const struct at *at, const struct json_node
     const struct json_node *users = member(pod_spec, "hostUsers");
     if (!context)
         return;
+    if (c->unprivileged && truth_in(context, "privileged"))
+        bad_forbidden(c, AT(at, "privileged"), "disallowed by cluster policy");
     check_id(c, at, context, "runAsUser");
     check_id(c, at, context, "runAsGroup");
     if (mount)
