@@ -148,7 +148,7 @@ static void on_website(vigil_kube_handler *handler,
     vigil_work_queue_add(queue, vigil_kube_object_key(change->object));
 }
 
-/* Of a ConfigMap that was changed, the Website is looked at. */
+/* When a ConfigMap was changed, its Website is looked at. */
 static void on_copy(vigil_kube_handler *handler,
                     const vigil_kube_change *change, void *queue)
 {

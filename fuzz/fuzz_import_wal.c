@@ -4,7 +4,7 @@
  *
  *   input   how | after | bytes: the file, or, with HOW_RECORDS, type (1) len (2) data …
  *
- * Of records a well-formed file is made, so that the fuzzer gets behind frames and checksums.
+ * Records are put into a well-formed file, so that the fuzzer gets behind frames and checksums.
  */
 #include "cost.h"
 

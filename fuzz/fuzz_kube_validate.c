@@ -137,7 +137,7 @@ static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigne
         (void)!run(&w, created, NULL);
     if (!trees[1] || trees[1]->type != JSON_TYPE_OBJECT)
         return;
-    /* Of two objects that could be stored, the second is compared with the first. */
+    /* If two objects could be stored, the second is compared with the first. */
     struct kube_field_errors some = {.arena = arena}, all = {.arena = arena};
     bool stored = run(&w, trees[1], NULL);
     (void)!run(&w, trees[0], trees[1]);

@@ -61,8 +61,8 @@ typedef enum vigil_object_event_type {
 typedef struct vigil_object {
     vigil_bytes key;
     vigil_bytes value;
-    /* Of the last change. A DELETED object has the revision of the change that deleted it or after
-     * which it no longer matches. */
+    /* The revision of the last change. A DELETED object has the revision of the change that deleted
+     * it or after which it no longer matches. */
     int64_t revision;
     void *decoded; /* the result of the decode function; NULL without one */
 } vigil_object;

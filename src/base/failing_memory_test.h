@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of each thread: */
+/* Each thread has its own. */
 static _Thread_local size_t memory_fail_at;     /* 0: never; 1: the next allocation fails */
 static _Thread_local bool memory_fail_on;       /* and all that follow */
 static _Thread_local size_t memory_allocations; /* so far */

@@ -46,7 +46,7 @@ struct engine_ops {
     bool (*range_next)(struct engine_range *range, struct slice *ret_field);
     size_t (*range_fill)(struct engine_range *range, uint8_t *dst, size_t room);
     void (*range_close)(struct engine_range *range);
-    /* Of a range that is not done. NULL: the engine looks at given_up now and then. */
+    /* For a range that is not done. NULL: the engine looks at given_up now and then. */
     void (*range_give_up)(struct engine_range *range);
     void (*put)(struct engine_shard *shard, struct engine_write *write,
                 const struct pb_put_request *request);

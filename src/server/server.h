@@ -33,8 +33,8 @@ enum server_role {
 /* Borrowed until server_free. The engine's shards_max is set here. */
 struct server_config {
     struct engine_local_options engine;
-    /* Of a program that contains a store (src/embed): its engine, which is used instead, and what
-     * that has for authentication. NULL: the server has its own of both. */
+    /* A program that contains a store (src/embed) sets its engine, and what that uses for
+     * authentication. NULL: the server makes its own. */
     struct engine *open_engine;
     const struct server_auth *open_auth;
     bool clustered;                 /* in front of an etcd cluster: engine is its mirror's */

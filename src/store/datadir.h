@@ -36,9 +36,9 @@ MUST_CHECK
 enum status datadir_mend_format(struct fs *fs, const char *path, struct error *ret_error);
 
 /*
- * Of a store, or of the mirror of a cluster: neither is opened as the other. ST_IN_USE,
- * ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or the error of
- * the system; the error text says what to do.
+ * The directory of a store, or of the mirror of a cluster: neither is opened as the other.
+ * ST_IN_USE, ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or
+ * the error of the system; the error text says what to do.
  */
 MUST_CHECK
 enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, bool is_mirror,

@@ -42,7 +42,7 @@ void watch_hub_turn_end(struct watch_hub *hub);
  */
 int64_t watch_hub_paused_until(const struct watch_hub *hub);
 
-/* Of the headers from now on. */
+/* The identity that headers have from now on. */
 void watch_hub_set_identity(struct watch_hub *hub, const struct watch_identity *identity);
 
 /* Everything up to this revision was read. */

@@ -50,7 +50,7 @@ struct watch_stream_owner {
     union {
         /* Writes a text that identifies the client for an operator. May be NULL. */
         void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
-        /* Of a cursor (cursor.h): it may be woken soon. May be NULL. */
+        /* For a cursor (cursor.h), which may be woken soon. May be NULL. */
         void (*soon)(void *ctx);
     };
 };

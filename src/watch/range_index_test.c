@@ -118,8 +118,8 @@ static void count_range(void *ctx, struct watch_range *range)
     ++*(unsigned *)ctx;
 }
 
-/* Of very many keys, those that are looked up next are fetched in advance: also ones without a
- * watcher, and those whose bucket is empty. */
+/* If there are very many keys, those that are looked up next are fetched in advance, even if they
+ * have no watcher or an empty bucket. */
 static void keys_are_found_after_they_were_fetched(void **state)
 {
     (void)state;

@@ -60,7 +60,7 @@ struct watch_stream {
     uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
                             they were not one: up to this many behind it */
     struct watch_place place;
-    /* Of the revision at `place`, or the run of them, everything before these was sent: a hint,
+    /* Everything before these was sent of the revision, or run of revisions, at `place`: a hint,
      * dropped when a watcher is added or removed, or a long revision is not long any more because
      * the history reads it from elsewhere. */
     struct watcher *resume_at;

@@ -12,11 +12,11 @@ enum { INBOX_TEXT_BYTES = 32 };
 
 struct delivery {
     int what; /* enum vigil_watch_what */
-    /* Of the batch. */
+    /* What the batch says. */
     int64_t revision, header_revision, compact_revision;
     size_t event_count;
     vigil_error error;
-    /* Of the event; texts are cut off. */
+    /* What the event says; texts are cut off. */
     int type;
     char key[INBOX_TEXT_BYTES], value[INBOX_TEXT_BYTES], prev_value[INBOX_TEXT_BYTES];
     size_t value_size, prev_size;

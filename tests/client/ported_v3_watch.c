@@ -323,7 +323,7 @@ static void v3_watch_multiple_streams_unsynced(void)
     multiple_streams(false);
 }
 
-/* Of two watches only the one that requested it gets progress. */
+/* Only that one of two watches which requested progress gets it. */
 static void watch_with_progress_notify(void)
 {
     vigil_client *client = new_client();

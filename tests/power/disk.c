@@ -554,7 +554,7 @@ static bool keeps_write(const struct choice *choice, const struct object *object
     }
 }
 
-/* Of a write that is kept. The one at which an order ends is torn. */
+/* The part of a write that is kept. The one at which an order ends is torn. */
 static bool keeps_sector(const struct choice *choice, const struct entry *entry)
 {
     bool torn = (choice->style == DISK_IN_ORDER || choice->style == DISK_REVERSED) &&

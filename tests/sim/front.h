@@ -14,10 +14,11 @@ struct server_config;
 #define FRONT_DIR "/front"
 #define FRONT_ENDPOINT "http://127.0.0.1:12379"
 #define FRONT_KUBE_ENDPOINT "http://127.0.0.1:18080"
-/* Of the first server, only for the one in front of it. */
+/* The address of the first server, for the one in front of it alone. */
 #define FRONT_LINK_ENDPOINT "http://127.0.0.1:2378"
 
-/* Of that machine. user: of the server in front, which is its password, too; NULL: none. */
+/* For that machine. user: whom the server in front logs in as, with its name as the password; NULL:
+ * it does not. */
 void front_configure(struct server_config *config, struct machine *machine, const char *user);
 /* The way between the servers exists, or all connections on it break, and there are no new ones. */
 void front_set_link(struct sim *sim, bool exists);

@@ -50,8 +50,8 @@ struct operation {
     int64_t compared;
     bool previous; /* prev_kv is wanted */
     bool lags;     /* of a server that learns of compactions a little later */
-    /* Of a transaction within the transaction, if there is one: puts this key if there is none, and
-     * deletes it otherwise. */
+    /* For a transaction within the transaction, if there is one: puts this key if there is none,
+     * and deletes it otherwise. */
     char inner_key[KEY_BYTES], inner_value[VALUE_BYTES];
 
     /* The answer. */

@@ -15,7 +15,8 @@
 /* A run in so many is made twice and compared with itself. */
 enum { REPEAT_ONE_IN = 20, PLANT_SEEDS_MAX = 1000 };
 
-/* Of the tree in which the program is run. At the beginning, since that is what was compiled. */
+/* The commit of the tree in which the program is run, read at the beginning, since that is what was
+ * compiled. */
 static void read_commit(char commit[static REPORT_COMMIT_BYTES])
 {
     FILE *pipe = popen("tools/commit-name 2>/dev/null", "r");

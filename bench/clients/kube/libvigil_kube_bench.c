@@ -99,7 +99,7 @@ static vigil_kube_informer *start_informer(vigil_kube *kube, vigil_kube_handler 
     return informer;
 }
 
-/* Of the whole program: the store is most of it. */
+/* The memory of the whole program: the store is most of it. */
 static void report_whole(const struct meter *since, long count)
 {
     printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f, "

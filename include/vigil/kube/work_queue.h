@@ -42,10 +42,10 @@ typedef struct vigil_work_queue vigil_work_queue;
  * all fields with vigil_work_queue_options_init. */
 typedef struct vigil_work_queue_options {
     size_t size;
-    /* Of one key: the first delay, doubled each time until the key is forgotten. */
+    /* For each key: the first delay, doubled each time until the key is forgotten. */
     int64_t retry_min_ms; /* default 5 */
     int64_t retry_max_ms; /* default 1000000 */
-    /* Of all keys together: this many without a delay, and then so many per second. */
+    /* For all keys together: this many without a delay, and then so many per second. */
     uint32_t burst;      /* default 100 */
     uint32_t per_second; /* default 10; 0: no limit */
 } vigil_work_queue_options;

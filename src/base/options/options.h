@@ -64,8 +64,8 @@ struct options_table {
     const char *man_more; /* further sections of the manual page, roff; may be NULL */
     const char *words;    /* the arguments after the flags: "FILE"; may be NULL */
     bool flags_only;      /* the environment is not used */
-    /* Of variables of the environment, up to a NULL; the first takes precedence. NULL: VIGIL_ and
-     * ETCD_. */
+    /* Prefixes of environment variables, up to a NULL; the first takes precedence. NULL: VIGIL_
+     * and ETCD_. */
     const char *const *prefixes;
 };
 

@@ -33,7 +33,7 @@ struct kept_lease {
 
 enum { LEASE_WANTS_START = 1, LEASE_WANTS_END = 2 };
 
-/* Of a lease that was begun for a queue. */
+/* What a queue gets of a lease that was begun for it. */
 struct lease_item {
     struct queue_item in_queue;
     struct vigil_lease *lease; /* borrowed: it owns this */

@@ -29,7 +29,7 @@ enum status client_messages_push(struct client_message **newest, struct slice by
 /* Removes the oldest message; the caller frees it. The queue must not be empty. */
 struct client_message *client_messages_pop(struct client_message **newest);
 void client_messages_free(struct client_message **newest);
-/* Of all messages together, without their heads. */
+/* The bytes of all messages together, without their heads. */
 size_t client_messages_bytes(const struct client_message *newest);
 
 #endif

@@ -115,7 +115,7 @@ bool channel_has_token(const struct channel *channel);
 
 /* A call can be started now, unless the server allows no more of them. */
 bool channel_is_ready(const struct channel *channel);
-/* Of the connection that is open or being opened: "host:port"; "" if there is none. */
+/* "host:port" of the connection that is open or being opened; "" if there is none. */
 const char *channel_endpoint(const struct channel *channel);
 /* Why there is no connection: one line that names the endpoint; "" if nothing has failed. */
 const char *channel_failure(const struct channel *channel);

@@ -23,7 +23,7 @@ static const uint8_t moves[] = {
     [TUNNEL_OPEN] = 0,
 };
 
-/* Of SOCKS5: RFC 1928 and 1929. */
+/* The constants of SOCKS5: RFC 1928 and 1929. */
 enum {
     SOCKS_VERSION = 5,
     SOCKS_NO_AUTHENTICATION = 0,
@@ -183,7 +183,7 @@ static enum status choose_method(struct tunnel *t, const uint8_t *in, struct err
     return status == ST_OK ? ST_OK : no_memory(error);
 }
 
-/* Of the response of this state; 0: more bytes are needed to know it. */
+/* The length of the response that this state waits for; 0: more bytes are needed to know it. */
 static size_t socks_length(const struct tunnel *t)
 {
     if (t->state != TUNNEL_REQUESTING)

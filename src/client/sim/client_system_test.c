@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include <vigil/vigil.h>
 
-/* Of the thread that uses the client; the server has its own. 0: never; 1: the next one. */
+/* Which call of the thread that uses the client fails; the server's thread has its own. 0: none;
+ * 1: the next one. */
 static _Thread_local size_t fail_at;
 
 static bool fails(int error_number)

@@ -289,7 +289,7 @@ static inline int world_batch(vigil_watch *watch, const vigil_watch_batch *batch
     return v->answer;
 }
 
-/* Of all keys with the prefix "w". */
+/* Begins a watch of all keys with the prefix "w". */
 static inline struct world_watch *world_watch_from(struct world *w, int64_t revision)
 {
     vigil_watch_options options;

@@ -65,7 +65,7 @@ struct v2_poller {
     struct http1_call call;
     struct timer limit; /* set while a poll is under way */
     int64_t next_index; /* of the next change; valid while polling */
-    /* Of the response that is arriving. */
+    /* What is known of the response that is arriving. */
     unsigned status;
     int64_t store_index; /* -1: it is missing */
     struct buf body;

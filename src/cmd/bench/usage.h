@@ -23,7 +23,7 @@ struct bench_processes {
     pid_t store;  /* the process in which the server keeps its data; 0: none */
 };
 
-/* Of both together. ST_NOT_FOUND when one of them does not exist. */
+/* What both use together. ST_NOT_FOUND when one of them does not exist. */
 MUST_CHECK
 enum status bench_usage_read(const struct bench_processes *processes,
                              struct bench_usage *ret_usage);

@@ -26,7 +26,7 @@ static bool begins_with(const char *text, const char *beginning)
 
 /* -- Candidates -- */
 
-/* Of the help, its first sentence. */
+/* Writes the first sentence of the help. */
 static void write_help(struct complete *c, const char *help)
 {
     const char *end = strstr(help, ". ");

@@ -124,7 +124,7 @@ const struct ctl_group *ctl_group_at(size_t place);
 /* How many words of the arguments name a command: 0, if there is none. Flags may stand before
  * them. */
 unsigned ctl_has(int count, char *const *args);
-/* Of the program etcdctl: ETCDCTL_COMPAT=3.4 selects the older one. */
+/* The style of the program etcdctl: ETCDCTL_COMPAT=3.4 selects the older one. */
 enum ctl_style ctl_etcdctl_style(void);
 /* Runs a command. args[0] is its first word or a flag. Returns the exit code. */
 int ctl_main(int count, char **args, enum ctl_style style);

@@ -228,8 +228,8 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* Of several modes the first that allows a request decides, so AlwaysAllow makes the others
- * irrelevant. Node only grants what kubelets need. */
+/* The first mode that allows a request decides, so AlwaysAllow makes the others irrelevant. Node
+ * only grants what kubelets need. */
 static enum status add_authorization(const struct apiserver_flags *flags, struct arena *arena,
                                      struct apiserver_args *args, struct error *error)
 {

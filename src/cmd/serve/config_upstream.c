@@ -96,7 +96,7 @@ enum status config_upstream_check_variables(const struct options *options, char 
 
 /* -- Addresses -- */
 
-/* Of an endpoint; ST_INVALID: it has a name, which is not looked up. */
+/* The address of an endpoint. ST_INVALID: it has a name, which is not looked up. */
 static enum status parse_endpoint(struct slice text, struct address *ret_address)
 {
     struct url_parts parts;

@@ -276,7 +276,7 @@ static void scan(struct cluster_read *read)
     } else if (status != ST_OK) {
         fail_text(read, GRPC_INTERNAL, SLICE_LITERAL("vigil: the cluster's answer is malformed"));
     } else if (read->answer.revision < read->seen && !read->as_linearizable) {
-        /* Of a member that is behind: the client would go back in time. */
+        /* The member that has answered is behind: the client would go back in time. */
         release_answer(read);
         forward(read, true);
     } else {

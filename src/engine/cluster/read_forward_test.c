@@ -227,7 +227,7 @@ static void the_answer_of_a_member_that_is_behind_is_not_used(void **state)
     engine_range_close(&r->range);
 }
 
-/* Of a later version: the cluster may understand it. */
+/* The field is one of a later version, which the cluster may understand. */
 static void fields_that_are_not_known_are_passed_on(void **state)
 {
     (void)state;

@@ -105,7 +105,7 @@ enum status cluster_watch_recheck(struct engine_shard *shard,
 /* -- read.c: ranges, from the mirror or forwarded -- */
 void cluster_range_start(struct engine_shard *shard, struct engine_range *range,
                          const struct pb_range_request *request);
-/* Of forwarded answers only: those of the mirror belong to the mirror's shard. */
+/* For forwarded answers only: those of the mirror belong to the mirror's shard. */
 void cluster_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                           uint64_t *ret_bytes);
 bool cluster_range_next(struct engine_range *range, struct slice *ret_field);

@@ -88,7 +88,7 @@ static void canceled_hashes_cost_nothing_more(void **state)
             engine_hash_give_up(&hashes[i]);
         wait_for(f, 0);
     }
-    /* Of 320 hashes hardly any has run to its end; how many were begun depends on timing. */
+    /* Hardly any of 320 hashes has run to its end; how many were begun depends on timing. */
     int canceled = 0;
     for (int i = 0; i < LOCAL_HASHES_MAX; i++)
         canceled += hashes[i].op.status == ST_CANCELED;

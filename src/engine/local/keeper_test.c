@@ -37,7 +37,7 @@ WRAPPED(enum status, keeper_clean_begin, struct keeper *keeper, struct relocatio
 WRAPPED(enum status, keeper_clean_step, struct keeper *keeper, struct relocation *relocation,
         bool *ret_done);
 
-/* Of the checkpoint in progress, on the keeper's thread. */
+/* What is left of the checkpoint in progress, on the keeper's thread. */
 static unsigned steps_left, adds_left;
 
 void __wrap_keeper_checkpoint_begin(struct keeper *keeper)

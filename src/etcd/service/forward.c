@@ -37,7 +37,7 @@ struct forward_call {
     struct engine_forward forward; /* first */
     struct grpc_call *call;
     const struct forward_row *row;
-    /* Of a stream, or of one long answer: */
+    /* For a stream, or for one long answer: */
     struct grpc_source source;
     struct buf queue; /* framed messages; owned until the end, charged to the connection */
     size_t sent;      /* bytes of the queue */

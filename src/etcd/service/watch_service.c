@@ -61,7 +61,7 @@ struct watch_call {
     union {
         /* Owned, followed by its name in memory; NULL: not logged in. */
         struct auth_principal *user;
-        /* Of an engine in front of a cluster: owned; NULL: it has nothing there. */
+        /* What an engine in front of a cluster keeps for the watch: owned; NULL: nothing. */
         struct watch_cluster *cluster;
     };
     uint32_t rights_seen;   /* api.rights_changes when its permissions were last checked */

@@ -3,7 +3,7 @@
  * the store's directory /0, and each change of them takes an index of it. What etcd says about them
  * is written as notes.
  *
- * Of the directory /0 only the indexes matter here, so changes are not written into the tree.
+ * Only the indexes of the directory /0 matter here, so changes are not written into the tree.
  * One owner, one thread.
  */
 #ifndef VIGIL_IMPORT_V2_MEMBERS_H

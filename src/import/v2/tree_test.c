@@ -121,7 +121,7 @@ static void updates_keep_the_creation(void **state)
     assert_value(tree, "/1/a", "2");
 }
 
-/* Of a directory an update changes the expiry alone, and it takes an index. */
+/* An update of a directory changes the expiry alone, and it takes an index. */
 static void an_update_of_a_directory_has_no_value(void **state)
 {
     struct v2_tree *tree = *state;

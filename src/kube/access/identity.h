@@ -28,7 +28,7 @@ struct kube_identity;
  * identity stays the exchange's until it is taken; otherwise it is freed when it is admitted. */
 void kube_identity_begin(struct kube_access *access, struct http_exchange *x,
                          const struct http_request *request, bool keep);
-/* Of a request that was admitted: the caller owns it. */
+/* The identity of a request that was admitted. The caller owns it. */
 struct kube_identity *kube_identity_take(struct http_exchange *x);
 void kube_identity_free(struct kube_identity *identity); /* accepts NULL */
 

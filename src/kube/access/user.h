@@ -13,7 +13,7 @@
 #define KUBE_USER_ANONYMOUS SLICE_LITERAL("system:anonymous")
 #define KUBE_EXTRA_CREDENTIAL SLICE_LITERAL("authentication.kubernetes.io/credential-id")
 
-/* Of one user, however it is described; a request that names more is refused. */
+/* The limits for one user, however it is described; a request that names more is refused. */
 enum { KUBE_USER_GROUPS_MAX = 1024, KUBE_USER_EXTRAS_MAX = 64, KUBE_USER_BYTES_MAX = 64 << 10 };
 
 struct kube_texts {

@@ -109,7 +109,7 @@ static enum status set_one(struct arena *arena, struct json_node *container, con
     return json_node_set(arena, amounts, amount->key, copy);
 }
 
-/* Of several items for containers the last one counts. */
+/* If there are several items for containers, the last one counts. */
 static const struct json_node *last_amount(const struct json_node *items, const char *list,
                                            const struct json_node *amount)
 {
@@ -543,7 +543,7 @@ static bool no_memory(const struct kube_admission_write *write)
     return kube_fail_engine(write->status, ST_NOMEM);
 }
 
-/* Of a limit range, only the limits are kept. */
+/* Only the limits of a limit range are kept. */
 static const void *read_range(struct arena *arena, const struct json_node *object)
 {
     const struct json_node *spec = json_node_named(object, "spec");

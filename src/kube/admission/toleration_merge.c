@@ -44,7 +44,7 @@ static bool contains(const struct json_node *a, const struct json_node *b)
     return exists;
 }
 
-/* Of two that are equal the first stays. */
+/* The first of two equal tolerations stays. */
 static bool is_redundant(const struct json_node *item)
 {
     for (const struct json_node *other = item->prev; other; other = other->prev)

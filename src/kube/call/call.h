@@ -80,7 +80,7 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
-    /* Of a write that changes quotas (kube/write/charge.h); the same. */
+    /* The same for a write that changes quotas (kube/write/charge.h). */
     struct kube_write_ticket quota_ticket;
     void (*on_quota_turn)(struct kube_call *call);
     struct kube_gathered *gathered; /* kube/write/admit.h; in the arena; NULL: nothing so far */

@@ -30,7 +30,7 @@ enum kube_verb {
     KUBE_VERBS
 };
 
-/* Of one kind. */
+/* What is counted for each kind. */
 enum kube_count {
     KUBE_COUNT_WATCHES_BEGUN,
     KUBE_COUNT_WATCHES_ENDED,
@@ -41,7 +41,7 @@ enum kube_count {
     KUBE_COUNTS
 };
 
-/* Of the API. */
+/* What is counted for the whole API. */
 enum kube_total {
     KUBE_TOTAL_WAITING_IN, /* watches enter a phase and leave it */
     KUBE_TOTAL_WAITING_OUT,

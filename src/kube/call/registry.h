@@ -41,7 +41,7 @@ struct kube_registry_wait {
     enum status status; /* in go; not ST_OK: the definitions could not be read, and the kinds are
                            unchanged */
     bool complete;      /* in go; false: as above, or there was not enough memory for one of them */
-    /* Of the registry: the definition that kube_registry_take was given. */
+    /* Used by the registry: the definition that kube_registry_take was given. */
     struct slice name;
     int64_t revision;
 };

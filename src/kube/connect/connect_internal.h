@@ -21,9 +21,9 @@ struct connect {
     struct pb_range_request request;
     struct slice value;
     bool found;
-    /* Of a pod's subresource. */
+    /* For a pod's subresource. */
     struct slice container;
-    /* Of a service: addresses that were not examined yet. */
+    /* For a service: addresses that were not examined yet. */
     const struct json_node *const *addresses;
     size_t address_count, address;
     struct slice target_port;

@@ -95,7 +95,7 @@ static enum status set_sum(struct arena *arena, const struct json_node *spec, co
     return value ? json_node_set(arena, to, name, value) : ST_NOMEM;
 }
 
-/* Of the containers in one list. */
+/* Sets them for the containers in one list. */
 static enum status set_pages(struct arena *arena, const struct json_node *spec, const char *key,
                              const struct json_node *requests, struct json_node *limits)
 {

@@ -14,7 +14,7 @@
 
 #include "kube/object/meta.h"
 
-/* Of a new object that has its uid and, if the kind has one, its phase. */
+/* For a new object that has its uid and, if the kind has one, its phase. */
 MUST_CHECK
 bool kube_stored_fields_create(const struct kube_meta *meta, struct json_node *object);
 MUST_CHECK

@@ -197,7 +197,7 @@ static enum status convert_item(struct kube_list *list, struct kube_kv kv)
     return append_item(list, &object, kv.mod_revision, &list->writer.made);
 }
 
-/* Of objects after the limit only their existence matters. On any thread. */
+/* Objects after the limit are only counted. On any thread. */
 static enum status convert_batch(struct kube_list *list)
 {
     struct slice rest = buf_slice(&list->batch);

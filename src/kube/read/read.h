@@ -7,7 +7,7 @@ struct kube_call;
 void kube_get(struct kube_call *call);
 void kube_list(struct kube_call *call);
 void kube_watch(struct kube_call *call);
-/* Of componentstatuses, one or all. */
+/* Answers a get or list of componentstatuses. */
 void kube_components(struct kube_call *call);
 
 #endif

@@ -319,7 +319,8 @@ static void write_kinds(struct json_writer *w, const struct kube_type *type)
         json_end_array(w);
 }
 
-/* Of a type that one kind has, which is its name; Kubernetes' own texts are not included. */
+/* A type that only one kind has is described by the name of the kind; Kubernetes' own texts are not
+ * included. */
 static void write_description(struct json_writer *w, const struct kube_type *type)
 {
     size_t count, found = 0;

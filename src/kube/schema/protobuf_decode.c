@@ -235,7 +235,7 @@ static const struct small
     raw_extension = {.fields = {[1] = {"Raw", PB_WIRE_LEN}}},
     type_meta = {.fields = {[1] = {"APIVersion", PB_WIRE_LEN}, [2] = {"Kind", PB_WIRE_LEN}}};
 
-/* Of a field that is repeated the last one counts. */
+/* If a field is repeated, the last one counts. */
 static enum status merge_small(struct protobuf_decoder *d, const struct small *type,
                                struct slice bytes, struct wire_field fields[SMALL_FIELDS])
 {
@@ -485,7 +485,7 @@ static enum status map_entry(struct protobuf_decoder *d, const struct kube_field
 
 /* -- Messages -- */
 
-/* Of a text or number that is repeated the last one counts; of times, too. */
+/* If a text, number or time is repeated, the last one counts. */
 static enum status add_value(struct protobuf_decoder *d, const struct kube_field *of,
                              const struct wire_field *field, struct json_node **node)
 {

@@ -33,7 +33,7 @@ static void check_short(struct check *c, const struct json_node *object, const c
     check_length(c, name, text, TEXT_BYTES_MAX);
 }
 
-/* Of an event with the time at which it happened. */
+/* Checks an event with the time at which it happened. */
 static void check_timed(struct check *c, const struct json_node *object, const struct names *names)
 {
     struct slice controller = text_in(c, object, names->controller);

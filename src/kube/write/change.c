@@ -350,7 +350,7 @@ bool kube_change_guard(struct kube_call *call, struct slice value, struct slice 
     return fine;
 }
 
-/* Of a role or binding: on the thread of the API. */
+/* Writes a role or binding, on the thread of the API. */
 static void write_checked(struct kube_call *call)
 {
     struct kube_change *change = call->handler;

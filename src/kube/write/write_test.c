@@ -90,7 +90,7 @@ static void a_crowd_changes_one_object_without_conflicts(void **state)
 
 #define ROLES "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 
-/* Of concurrent PUTs of a missing object one creates it and the others change it. */
+/* One of several concurrent PUTs of a missing object creates it, and the others change it. */
 static void put_by_many(void)
 {
     char body[160];
@@ -535,7 +535,7 @@ static void an_answer_is_never_made_from_a_failed_allocation(void **state)
 
 /* -- Objects that a client of the etcd API has stored -- */
 
-/* Of any kind: members are missing, null, or of another type. */
+/* Members are missing, null, or have another type. */
 static const char *const odd_objects[] = {
     "{}",
     "{\"metadata\":null,\"spec\":null,\"status\":null}",

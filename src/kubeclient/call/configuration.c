@@ -23,7 +23,7 @@ static bool is_given(const char *text)
 
 /* -- Where the server is -- */
 
-/* Of a list that is separated by colons. */
+/* Whether a file of this list, which is separated by colons, exists. */
 static bool any_exists(const char *paths)
 {
     char path[PATH_MAX];

@@ -53,14 +53,14 @@ struct exchange_result {
     int retry_after_s; /* the Retry-After field of a refusal, at most the limit; -1: none */
     bool timed_out;    /* no answer: with UNREACHED, BROKEN and CUT_OFF */
     bool may_be_sent;  /* the server may have received the request */
-    /* Of a refusal; otherwise NULL, 0 and empty. */
+    /* Set for a refusal; otherwise NULL, 0 and empty. */
     const struct vigil_kube_status *status;
     unsigned http_code; /* status->code is the one that the body says, if it says one */
     struct slice body;
 };
 
 struct exchange_ops {
-    /* Of a response that is accepted. Borrowed. */
+    /* The head of a response that is accepted. Borrowed. */
     void (*on_head)(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count);
     void (*on_body)(struct kube_exchange *exchange, struct slice bytes);

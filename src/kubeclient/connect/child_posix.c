@@ -388,7 +388,7 @@ static enum status fail(enum status status, struct error *error)
                      status == ST_NOMEM ? "out of memory" : "the loop cannot watch its output");
 }
 
-/* Of processes (EAGAIN) and descriptors there may be too many. */
+/* There may be too many processes (EAGAIN) or descriptors. */
 static enum status status_of(int reason)
 {
     bool too_many = reason == EAGAIN || reason == EMFILE || reason == ENFILE;

@@ -243,7 +243,7 @@ static void errors_name_the_file_and_the_place(void **state)
     expect_error("{current-context: x, contexts: 7}", NULL, "there is no context \"x\"");
 }
 
-/* Of two with the same name the first one counts. */
+/* The first of two entries with the same name counts. */
 static void several_files_are_one(void **state)
 {
     (void)state;

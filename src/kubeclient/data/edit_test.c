@@ -117,7 +117,7 @@ static vigil_kube_object *make_json(const char *metadata)
     return make(slice_of(json, (size_t)n));
 }
 
-/* Of fields of an ObjectMeta, after the name "a". */
+/* An object with these fields of an ObjectMeta after the name "a". */
 static vigil_kube_object *make_protobuf(struct slice fields)
 {
     struct buf sent = {0};

@@ -19,7 +19,7 @@ static inline struct vigil_kube_object *test_object(const char *name, int versio
     return made;
 }
 
-/* Of a name or version that is one. */
+/* The number that a name or version consists of. */
 static inline int test_number(struct slice digits)
 {
     char text[16];

@@ -105,7 +105,7 @@ void change_queue_finish(struct change_queue *queue);
 bool change_queue_has_state(struct change_queue *queue);
 /* Changes that wait are dropped, and threads that wait return. */
 void change_queue_end(struct change_queue *queue);
-/* Of changes that were published. */
+/* How many changes were published and are still in the queue. */
 size_t change_queue_count(struct change_queue *queue);
 
 /* Asserts every invariant; for tests. */

@@ -130,7 +130,7 @@ static enum status write_body(struct vigil_kube_candidate *c, struct buf *to)
                                : lease_write_update(to, buf_slice(&c->lease), &c->election.wanted);
 }
 
-/* Of the Lease, or without a name of the collection. */
+/* Appends the path of the Lease, or of the collection if there is no name. */
 static enum status append_path(struct buf *to, const char *name_space, const char *name)
 {
     struct error error;

@@ -29,7 +29,7 @@ static void read_text(vigil_bytes spec, const char *key, char *to, size_t size)
     }
 }
 
-/* Of 32 bits, as Kubernetes has them. */
+/* An integer of 32 bits, as Kubernetes has them. */
 static int64_t read_integer(vigil_bytes spec, const char *key)
 {
     vigil_bytes value;

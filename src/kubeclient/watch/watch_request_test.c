@@ -132,7 +132,7 @@ static void events_are_valid_after_a_cancel(void **state)
     }
 }
 
-/* Of which the middle one is longer than what is read at once. */
+/* The event in the middle is longer than what is read at once. */
 static void events_of_several_pieces_are_valid_after_a_cancel(void **state)
 {
     (void)state;

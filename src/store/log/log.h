@@ -106,7 +106,7 @@ enum status log_write(struct log *log);
  */
 MUST_CHECK
 enum status log_sync(struct log *log);
-/* Of an unsynced log, when no other thread uses it. */
+/* Syncs a log that was written without syncs. No other thread may use it. */
 MUST_CHECK
 enum status log_sync_all(struct log *log);
 uint64_t log_last_index(const struct log *log); /* for tests */

@@ -145,7 +145,7 @@ static enum status open_one(struct surveying *s, uint64_t id)
 
 /* -- Their order -- */
 
-/* Of a segment and its copies the oldest is used. */
+/* If a segment has copies, the oldest is used. */
 static enum status drop_copies(struct surveying *s)
 {
     struct segment_order *found = &s->found;

@@ -15,10 +15,10 @@ struct grpc_outcome {
     enum status reason;
 };
 
-/* Of a response with this HTTP status and without a status of gRPC. */
+/* The code of a response that has this HTTP status and no status of gRPC. */
 enum grpc_code grpc_code_from_http(unsigned status);
 
-/* Of a stream that the server has reset. */
+/* The code of a stream that the server has reset. */
 enum grpc_code grpc_code_from_reset(enum h2_error error);
 /* "REFUSED_STREAM"; never NULL. */
 const char *grpc_reset_name(enum h2_error error);

@@ -65,7 +65,7 @@ struct h2_limits {
 /* What a server may send ahead on one stream of a client. */
 enum { H2_CLIENT_STREAM_WINDOW = 256 * 1024 };
 
-/* Of a client for its server. The windows let one stream receive at full speed. */
+/* What a client grants its server. The windows let one stream receive at full speed. */
 #define H2_CLIENT_LIMITS_DEFAULT                   \
     ((struct h2_limits){                           \
         .streams_max = 32768,                      \

@@ -145,7 +145,7 @@ static double bound_of(const struct metrics_sample *bucket)
     return strtod(text, NULL); /* also "+Inf" */
 }
 
-/* Of one series: buckets are cumulative and ordered by their bounds. */
+/* The buckets of a series are cumulative and ordered by their bounds. */
 double metrics_quantile(const struct metrics *older, const struct metrics *now, const char *name,
                         double part)
 {

@@ -31,7 +31,7 @@ struct witness {
 };
 
 void witness_fini(struct witness *witness); /* it is empty afterwards */
-/* Of the newest put that the mirror has. */
+/* Takes the newest put that the mirror has as the witness. */
 void witness_find(struct witness *witness, struct engine *mirror);
 /* A change, not older than those before. Aborts without memory. */
 void witness_note(struct witness *witness, const struct imported_change *change);

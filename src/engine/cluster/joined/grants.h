@@ -34,7 +34,7 @@ struct upstream;
 enum {
     GRANTS_MAX = 128 << 10,      /* callers and ranges that are remembered … */
     GRANTS_BYTES_MAX = 64 << 20, /* … and their bytes; those not used longest are forgotten */
-    /* Of one token; callers without one are together. */
+    /* The share of one token; callers without one share one. */
     GRANTS_SHARE_MAX = GRANTS_MAX / 4,
     GRANTS_SHARE_BYTES_MAX = GRANTS_BYTES_MAX / 4,
     GRANTS_RANGE_BYTES_MAX = 8 << 10, /* a longer range is remembered for running watches only */

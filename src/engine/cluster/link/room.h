@@ -45,7 +45,7 @@ struct upstream_room {
     struct list line, held_line;
 };
 
-/* Of one call. Zeroed, it has none. */
+/* The room that one call has. Zeroed, it has none. */
 struct upstream_claim {
     enum upstream_room_kind kind;
     size_t message;      /* its length */

@@ -33,14 +33,14 @@ struct upstream_hold;
 struct upstream_options;
 
 enum {
-    /* Of one upstream: calls that wait for a connection, and bytes of messages of all calls. A call
-     * beyond them fails with ResourceExhausted. */
+    /* How many calls of one upstream may wait for a connection, and how many bytes the messages of
+     * all its calls may have. A call beyond them fails with ResourceExhausted. */
     UPSTREAM_WAITING_MAX = 16 * 1024,
     UPSTREAM_HELD_BYTES_MAX = 64 << 20,
     /* Queued by one call that lasts. */
     UPSTREAM_QUEUED_BYTES_MAX = 1 << 20,
-    /* Of one answer. A longer one ends the call with ResourceExhausted. All that arrive at a time
-     * have the limits of link/room.h: they wait for room, or are refused in the same way. */
+    /* A longer answer ends its call with ResourceExhausted. All answers that arrive at a time have
+     * the limits of link/room.h: they wait for room, or are refused in the same way. */
     UPSTREAM_ANSWER_BYTES_MAX = 64 << 20,
 };
 

@@ -241,7 +241,7 @@ static void check_spread(struct check *c, const struct at *at, const struct json
     check_selector(c, AT(at, "labelSelector"), member(item, "labelSelector"));
 }
 
-/* Of equal constraints all but the last are reported. */
+/* All but the last of several equal constraints are reported. */
 void check_topology_spread(struct check *c, const struct at *at, const struct json_node *list)
 {
     struct seen seen = {0};

@@ -70,8 +70,8 @@ void check_claim_spec(struct check *c, const struct at *at, const struct json_no
         check_name(c, AT(at, "volumeAttributesClassName"), attributes, subdomain_valid);
 }
 
-/* Of a bound claim, the size and the class of attributes may change; the class and volume of
- * another may be set once. */
+/* The size and the attributes class of a bound claim may change; the class and volume of another
+ * may be set once. */
 static bool may_change(const struct json_node *object, const struct json_node *old,
                        struct slice name)
 {
