@@ -109,9 +109,13 @@ void kube_job_next(struct kube_job *job)
 
 void kube_job_wait(struct kube_job *job, int64_t delay_s)
 {
+    kube_job_wait_until(job, clock_add(loop_now_ns(job->api->loop), delay_s * NS_PER_S));
+}
+
+void kube_job_wait_until(struct kube_job *job, int64_t at_ns)
+{
     move(job, KUBE_JOB_WAITING);
-    loop_timer_set(job->api->loop, &job->timer,
-                   clock_add(loop_now_ns(job->api->loop), delay_s * NS_PER_S));
+    loop_timer_set(job->api->loop, &job->timer, at_ns);
 }
 
 void kube_job_hurry(struct kube_job *job)

@@ -93,6 +93,7 @@ struct kube_job *kube_job_of_kinds(struct kube_registry_wait *wait);
 void kube_job_next(struct kube_job *job);
 /* Another step after a delay. */
 void kube_job_wait(struct kube_job *job, int64_t delay_s);
+void kube_job_wait_until(struct kube_job *job, int64_t at_ns); /* monotonic */
 /* Ends the delay of a job that waits; else nothing. */
 void kube_job_hurry(struct kube_job *job);
 void kube_job_end(struct kube_job *job);
