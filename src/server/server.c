@@ -53,6 +53,7 @@ struct server {
     bool started;
     _Atomic int kube_anonymous; /* see kube/call/anonymous.h */
     _Atomic bool kube_written;  /* an object was written through the Kubernetes API */
+    _Atomic bool kube_unmade;   /* the first objects of the Kubernetes API could not be written */
     _Atomic bool has_compactor; /* the first shard to start runs it */
     _Atomic bool has_keeper;    /* the same for the background jobs of the Kubernetes API */
     _Atomic bool tokens_told;   /* a shard has checked whether to warn of simple tokens */
@@ -467,6 +468,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd = config->etcd;
     server->kube = config->kube;
     server->kube.written = &server->kube_written;
+    server->kube.unmade = &server->kube_unmade;
     server->kube.anonymous = &server->kube_anonymous;
     TRY(turn_log_new(&server->turns));
     server->etcd.turns = server->turns;

@@ -10,8 +10,9 @@ from server import Server, free_port
 
 class SideBySide(unittest.TestCase):
     maxDiff = None
-    # Garbage is collected by kube-controller-manager, which does not run beside the kube-apiserver.
-    flags = ("--kube-garbage-collector=false", "--kube-enable-admission-plugins=StorageObjectInUseProtection")
+    # Garbage is collected, and quotas are counted, by kube-controller-manager, which does not run beside the kube-apiserver.
+    flags = ("--kube-garbage-collector=false", "--kube-quota-controller=false",
+             "--kube-enable-admission-plugins=StorageObjectInUseProtection")
     their_flags = ("--request-timeout=30s",)
     client = None  # a class: takes a URL and optionally a token; its send() returns a code and a body
 

@@ -37,7 +37,7 @@ def service(name, **spec):
 class Quotas(LiveTest):
     def setUp(self):
         super().setUp()
-        self.server = KubeServer(self.scratch / "data", ["--io-threads", "4"])
+        self.server = KubeServer(self.scratch / "data", ["--io-threads", "4", "--kube-quota-controller=false"])
         self.addCleanup(self.server.kill)
         self.addCleanup(self.server.close)
         self.server.start()

@@ -55,14 +55,15 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(self.state(server), before)
 
     def test_health_checks_fail_while_the_first_objects_cannot_be_written(self):
-        server = self.serve("--io-threads=1", "--quota-backend-bytes=20000")
+        server = self.serve("--quota-backend-bytes=20000")
         name = "poststarthook/rbac/bootstrap-roles"
         self.assertEqual(server.get(f"/readyz/{name}")[0], 200, "the first request creates them")
         server.get("/api/v1/namespaces")
         code, _, text = server.get("/readyz")
         self.assertEqual(code, 500)
         self.assertIn(f"[-]{name} failed: the objects of a new cluster could not be written".encode(), text)
-        self.assertEqual(server.get(f"/readyz/{name}")[0], 500)
+        answers = {server.get(f"/readyz/{name}")[0] for _ in range(40)}  # each on a connection of its own
+        self.assertEqual(answers, {500}, "a thread that was not asked for a resource does not know")
         self.assertEqual(server.get(f"/readyz?exclude={name}")[0], 500, "others fail, too")
         self.assertEqual(server.get("/livez")[0], 200, "a restart would not help")
 
@@ -98,6 +99,47 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": "t"}}), 201)
         for _ in range(100):  # each a turn in which the server could have written them
             self.assertEqual(server.list("/api/v1/namespaces/t/configmaps")["items"], [])
+        self.assertEqual(self.send(server, "DELETE", f"{path}/kube-controller-manager"), 200)
+        self.eventually(lambda: names(server.list("/api/v1/namespaces/t/configmaps")) == ["kube-root-ca.crt"])
+        self.eventually(lambda: names(server.list("/api/v1/namespaces/t/serviceaccounts")) == ["default"])
+
+    def test_objects_of_namespaces_are_made_again(self):
+        server = self.serve("--kube-namespace-objects=true")
+        self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": "t"}}), 201)
+        account, certificate = f"{LISTED}/t/serviceaccounts/default", f"{LISTED}/t/configmaps/kube-root-ca.crt"
+
+        def objects():
+            return [(server.get(path)[0], server.get(path)[2].get("data")) for path in (account, certificate)]
+
+        whole = [(200, None), (200, {"ca.crt": ""})]
+        self.eventually(lambda: objects() == whole)
+        for path in (account, certificate):
+            uid = server.get(path)[2]["metadata"]["uid"]
+            self.assertEqual(self.send(server, "DELETE", path), 200)
+            self.eventually(lambda: objects() == whole)
+            self.assertNotEqual(server.get(path)[2]["metadata"]["uid"], uid)
+        changed = {"metadata": {"name": "kube-root-ca.crt", "labels": {"a": "b"}}, "data": {"ca.crt": "mine", "more": "x" * 100000}}
+        self.assertEqual(self.send(server, "PUT", certificate, changed), 200)
+        self.eventually(lambda: objects() == whole)
+        self.assertEqual(server.get(certificate)[2]["metadata"]["labels"], {"a": "b"}, "only the data is reset")
+        # One that is immutable is reported once, and others are not kept waiting.
+        self.assertEqual(self.send(server, "PUT", certificate, dict(changed, immutable=True)), 200)
+        self.eventually(lambda: "cannot make an object of a namespace" in server.log)
+        self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": "u"}}), 201)
+        self.eventually(lambda: names(server.list(f"{LISTED}/u/configmaps")) == ["kube-root-ca.crt"])
+        self.assertEqual(server.log.count("cannot make an object of a namespace"), 1)
+        self.assertEqual(self.send(server, "DELETE", certificate), 200)
+        self.eventually(lambda: objects() == whole)
+
+    def test_a_start_completes_the_namespaces(self):
+        server = self.serve()
+        self.assertEqual(self.send(server, "POST", LISTED, {"metadata": {"name": "t"}}), 201)
+        self.assertEqual(server.list(f"{LISTED}/t/serviceaccounts")["items"], [])
+        server.kill()
+        server.close()
+        server = self.serve("--kube-namespace-objects=true")
+        self.eventually(lambda: names(server.list(f"{LISTED}/t/serviceaccounts")) == ["default"])
+        self.eventually(lambda: names(server.list(f"{LISTED}/t/configmaps")) == ["kube-root-ca.crt"])
 
     def send(self, server, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=60)

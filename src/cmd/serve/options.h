@@ -38,9 +38,8 @@ struct serve_options {
     bool version; /* print it and exit */
 
     /* Requests */
-    int64_t max_txn_ops;
+    int64_t max_txn_ops, max_concurrent_streams;
     uint64_t max_request_bytes;
-    int64_t max_concurrent_streams;
     int64_t grpc_keepalive_min_time_ns, grpc_keepalive_interval_ns, grpc_keepalive_timeout_ns;
     int64_t watch_progress_notify_interval_ns;
     bool enable_grpc_gateway;
@@ -56,7 +55,7 @@ struct serve_options {
     const char *kube_service_account_signing_key_file, *kube_advertise_address;
     const char *kube_service_cluster_ip_range, *kube_service_node_port_range;
     bool kube_garbage_collector, kube_namespace_controller, kube_namespace_objects, kube_bootstrap;
-    bool kube_allow_privileged;
+    bool kube_allow_privileged, kube_quota_controller;
     bool kube_urls_given;        /* not a flag: listen_kube_urls was given */
     int kube_authorization_mode; /* enum kube_authorization */
     const char *kube_enable_admission_plugins, *kube_disable_admission_plugins;

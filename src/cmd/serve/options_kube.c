@@ -167,11 +167,22 @@ static const struct option kube[] = {
         .kind = OPTION_BOOL,
         .fallback = "true",
         .help = "Create the service account default and the config map kube-root-ca.crt in each "
-                "new namespace, as kube-controller-manager does. While a kube-controller-manager "
-                "holds its lease, this is left to it; in front of a cluster, always. The config "
-                "map has the certificate of --cert-file, and is empty without it. With "
-                "--kube-bootstrap=false nothing is created.",
+                "namespace, and again when they are deleted or the config map is changed, as "
+                "kube-controller-manager does. While a kube-controller-manager holds its lease, "
+                "this is left to it; in front of a cluster, always. The config map has the "
+                "certificate of --cert-file, and is empty without it. With --kube-bootstrap=false "
+                "nothing is created.",
         FIELD(kube_namespace_objects),
+    },
+    {
+        .name = "kube-quota-controller",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Fill in the status of resource quotas, and count again when objects are deleted "
+                "or a quota is changed, as kube-controller-manager does. While a "
+                "kube-controller-manager holds its lease, this is left to it. false: others write "
+                "the status, and until they do, writes that a quota concerns are refused.",
+        FIELD(kube_quota_controller),
     },
     {
         .name = "kube-history",

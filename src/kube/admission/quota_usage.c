@@ -1,6 +1,7 @@
 #include "kube/admission/quota_usage.h"
 
 #include "base/buf.h"
+#include "codec/kube_time.h"
 #include "kube/admission/pod_amounts.h"
 #include "kube/admission/quota_scope.h"
 #include "kube/validate/check.h"
@@ -121,9 +122,14 @@ static bool is_claimed(struct slice resource)
            has_suffix(resource, SLICE_LITERAL(OF_CLASS "requests.storage"));
 }
 
+bool kube_quota_is_number(const struct kube_kind *kind, struct slice resource)
+{
+    return counts(kind, resource) || counts_by_old_name(kind, resource);
+}
+
 bool kube_quota_knows(const struct kube_kind *kind, struct slice resource)
 {
-    if (counts(kind, resource) || counts_by_old_name(kind, resource))
+    if (kube_quota_is_number(kind, resource))
         return true;
     switch (usage_of(kind)) {
     case USAGE_PODS:
@@ -137,6 +143,11 @@ bool kube_quota_knows(const struct kube_kind *kind, struct slice resource)
         break;
     }
     return false;
+}
+
+bool kube_quota_has_scopes_for(const struct kube_kind *kind)
+{
+    return usage_of(kind) == USAGE_PODS || usage_of(kind) == USAGE_CLAIMS;
 }
 
 bool kube_quota_has_scopes(const struct kube_quota_object *object, const struct json_node *spec,
@@ -159,6 +170,21 @@ static bool has_ended(const struct json_node *pod)
 {
     const struct json_node *phase = json_node_path(pod, "status.phase");
     return json_node_is_text(phase, "Failed") || json_node_is_text(phase, "Succeeded");
+}
+
+/* As in Kubernetes the period is added to a time that contains it already. */
+bool kube_quota_pod_end(const struct kube_quota_object *object, int64_t *ret_s)
+{
+    const struct json_node *metadata = json_node_named(object->object, "metadata");
+    const struct json_node *at = json_node_named(metadata, "deletionTimestamp");
+    int64_t grace_s, deleted_s;
+    int32_t nanos;
+    if (usage_of(object->kind) != USAGE_PODS || !at || has_ended(object->object) ||
+        !json_node_int(json_node_named(metadata, "deletionGracePeriodSeconds"), &grace_s) ||
+        grace_s < 0 || grace_s > INT32_MAX || !kube_time_read(at->text, &deleted_s, &nanos))
+        return false;
+    *ret_s = deleted_s + grace_s;
+    return true;
 }
 
 typedef struct slice (*resource_name)(struct slice resource);
@@ -189,11 +215,12 @@ static enum status use_list(const struct json_node *pod, enum kube_pod_list list
     return ST_OK;
 }
 
-static enum status use_of_pod(const struct json_node *pod, struct arena *arena,
+static enum status use_of_pod(const struct kube_quota_object *object, struct arena *arena,
                               struct kube_amounts *usage)
 {
+    const struct json_node *pod = object->object;
     struct kube_amount *pods = kube_amounts_find(usage, SLICE_LITERAL("pods"));
-    if (has_ended(pod))
+    if (object->ended || has_ended(pod))
         return ST_OK;
     if (pods)
         kube_amount_add(pods, &one);
@@ -299,13 +326,12 @@ enum status kube_quota_usage(const struct kube_quota_object *object, struct aren
     if (!usage->count)
         return ST_OK;
     for (size_t i = 0; i < usage->count; i++) {
-        if (counts(object->kind, usage->items[i].name) ||
-            counts_by_old_name(object->kind, usage->items[i].name))
+        if (kube_quota_is_number(object->kind, usage->items[i].name))
             kube_amount_add(&usage->items[i], &one);
     }
     switch (usage_of(object->kind)) {
     case USAGE_PODS:
-        return use_of_pod(object->object, arena, usage);
+        return use_of_pod(object, arena, usage);
     case USAGE_SERVICES:
         use_of_service(object->object, usage);
         break;

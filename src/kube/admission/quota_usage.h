@@ -16,6 +16,7 @@
 struct kube_quota_object {
     const struct kube_kind *kind;
     const struct json_node *object;
+    bool ended; /* a pod that ends although its status does not say so: it is only counted */
 };
 
 /* Whether objects of the kind are charged to quotas: not events, and nothing that is not stored. */
@@ -26,6 +27,13 @@ bool kube_quota_applies(const struct kube_kind *kind, struct slice subresource,
 
 /* Whether objects of the kind can use a resource of that name. */
 bool kube_quota_knows(const struct kube_kind *kind, struct slice resource);
+/* Whether this resource is the number of objects of the kind, whatever they contain. */
+bool kube_quota_is_number(const struct kube_kind *kind, struct slice resource);
+/* Whether objects of the kind can have scopes. */
+bool kube_quota_has_scopes_for(const struct kube_kind *kind);
+/* When a pod that is being deleted ends for quotas, with or without the kubelet's word, in seconds
+ * since 1970; false: it does not. */
+bool kube_quota_pod_end(const struct kube_quota_object *object, int64_t *ret_s);
 /* Whether the object has all scopes of a quota's spec. */
 bool kube_quota_has_scopes(const struct kube_quota_object *object, const struct json_node *spec,
                            struct arena *arena);

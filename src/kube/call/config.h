@@ -29,13 +29,16 @@ struct kube_config {
     const struct kube_admission_set *admission; /* kube/admission/admission.h; NULL: the least */
     struct kube_metrics *metrics;               /* kube/call/metrics.h; NULL: nothing is counted */
     _Atomic bool *written;                      /* becomes true with the first write; may be NULL */
+    _Atomic bool *unmade; /* kube/jobs/namespaces.h: the first objects could not be written; may be
+                             NULL */
     struct kube_lookup_pool *lookups; /* kube/lookup/stock.h; NULL: each API has its own */
     struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
     bool unprivileged;                /* privileged containers are refused */
     bool garbage;                     /* kube/garbage/garbage.h: garbage is collected */
     bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
-    bool furnishes;                   /* kube/jobs/furnish.h: new namespaces get their objects */
+    bool furnishes;                   /* kube/jobs/furnish.h: namespaces get their objects */
+    bool counts_quotas;               /* kube/jobs/quota_status.h: quotas get their status */
     int64_t compaction_s;             /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/start/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;

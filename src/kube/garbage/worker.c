@@ -6,7 +6,7 @@
 #include "base/xalloc.h"
 #include "kube/garbage/change.h"
 #include "kube/garbage/kinds.h"
-#include "wire/http/local.h"
+#include "kube/jobs/own_request.h"
 
 enum {
     READ_BYTES_MAX = 1 << 20,    /* memory of the engine for one read */
@@ -31,8 +31,7 @@ struct worker {
     uint8_t *classes; /* enum garbage_class of each owner */
     size_t owner_at;  /* the next owner to read */
     bool again;       /* after a successful request it is examined once more */
-    struct http_local *request;
-    struct deferred answered;
+    struct kube_own_request request;
 };
 
 static struct worker *worker_of(struct kube_job *job)
@@ -42,9 +41,9 @@ static struct worker *worker_of(struct kube_job *job)
 
 /* -- One node -- */
 
-static int64_t now_ns(void *ctx)
+static int64_t now_ns(const struct worker *w)
 {
-    return loop_now_ns(((struct worker *)ctx)->job.api->loop);
+    return loop_now_ns(w->job.api->loop);
 }
 
 static void forget_node(struct worker *w, enum garbage_result result)
@@ -74,12 +73,6 @@ static void fail(struct worker *w, const char *what, enum status status)
 
 /* -- Requests -- */
 
-static void on_answer(void *ctx)
-{
-    struct worker *w = ctx;
-    loop_defer(w->job.api->loop, &w->answered);
-}
-
 /* 404: it is gone; 409: it has changed. */
 static enum garbage_result result_of(const struct worker *w, unsigned code)
 {
@@ -88,16 +81,14 @@ static enum garbage_result result_of(const struct worker *w, unsigned code)
     return code == 409 ? GARBAGE_AGAIN : GARBAGE_FAILED;
 }
 
-static void on_answered(struct deferred *deferred)
+static void on_answered(struct kube_own_request *request, const struct http_local *answer)
 {
-    struct worker *w = CONTAINER_OF(deferred, struct worker, answered);
-    enum garbage_result result = result_of(w, http_local_code(w->request));
+    struct worker *w = CONTAINER_OF(request, struct worker, request);
+    enum garbage_result result = result_of(w, http_local_code(answer));
     if (result == GARBAGE_FAILED)
         log_warn("an object cannot be garbage collected now", LOG_SLICE("key", w->node->key),
-                 LOG_U64("code", http_local_code(w->request)),
-                 LOG_SLICE("answer", http_local_body(w->request)));
-    http_local_close(w->request);
-    w->request = NULL;
+                 LOG_U64("code", http_local_code(answer)),
+                 LOG_SLICE("answer", http_local_body(answer)));
     finish(w, result);
 }
 
@@ -116,31 +107,23 @@ static enum status write_path(const struct worker *w, struct buf *to)
     return buf_append_format(to, "/%s/%.*s", kind->plural, SLICE_ARGS(facts->name));
 }
 
-static enum status start_request(struct worker *w, const char *method, struct slice body)
-{
-    AUTO(buf_fini) struct buf path = {0};
-    bool patches = method[0] == 'P';
-    TRY(write_path(w, &path));
-    struct http_local_request request = {
-        .method = slice_from_text(method),
-        .path = buf_slice(&path),
-        .query = patches ? SLICE_LITERAL("fieldManager=kube-controller-manager") : SLICE_EMPTY,
-        .content_type = patches ? SLICE_LITERAL("application/merge-patch+json")
-                                : SLICE_LITERAL("application/json"),
-        .body = body,
-    };
-    struct http_local_owner owner = {.on_answer = on_answer, .now_ns = now_ns, .ctx = w};
-    w->phase = PHASE_ANSWER;
-    return http_local_send(w->garbage->route, w->job.api, &request, &owner, &w->request);
-}
-
 /* Sends the body that was made; the job runs until it is answered. */
 static void send(struct worker *w, const char *method, enum status made, const struct buf *body)
 {
-    enum status status = made;
-    kube_job_run(&w->job);
+    AUTO(buf_fini) struct buf path = {0};
+    bool patches = method[0] == 'P';
+    enum status status = made == ST_OK ? write_path(w, &path) : made;
+    struct http_local_request request = {
+        .method = slice_from_text(method),
+        .path = buf_slice(&path),
+        .query = patches ? KUBE_OWN_MANAGER : SLICE_EMPTY,
+        .content_type = patches ? SLICE_LITERAL("application/merge-patch+json")
+                                : SLICE_LITERAL("application/json"),
+        .body = buf_slice(body),
+    };
+    w->phase = PHASE_ANSWER;
     if (status == ST_OK)
-        status = start_request(w, method, buf_slice(body));
+        status = kube_own_request_send(&w->request, &request);
     if (status == ST_NOT_FOUND)
         finish(w, GARBAGE_EXAMINED); /* the kind is not served: nothing of it can be changed */
     else if (status != ST_OK)
@@ -422,7 +405,7 @@ static void step(struct kube_job *job)
 static void fini(struct kube_job *job)
 {
     struct worker *w = worker_of(job);
-    assert(!w->request);
+    assert(!w->request.local);
     forget_node(w, GARBAGE_EXAMINED);
     w->garbage->workers--;
     garbage_unref(w->garbage);
@@ -438,7 +421,8 @@ void garbage_work(struct garbage *garbage)
     for (; garbage->workers < GARBAGE_WORKERS_MAX && at != queue; at = at->next) {
         struct worker *w = xcalloc(1, sizeof(*w));
         w->garbage = garbage;
-        w->answered.fn = on_answered;
+        w->request =
+            (struct kube_own_request){.job = &w->job, .route = garbage->route, .done = on_answered};
         garbage->refs++;
         garbage->workers++;
         kube_job_start(&w->job, &type, garbage->api);

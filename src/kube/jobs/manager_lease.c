@@ -1,29 +1,15 @@
 #include "kube/jobs/manager_lease.h"
 
+#include "codec/kube_time.h"
 #include "kube/object/object.h"
-
-#include <stdio.h>
-#include <time.h>
-
-/* "2026-01-01T00:00:00.000000Z"; false: it has another form. */
-static bool read_time(struct slice text, int64_t *ret_s)
-{
-    char copy[32];
-    struct tm tm = {0};
-    snprintf(copy, sizeof(copy), "%.*s", (int)size_min(text.len, sizeof(copy) - 1),
-             (const char *)text.ptr);
-    if (!strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm))
-        return false;
-    *ret_s = timegm(&tm);
-    return true;
-}
 
 static bool is_long_past(const struct kube_object *object, int64_t duration_s, int64_t real_ns)
 {
     struct slice text;
     int64_t renewed_s;
+    int32_t nanos;
     return kube_object_field(object, SLICE_LITERAL("spec.renewTime"), &text) &&
-           read_time(text, &renewed_s) &&
+           kube_time_read(text, &renewed_s, &nanos) &&
            renewed_s + duration_s + KUBE_MANAGER_LEASE_CLOCKS_S < real_ns / NS_PER_S;
 }
 

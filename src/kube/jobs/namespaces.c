@@ -6,7 +6,6 @@
 #include "engine/forward.h"
 #include "kube/jobs/bootstrap.h"
 #include "kube/jobs/definitions.h"
-#include "kube/jobs/furnish.h"
 #include "kube/jobs/purge.h"
 #include "kube/object/object.h"
 #include "kube/object/strategy.h"
@@ -182,8 +181,9 @@ static void release(struct kube_api *api, bool failed)
     struct list ready, *link;
     n->making = false;
     n->made = !failed;
-    for (size_t i = 0; !failed && i < COUNT_OF(default_namespaces); i++)
-        kube_furnish_start(api, slice_from_text(default_namespaces[i]));
+    /* All threads report it: another one may be asked for the server's health. */
+    if (api->config->unmade)
+        atomic_store_explicit(api->config->unmade, failed, memory_order_relaxed);
     n->retry_ns = clock_add(clock_mono_ns(api->clock), RETRY_S * NS_PER_S);
     list_init(&ready);
     while ((link = list_pop_front(&n->waiting)) != NULL)

@@ -11,7 +11,9 @@
 #include "kube/garbage/garbage.h"
 #include "kube/jobs/compaction.h"
 #include "kube/jobs/definitions.h"
+#include "kube/jobs/furnish.h"
 #include "kube/jobs/namespaces.h"
+#include "kube/jobs/quota_status.h"
 #include "kube/lookup/stock.h"
 #include "kube/read/event_cache.h"
 #include "kube/read/scope.h"
@@ -148,6 +150,8 @@ void kube_api_start_jobs(struct kube_api *api)
     kube_definitions_check(api);
     kube_compaction_start(api);
     kube_garbage_start(api, &routes[0]);
+    kube_furnish_start(api, &routes[0]);
+    kube_quota_status_start(api, &routes[0]);
 }
 
 void kube_api_stop(struct kube_api *api)

@@ -1,7 +1,6 @@
 #include "kube/server/health.h"
 
 #include "engine/engine.h"
-#include "kube/jobs/namespaces.h"
 #include "kube/server/routes.h"
 #include "wire/http/exchange.h"
 #include "wire/http/query.h"
@@ -57,7 +56,7 @@ struct probe {
 /* NULL: the check passes. */
 static const char *failure_of(const struct probe *p, const struct check *check)
 {
-    const struct kube_namespaces *objects = p->api->namespaces;
+    const _Atomic bool *unmade = p->api->config->unmade;
     /* What is full, or behind its cluster, is alive all the same: a restart would not help. */
     if (slice_equal(p->page, SLICE_LITERAL("livez")))
         return NULL;
@@ -68,9 +67,9 @@ static const char *failure_of(const struct probe *p, const struct check *check)
         return p->store_ready ? NULL : p->reason;
     case FIRST_OBJECTS:
         /* Before the first request nothing is missing: that request waits for them. */
-        return objects->made || !objects->retry_ns
-                   ? NULL
-                   : "the objects of a new cluster could not be written; trying again";
+        return unmade && atomic_load_explicit(unmade, memory_order_relaxed)
+                   ? "the objects of a new cluster could not be written; trying again"
+                   : NULL;
     }
     return NULL;
 }

@@ -14,7 +14,6 @@
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/defaults/defaults.h"
-#include "kube/jobs/furnish.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/object/strategy.h"
 #include "kube/write/admit.h"
@@ -322,8 +321,6 @@ static void on_put(struct engine_op *op)
     call->written = held;
     if (held)
         kube_charge_leave(call);
-    if (held && kube_is_namespaces(call->kind))
-        kube_furnish_start(call->api, create->name);
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
