@@ -9,11 +9,14 @@
 
 struct error {
     enum status status;
-    char text[512];
+    char text[1024]; /* two paths and a remedy */
 };
 
 /* Fills the error and returns status, so that a caller can return it at once. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
+
+/* Adds to the text. */
+void error_append(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

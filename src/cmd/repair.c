@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "cmd/arguments.h"
 #include "engine/local/local.h"
+#include "engine/local/page_fault.h"
 #include "store/repair.h"
 
 #include <inttypes.h>
@@ -70,7 +71,8 @@ const struct options_table repair_table = {
         ".TP\n0\nNothing is damaged, or the loss was accepted: the server starts.\n"
         ".TP\n1\nThe repair failed; the last line says why.\n"
         ".TP\n2\nA flag is unknown or has an invalid value.\n"
-        ".TP\n3\nThere is damage, and nothing was changed.\n",
+        ".TP\n3\nThere is damage, and nothing was changed.\n"
+        ".TP\n74\nThe disk cannot read a part of a file: use vigil salvage.\n",
 };
 
 /* -- The report -- */
@@ -166,7 +168,7 @@ static void write_checkpoint(const struct store_repair *found, const char *will)
     const struct store_rebuild *checkpoint = &found->checkpoint;
     if (checkpoint->how == REBUILT_NOT)
         return;
-    printf("%s\n%s rebuilt: the checkpoint, meta/data.mdb\n", found->checkpoint_error, will);
+    printf("%s\n%s rebuilt: the checkpoint, meta/data.mdb\n", found->checkpoint_error.text, will);
     if (checkpoint->how == REBUILT_AS_IT_WAS)
         printf("nothing is lost: the damage could be corrected, and all checksums match\n");
     if (checkpoint->how == REBUILT_FROM_LOG)
@@ -199,6 +201,10 @@ static void write_report(const struct store_repair *found, const struct repair_f
         printf("Nothing was changed. A backup or a snapshot may have more. To accept this loss:\n"
                "  vigil repair --data-dir %s --accept-loss\n",
                flags->data_dir);
+    if (!flags->accept_loss && found->log.cut.reason)
+        printf("To keep what was written after the damage as well, in a new directory:\n"
+               "  vigil salvage %s --to NEW\n",
+               flags->data_dir);
 }
 
 int repair_main(int count, char **args)
@@ -210,6 +216,7 @@ int repair_main(int count, char **args)
         return exit_status;
     if (!*flags.data_dir)
         return words_refuse(&words, "say with --data-dir which data directory to repair");
+    page_fault_report("vigil repair", flags.data_dir, false);
     struct report report = {.accepted = flags.accept_loss};
     struct store_repair found;
     struct error error = {0};

@@ -8,7 +8,9 @@
 #include "cmd/serve/preflight.h"
 #include "codec/base64.h"
 #include "engine/local/local.h"
+#include "engine/local/page_fault.h"
 #include "import/target.h"
+#include "io/patched.h"
 #include "store/salvage.h"
 
 #include <inttypes.h>
@@ -52,6 +54,7 @@ const struct options_table salvage_table = {
         ".SH WHAT IS SALVAGED\n"
         "DIR is the data directory of a Vigil that is not running. Any part of it may be damaged "
         "or missing: FORMAT, the heads and seals of segments, records, the mark, the checkpoint. "
+        "What the disk cannot read is listed by file and offset, and counts as damaged. "
         "Every version of a key is verified by its checksum.\n"
         ".PP\n"
         "If nothing is lost, the new directory has all keys with their history. Otherwise it has "
@@ -75,7 +78,7 @@ const struct options_table salvage_table = {
 
 struct salvage_report {
     bool json;
-    uint64_t lost, gaps;
+    uint64_t lost, gaps, unreadable;
     struct progress progress;
 };
 
@@ -121,6 +124,21 @@ static void show_gap(void *ctx, const struct store_gap *gap)
     printf(": not readable as a whole, %" PRIu64 " of its changes are kept\n", gap->kept_changes);
 }
 
+/* A part of a file that the disk could not read. */
+static void show_unreadable(void *ctx, const char *path, uint64_t offset, uint64_t bytes)
+{
+    struct salvage_report *report = ctx;
+    const char *name = strrchr(path, '/');
+    if (report->json)
+        printf("%s{\"file\":\"%s\",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+               report->unreadable ? "," : "", name ? name + 1 : path, offset, bytes);
+    else
+        printf("%s  %s: %" PRIu64 " bytes from offset %" PRIu64 "\n",
+               report->unreadable ? "" : "Parts of files that the disk cannot read:\n", path, bytes,
+               offset);
+    report->unreadable += bytes;
+}
+
 static void show_progress(void *ctx, uint64_t done, uint64_t all)
 {
     struct salvage_report *report = ctx;
@@ -151,8 +169,10 @@ static void write_rows(const struct store_rebuild *checkpoint)
         printf("  the ids of cluster and member are lost: the first start sets new ones\n");
 }
 
-static void write_text(const struct store_salvage *found, const char *from, const char *to)
+static void write_text(struct salvage_report *report, const struct store_salvage *found,
+                       const char *from, const char *to)
 {
+    report->unreadable = patched_losses(show_unreadable, report);
     printf("Salvaged %s into %s.\n", from, to);
     printf("  revision     %" PRId64 ", %s\n", found->revision,
            found->has_history ? "with its history" : "compacted to it");
@@ -165,16 +185,20 @@ static void write_text(const struct store_salvage *found, const char *from, cons
         printf("  FORMAT       was %s\n", format_texts[found->format]);
     if (found->heads_mended)
         printf("  heads        %u damaged ones of segments were made again\n", found->heads_mended);
+    if (report->unreadable)
+        printf("  disk         %" PRIu64 " bytes cannot be read\n", report->unreadable);
     if (found->unreadable)
         printf("  segments     %u could not be read\n", found->unreadable);
     write_rows(&found->checkpoint);
     printf("Start it with: vigil serve --data-dir %s\n", to);
 }
 
-static void write_json(const struct store_salvage *found)
+static void write_json(struct salvage_report *report, const struct store_salvage *found)
 {
     static const char *const truth[] = {"false", "true"};
     const struct store_rebuild *checkpoint = &found->checkpoint;
+    printf("],\"unreadable\":[");
+    report->unreadable = patched_losses(show_unreadable, report);
     printf("],\"keys\":%" PRIu64 ",\"versions\":%" PRIu64 ",\"revision\":%" PRId64
            ",\"history\":%s,\"lostVersions\":%" PRIu64 ",\"lostCurrent\":%" PRIu64
            ",\"gaps\":%" PRIu64,
@@ -237,6 +261,8 @@ int salvage_main(int count, char **args)
         return words_refuse(&words, "say with --to which data directory to make");
     if (is_within(flags.to, from))
         return words_refuse(&words, "--to must not be within the damaged directory");
+    /* Faults of the damaged directory are patched; any others are those of the new one. */
+    page_fault_report("vigil salvage", from, false);
     struct salvage_report report = {.json = flags.json};
     struct store_salvage found;
     struct error error = {0};
@@ -250,10 +276,10 @@ int salvage_main(int count, char **args)
         return EXIT_FAILURE;
     }
     if (flags.json)
-        write_json(&found);
+        write_json(&report, &found);
     else
-        write_text(&found, from, flags.to);
-    bool lost = found.lost_versions || found.gaps || found.unreadable ||
+        write_text(&report, &found, from, flags.to);
+    bool lost = report.unreadable || found.lost_versions || found.gaps || found.unreadable ||
                 found.checkpoint.lost_rows || found.checkpoint.rows_unsure;
     return lost ? EXIT_LOST : EXIT_SUCCESS;
 }

@@ -18,7 +18,8 @@ enum file_open_flags {
     FILE_READ_WRITE = 0,
     FILE_CREATE = 1, /* must not exist yet */
     FILE_READ_ONLY = 2,
-    FILE_SHARE = 4, /* no other process may lock it while it is open; ST_IN_USE if one has */
+    FILE_SHARE = 4,   /* no other process may lock it while it is open; ST_IN_USE if one has */
+    FILE_PATCHED = 8, /* in a mapping, what the disk cannot read is zero (io/patched.h) */
 };
 
 struct file_ops {

@@ -1,6 +1,8 @@
 /* Files of the operating system. errno is translated here. */
 #include "io/file.h"
 
+#include "io/patched.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +18,7 @@ struct posix_file {
     struct file file;
     int fd;     /* owned; never -1 */
     int dir_fd; /* owned: the locked directory of a lock file; otherwise -1 */
+    char *path; /* owned: of a file with FILE_PATCHED; otherwise NULL */
 };
 
 static int fd_of(struct file *file)
@@ -81,6 +84,9 @@ static enum status posix_size(struct file *file, uint64_t *ret_bytes)
 
 static enum status posix_map(struct file *file, size_t len, const uint8_t **ret_base)
 {
+    const char *patched = CONTAINER_OF(file, struct posix_file, file)->path;
+    if (patched)
+        return patched_map(patched, fd_of(file), len, ret_base);
     void *base = mmap(NULL, len, PROT_READ, MAP_SHARED, fd_of(file), 0);
     if (base == MAP_FAILED)
         return status_from_last_error();
@@ -90,7 +96,10 @@ static enum status posix_map(struct file *file, size_t len, const uint8_t **ret_
 
 static void posix_unmap(struct file *file, const uint8_t *base, size_t len)
 {
-    (void)file;
+    if (CONTAINER_OF(file, struct posix_file, file)->path) {
+        patched_unmap(base);
+        return;
+    }
     int result = munmap((void *)(uintptr_t)base, len);
     assert(result == 0);
 }
@@ -102,6 +111,7 @@ static void posix_close(struct file *file)
     if (dir_fd >= 0)
         close(dir_fd);
     close(fd_of(file));
+    free(CONTAINER_OF(file, struct posix_file, file)->path);
     free(CONTAINER_OF(file, struct posix_file, file));
 }
 
@@ -122,6 +132,7 @@ static enum status open_with(const char *path, int open_flags, struct file **ret
         return ST_NOMEM;
     file->file.ops = &posix_file_ops;
     file->dir_fd = -1;
+    file->path = NULL;
     file->fd = open(path, open_flags | O_CLOEXEC, 0600);
     if (file->fd < 0) {
         enum status failed = status_from_last_error();
@@ -142,6 +153,12 @@ static enum status posix_open(struct fs *fs, const char *path, int flags, struct
     TRY(open_with(path, open_flags, &file));
     if (flags & FILE_SHARE && flock(fd_of(file), LOCK_SH | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? ST_IN_USE : status_from_last_error();
+    if (flags & FILE_PATCHED) {
+        char *copy = strdup(path);
+        if (!copy)
+            return ST_NOMEM;
+        CONTAINER_OF(file, struct posix_file, file)->path = copy;
+    }
     *ret_file = TAKE(file);
     return ST_OK;
 }

@@ -407,3 +407,20 @@ void datadir_close(struct datadir *dir)
     file_close(dir->lock);
     dir->lock = NULL;
 }
+
+enum status datadir_advise(const char *path, bool is_repair, struct error *error)
+{
+    if (error->status != ST_DAMAGED && error->status != ST_IO)
+        return error->status;
+    if (!is_repair)
+        error_append(
+            error,
+            "; check the disk, then run vigil repair --data-dir %s, which shows what would "
+            "be lost and changes nothing, or restore a backup or a snapshot",
+            path);
+    error_append(error,
+                 "; vigil salvage %s --to NEW copies everything that can be read into a new "
+                 "directory, which is best on another disk",
+                 path);
+    return error->status;
+}

@@ -43,6 +43,11 @@ enum status datadir_mend_format(struct fs *fs, const char *path, struct error *r
 MUST_CHECK
 enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, bool is_mirror,
                          struct error *ret_error);
+/*
+ * Adds to an error about damaged or unreadable data, of a start or of a repair that failed, the
+ * commands that help. Other errors stay as they are. Returns the status of the error.
+ */
+enum status datadir_advise(const char *path, bool is_repair, struct error *error);
 /* Releases the lock. A zeroed one may be closed. */
 void datadir_close(struct datadir *dir);
 

@@ -280,6 +280,25 @@ static void every_call_may_fail(void **state)
     }
 }
 
+static void damage_comes_with_the_commands_that_help(void **state)
+{
+    (void)state;
+    struct error start, repair, other;
+    (void)error_set(&start, ST_DAMAGED, "/data/log/1.seg: damaged");
+    assert_int_equal(datadir_advise("/data", false, &start), ST_DAMAGED);
+    assert_non_null(strstr(start.text, "/data/log/1.seg: damaged; "));
+    assert_non_null(strstr(start.text, "vigil repair --data-dir /data,"));
+    assert_non_null(strstr(start.text, "vigil salvage /data --to NEW "));
+    /* A repair that fails does not recommend itself. */
+    (void)error_set(&repair, ST_IO, "/data/log/1.seg: cannot be read");
+    assert_int_equal(datadir_advise("/data", true, &repair), ST_IO);
+    assert_null(strstr(repair.text, "vigil repair"));
+    assert_non_null(strstr(repair.text, "vigil salvage /data --to NEW "));
+    (void)error_set(&other, ST_IN_USE, "in use");
+    assert_int_equal(datadir_advise("/data", false, &other), ST_IN_USE);
+    assert_string_equal(other.text, "in use");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -298,6 +317,7 @@ int main(void)
         TEST(a_damaged_or_missing_format_is_written_again),
         TEST(earlier_formats_are_opened_and_converted),
         TEST(path_too_long_is_refused),
+        TEST(damage_comes_with_the_commands_that_help),
         TEST(every_call_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

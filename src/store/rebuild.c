@@ -145,7 +145,7 @@ static enum status read_state(struct rebuilding *r, unsigned rank, bool *ret_is_
     *ret_is_whole = false;
     enum status status = salvage_open(&r->salvage, r->options->meta_dir, rank);
     if (status != ST_OK)
-        return status == ST_NOT_FOUND ? ST_OK : status;
+        return status == ST_NOT_FOUND || status == ST_IO ? ST_OK : status;
     TRY(weigh(r, ret_is_whole));
     if (*ret_is_whole)
         return ST_OK;
@@ -438,13 +438,6 @@ static enum status plan(struct rebuilding *r)
     return complete ? plan_from_log(r) : plan_in_part(r);
 }
 
-/* The length of the path of the directory above, which is the data directory. */
-static size_t dir_len(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) : strlen(path);
-}
-
 enum status store_rebuild(const struct store_rebuild_options *options, struct backend *into,
                           struct store_rebuild *ret_rebuild, struct error *ret_error)
 {
@@ -459,13 +452,11 @@ enum status store_rebuild(const struct store_rebuild_options *options, struct ba
         if (status != ST_OK)
             error_set(ret_error, status,
                       "%s/data.mdb is damaged and cannot be rebuilt: %s (%s/%016llx.seg, offset "
-                      "%llu): restore the data directory from a backup or a snapshot, or copy what "
-                      "can be read with vigil salvage %.*s --to NEW",
+                      "%llu)",
                       options->meta_dir,
                       status == ST_DAMAGED ? "the log is damaged, too" : status_reason(status),
                       options->log.dir, (unsigned long long)r.survey.damaged_segment,
-                      (unsigned long long)r.survey.damaged_offset, (int)dir_len(options->meta_dir),
-                      options->meta_dir);
+                      (unsigned long long)r.survey.damaged_offset);
     }
     if (status == ST_OK)
         *ret_rebuild = r.result;

@@ -108,8 +108,7 @@ static void checkpoint_lost(void *ctx, const struct store_lost *lost)
 static enum status plan_checkpoint(struct repairing *repairing, const struct error *why,
                                    struct error *ret_error)
 {
-    snprintf(repairing->repair.checkpoint_error, sizeof(repairing->repair.checkpoint_error), "%s",
-             why->text);
+    repairing->repair.checkpoint_error = *why;
     backend_close(TAKE(repairing->backend));
     repairing->plan = backend_disk_new();
     repairing->backend = backend_memory_open(repairing->plan);
@@ -403,5 +402,5 @@ enum status store_repair(const struct store_repair_options *options,
     if (status == ST_OK)
         *ret_repair = repairing.repair;
     repairing_fini(&repairing);
-    return status;
+    return status == ST_OK ? ST_OK : datadir_advise(options->dir, true, ret_error);
 }

@@ -37,7 +37,7 @@ struct store_repair {
     enum datadir_format format;
     struct log_repair log;
     struct store_rebuild checkpoint; /* REBUILT_NOT: it is not damaged */
-    char checkpoint_error[512];      /* what is wrong with it */
+    struct error checkpoint_error;   /* what is wrong with it */
     char checkpoint_saved[4200];     /* where the damaged one is kept; "" before that */
     uint64_t lost_versions;
     uint64_t damaged_records; /* that the checkpoint has */

@@ -244,7 +244,9 @@ enum status store_open(const struct store_options *options, struct store **ret_s
     store->epoch = epoch_new(options->readers_max);
     store->clock = options->clock ? options->clock : clock_system();
     store->index = index_new(store->epoch);
-    TRY(open_parts(store, options, ret_error));
+    enum status status = open_parts(store, options, ret_error);
+    if (status != ST_OK) /* a damaged mirror is thrown away, and the next one takes its place */
+        return options->is_mirror ? status : datadir_advise(options->dir, false, ret_error);
     *ret_store = TAKE(store);
     return ST_OK;
 }

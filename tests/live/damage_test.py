@@ -390,9 +390,11 @@ class Damage(LiveTest):
         os.truncate(path, 4096)
         with self.assertRaises((http.client.HTTPException, OSError)):
             server.value("/good/a")
-        self.assertNotEqual(server.wait(), 0)
-        self.assertRegex(server.log, rf'could not give a page of the log.*"segment":"{path.name}","offset":"0x[0-9a-f]+"')
-        self.assertIn("restore a snapshot", server.log)
+        self.assertEqual(server.wait(), 74)
+        fatal = json.loads([line for line in server.lines if '"fatal"' in line][-1])
+        self.assertEqual(fatal["file"], str(path))
+        self.assertGreaterEqual(fatal["offset"], 4096)
+        self.assertIn(f"vigil salvage {server.directory} --to NEW", fatal["help"])
 
     def test_kubernetes_clients_get_an_error_for_damage(self):
         server = self.new_server(serves_kube=True).start()

@@ -2,13 +2,16 @@
 """vigil salvage: whatever is damaged in a data directory, everything that can be read is in a new one, which a server
 serves, and what is lost is listed by key and revision. The damaged directory is not changed."""
 import hashlib
+import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
 
+from bad_disk import BadDisk
 from damage_test import DamagedServer, flip, segments
 from kube import text64
 from server import LiveTest, SUBJECT, only_vigil
@@ -243,6 +246,86 @@ class Salvage(LiveTest):
         self.assertIn("in use", done.stderr)
         server.close()
         server.stop()
+
+    def failing_disk(self):
+        try:
+            disk = BadDisk(self.scratch)
+        except (BadDisk.Unavailable, OSError) as e:
+            self.skipTest(f"no disk that fails can be made here: {e}")
+        self.addCleanup(disk.close)
+        disk.mount()
+        return disk
+
+    def failed(self, *needles):
+        """A store on a disk that cannot read the sectors with these bytes."""
+        disk = self.failing_disk()
+        directory = self.filled("mounted/data")
+        disk.unmount()
+        for needle in needles:
+            self.assertGreater(disk.spoil(needle), 0, needle)
+        disk.mount()
+        return disk, directory
+
+    def salvage_unreadable(self, directory):
+        to = self.scratch / "new"
+        done = self.run_it("salvage", str(directory), "--to", str(to))
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        return to, done.stdout
+
+    def test_unreadable_sector_of_the_log(self):
+        disk, directory = self.failed(b"value 1 of 07")
+        to, report = self.salvage_unreadable(directory)
+        self.assertRegex(report, r"Parts of files that the disk cannot read:\n  \S+/0000000000000001.seg: 4096 bytes from offset \d+\n")
+        lost = {int(i): int(revision) for revision, i in re.findall(r'revision (\d+): "/k/(\d\d)"\n', report)}
+        self.assertEqual(lost[7], self.revisions[7])
+        self.assertLess(len(lost), KEYS)  # those in one block of 4096 bytes
+        self.serves(to, missing=set(lost))
+        disk.unmount()
+
+    def test_unreadable_head_and_format(self):
+        """A head has a second copy, and FORMAT is always the same: only what is in the same block as the head is lost."""
+        disk = self.failing_disk()
+        directory = self.filled("mounted/data")
+        head = segments(directory)[0].read_bytes()[:64]
+        disk.unmount()
+        self.assertEqual(disk.spoil(head, 1), 1)
+        self.assertEqual(disk.spoil(b"vigil data directory"), 1)
+        disk.mount()
+        to, report = self.salvage_unreadable(directory)
+        self.assertRegex(report, r"\.seg: 4096 bytes from offset 0\n")
+        self.assertIn("FORMAT       was damaged", report)
+        lost = set(map(int, re.findall(r'revision \d+: "/k/(\d\d)"\n', report)))
+        self.assertLess(len(lost), KEYS // 2)
+        self.serves(to, missing=lost)
+        disk.unmount()
+
+    def test_unreadable_checkpoint(self):
+        disk, directory = self.failed(b"\xde\xc0\xef\xbe")  # the magic number of both meta pages of LMDB
+        for command in (("serve", "--data-dir", str(directory), "--listen-kube-urls=", "--listen-client-urls", "http://127.0.0.1:0"),
+                        ("repair", "--data-dir", str(directory))):
+            done = self.run_it(*command)
+            self.assertIn(done.returncode, (1, 74), done.stderr)
+            self.assertIn(f"{directory}/meta", done.stderr)
+            self.assertIn(f"vigil salvage {directory} --to NEW", done.stderr)
+        to, report = self.salvage_unreadable(directory)
+        self.assertRegex(report, r"data\.mdb: 8192 bytes from offset 0\n")
+        self.serves(to)
+        disk.unmount()
+
+    def test_server_and_repair_name_what_cannot_be_read(self):
+        disk, directory = self.failed(b"value 1 of 07")
+        server = self.server(directory)
+        server.begin()
+        if server.becomes_ready():
+            with self.assertRaises((OSError, http.client.HTTPException)):
+                server.value("/k/07")
+        self.assertEqual(server.wait(), 74, server.log)
+        done = self.run_it("repair", "--data-dir", str(directory))
+        self.assertEqual(done.returncode, 74, done.stderr)
+        for text in (server.log, done.stderr):
+            self.assertIn(f"{directory}/log/0000000000000001.seg", text)
+            self.assertIn(f"vigil salvage {directory} --to NEW", text)
+        disk.unmount()
 
 
 if __name__ == "__main__":

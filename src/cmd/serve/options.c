@@ -27,7 +27,9 @@ static const struct option_group *const groups[] = {
     ".SH EXIT STATUS\n"                                                                          \
     ".TP\n0\nStopped by a signal (under the name etcd: died by it).\n"                           \
     ".TP\n1\nThe server could not start, or could not continue.\n"                               \
-    ".TP\n2\nA flag is unknown or has an invalid value.\n"
+    ".TP\n2\nA flag is unknown or has an invalid value.\n"                                       \
+    ".TP\n74\nThe disk could not read a page of a mapped file; the last line of the log names "  \
+    "it.\n"
 
 const struct options_table serve_table = {
     .program = "vigil serve",

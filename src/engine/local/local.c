@@ -11,6 +11,7 @@
 #include "engine/local/shard.h"
 #include "engine/local/snapshot.h"
 #include "engine/local/writer.h"
+#include "store/datadir.h"
 #include "store/log/damage.h"
 #include "store/log/prepare.h"
 #include "store/upkeep/cleaner.h"
@@ -198,8 +199,10 @@ static MUST_CHECK
 enum status open_store(struct local_shared *shared, struct error *ret_error)
 {
     const struct engine_local_options *options = &shared->options;
-    if (!options->leaves_signals)
-        page_fault_guard(options->data_dir);
+    if (!options->leaves_signals) {
+        page_fault_report(NULL, options->data_dir, options->is_mirror);
+        page_fault_guard();
+    }
     enum status status = store_open(
         &(struct store_options){
             .fs = options->fs,
@@ -226,7 +229,8 @@ enum status open_store(struct local_shared *shared, struct error *ret_error)
         TRY(local_mirroring_check_complete(shared, ret_error));
     if (!options->check_first)
         return ST_OK;
-    return local_check_first(store_view(shared->store), store_log(shared->store), ret_error);
+    status = local_check_first(store_view(shared->store), store_log(shared->store), ret_error);
+    return status == ST_OK ? ST_OK : datadir_advise(options->data_dir, false, ret_error);
 }
 
 static void shared_init(struct local_shared *shared, const struct engine_local_options *options)
@@ -310,8 +314,6 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_keeper_start(&local->keeper);
     local_snapshotter_start(&local->snapshotter);
     local_writer_start(&local->writer);
-    if (!options->leaves_signals)
-        page_fault_watch(store_log(shared->store));
     *ret_engine = &shared->engine;
     return ST_OK;
 }
@@ -346,8 +348,6 @@ static void free_stopped(struct engine_local *local)
     local_writer_fini(&local->writer);
     local_keeper_fini(&local->keeper);
     local_snapshotter_fini(&local->snapshotter);
-    if (!local->shared.options.leaves_signals)
-        page_fault_unwatch();
     shared_fini(&local->shared);
     free(local);
 }

@@ -1,21 +1,26 @@
 /*
- * When the disk cannot read a mapped page of the log, the process gets SIGBUS in the middle of a
- * read and cannot continue. The handler reports where the damage is, and the process ends.
+ * Files of a data directory are mapped. When the disk cannot read a page of one, or the file was
+ * shortened, the process gets SIGBUS in the middle of an access and cannot continue. The handler
+ * writes one line that names the file, the offset and what to do, and ends the process.
  */
 #ifndef VIGIL_ENGINE_LOCAL_PAGE_FAULT_H
 #define VIGIL_ENGINE_LOCAL_PAGE_FAULT_H
 
-#include "store/log/log.h"
+#include <stdbool.h>
 
-/* From now on such a fault in this log is reported on standard error before the process ends. */
-void page_fault_watch(const struct log *log);
-void page_fault_unwatch(void);
+enum { PAGE_FAULT_EXIT = 74 }; /* EX_IOERR of sysexits.h */
+
+/*
+ * Until the process ends. The line is one of the server's log, or a sentence if a program is named,
+ * as in "vigil repair". What can be read of a store can be copied; a mirror is loaded again.
+ */
+void page_fault_report(const char *program, const char *data_dir, bool is_mirror);
 
 /*
  * While a data directory is opened: LMDB has no checksums and may crash on damaged pages. Such a
- * crash is reported as a failed start.
+ * crash is reported as a failed start of the directory that page_fault_report has named.
  */
-void page_fault_guard(const char *data_dir); /* borrowed until unguard */
+void page_fault_guard(void);
 void page_fault_unguard(void);
 
 #endif

@@ -1,6 +1,7 @@
 #include "engine/local/page_fault.h"
 
 #include "base/temp_dir_test.h"
+#include "store/log/log.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 #include <cmocka.h>
 
 /* Truncates the file under the mapping, which has the same effect as an unreadable page. */
-static void read_a_lost_page(const char *dir)
+static void read_a_lost_page(const char *dir, const char *program)
 {
     struct log *log = NULL;
     struct error error;
@@ -35,14 +36,14 @@ static void read_a_lost_page(const char *dir)
     snprintf(path, sizeof(path), "%s/0000000000000001.seg", dir);
     if (log_write(log) != ST_OK || log_sync(log) != ST_OK || truncate(path, 4096) != 0)
         _exit(91);
-    page_fault_watch(log);
+    page_fault_report(program, "/data \"dir\"", false);
     volatile uint8_t byte = log_rest_at(log, loc).ptr[20000];
     _exit(byte == 'x' ? 92 : 93);
 }
 
-static void a_lost_page_is_reported_before_the_process_ends(void **state)
+/* Returns what a process writes that reads the lost page. */
+static void run(const char *program, char text[static 4096])
 {
-    (void)state;
     char dir[TEMP_DIR_BYTES];
     temp_dir_make("fault", dir);
     int ends[2];
@@ -51,27 +52,47 @@ static void a_lost_page_is_reported_before_the_process_ends(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
-        read_a_lost_page(dir);
+        read_a_lost_page(dir, program);
     }
     close(ends[1]);
-    char text[4096] = "";
     size_t len = 0;
-    for (ssize_t n;
-         len < sizeof(text) - 1 && (n = read(ends[0], text + len, sizeof(text) - 1 - len)) > 0;)
+    for (ssize_t n; len < 4095 && (n = read(ends[0], text + len, 4095 - len)) > 0;)
         len += (size_t)n;
+    text[len] = 0;
     close(ends[0]);
     int how;
     assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFSIGNALED(how));
-    assert_int_equal(WTERMSIG(how), SIGBUS);
-    assert_non_null(strstr(text, "\"segment\":\"0000000000000001.seg\",\"offset\":\"0x"));
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), PAGE_FAULT_EXIT);
     temp_dir_remove(dir);
+}
+
+static void a_lost_page_is_logged_before_the_server_ends(void **state)
+{
+    (void)state;
+    char text[4096];
+    run(NULL, text);
+    assert_int_equal(strncmp(text, "{\"level\":\"fatal\",", 17), 0);
+    assert_non_null(strstr(text, "/0000000000000001.seg\",\"offset\":20"));
+    assert_non_null(strstr(text, "vigil salvage /data dir --to NEW"));
+    assert_non_null(strstr(text, "\"}\n"));
+}
+
+static void a_command_says_it_in_a_sentence(void **state)
+{
+    (void)state;
+    char text[4096];
+    run("vigil repair", text);
+    assert_int_equal(strncmp(text, "vigil repair: the disk cannot read a page of /", 46), 0);
+    assert_non_null(strstr(text, "/0000000000000001.seg, offset 20"));
+    assert_non_null(strstr(text, "vigil salvage /data dir --to NEW"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lost_page_is_reported_before_the_process_ends),
+        cmocka_unit_test(a_lost_page_is_logged_before_the_server_ends),
+        cmocka_unit_test(a_command_says_it_in_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

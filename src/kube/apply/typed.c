@@ -579,7 +579,7 @@ static enum status check_members(struct typed_check *c, struct apply_type type,
 
 static enum status report_element(struct typed_check *c, size_t at, const char *why)
 {
-    char text[600];
+    char text[sizeof(((struct error *)0)->text) + 40];
     snprintf(text, sizeof(text), "element %zu: %s", at, why);
     return report(c, text);
 }

@@ -210,9 +210,9 @@ enum status backend_verify_and_scan(struct backend *backend, backend_version_fn 
     if (all == (uint64_t)backend->numbers.values[BACKEND_SUM] &&
         entries.sum == (uint64_t)backend_meta_get(backend, BACKEND_SUM_OF_ENTRIES, 0))
         return ST_OK;
-    snprintf(
-        backend->error_text, sizeof(backend->error_text),
-        "the checkpoint is damaged: its contents differ from what was written; " BACKEND_ADVICE);
+    snprintf(backend->error_text, sizeof(backend->error_text),
+             "the checkpoint is damaged: the contents of data.mdb differ from what was written; "
+             "nothing was changed");
     return ST_DAMAGED;
 }
 

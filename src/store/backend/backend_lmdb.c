@@ -72,9 +72,9 @@ static const struct {
     int code;
     const char *what, *advice;
 } faults[] = {
-    {MDB_CORRUPTED, "data.mdb is damaged (MDB_CORRUPTED)", BACKEND_ADVICE},
-    {MDB_PAGE_NOTFOUND, "data.mdb is damaged (MDB_PAGE_NOTFOUND)", BACKEND_ADVICE},
-    {MDB_INVALID, "data.mdb is not a checkpoint (MDB_INVALID)", BACKEND_ADVICE},
+    {MDB_CORRUPTED, "data.mdb is damaged (MDB_CORRUPTED)", "nothing was changed"},
+    {MDB_PAGE_NOTFOUND, "data.mdb is damaged (MDB_PAGE_NOTFOUND)", "nothing was changed"},
+    {MDB_INVALID, "data.mdb is not a checkpoint (MDB_INVALID)", "nothing was changed"},
     {MDB_VERSION_MISMATCH, "data.mdb is in another format (MDB_VERSION_MISMATCH)",
      "use the version of Vigil that wrote it, or restore a snapshot"},
     {MDB_PANIC, "an earlier write has failed (MDB_PANIC)",
@@ -109,7 +109,7 @@ static enum status lmdb_check(struct backend_lmdb *lmdb, int code, const char *d
 static enum status lmdb_damaged(struct backend_lmdb *lmdb, const char *what)
 {
     snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
-             "checkpoint: %s is not in a known form", what);
+             "the checkpoint is damaged: %s in data.mdb is not in a known form", what);
     return ST_DAMAGED;
 }
 
@@ -539,10 +539,10 @@ static enum status check_pages(struct backend_lmdb *lmdb, const char *dir)
     if (status == ST_DAMAGED && page >> 40)
         snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
                  "the checkpoint is damaged: data.mdb refers to a page that does not "
-                 "exist; " BACKEND_ADVICE);
+                 "exist; nothing was changed");
     else if (status == ST_DAMAGED)
         snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
-                 "the checkpoint is damaged: page %llu of data.mdb; " BACKEND_ADVICE,
+                 "the checkpoint is damaged: page %llu of data.mdb; nothing was changed",
                  (unsigned long long)page);
     else
         snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),

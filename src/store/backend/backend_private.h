@@ -31,10 +31,6 @@ struct backend_ops {
     enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
 };
 
-#define BACKEND_ADVICE                                                                         \
-    "nothing was changed: check the disk, then restore the data directory from a backup or a " \
-    "snapshot, or see and accept with vigil repair what would be lost"
-
 struct backend {
     const struct backend_ops *ops;
     struct backend_numbers numbers;   /* with the changes of the current transaction */

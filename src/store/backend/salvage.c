@@ -5,13 +5,8 @@
 #include "store/backend/sum.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const struct backend_version_id LAST_ID = {INT64_MAX, UINT32_MAX};
 
@@ -134,31 +129,25 @@ static void see_table_end(void *ctx)
 
 /* -- The file -- */
 
-static enum status map_file(const char *dir, struct slice *ret_file)
+static enum status map_file(struct salvage *salvage, const char *dir)
 {
     char path[4200];
-    struct stat st;
+    uint64_t bytes;
+    const uint8_t *base;
     snprintf(path, sizeof(path), "%s/data.mdb", dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? ST_NOT_FOUND : status_from_errno(errno);
-    void *map = MAP_FAILED;
-    bool sized = fstat(fd, &st) == 0;
-    if (sized && st.st_size > 0)
-        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    enum status status = !sized || (st.st_size && map == MAP_FAILED) ? status_from_errno(errno)
-                         : st.st_size                                ? ST_OK
-                                                                     : ST_NOT_FOUND;
-    close(fd);
-    if (status == ST_OK)
-        *ret_file = slice_of(map, (size_t)st.st_size);
-    return status;
+    TRY(fs_open(fs_posix(), path, FILE_READ_ONLY | FILE_PATCHED, &salvage->opened));
+    TRY(file_size(salvage->opened, &bytes));
+    if (!bytes)
+        return ST_NOT_FOUND;
+    TRY(file_map(salvage->opened, bytes, &base));
+    salvage->file = slice_of(base, bytes);
+    return ST_OK;
 }
 
 enum status salvage_open(struct salvage *salvage, const char *dir, unsigned rank)
 {
     *salvage = (struct salvage){0};
-    TRY(map_file(dir, &salvage->file));
+    TRY(map_file(salvage, dir));
     const struct lmdb_salvage to = {
         .ctx = salvage,
         .begin = see_table,
@@ -172,7 +161,8 @@ enum status salvage_open(struct salvage *salvage, const char *dir, unsigned rank
 void salvage_close(struct salvage *salvage)
 {
     if (salvage->file.len)
-        munmap((void *)(uintptr_t)salvage->file.ptr, salvage->file.len);
+        file_unmap(salvage->opened, salvage->file.ptr, salvage->file.len);
+    file_close(salvage->opened);
     buf_fini(&salvage->versions);
     buf_fini(&salvage->rows);
     buf_fini(&salvage->segments);

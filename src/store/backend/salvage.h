@@ -7,6 +7,7 @@
 #define VIGIL_STORE_BACKEND_SALVAGE_H
 
 #include "base/buf.h"
+#include "io/file.h"
 #include "store/backend/backend.h"
 
 struct salvage_version {
@@ -29,6 +30,7 @@ enum salvage_table {
 };
 
 struct salvage {
+    struct file *opened; /* owned */
     struct slice file;   /* mapped; keys and values point into it */
     struct buf versions; /* array of struct salvage_version, as found, later in order */
     struct buf rows;     /* array of struct row */

@@ -49,23 +49,6 @@ uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint6
     return count;
 }
 
-bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
-                      uint64_t *ret_offset)
-{
-    const uint8_t *at = address;
-    uint64_t end = atomic_load(&log->next_id);
-    for (uint64_t id = 1; id < end && id <= SEGMENT_ID_MAX; id++) {
-        const struct segment *segment = segment_table_get(&log->table, id);
-        if (!segment || at < segment->base ||
-            at - segment->base >= (ptrdiff_t)segment->head.capacity)
-            continue;
-        *ret_segment_id = id;
-        *ret_offset = (uint64_t)(at - segment->base);
-        return true;
-    }
-    return false;
-}
-
 const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES])
 {
     LOCK_SCOPE((struct lock *)&log->lock);

@@ -38,13 +38,6 @@ unsigned log_heads_mended(const struct log *log); /* by log_open, from their sec
 /* How often damage was noted, and its last location. */
 uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);
 
-/*
- * Which segment is mapped at an address, and the offset in it: for the handler of a page that could
- * not be read. Safe in a signal handler. False if the address is not in the log.
- */
-bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
-                      uint64_t *ret_offset);
-
 static inline void log_loc_split(log_loc loc, uint64_t *ret_segment_id, uint64_t *ret_offset)
 {
     *ret_segment_id = loc >> LOG_OFFSET_BITS;

@@ -163,23 +163,6 @@ static void a_pending_record_is_read_where_it_will_be(void **state)
     }
 }
 
-static void an_address_is_traced_to_its_segment(void **state)
-{
-    struct bed *bed = *state;
-    bed_reopen(bed);
-    log_loc locs[300];
-    for (int i = 0; i < 300; i++)
-        locs[i] = append(bed);
-    assert_int_equal(log_write(bed->log), ST_OK);
-    uint64_t id, offset;
-    for (int i = 0; i < 300; i++) {
-        assert_true(
-            log_find_address(bed->log, log_rest_at(bed->log, locs[i]).ptr + 3, &id, &offset));
-        assert_int_equal(id << LOG_OFFSET_BITS | offset, locs[i] + 3);
-    }
-    assert_false(log_find_address(bed->log, bed, &id, &offset));
-}
-
 static void an_aborted_record_leaves_nothing(void **state)
 {
     struct bed *bed = *state;
@@ -569,7 +552,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(everything_is_present_after_reopening),
         TEST(a_pending_record_is_read_where_it_will_be),
-        TEST(an_address_is_traced_to_its_segment),
         TEST(an_aborted_record_leaves_nothing),
         TEST(a_record_larger_than_a_segment_gets_its_own),
         TEST(the_first_record_may_be_larger_than_the_first_segment),

@@ -46,15 +46,13 @@ enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offs
                                   const char *what)
 {
     return error_set(r->error, ST_DAMAGED,
-                     SEGMENT_NAME ", offset %" PRIu64
-                                  ": %s; nothing was changed. Check the disk; %s",
-                     r->log->dir, id, offset, what, recovery_advice(r));
+                     SEGMENT_NAME ", offset %" PRIu64 ": %s; nothing was changed", r->log->dir, id,
+                     offset, what);
 }
 
 static enum status fail_whole(struct recovery *r, uint64_t id, const char *what)
 {
-    return error_set(r->error, ST_DAMAGED, SEGMENT_NAME ": %s: %s", r->log->dir, id, what,
-                     recovery_advice(r));
+    return error_set(r->error, ST_DAMAGED, SEGMENT_NAME " %s", r->log->dir, id, what);
 }
 
 /* The rest of its records can be read once the file has its old length. */
@@ -62,11 +60,9 @@ static enum status fail_length(struct recovery *r, uint64_t id, uint64_t bytes)
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME
-                     ", offset 0: its length is wrong; nothing was changed. Check the disk; "
-                     "restore the data directory from a backup or a snapshot, or set the length "
-                     "(truncate -s %" PRIu64
-                     ") and use vigil repair to see and accept what would be lost",
-                     r->log->dir, id, bytes);
+                     ", offset 0: its length is wrong; nothing was changed. Set its length first: "
+                     "truncate -s %" PRIu64 " " SEGMENT_NAME,
+                     r->log->dir, id, bytes, r->log->dir, id);
 }
 
 /* -- The mark -- */
@@ -88,8 +84,8 @@ static enum status read_mark(struct recovery *r)
     if (status != ST_OK)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
-                         "durable; nothing was changed. Check the disk; %s",
-                         log->dir, status_reason(status), recovery_advice(r));
+                         "durable; nothing was changed",
+                         log->dir, status_reason(status));
     r->claimed = r->mark.index;
     return ST_OK;
 }
@@ -401,8 +397,8 @@ static enum status fail_missing(struct recovery *r, const struct segment *before
 {
     if (before && before->next_id && atomic_load(&before->last_index) >= r->after_index)
         return fail_whole(r, before->next_id, "is missing, and the segment before it names it");
-    return error_set(r->error, ST_DAMAGED, "%s: the segment with record %" PRIu64 " is missing: %s",
-                     r->log->dir, r->expected, recovery_advice(r));
+    return error_set(r->error, ST_DAMAGED, "%s: the segment with record %" PRIu64 " is missing",
+                     r->log->dir, r->expected);
 }
 
 /* Places the old segments; *ret_start is the last of them, where the chain begins. */

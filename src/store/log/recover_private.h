@@ -52,21 +52,9 @@ static inline bool recovery_is_dry_run(const struct recovery *r)
     return r->repair && !r->repair->accept;
 }
 
-/*
- * The next step for an operator whose log cannot be read. A repair that fails does not recommend
- * itself.
- */
-static inline const char *recovery_advice(const struct recovery *r)
-{
-    return r->repair ? "a repair is not possible: restore the data directory from a backup or "
-                       "a snapshot, or copy what can be read with vigil salvage"
-                     : "restore the data directory from a backup or a snapshot, or use "
-                       "vigil repair to see and accept what would be lost";
-}
-
 #define SEGMENT_NAME "%s/%016" PRIx64 ".seg"
 
-/* -- Reporting what is wrong -- */
+/* -- Reporting what is wrong; what to do is added by the store (datadir_advise) -- */
 
 enum status recovery_fail_file(struct recovery *r, enum status status, uint64_t id,
                                const char *what);

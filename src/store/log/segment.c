@@ -258,7 +258,7 @@ enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
     struct segment_path name = segment_path(dir, id, ".seg");
     AUTO(file_closep) struct file *file = NULL;
     uint64_t bytes;
-    TRY(fs_open(fs, name.text, FILE_READ_ONLY, &file));
+    TRY(fs_open(fs, name.text, FILE_READ_ONLY | FILE_PATCHED, &file));
     TRY(file_size(file, &bytes));
     bytes &= ~(uint64_t)(RECORD_ALIGN - 1);
     if (bytes < SEGMENT_RECORDS_OFFSET + RECORD_HEAD_BYTES ||

@@ -229,11 +229,12 @@ static void check_store(struct findings *f, const struct metrics *m)
                  metrics_sum(m, "vigil_store_check_bad_versions_total", NULL) +
                  metrics_sum(m, "vigil_store_damaged_reads_total", NULL);
     if (bad > 0)
-        findings_add(f, FINDING_BAD, "store",
-                     "The disk has damaged the store. The server's log names the keys: put them "
-                     "again or delete them, compact and defragment. Or stop the server, and vigil "
-                     "repair shows and removes what is lost.",
-                     "%.0f records or versions are damaged", bad);
+        findings_add(
+            f, FINDING_BAD, "store",
+            "The disk has damaged the store. The server's log names the keys: put them "
+            "again or delete them, compact and defragment. Or stop the server and run vigil "
+            "repair --data-dir DIR, which shows what is lost and how to remove it.",
+            "%.0f records or versions are damaged", bad);
 }
 
 static void check_certificate(struct findings *f, const struct examined *s)

@@ -236,9 +236,8 @@ static enum status throw_away_all(const struct cluster_options *options, struct 
 static enum status open_again(const struct cluster_options *options, struct mirror *mirror,
                               struct error *error)
 {
-    char fault[REASON_BYTES];
-    snprintf(fault, sizeof(fault), "%s", error->text);
-    TRY(throw_away_all(options, mirror, fault, error));
+    struct error fault = *error;
+    TRY(throw_away_all(options, mirror, fault.text, error));
     return open_engine(options, mirror, error);
 }
 

@@ -213,7 +213,7 @@ static void check_pattern(struct definition_check *c, const struct json_node *no
     const struct regex *regex;
     struct slice text;
     struct error error = {0};
-    char why[640];
+    char why[sizeof(error.text) + 80];
     if (json_node_text(pattern, c->arena, &text) != ST_OK)
         c->errors->no_memory = true;
     if (!text.len)
