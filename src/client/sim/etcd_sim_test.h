@@ -383,7 +383,7 @@ static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_re
     etcd_send(stream->call, &pb_watch_response_table, &response);
 }
 
-/* Sends the progress of each watch that was asked for it since the last time. */
+/* Sends progress to each watch for which it was requested since the last time. */
 static inline void etcd_send_progress(struct etcd_stream *stream)
 {
     for (size_t i = 0; i < stream->count && stream->progress != stream->cluster->progress; i++)
