@@ -17,8 +17,7 @@ struct server_config;
 /* The address of the first server, for the one in front of it alone. */
 #define FRONT_LINK_ENDPOINT "http://127.0.0.1:2378"
 
-/* For that machine. user: the user of the server in front, whose password is its name; NULL:
- * it does not. */
+/* For that machine. user: the user of the server in front, whose password is its name, or NULL. */
 void front_configure(struct server_config *config, struct machine *machine, const char *user);
 /* The way between the servers exists, or all connections on it break, and there are no new ones. */
 void front_set_link(struct sim *sim, bool exists);
