@@ -111,7 +111,7 @@ def markdown_part(part):
 
 def markdown(report):
     plots = plots_of(report)
-    blocks = ["# The proof", INTRO.replace("`bench/results/`", "[bench/results](../../bench/results/README.md)")
+    blocks = ["# Test and benchmark report", INTRO.replace("`bench/results/`", "[bench/results](../../bench/results/README.md)")
               + " The same as one page with its plots: `docs/report/report.html`.", LIMITS,
               markdown_pairs([(name, str(number)) for number, name in counts_of(report)]), *warnings_of(report)]
     if missed_rows(report):
@@ -198,7 +198,7 @@ def html(report):
     plots = plots_of(report)
     links = [("bench", BENCH[0]), ("growth", GROWTH[0]), *((part.name, part.title) for part in report.parts), ("found", FOUND[0])]
     cards = "".join(f'<div class="card"><b>{number}</b>{name}</div>' for number, name in counts_of(report))
-    blocks = ["<h1>The proof</h1>", f"<p>{inline(INTRO)}</p>", f"<p>{inline(LIMITS)}</p>", f'<div class="cards">{cards}</div>',
+    blocks = ["<h1>Test and benchmark report</h1>", f"<p>{inline(INTRO)}</p>", f"<p>{inline(LIMITS)}</p>", f'<div class="cards">{cards}</div>',
               *(f'<p class="unknown">{escape(warning)}</p>' for warning in warnings_of(report)),
               "<p>" + " · ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links) + "</p>"]
     if missed_rows(report):
@@ -212,5 +212,5 @@ def html(report):
     found = html_of_markdown(report.found) or "<p>Nothing is recorded yet.</p>"
     blocks += [html_heading("found", FOUND[0]), f"<p>{FOUND[1]}</p>", found]
     body = "\n".join(blocks)
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>Vigil: the proof</title>\n'
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>Vigil: test and benchmark report</title>\n'
             f'<meta name="viewport" content="width=device-width"/><style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n')
