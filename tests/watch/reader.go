@@ -32,7 +32,7 @@ type reader struct {
 }
 
 func (r *reader) run(ctx context.Context) {
-	defer r.done.Done()
+	defer r.users.Done()
 	kv := pb.NewKVClient(r.conn)
 	for ctx.Err() == nil {
 		next := r.next()

@@ -21,9 +21,10 @@ type recorder struct {
 	lock     sync.Mutex
 	books    []*book
 	failures []string
-	revision int64       // the highest that was acknowledged to any writer
-	settling atomic.Bool // no more watches are canceled and created
-	done     sync.WaitGroup
+	revision int64          // the highest that was acknowledged to any writer
+	settling atomic.Bool    // no more watches are canceled and created
+	done     sync.WaitGroup // the watches
+	users    sync.WaitGroup // writers and readers
 }
 
 // book is one recording in progress.

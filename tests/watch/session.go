@@ -155,7 +155,7 @@ func (s *Session) Write(ctx context.Context, addr string, pause time.Duration) {
 	one := &writer{recorder: &s.recorder, conn: s.connect(addr), id: len(s.writers), pause: pause,
 		limit: s.CallLimit, random: s.Random()}
 	s.writers = append(s.writers, one)
-	s.done.Add(1)
+	s.users.Add(1)
 	go one.run(ctx)
 }
 
@@ -164,7 +164,7 @@ func (s *Session) Read(ctx context.Context, addr string, pause time.Duration) {
 	one := &reader{recorder: &s.recorder, conn: s.connect(addr), name: fmt.Sprintf("reader %d at %s", len(s.readers), addr),
 		pause: pause, limit: s.CallLimit, random: s.Random()}
 	s.readers = append(s.readers, one)
-	s.done.Add(1)
+	s.users.Add(1)
 	go one.run(ctx)
 }
 
@@ -185,9 +185,11 @@ func (s *Session) Compact() {
 }
 
 // Finish waits until all watches have received all events, and checks all recordings. The writers and
-// readers must have been stopped.
+// readers must have been told to stop; what they have under way is waited for, because it would become a part of
+// the history for whose events no watch was waited.
 func (s *Session) Finish() {
 	s.Helper()
+	s.users.Wait()
 	s.settle()
 	s.stop()
 	s.done.Wait()
@@ -203,15 +205,20 @@ func (s *Session) settle() {
 	for s.truth.watch[0].seen() < last && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	truth := s.history()
 	again := s.stream("again", s.place, s.connect(s.place.Addr))
 	again.add(Request{Key: "\x00", End: "\x00", Start: max(1, s.compacted), Prev: true})
 	s.done.Add(1)
 	go again.run(s.ctx)
-	for !s.allReached(truth) && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
+	// A write that was not acknowledged may still happen.
+	for truth := s.history(); ; truth = s.history() {
+		for !s.allReached(truth) && time.Now().Before(deadline) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(150 * time.Millisecond) // for unexpected events, and for marks at the end
+		if s.history().Last() == truth.Last() || time.Now().After(deadline) {
+			return
+		}
 	}
-	time.Sleep(150 * time.Millisecond) // for unexpected events, and for marks at the end
 }
 
 func (s *Session) allReached(truth *Truth) bool {

@@ -39,7 +39,7 @@ type writer struct {
 }
 
 func (w *writer) run(ctx context.Context) {
-	defer w.done.Done()
+	defer w.users.Done()
 	kv := pb.NewKVClient(w.conn)
 	for ctx.Err() == nil {
 		txn := w.next()
