@@ -37,17 +37,9 @@ static void on_failure(void *ctx, const char *text)
     machine_die(machine, MACHINE_KILLED);
 }
 
-static bool met_damage;
-
-bool machines_met_damage(void)
-{
-    return met_damage;
-}
-
 static void on_warning(void *ctx, const char *text)
 {
     struct machine *machine = ctx;
-    met_damage |= strstr(text, "met damage") != NULL;
     trace_line("%s warns: %s", machine->name, text);
 }
 

@@ -44,8 +44,6 @@ enum machine_end_kind {
 /* From anywhere; machine_bury must follow. */
 void machine_die(struct machine *machine, enum machine_end_kind kind);
 bool machine_has_died(const struct machine *machine);
-/* A server has warned that a request met damage on its disk. */
-bool machines_met_damage(void);
 /* Inside an actor: frees the dead process. */
 void machine_bury(struct machine *machine);
 

@@ -28,14 +28,10 @@ struct run {
     struct machine *server, *front; /* owned; front: NULL if there is none */
 };
 
-/* The history that a watch needs is damaged, as the server says whenever it is read. */
-static bool watch_met_damage;
-
 /* A bit has changed on the disk, and the server has noticed it: the run ends here. */
 static bool is_damaged(void)
 {
-    return faults_have_damaged() || (faults_have_rotted() && watchers_audit_has_ended()) ||
-           watch_met_damage;
+    return faults_have_damaged() || (faults_have_rotted() && watchers_audit_has_ended());
 }
 
 /* Reads everything, and waits until the watches have delivered it. */
@@ -45,8 +41,7 @@ static void settle(vigil_client *client)
         return;
     int64_t revision = client_read_all(client), until = actors_now() + ARRIVAL_NS_MAX;
     while (!watchers_have_reached(revision) && !is_damaged()) {
-        watch_met_damage = actors_now() > until && faults_have_rotted() && machines_met_damage();
-        if (actors_now() > until && !watch_met_damage)
+        if (actors_now() > until)
             violation("watches have not delivered revision %lld after a minute",
                       (long long)revision);
         watchers_ask();

@@ -324,6 +324,14 @@ static void on_broken(void *ctx, bool is_only_that)
     follower_move(follower, FOLLOWER_CONNECTING);
 }
 
+static void on_lost(void *ctx)
+{
+    struct follower *follower = ctx;
+    follower->load_why = "events of the cluster are missing, damaged, or too large for the watch";
+    if (follower->state == FOLLOWER_CONNECTING)
+        follower_connect(follower);
+}
+
 static void on_refused(void *ctx, enum grpc_code code, struct slice text)
 {
     struct follower *follower = ctx;
@@ -332,6 +340,10 @@ static void on_refused(void *ctx, enum grpc_code code, struct slice text)
     bool is_useless = status == ST_NO_LEADER || status == ST_NOT_SUPPORTED_FOR_LEARNER;
     char reason[VIGIL_ERROR_TEXT_BYTES];
     (void)code;
+    if (status == ST_CORRUPT) {
+        on_lost(follower);
+        return;
+    }
     snprintf(reason, sizeof(reason), "the watch is refused: %.*s", SLICE_ARGS(text));
     if (is_useless)
         watches_avoid_server(follower->watches);
@@ -344,14 +356,6 @@ static void on_compacted(void *ctx, int64_t compact_revision)
     struct follower *follower = ctx;
     cluster_state_raise(&follower->shown->compacted, compact_revision);
     follower->load_why = "the cluster has compacted events that the mirror lacks";
-    if (follower->state == FOLLOWER_CONNECTING)
-        follower_connect(follower);
-}
-
-static void on_lost(void *ctx)
-{
-    struct follower *follower = ctx;
-    follower->load_why = "events of the cluster are missing, or too large for the watch";
     if (follower->state == FOLLOWER_CONNECTING)
         follower_connect(follower);
 }

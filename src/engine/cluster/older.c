@@ -57,8 +57,8 @@ static void on_message(struct upstream_call *call, struct slice message)
 
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
-    (void)code, (void)text; /* upstream_failure says why the cluster cannot be reached */
-    past_source_ended(upstream_call_user(call));
+    (void)code; /* upstream_failure says why the cluster cannot be reached */
+    past_source_ended(upstream_call_user(call), text);
 }
 
 static struct upstream_call *open_watch(void *ctx, struct past_source *source)

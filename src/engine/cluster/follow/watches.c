@@ -133,6 +133,8 @@ static void on_canceled(struct watches *watches, const struct pb_watch_response 
     if (response->compact_revision) {
         watches->compact_revision = response->compact_revision;
         end(watches, END_COMPACTED);
+    } else if (client_status_of(response->cancel_reason) == ST_CORRUPT) {
+        end(watches, END_LOST); /* the server cannot read what comes next */
     } else if (!client_stream_renew_token(&watches->stream, response->cancel_reason)) {
         watches->end_code = GRPC_UNKNOWN;
         set_text(watches, response->cancel_reason.len ? response->cancel_reason

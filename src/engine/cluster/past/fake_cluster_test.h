@@ -33,8 +33,10 @@ static struct {
     struct list calls;
     size_t count, opened, started_at_most;
     int64_t compacted;
-    bool refuses; /* calls cannot be opened */
-    bool denies;  /* watches are refused until a token is renewed */
+    bool refuses;    /* calls cannot be opened */
+    bool denies;     /* watches are refused until a token is renewed */
+    int64_t damaged; /* this revision cannot be read: watches that need it are canceled; 0: none */
+    bool damaged_ends; /* or their calls end */
     size_t progress_asked, renewals;
 
     /* As in cluster_state. */
@@ -143,6 +145,8 @@ static inline struct past_calls fake_calls(void)
 
 /* -- What the cluster sends -- */
 
+#define FAKE_DAMAGE slice_from_text(status_text(ST_CORRUPT))
+
 static inline void fake_respond(struct upstream_call *call, struct pb_watch_response response)
 {
     struct pb_response_header header = {.cluster_id = 7, .revision = fake.memory->revision};
@@ -158,7 +162,7 @@ static inline void fake_break(struct upstream_call *call)
 {
     struct past_source *source = call->source;
     fake_drop(call);
-    past_source_ended(source);
+    past_source_ended(source, fake.damaged_ends ? FAKE_DAMAGE : SLICE_EMPTY);
 }
 
 static inline bool fake_wants(const struct upstream_call *call, const struct memory_event *event)
@@ -235,6 +239,20 @@ static inline bool fake_step(struct upstream_call *call, size_t revisions, size_
         fake_respond(
             call, (struct pb_watch_response){.canceled = true, .compact_revision = fake.compacted});
         return true;
+    }
+    if (fake.damaged && call->next <= fake.damaged &&
+        fake.damaged - call->next < (int64_t)revisions) {
+        revisions = (size_t)(fake.damaged - call->next);
+        if (!revisions && fake.damaged_ends) {
+            fake_break(call);
+            return true;
+        }
+        if (!revisions) {
+            call->ended = true;
+            fake_respond(
+                call, (struct pb_watch_response){.canceled = true, .cancel_reason = FAKE_DAMAGE});
+            return true;
+        }
     }
     bool asked = call->progress;
     call->progress = false;

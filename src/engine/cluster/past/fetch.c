@@ -138,6 +138,14 @@ int64_t past_fetch_compact_revision(const struct past_fetch *fetch)
     return 0;
 }
 
+bool past_fetch_is_over(const struct past_fetch *fetch)
+{
+    for (size_t i = 0; i < fetch->options.range_count; i++)
+        if (fetch->sources[i].state == PAST_SOURCE_GONE && fetch->sources[i].known <= fetch->at)
+            return true;
+    return false;
+}
+
 void past_fetch_check(const struct past_fetch *fetch)
 {
     assert(!fetch->waiting || fetch->progress.set);

@@ -54,6 +54,8 @@ enum past_flow { PAST_FLOW_NONE, PAST_FLOW_BEHIND, PAST_FLOW_ALL };
 void past_fetch_flow(struct past_fetch *fetch, enum past_flow flow);
 /* The cluster has compacted the revision `at`; 0: it has not. */
 int64_t past_fetch_compact_revision(const struct past_fetch *fetch);
+/* A source has nothing more to bring, and what it has brought is stored. */
+bool past_fetch_is_over(const struct past_fetch *fetch);
 void past_fetch_check(const struct past_fetch *fetch);
 
 #endif

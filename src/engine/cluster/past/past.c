@@ -315,7 +315,7 @@ static bool fetch_work(struct past *past, struct past_fetch *fetch, size_t *unit
     int64_t compacted = past_fetch_compact_revision(fetch);
     if (compacted)
         past->options.compacted(past->options.ctx, compacted);
-    if (!compacted && !fetch_has_arrived(past, fetch))
+    if (!compacted && !past_fetch_is_over(fetch) && !fetch_has_arrived(past, fetch))
         return stored;
     fetch_end(past, fetch);
     return true;

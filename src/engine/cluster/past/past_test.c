@@ -356,6 +356,53 @@ static void a_revision_beyond_the_limit_ends_the_watches_that_need_it(void **sta
     client_close(&behind);
 }
 
+/* As a watch of the server itself ends. Others that begin behind the damage are served. */
+static void damage_ends_the_watches_that_need_it(void **state)
+{
+    (void)state;
+    struct client clients[3];
+    fill_memory(100, 10);
+    begin((struct past_options){0});
+    fake.damaged = 50;
+    for (int round = 0; round < 2; round++) {
+        struct received behind = {.next = 51};
+        struct pb_watch_response *ended[2] = {NULL, NULL};
+        int64_t next[2] = {2, 50};
+        fake.damaged_ends = round;
+        create(&clients[0], 2);
+        create(&clients[1], 50);
+        create(&clients[2], 51);
+        for (int i = 0; i < 60; i++) {
+            turn(20 * NS_PER_MS);
+            send_all(7, 1000);
+            receive(&clients[2], &behind);
+            for (size_t k = 0; k < 2; k++) {
+                client_pull(&clients[k], 1 << 20);
+                struct pb_watch_response *response;
+                while ((response = client_next(&clients[k])) != NULL) {
+                    next[k] += (int64_t)response->events_count;
+                    if (response->canceled) {
+                        assert_int_equal(response->compact_revision, 0);
+                        assert_true(slice_equal(response->cancel_reason, FAKE_DAMAGE));
+                        ended[k] = response;
+                    }
+                }
+            }
+        }
+        assert_int_equal(behind.next, f.memory.published + 1);
+        for (size_t k = 0; k < 2; k++) {
+            assert_non_null(ended[k]);
+            assert_int_equal(next[k], 50);
+        }
+        for (size_t k = 0; k < 3; k++)
+            client_close(&clients[k]);
+        for (int i = 0; i < 25; i++)
+            turn(NS_PER_S);
+        assert_int_equal(past_stats(f.past).fetches, 0);
+    }
+    assert_true(fake.opened < 20);
+}
+
 /* A watch that catches up gets no progress before its events, and then gets it. */
 static void progress_follows_the_events_of_the_past(void **state)
 {
@@ -548,6 +595,7 @@ int main(void)
         TEST(a_compaction_ends_the_watches_that_need_it),
         TEST(memory_is_bounded_and_the_cluster_waits),
         TEST(a_revision_beyond_the_limit_ends_the_watches_that_need_it),
+        TEST(damage_ends_the_watches_that_need_it),
         TEST(progress_follows_the_events_of_the_past),
         TEST(a_quiet_range_is_known_to_be_complete),
         TEST(a_refused_watch_gets_another_token),

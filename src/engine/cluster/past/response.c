@@ -10,6 +10,7 @@ enum {
     RESPONSE_CREATED = 3,
     RESPONSE_CANCELED = 4,
     RESPONSE_COMPACT_REVISION = 5,
+    RESPONSE_CANCEL_REASON = 6,
     RESPONSE_FRAGMENT = 7,
     RESPONSE_EVENTS = 11,
     HEADER_CLUSTER_ID = 1,
@@ -92,6 +93,9 @@ static bool response_take(const struct field *field, struct past_response *respo
     case RESPONSE_COMPACT_REVISION:
         response->compact_revision = (int64_t)field->value;
         return true;
+    case RESPONSE_CANCEL_REASON:
+        response->cancel_reason = field->bytes;
+        return field->is_bytes;
     case RESPONSE_FRAGMENT:
         response->fragment = field->value != 0;
         return true;

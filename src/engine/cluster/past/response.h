@@ -13,6 +13,7 @@ struct past_response {
     int64_t revision; /* of the header */
     int64_t watch_id;
     int64_t compact_revision;
+    struct slice cancel_reason; /* in the message */
     bool created, canceled, fragment, has_events;
 };
 

@@ -27,6 +27,12 @@ static void move(struct past_source *source, enum past_source_state next)
     source->state = next;
 }
 
+/* A server says so when it cannot read a revision of its log. */
+static bool is_damage(struct slice text)
+{
+    return slice_equal(text, slice_from_text(status_text(ST_CORRUPT)));
+}
+
 /* -- The call -- */
 
 static void queue_drop(struct past_source *source)
@@ -92,12 +98,30 @@ void past_source_received(struct past_source *source, struct slice message)
     source->options.changed(source->options.ctx);
 }
 
-void past_source_ended(struct past_source *source)
+static void become_damaged(struct past_source *source)
+{
+    close_call(source);
+    forget(source);
+    past_run_begin(&source->run, source->known++);
+    past_run_lose(&source->run);
+    move(source, PAST_SOURCE_GONE);
+}
+
+static void call_ended(struct past_source *source)
+{
+    if (source->ended_damaged)
+        become_damaged(source);
+    else
+        pause_then_open(source);
+}
+
+void past_source_ended(struct past_source *source, struct slice text)
 {
     source->call = NULL;
+    source->ended_damaged = is_damage(text);
     /* What was received before is read first. */
     if (!source->queue_count)
-        pause_then_open(source);
+        call_ended(source);
     source->options.changed(source->options.ctx);
 }
 
@@ -254,13 +278,16 @@ static bool is_of_cluster(const struct past_source *source, const struct past_re
     return !id || !response->cluster_id || id == response->cluster_id;
 }
 
-/* ST_CANCELED: the watch has ended. ST_AGAIN: the units are used up. ST_INVALID: malformed. */
+/* ST_CANCELED: the watch has ended. ST_DAMAGED: the server cannot read what comes next. ST_AGAIN:
+ * the units are used up. ST_INVALID: malformed. */
 static enum status read_message(struct past_source *source, struct past_body *body, size_t *units)
 {
     struct past_response response;
     if (!past_response_read(slice_of(body->bytes, body->len), &response) ||
         !is_of_cluster(source, &response))
         return ST_INVALID;
+    if (response.canceled && is_damage(response.cancel_reason))
+        return ST_DAMAGED;
     if (response.canceled) {
         source->compact_revision = response.compact_revision;
         return ST_CANCELED;
@@ -316,6 +343,10 @@ bool past_source_step(struct past_source *source, size_t *units)
             watch_ended(source);
             return false;
         }
+        if (status == ST_DAMAGED) {
+            become_damaged(source);
+            return false;
+        }
         if (status != ST_OK) {
             pause_then_open(source);
             return false;
@@ -323,7 +354,7 @@ bool past_source_step(struct past_source *source, size_t *units)
         queue_pop(source);
     }
     if (!source->queue_count && !source->call && source->state == PAST_SOURCE_OPEN)
-        pause_then_open(source); /* the end of the call had to wait */
+        call_ended(source); /* the end of the call had to wait */
     return source->queue_count > 0;
 }
 

@@ -3,7 +3,8 @@
  * has received is read in steps; a watch that breaks is continued where its known part ends.
  *
  *     PAUSING ──► OPEN ──► PAUSING      refused, ended, malformed: again after a while
- *        └──────────┴────► GONE         the cluster has compacted the rest; or it was stopped
+ *        └──────────┴────► GONE         the cluster has compacted the rest, or cannot read the next
+ *                                       revision, which is marked as lost; or it was stopped
  *
  *     received:   known, complete ─┬─ the revision that may not be complete ─┬─ not read yet
  *                 .. known - 1     │  in `run`, too                          │  in `queue`
@@ -74,7 +75,8 @@ struct past_source {
     bool paused;                /* the call gets no more window */
     int64_t known;              /* all events before this revision were received */
     int64_t newest;             /* the revision of the last event that was read; 0: none */
-    int64_t compact_revision;   /* when GONE: the cluster's; 0: it was stopped */
+    int64_t compact_revision;   /* when GONE: the cluster's; 0: it is for another reason */
+    bool ended_damaged;         /* the call has ended because of damage */
     struct past_run run;
     struct past_body **queue; /* messages that are not read yet */
     size_t queue_first, queue_count, queue_capacity;
@@ -88,9 +90,9 @@ void past_source_start(struct past_source *source, const struct past_source_opti
                        int64_t from);
 void past_source_stop(struct past_source *source); /* frees everything; accepts a zeroed one */
 
-/* The call has brought a message, or it has ended and no longer exists. */
+/* The call has brought a message, or it has ended with this text and no longer exists. */
 void past_source_received(struct past_source *source, struct slice message);
-void past_source_ended(struct past_source *source);
+void past_source_ended(struct past_source *source, struct slice text);
 
 /* Reads events from the queue, and subtracts their number from *units. True: there are more. */
 bool past_source_step(struct past_source *source, size_t *units);
