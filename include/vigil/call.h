@@ -77,10 +77,9 @@ VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
 
 /* Starts a call; done is called once, later. A call can be started once. If the result is not
  * VIGIL_OK, the call has not been started, and done is not called. done may be NULL; to
- * send a call and forget it, pass a function that frees it. A call that has not completed when
- * vigil_client_free is called gets no callback: its memory, and a few kilobytes of the client, stay
- * until the program frees it. To let all such calls free themselves, call vigil_client_shutdown and
- * wait for their callbacks first. */
+ * send a call and forget it, pass a function that frees it. vigil_client_free, too, calls done for
+ * every call that has not completed, with VIGIL_ERROR_CANCELED. From then on calls cannot be
+ * started, and the result is VIGIL_ERROR_CANCELED. */
 VIGIL_API int vigil_call_start(vigil_call *call, vigil_done done, void *user);
 
 /* Starts the call and waits until it has completed; returns the code of its error. In the program's

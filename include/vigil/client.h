@@ -100,10 +100,17 @@ VIGIL_API int vigil_client_new(const vigil_options *options, vigil_client **ret_
 VIGIL_API void vigil_client_shutdown(vigil_client *client);
 
 /*
- * Frees the client. Ends what vigil_client_shutdown would end, but at once and without callbacks. A
- * thread that waits in vigil_call_run returns. Calls and watches that the program holds must still
- * be freed; they have no effect any more. If the client has its own thread, this waits for a
- * running callback, unless it is called inside one. Accepts NULL.
+ * Frees the client. Ends what vigil_client_shutdown would end, but at once. Every call that has not
+ * completed completes with VIGIL_ERROR_CANCELED, and its callback is made in the usual place: on
+ * the client's own thread, which this waits for, or by this function in the program's loop. So what
+ * these callbacks use must be freed afterwards; calls that were freed before have none. They may do
+ * what callbacks may do, for instance free calls, but cannot start any. After this function has
+ * returned, no callback follows, unless it was called inside a callback: the others are then made
+ * as soon as that one has returned.
+ *
+ * Watches and leases end without a callback. They and the calls that the program holds must still
+ * be freed; they have no effect any more. A thread that waits in vigil_call_run returns. Accepts
+ * NULL.
  */
 VIGIL_API void vigil_client_free(vigil_client *client);
 

@@ -568,7 +568,7 @@ static void end_one(enum ending ending, bool pages)
                              : vigil_range_stream(end.client, &request, end_inside, &end);
     start(call, &end.parts);
     latch_wait(&end.parts.received, 1);
-    bool completes = ending != FREE && ending != FREE_CLIENT;
+    bool completes = ending != FREE;
     if (completes)
         latch_wait(&end.parts.completed, 1);
     if (ending == CANCEL || ending == SHUTDOWN)

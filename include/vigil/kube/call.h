@@ -159,7 +159,10 @@ VIGIL_API void vigil_kube_call_set_timeout(vigil_kube_call *call, int64_t timeou
 VIGIL_API void vigil_kube_call_want_protobuf(vigil_kube_call *call);
 
 /* Starts a call; done is called once, later. A call can be started once. If the result is not
- * VIGIL_OK, the call has not been started, and done is not called. done may be NULL. */
+ * VIGIL_OK, the call has not been started, and done is not called. done may be NULL; to send a call
+ * and forget it, pass a function that frees it. vigil_kube_free, too, calls done for every call
+ * that has not completed, with VIGIL_ERROR_CANCELED. From then on calls cannot be started, and the
+ * result is VIGIL_ERROR_CANCELED. */
 VIGIL_API int vigil_kube_call_start(vigil_kube_call *call, vigil_kube_done done, void *user);
 /* Starts the call and waits until it has completed; returns the code of its error. In the program's
  * loop it does what vigil_kube_process does. Inside a callback it returns VIGIL_ERROR_WOULD_BLOCK,

@@ -122,10 +122,13 @@ VIGIL_API int vigil_kube_new(const vigil_kube_options *options, vigil_kube **ret
 VIGIL_API void vigil_kube_shutdown(vigil_kube *kube);
 
 /*
- * Frees the client. Ends what vigil_kube_shutdown would end, but at once and without callbacks.
- * Calls, watches and informers that the program holds must still be freed; they have no effect any
- * more. If the client has its own thread, this waits for a running callback, unless it is called
- * inside one. Accepts NULL.
+ * Frees the client. Ends what vigil_kube_shutdown would end, but at once. Every call that has not
+ * completed completes with VIGIL_ERROR_CANCELED, and its callback is made, as in vigil_client_free
+ * (vigil/client.h): before this function returns, or, if it is called inside a callback, as soon as
+ * that one has returned.
+ *
+ * Watches, informers, handlers and candidates end without a callback. They and the calls that the
+ * program holds must still be freed; they have no effect any more. Accepts NULL.
  */
 VIGIL_API void vigil_kube_free(vigil_kube *kube);
 

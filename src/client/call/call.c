@@ -427,12 +427,12 @@ static bool is_local_write(const struct vigil_call *call)
 
 /* Counted until the end of the turn in which it reaches the loop, when it is passed to the store.
  */
-static void post(struct vigil_call *call)
+static int post(struct vigil_call *call)
 {
     call->posted = is_local_write(call);
     if (call->posted)
         atomic_fetch_add(&call->client->writes_posted, 1);
-    operation_post(&call->operation);
+    return operation_post(&call->operation);
 }
 
 static void note_arrival(struct vigil_call *call)
@@ -597,8 +597,7 @@ int vigil_call_start(vigil_call *call, vigil_done done, void *user)
     call->done = done;
     call->user = user;
     call->operation.done = done ? make_callback : NULL;
-    post(call);
-    return VIGIL_OK;
+    return post(call);
 }
 
 static void ref_item(struct queue_item *item)
@@ -623,8 +622,7 @@ int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
         .what = VIGIL_ITEM_CALL, .user = user, .call = call, .error = &call->operation.error};
     queue_item_init(&call->item, queue, &item_ops);
     call->user = user;
-    post(call);
-    return VIGIL_OK;
+    return post(call);
 }
 
 /* On this thread, by the store in this process. False: it goes to the loop. */

@@ -61,10 +61,10 @@ enum status server_inquiry_begin(struct server_inquiry *inquiry, struct vigil_cl
     call->operation.object.internal = true;
     vigil_call_set_timeout(call, INQUIRY_TIMEOUT_MS);
     inquiry->call = call;
-    int code = vigil_call_start(call, on_done, inquiry);
-    assert(code == VIGIL_OK); /* it is new, and a process that was forked has no loop */
-    (void)code;
-    return ST_OK;
+    if (vigil_call_start(call, on_done, inquiry) == VIGIL_OK)
+        return ST_OK;
+    server_inquiry_end(inquiry); /* the client is freed */
+    return ST_CLOSED;
 }
 
 void server_inquiry_end(struct server_inquiry *inquiry)

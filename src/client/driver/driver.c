@@ -85,6 +85,18 @@ void driver_post(struct driver *driver, struct driver_command *command)
     driver_unref(driver);
 }
 
+bool driver_post_start(struct driver *driver, struct driver_command *command)
+{
+    if (driver_is_inherited(driver))
+        return true; /* as driver_post does: the program was refused before */
+    atomic_fetch_add(&driver->signalling, 1);
+    bool open = !atomic_load(&driver->closing);
+    if (open)
+        mailbox_post(&driver->mailbox, &command->in_mailbox);
+    atomic_fetch_sub(&driver->signalling, 1);
+    return open;
+}
+
 /* -- Callbacks -- */
 
 /* Callbacks are frequent, and dropping an object is rare, so only a thread that has to wait takes
@@ -95,17 +107,28 @@ void driver_post(struct driver *driver, struct driver_command *command)
  *
  * In each pair at least one of the two threads sees what the other has written. */
 
-bool driver_callback_begin(struct driver *driver, const struct driver_object *object)
+static bool begin_callback(struct driver *driver, const struct driver_object *object,
+                           const _Atomic bool *is_over)
 {
     if (object->internal)
         return !atomic_load_explicit(&object->dropped, memory_order_relaxed);
     assert(!atomic_load_explicit(&driver->inside, memory_order_relaxed));
     atomic_store_explicit(&driver->inside_thread, pthread_self(), memory_order_relaxed);
     atomic_store(&driver->inside, object);
-    if (!atomic_load(&object->dropped) && !atomic_load(&driver->quiet))
+    if (!atomic_load(&object->dropped) && !atomic_load(is_over))
         return true;
     driver_callback_end(driver);
     return false;
+}
+
+bool driver_callback_begin(struct driver *driver, const struct driver_object *object)
+{
+    return begin_callback(driver, object, &driver->quiet);
+}
+
+bool driver_completion_begin(struct driver *driver, const struct driver_object *object)
+{
+    return begin_callback(driver, object, &driver->silent);
 }
 
 void driver_callback_end(struct driver *driver)
@@ -220,20 +243,36 @@ static void run_shutdown(struct driver_command *command)
     driver_unref(driver);
 }
 
-/* Objects that the program does not free keep the driver, but not its descriptors: calls that were
- * to be freed by their callbacks, for instance, which are not made any more. */
+static void wait_for_signals(struct driver *driver)
+{
+    while (atomic_load(&driver->signalling))
+        sched_yield();
+}
+
+/* Ends everything, and calls that were to be freed by their callbacks do not remain. */
+static void end_with_completions(struct driver *driver)
+{
+    struct mailbox_node *node;
+    atomic_store(&driver->closing, true);
+    wait_for_signals(driver); /* of starts that were accepted before */
+    end_all(driver);
+    while ((node = mailbox_take(&driver->mailbox)))
+        run_commands(node);
+    atomic_store(&driver->silent, true);
+}
+
+/* Objects that the program does not free keep the driver, but not its descriptors. */
 static void close_loop(struct driver *driver)
 {
     loop_rest(driver->loop);
-    while (atomic_load(&driver->signalling))
-        sched_yield();
+    wait_for_signals(driver);
     loop_close(driver->loop);
 }
 
 /* On the thread that drives the loop, which makes no turn any more. */
 static void end_loop(struct driver *driver)
 {
-    end_all(driver);
+    end_with_completions(driver);
     free_parts(driver);
     driver->ops->close(driver);
     atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
@@ -271,10 +310,13 @@ static void stop_thread(struct driver *driver, bool inside)
     atomic_fetch_add(&driver->signalling, 1);
     loop_stop(driver->loop);
     atomic_fetch_sub(&driver->signalling, 1);
-    if (inside)
+    if (inside) {
         pthread_detach(thread); /* it is this thread or waits for it, and ends after the callback */
-    else
-        pthread_join(thread, NULL);
+        return;
+    }
+    driver_thread_waits(true); /* for the callbacks that the thread makes at its end, too */
+    pthread_join(thread, NULL);
+    driver_thread_waits(false);
 }
 
 static void *run_end(void *arg)
@@ -297,10 +339,10 @@ static void end_loop_later(struct driver *driver)
 
 void driver_free(struct driver *driver)
 {
-    if (driver_is_inherited(driver))
+    /* A callback that is made because of this may try the same. */
+    if (driver_is_inherited(driver) || atomic_exchange(&driver->quiet, true))
         return;
     bool inside = driver_is_inside(driver);
-    atomic_store(&driver->quiet, true);
     if (!inside)
         wait_for_callback(driver, NULL);
     lock_take(&driver->lock);
@@ -316,6 +358,12 @@ void driver_free(struct driver *driver)
         end_loop(driver);
     if (!driver->free_wanted)
         driver_unref(driver);
+}
+
+void driver_free_silently(struct driver *driver)
+{
+    atomic_store(&driver->silent, true);
+    driver_free(driver);
 }
 
 /* -- In the program's loop -- */

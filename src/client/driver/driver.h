@@ -50,11 +50,13 @@ struct driver {
 
     /* Any thread. */
     _Atomic unsigned refs;
+    _Atomic bool quiet;      /* freed: no callbacks any more, except for the completion of calls */
+    _Atomic bool closing;    /* freed, and everything ends: no call is started any more */
+    _Atomic bool silent;     /* everything has ended: no callbacks any more */
     _Atomic bool loop_ended; /* no turn is made any more */
     _Atomic bool shutting_down;
     _Atomic(const struct driver_object *) inside; /* whose callback is being made */
     _Atomic pthread_t inside_thread;              /* valid while inside is not NULL */
-    _Atomic bool quiet;                           /* freed: no callback is made any more */
     struct mailbox mailbox;
     _Atomic unsigned signalling; /* threads that may be about to signal the loop's descriptor */
     struct driver_command shutdown;
@@ -90,6 +92,8 @@ void driver_unref(struct driver *driver);
 void driver_shutdown(struct driver *driver);
 void driver_shutdown_for(struct driver *driver, enum vigil_code code, const char *text);
 void driver_free(struct driver *driver);
+/* The same without any callback: for callers in the server, outside of callbacks. */
+void driver_free_silently(struct driver *driver);
 int driver_fd(const struct driver *driver);
 int driver_timeout_ms(const struct driver *driver);
 void driver_process(struct driver *driver);
@@ -98,9 +102,16 @@ void driver_process_and_wait(struct driver *driver);
 
 /* Any thread. The command is not posted again before it has run. */
 void driver_post(struct driver *driver, struct driver_command *command);
+/* The same for a start of a call. False: the client is freed, and the command does not run, so that
+ * a program that starts a call whenever one has completed can free its client, too. */
+MUST_CHECK
+bool driver_post_start(struct driver *driver, struct driver_command *command);
 /* On the loop's thread. False: the user has dropped the object; or driver_callback_end follows. */
 MUST_CHECK
 bool driver_callback_begin(struct driver *driver, const struct driver_object *object);
+/* The same for the completion of a call, which vigil_client_free makes, too. */
+MUST_CHECK
+bool driver_completion_begin(struct driver *driver, const struct driver_object *object);
 void driver_callback_end(struct driver *driver);
 /* Any thread: no callback of the object follows. Waits for one that runs on another thread. */
 void driver_drop(struct driver *driver, struct driver_object *object);

@@ -25,7 +25,7 @@ static void make_callback(struct operation *operation)
     if (operation->ops->publish)
         operation->ops->publish(operation);
     lock_release(&driver->lock);
-    if (!operation->done || !driver_callback_begin(driver, &operation->object))
+    if (!operation->done || !driver_completion_begin(driver, &operation->object))
         return;
     operation->done(operation);
     driver_callback_end(driver);
@@ -95,10 +95,14 @@ int operation_claim(struct operation *operation)
     return atomic_exchange(&operation->started, true) ? VIGIL_ERROR_ARGUMENT : VIGIL_OK;
 }
 
-void operation_post(struct operation *operation)
+int operation_post(struct operation *operation)
 {
     operation_ref(operation);
-    driver_post(operation->driver, &operation->start);
+    if (driver_post_start(operation->driver, &operation->start))
+        return VIGIL_OK;
+    atomic_store(&operation->refused, true);
+    operation_unref(operation);
+    return VIGIL_ERROR_CANCELED;
 }
 
 static void wait_for_thread(struct operation *operation)
@@ -124,7 +128,9 @@ int operation_run(struct operation *operation)
 int operation_run_claimed(struct operation *operation)
 {
     struct driver *driver = operation->driver;
-    operation_post(operation);
+    int code = operation_post(operation);
+    if (code != VIGIL_OK)
+        return code;
     if (driver->own_thread || atomic_load(&driver->loop_ended))
         wait_for_thread(operation);
     while (!operation_has_completed(operation))
@@ -167,6 +173,11 @@ const vigil_error *operation_error(const struct operation *operation)
         .grpc_code = -1,
         .text = "the client belongs to the process from which this one was forked",
     };
+    static const vigil_error refused = {
+        .code = VIGIL_ERROR_CANCELED,
+        .grpc_code = -1,
+        .text = "the client was freed before the call was started",
+    };
     static const vigil_error would_block = {
         .code = VIGIL_ERROR_WOULD_BLOCK,
         .grpc_code = -1,
@@ -179,6 +190,8 @@ const vigil_error *operation_error(const struct operation *operation)
         return &operation->error;
     if (driver_is_inherited(operation->driver))
         return &inherited;
+    if (atomic_load(&operation->refused))
+        return &refused;
     bool blocked = atomic_load(&operation->would_block) && !atomic_load(&operation->started);
     return blocked ? &would_block : &running;
 }

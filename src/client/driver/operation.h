@@ -35,6 +35,7 @@ struct operation {
     _Atomic unsigned refs;
     _Atomic bool started, canceled; /* by the program */
     _Atomic bool would_block;       /* operation_run was called inside a callback */
+    _Atomic bool refused;           /* it was started after the client had been freed */
     _Atomic bool completed;         /* the result is final; set with the lock, read without */
     struct driver_command start, cancel;
     struct driver_object object;
@@ -65,7 +66,8 @@ static inline bool operation_has_completed(const struct operation *operation)
 /* VIGIL_OK once, and then operation_post follows; afterwards VIGIL_ERROR_ARGUMENT.
  * VIGIL_ERROR_SYSTEM: the client belongs to another process. */
 int operation_claim(struct operation *operation);
-void operation_post(struct operation *operation);
+/* VIGIL_ERROR_CANCELED: the client is freed, so it has not been started. */
+int operation_post(struct operation *operation);
 /* Starts it without a callback and waits. VIGIL_ERROR_WOULD_BLOCK: not inside a callback. */
 int operation_run(struct operation *operation);
 /* The same after operation_claim, outside of callbacks. */

@@ -59,7 +59,8 @@ struct world {
     int lost_code;
     vigil_queue *queue; /* if there is one, it receives everything instead of callbacks */
     bool takes;         /* from the queue, after every turn */
-    bool freed;         /* the client: no callback follows */
+    bool freed;         /* the client: no callback follows, except for the completion of calls */
+    bool gone;          /* and neither does that */
 };
 
 static struct world *world_checked;
@@ -158,8 +159,9 @@ static inline void world_run(struct world *w, int64_t ns)
 /* The client is freed first, while its calls and watches still exist; or last. */
 static inline void world_free_client(struct world *w)
 {
-    w->freed = true;
+    w->freed = !w->queue; /* which delivers the rest */
     vigil_client_free(w->client);
+    w->gone = w->freed;
     w->client = NULL;
     faults.loop = NULL;
 }
@@ -185,7 +187,7 @@ static inline void world_done(vigil_call *call, void *user)
 {
     struct world_call *c = user;
     const vigil_error *error = vigil_call_error(call);
-    assert_false(world_checked->freed);
+    assert_false(world_checked->gone);
     c->completions++;
     c->code = error->code;
     c->outcome = error->outcome;

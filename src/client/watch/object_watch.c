@@ -395,7 +395,8 @@ static void start_listing(struct vigil_object_watch *watch)
     vigil_call_set_timeout(call, 0);
     watch->pages = call;
     move(watch, OBJECT_WATCH_LISTING);
-    (void)vigil_call_start(call, on_pages_done, watch);
+    if (vigil_call_start(call, on_pages_done, watch) != VIGIL_OK) /* the client is freed */
+        end_with(watch, vigil_call_error(call));
 }
 
 /* -- Commands -- */

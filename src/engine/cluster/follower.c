@@ -598,7 +598,8 @@ void follower_stop(struct follower *follower)
 {
     if (!follower)
         return;
-    vigil_client_free(follower->client);
+    if (follower->client)
+        driver_free_silently(&follower->client->driver);
     feeder_free(follower->feeder);
     merge_free(follower->merge);
     load_free(follower->load);

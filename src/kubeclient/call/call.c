@@ -477,8 +477,7 @@ int vigil_kube_call_start(vigil_kube_call *call, vigil_kube_done done, void *use
     call->done = done;
     call->user = user;
     call->operation.done = done ? make_callback : NULL;
-    operation_post(&call->operation);
-    return VIGIL_OK;
+    return operation_post(&call->operation);
 }
 
 int vigil_kube_call_run(vigil_kube_call *call)

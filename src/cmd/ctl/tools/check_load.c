@@ -219,8 +219,10 @@ static void load_init(struct load *load)
 
 static void load_fini(struct load *load)
 {
-    for (size_t i = 0; i < load->plan->clients; i++)
+    for (size_t i = 0; i < load->plan->clients; i++) {
+        vigil_call_free(load->slots[i].call); /* first: its end is not counted */
         vigil_client_free(load->slots[i].client);
+    }
     free(load->slots);
     free(load->free);
     free(load->descriptors);
