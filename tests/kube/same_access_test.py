@@ -406,6 +406,14 @@ class SameAccess(unittest.TestCase):
         self.assertGreater(codes[201], 5)
         self.assertGreater(codes[404], 20)
 
+    def test_a_command_by_get_needs_the_right_to_create_it(self):
+        """Kubernetes' refusal ends with a colon; ours says what is not allowed."""
+        codes = [self.compare(lambda answer: (answer[0], answer[1].get("reason")) if answer[0] == 403 else answer[0] == 403,
+                              method, f"/api/v1/namespaces/shop/pods/absent/{part}", token=token_of(login))
+                 for login, method, part in itertools.product(("changer", "wild", "jane", "admin"), ("GET", "POST"),
+                                                              ("exec?command=x", "attach", "portforward", "log", "proxy"))]
+        self.assertIn(403, codes)
+
     def test_rights_that_were_just_given_create(self):
         bindings, path = f"{RBAC}/namespaces/shop/rolebindings", "/api/v1/namespaces/shop/configmaps"
         role = {"metadata": {"name": "creates"}, "rules": [rule(["create"], CORE, ["configmaps"])]}

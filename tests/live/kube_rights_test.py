@@ -43,7 +43,7 @@ class Rights(LiveTest):
         response = connection.getresponse()
         text = response.read()
         connection.close()
-        return response.status, json.loads(text), response.headers.get_all("Warning", [])
+        return response.status, json.loads(text) if text else None, response.headers.get_all("Warning", [])
 
     def write(self, user, method, path, body=None, code=None, **more):
         got, answer, _ = self.send(user, method, path, body, **more)
@@ -124,6 +124,22 @@ class Rights(LiveTest):
         self.write("admin", "PATCH", f"{RBAC}/clusterroles/imported", {"aggregationRule": {"clusterRoleSelectors": selectors[:2]}},
                    kind="application/merge-patch+json")
         self.write("alice", "GET", "/api/v1/namespaces/default/configmaps")
+
+    # -- What a request needs besides its verb --
+
+    def test_a_command_by_get_needs_the_right_to_create_it(self):
+        self.create("admin", "/api/v1/namespaces/default/serviceaccounts", "default")
+        self.create("admin", "/api/v1/namespaces/default/pods", "a", spec={"containers": [{"name": "c", "image": "i"}]})
+        self.allow("alice", "gets", rule("get", "", "pods/exec pods/attach pods/portforward pods/log pods/proxy"))
+        self.allow("bob", "runs", rule("get create", "", "pods/exec pods/attach pods/portforward"))
+        for part in ("exec?command=x", "attach", "portforward"):
+            path = f"/api/v1/namespaces/default/pods/a/{part}"
+            answer = self.write("alice", "GET", path, code=403)
+            self.assertIn(f'cannot create resource "pods/{part.partition("?")[0]}"', answer["message"])
+            self.assertNotEqual(self.send("bob", "GET", path)[0], 403)
+            self.assertNotEqual(self.send("bob", "POST", path)[0], 403)
+        for part in ("log", "proxy"):
+            self.assertNotEqual(self.send("alice", "GET", f"/api/v1/namespaces/default/pods/a/{part}")[0], 403)
 
 
 if __name__ == "__main__":

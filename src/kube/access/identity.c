@@ -149,11 +149,15 @@ static bool allows(struct kube_identity *i, const struct kube_user_info *user,
 static bool allows_all(struct kube_identity *i, struct kube_status *status)
 {
     const struct kube_impersonation *other = &i->impersonation;
+    const struct kube_user_info *user = other->wanted ? &other->user : &i->sign_in.user;
+    struct kube_attributes more;
     for (size_t n = 0; n < other->check_count; n++)
         if (!allows(i, &i->sign_in.user, &other->checks[n], status))
             return false;
-    return kube_identity_is_public(i->request->path) ||
-           allows(i, other->wanted ? &other->user : &i->sign_in.user, &i->attributes, status);
+    if (kube_identity_is_public(i->request->path))
+        return true;
+    return allows(i, user, &i->attributes, status) &&
+           (!kube_request_right_of(&i->attributes, &more) || allows(i, user, &more, status));
 }
 
 static bool allows_right(struct kube_identity *i)

@@ -2,6 +2,21 @@
 
 #include "kube/object/object.h"
 
+bool kube_request_right_of(const struct kube_attributes *request,
+                           struct kube_attributes *ret_attributes)
+{
+    static const char *const connects[] = {"exec", "attach", "portforward"};
+    *ret_attributes = *request;
+    ret_attributes->verb = SLICE_LITERAL("create");
+    if (!slice_equal(request->verb, SLICE_LITERAL("get")) || request->group.len ||
+        !slice_equal(request->resource, SLICE_LITERAL("pods")))
+        return false;
+    for (size_t i = 0; i < COUNT_OF(connects); i++)
+        if (slice_equal(request->subresource, slice_from_text(connects[i])))
+            return true;
+    return false;
+}
+
 /* Rows of what a write to a subresource does. */
 static const struct {
     const char *group, *plural, *subresource;

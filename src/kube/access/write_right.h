@@ -1,7 +1,8 @@
 /*
- * The permission that a write needs besides that of its request. It follows from what the write
+ * The permission that a request needs besides that of its verb. It follows from what the request
  * does, and this is the only place where it is derived:
  *
+ *     GET of pods/x/exec, attach or portforward          create   the same, as for a POST
  *     creates an object by PUT or PATCH                  create   the resource
  *     certificatesigningrequests/x/approval              approve  the signer that the request names
  *     certificatesigningrequests/x/status                sign     the same, if it changes what a
@@ -18,6 +19,11 @@
 #include "kube/access/rbac.h"
 #include "kube/request/request.h"
 #include "kube/resource/kind.h"
+
+/* Whether a request whose verb is allowed needs the right to another one. A WebSocket begins with a
+ * GET, and does what a POST does. */
+bool kube_request_right_of(const struct kube_attributes *request,
+                           struct kube_attributes *ret_attributes);
 
 /* Embedded by its caller until go. */
 struct kube_write_right {
