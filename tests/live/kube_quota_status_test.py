@@ -136,6 +136,19 @@ class QuotaStatus(LiveTest):
         self.send("DELETE", self.path("pods", "p") + "?gracePeriodSeconds=1", code=200)
         self.becomes({"pods": "0", "count/pods": "1"})
 
+    def test_a_long_grace_period_does_not_delay_other_counts(self):
+        self.serve()
+        self.namespace()
+        self.quota({"pods": "10", "count/configmaps": "10"})
+        self.becomes({"pods": "0", "count/configmaps": "0"})
+        self.make("configmaps", {"metadata": {"name": "a"}})
+        self.make("pods", pod("a", nodeName="node", terminationGracePeriodSeconds=3600))
+        self.becomes({"pods": "1", "count/configmaps": "1"})
+        self.send("DELETE", self.path("pods", "a"), code=200)
+        time.sleep(1)  # until the end of the pod is on the agenda
+        self.send("DELETE", self.path("configmaps", "a"), code=200)
+        self.becomes({"pods": "1", "count/configmaps": "0"})
+
     def test_custom_resources_are_counted_when_they_are_defined(self):
         self.serve()
         self.namespace()

@@ -172,8 +172,7 @@ static bool take_event(struct kube_follower *follower, const struct watch_event 
     if (slice_has_prefix(event->key, SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX)))
         c->definitions_changed = true;
     struct kube_agenda_item *item = kube_agenda_find(&c->agenda, namespace_of(event->key));
-    if (item && !heap_has(&item->in_times) &&
-        (event->tombstone || event->created || may_use_another_amount(c, event)))
+    if (item && (event->tombstone || event->created || may_use_another_amount(c, event)))
         set_due(c, item, DELAY_MS);
     return true;
 }
