@@ -183,6 +183,15 @@ static enum status settle_chain(struct recovery *r)
     return ST_OK;
 }
 
+/* Also adds a twin to a segment of an earlier version. */
+static enum status write_heads_of(struct recovery *r, struct segment *segment)
+{
+    enum status status = segment_write_heads(segment, !r->log->unsynced);
+    if (status != ST_OK)
+        return recovery_fail_file(r, status, segment->head.id, status_reason(status));
+    return ST_OK;
+}
+
 /* After the tail is cut on disk: until then its seal may still name the files removed here. */
 static enum status drop_beyond(struct recovery *r)
 {
@@ -198,6 +207,7 @@ static enum status drop_beyond(struct recovery *r)
             TRY(recovery_remove_found(r, r->found.count - 1));
             continue;
         }
+        TRY(write_heads_of(r, segment));
         LOCK_SCOPE(&log->lock);
         enum status status = segment_table_put(&log->table, segment->head.id, segment);
         if (status != ST_OK)
@@ -214,21 +224,10 @@ static enum status drop_beyond(struct recovery *r)
     return ST_OK;
 }
 
-/* Also adds twins to the segments of an earlier version. */
-static enum status write_heads(struct recovery *r)
-{
-    const struct segment_order *order = &r->log->order;
-    for (size_t i = 0; i < order->count; i++) {
-        enum status status = segment_write_heads(order->items[i], !r->log->unsynced);
-        if (status != ST_OK)
-            return recovery_fail_file(r, status, order->items[i]->head.id, status_reason(status));
-    }
-    return ST_OK;
-}
-
 enum status recovery_settle(struct recovery *r)
 {
     TRY(settle_chain(r));
-    TRY(write_heads(r));
+    for (size_t i = 0; i < r->log->order.count; i++)
+        TRY(write_heads_of(r, r->log->order.items[i]));
     return drop_beyond(r);
 }
