@@ -255,6 +255,16 @@ class QuotaStatus(LiveTest):
         self.becomes({"pods": "0"})
         self.becomes({"count/pods": "0"}, "number")
 
+    def test_large_pods_are_counted(self):
+        self.serve()
+        self.namespace()
+        for i in range(12):
+            large = pod(f"p{i}", "1500m")
+            large["metadata"]["annotations"] = {"text": "x" * (200_000 if i % 3 else 17_000)}
+            self.make("pods", large)
+        self.quota({"pods": "90", "requests.cpu": "90"})
+        self.becomes({"pods": "12", "requests.cpu": "18"})
+
     def test_many_quotas_of_a_namespace_are_counted(self):
         self.serve()
         self.namespace()

@@ -25,7 +25,7 @@ enum {
     QUOTAS_MAX = 4,                  /* that are counted together */
     SOURCES_MAX = 512,               /* kinds that they can limit: one for each resource */
     PAGE_KEYS = 200,                 /* objects in one read */
-    COUNTED_BYTES_MAX = 64 << 10,    /* of objects in one turn; the last may be longer */
+    COUNTED_BYTES_MAX = 64 << 10,    /* of objects in one turn; larger ones go to the worker */
     BATCH_BYTES_MAX = 32 << 20,      /* memory for the quotas that are counted together */
     OBJECT_BYTES_MAX = 64 << 20,     /* and for one object */
     SCRATCH_BYTES = 32 << 10,        /* of it, without allocating */
@@ -65,6 +65,9 @@ struct controller {
     struct kube_kinds *kinds; /* a reference: the sources may be in it */
     int64_t revision;         /* of all reads */
     struct buf page_from;     /* the key of the next object; empty: the source begins */
+    struct buf large;         /* an object that is counted by the worker */
+    struct kube_offload_job offload;
+    enum status counted; /* the result for it */
     bool page_open;
     _Alignas(16) uint8_t scratch[SCRATCH_BYTES];
 };
@@ -227,7 +230,8 @@ static void finish(struct controller *c)
 
 static void fail(struct controller *c, const char *what, enum status status)
 {
-    log_warn(what, LOG_SLICE("namespace", kube_agenda_name(c->item)), LOG_STATUS(status));
+    if (!job_of(c)->api->jobs->stopped)
+        log_warn(what, LOG_SLICE("namespace", kube_agenda_name(c->item)), LOG_STATUS(status));
     /* An object that was stored by a kube-apiserver stays so; the next event is reason enough. */
     c->failed = !kube_is_undecodable(status);
     finish(c);
@@ -429,6 +433,34 @@ static enum status count_object(struct controller *c, struct slice value)
     return status;
 }
 
+static void run_large(struct worker_job *job)
+{
+    struct controller *c = CONTAINER_OF(job, struct controller, offload.worker);
+    c->counted = count_object(c, buf_slice(&c->large));
+}
+
+static void on_large(struct kube_offload_job *job)
+{
+    struct controller *c = CONTAINER_OF(job, struct controller, offload);
+    enum status status = job->worker.status == ST_OK ? c->counted : job->worker.status;
+    if (status == ST_OK)
+        kube_job_next(job_of(c));
+    else
+        fail(c, "the objects that a quota limits cannot be counted", status);
+}
+
+/* An object that would take this thread from its clients for too long. */
+static enum status count_large(struct controller *c, struct slice value)
+{
+    c->offload =
+        (struct kube_offload_job){.worker = {.run = run_large, .must_run = true}, .back = on_large};
+    buf_reset(&c->large, KUBE_WORK_BYTES_MAX);
+    TRY(buf_append(&c->large, value));
+    TRY(kube_offload_send(&job_of(c)->api->offload, 0, NULL, &c->offload));
+    kube_job_run(job_of(c));
+    return ST_OK;
+}
+
 static void count_some(struct controller *c)
 {
     struct engine_range *range = &job_of(c)->range;
@@ -452,8 +484,12 @@ static void count_some(struct controller *c)
         if (buf_append(&c->page_from, kv.key) != ST_OK ||
             buf_append(&c->page_from, slice_of("", 1)) != ST_OK)
             status = ST_NOMEM;
+        else if (kv.value.len > KUBE_WORK_BYTES_MAX && job_of(c)->api->offload.worker)
+            status = count_large(c, kv.value);
         else
             status = count_object(c, kv.value);
+        if (job_of(c)->state == KUBE_JOB_RUNNING)
+            return;
     }
     if (status != ST_OK)
         fail(c, "the objects that a quota limits cannot be counted", status);
@@ -676,6 +712,7 @@ static void fini(struct kube_job *job)
     arena_fini(&c->arena);
     buf_fini(&c->from);
     buf_fini(&c->page_from);
+    buf_fini(&c->large);
 }
 
 static const struct kube_follower_type type = {
