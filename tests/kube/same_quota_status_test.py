@@ -131,7 +131,20 @@ class SameQuotaStatus(SideBySide):
             self.quota(scope.lower(), {"pods": 50}, scopes=[scope])
         self.quota("mixed", {"pods": 50, "requests.cpu": 50}, scopes=["NotBestEffort", "Terminating"])
         self.settle({"all": {"pods": "7", "count/pods": "7"}, "terminating": {"pods": "1"}, "bestEffort".lower(): {"pods": "2"}})
-        # A pod that has ended, a resize, a deletion, and an update that changes the scope.
+        # Pods that are being resized: the kubelet reports other amounts than their specs want.
+        for name, reason in (("both", "Deferred"), ("late", "Infeasible"), ("init", "")):
+            amounts = {"requests": {"cpu": "700m"}, "limits": {"cpu": "4"}}
+            reported = [{"name": "c", "allocatedResources": {"cpu": "3"}, "resources": amounts}]
+            sidecar = [{"name": "s", "resources": {"requests": {"cpu": "40m", "memory": "9Mi"}}},
+                       {"name": "i", "resources": {"requests": {"cpu": "20"}}}]
+            for status in reported + sidecar:
+                status.update(image="i", imageID="", ready=True, restartCount=0)
+            conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+            self.both("PATCH", self.path("pods", f"{name}/status"), {"status": {
+                "containerStatuses": reported, "conditions": conditions,
+                **({"initContainerStatuses": sidecar} if name == "init" else {})}}, MERGE)
+        self.settle({"all": {"limits.cpu": "12"}})
+        # A pod that has ended, a deletion, and an update that changes the scope.
         self.both("PATCH", self.path("pods", "one/status"), {"status": {"phase": "Succeeded"}}, MERGE)
         self.both("PATCH", self.path("pods", "both"), {"spec": {"activeDeadlineSeconds": 60}}, MERGE)
         self.both("DELETE", self.path("pods", "huge") + "?gracePeriodSeconds=0")

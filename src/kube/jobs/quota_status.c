@@ -3,9 +3,8 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/xalloc.h"
-#include "codec/json/scanner.h"
-#include "codec/json/string.h"
 #include "kube/admission/quota.h"
+#include "kube/admission/quota_change.h"
 #include "kube/admission/quota_count.h"
 #include "kube/jobs/agenda.h"
 #include "kube/jobs/follower.h"
@@ -108,44 +107,6 @@ static void set_due(struct controller *c, struct kube_agenda_item *item, int64_t
     kube_agenda_set(&c->agenda, item, clock_add(now_ns(c), delay_ms * NS_PER_MS));
 }
 
-/* The bytes of a member; empty: there is none. */
-static struct slice member_of(struct slice json, struct slice name)
-{
-    struct json_scanner s;
-    json_scanner_init(&s, json);
-    if (json_next(&s) != JSON_OBJECT)
-        return SLICE_EMPTY;
-    while (json_next(&s) == JSON_KEY) {
-        bool wanted = json_token_is(&s, name);
-        const uint8_t *from = s.at;
-        if (!json_skip(&s, JSON_KEY))
-            break;
-        if (wanted)
-            return slice_of(from, (size_t)(s.at - from));
-    }
-    return SLICE_EMPTY;
-}
-
-static bool same_field(const struct kube_object *a, const struct kube_object *b, struct slice path)
-{
-    struct slice left = SLICE_EMPTY, right = SLICE_EMPTY;
-    bool has_left = kube_object_field(a, path, &left),
-         has_right = kube_object_field(b, path, &right);
-    return has_left == has_right && slice_equal(left, right);
-}
-
-/* Kubelets write the status of pods often, and most of it makes no difference. */
-static bool pod_uses_the_same(struct slice now, struct slice before)
-{
-    struct kube_object a, b;
-    return kube_object_parse(now, &a) == ST_OK && kube_object_parse(before, &b) == ST_OK &&
-           same_field(&a, &b, SLICE_LITERAL("status.phase")) &&
-           same_field(&a, &b, SLICE_LITERAL("status.qosClass")) &&
-           same_field(&a, &b, SLICE_LITERAL("metadata.deletionTimestamp")) &&
-           slice_equal(member_of(now, SLICE_LITERAL("spec")),
-                       member_of(before, SLICE_LITERAL("spec")));
-}
-
 /* Whether an object that existed before may use more or less than before. */
 static bool may_use_another_amount(struct controller *c, const struct watch_event *event)
 {
@@ -155,7 +116,8 @@ static bool may_use_another_amount(struct controller *c, const struct watch_even
     if (!slice_has_prefix(event->key, SLICE_LITERAL("/registry/pods/")))
         return false;
     struct slice prev = watch_cursor_prev(c->follower.cursor, event);
-    return !prev.len || !pod_uses_the_same(kube_kv_of(event->field).value, kube_kv_of(prev).value);
+    return !prev.len ||
+           !kube_quota_pod_is_same(kube_kv_of(event->field).value, kube_kv_of(prev).value);
 }
 
 static bool take_event(struct kube_follower *follower, const struct watch_event *event,
