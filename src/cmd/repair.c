@@ -120,6 +120,10 @@ static void write_cut(const struct store_repair *found, const char *will)
     if (found->first_revision)
         printf(", revision %" PRId64 " to %" PRId64, found->first_revision, found->last_revision);
     printf("\n");
+    if (last - log->cut.index + 1 > found->records_read)
+        printf("of these, %" PRIu64
+               " records cannot be read: what they changed is lost and not listed above\n",
+               last - log->cut.index + 1 - found->records_read);
     if (log->segments)
         printf("%s set aside: %u segments whose head is damaged\n", will, log->segments);
 }

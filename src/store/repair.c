@@ -54,8 +54,11 @@ static void note_revision(struct store_repair *repair, int64_t revision)
 static void record_lost(void *ctx, const struct log_lost *lost)
 {
     struct repairing *repairing = ctx;
-    if (lost->record.type != LOG_RECORD_KV)
+    uint64_t before = repairing->repair.lost_versions;
+    if (lost->record.type != LOG_RECORD_KV) {
+        repairing->repair.records_read += lost->whole;
         return;
+    }
     note_revision(&repairing->repair, lost->record.revision);
     struct change_walk walk;
     const struct change_head *change;
@@ -74,6 +77,7 @@ static void record_lost(void *ctx, const struct log_lost *lost)
                                  .unsure = !lost->whole,
                              });
     }
+    repairing->repair.records_read += repairing->repair.lost_versions > before;
 }
 
 static void ignore_passed(void *ctx, const struct log *log, log_loc from, log_loc to)

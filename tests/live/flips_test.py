@@ -126,7 +126,7 @@ class Flips(LiveTest):
             text = done.stdout + done.stderr
             trace += [(" ".join(words), done.returncode, text[:2000])]
             lost.update(text64(key) for key in re.findall(r'revision \d+: (?:put |delete |)"([^"]*)"', text))
-            if "not readable as a whole, 0 of its changes" in text or "perhaps another key" in text:
+            if "not readable as a whole, 0 of its changes" in text or "perhaps another key" in text or "records cannot be read" in text:
                 lost.add(NAMELESS)
             if words[0] == "salvage" and done.returncode in (0, 3) or done.returncode == 0:
                 return directory, lost

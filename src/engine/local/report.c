@@ -107,8 +107,8 @@ enum status local_describe_damage(struct engine_op *op, enum status status)
     if (!damaged.key_len)
         len = snprintf(text, sizeof(text),
                        "%s: a stored record is damaged (%s), and no version of a key needs it: "
-                       "compact to the newest revision and defragment, or stop the server and use "
-                       "vigil repair",
+                       "stop the server and run vigil repair --data-dir DIR, or wait until its "
+                       "segment is full, then compact to the newest revision and defragment",
                        corrupt, place);
     else if (damaged.revision)
         len = snprintf(text, sizeof(text),

@@ -231,10 +231,11 @@ static void check_store(struct findings *f, const struct metrics *m)
     if (bad > 0)
         findings_add(
             f, FINDING_BAD, "store",
-            "The disk has damaged the store. The server's log names the keys: put them "
-            "again or delete them, compact and defragment. Or stop the server and run vigil "
-            "repair --data-dir DIR, which shows what is lost and how to remove it.",
-            "%.0f records or versions are damaged", bad);
+            "The disk has damaged the store. Stop the server and run vigil repair --data-dir "
+            "DIR, which shows what is lost and how to remove it. To continue without a stop, put "
+            "the keys again that the server's log names, or delete them: then everything but "
+            "snapshots works.",
+            "%.0f records or versions were found damaged since the start", bad);
 }
 
 static void check_certificate(struct findings *f, const struct examined *s)
