@@ -340,6 +340,11 @@ bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYT
     return !engine->ops->ready || engine->ops->ready(engine, ret_reason);
 }
 
+bool engine_membership_get(const struct engine *engine, struct engine_membership *ret_membership)
+{
+    return engine->ops->membership && engine->ops->membership(engine, ret_membership);
+}
+
 bool engine_versions_get(const struct engine *engine, struct engine_versions *ret_versions)
 {
     return engine->ops->versions && engine->ops->versions(engine, ret_versions);

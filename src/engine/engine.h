@@ -213,6 +213,9 @@ bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYT
  * thread. */
 MUST_CHECK
 bool engine_versions_get(const struct engine *engine, struct engine_versions *ret_versions);
+/* Of an engine in front of a cluster. False: no member has answered yet. Any thread. */
+MUST_CHECK
+bool engine_membership_get(const struct engine *engine, struct engine_membership *ret_membership);
 /* The raised alarms, by type and member; returns their number. */
 size_t engine_alarms_get(struct engine_shard *shard,
                          struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);

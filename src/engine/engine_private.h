@@ -25,6 +25,8 @@ struct engine_ops {
     bool (*is_synced)(const struct engine *engine);
     /* NULL: it has none of its own. */
     bool (*versions)(const struct engine *engine, struct engine_versions *ret_versions);
+    /* NULL: it is not in front of a cluster. */
+    bool (*membership)(const struct engine *engine, struct engine_membership *ret_membership);
     enum status (*shard_new)(struct engine *engine, struct loop *loop,
                              struct engine_shard **ret_shard);
     void (*shard_free)(struct engine_shard *shard);

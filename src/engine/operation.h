@@ -248,6 +248,15 @@ struct engine_versions {
     char storage[ENGINE_VERSION_BYTES]; /* "": the member does not know it (before etcd 3.6) */
 };
 
+/* What the members of a cluster say of themselves to the engine in front of it. */
+struct engine_membership {
+    bool has_leader;            /* a member that answers knows of one */
+    bool is_leader, is_learner; /* the member that is followed; false while it does not answer */
+    uint64_t leader_changes;    /* that were seen, the first leader included */
+    uint64_t raft_index,
+        applied_index; /* of the member that is followed, the last that are known */
+};
+
 struct engine_hash {
     struct engine_op op; /* first */
     int64_t at_revision; /* in: 0 for the newest */

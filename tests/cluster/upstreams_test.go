@@ -52,6 +52,47 @@ func TestVersionsAndUpstreams(t *testing.T) {
 	})
 }
 
+// The metrics of leadership are what the cluster says, and what only a member can know is missing.
+func TestMetricsOfLeadership(t *testing.T) {
+	t.Parallel()
+	if !harness.IsVigil() {
+		t.Skip("the metrics are Vigil's")
+	}
+	f := newPlain(t, harness.Peer())
+	shows := func(name, value string) func() bool {
+		return func() bool { return f.metricText(name) == value }
+	}
+	leader := f.cluster.AwaitLeader()
+	f.eventually("a leader", shows("etcd_server_has_leader", "1"))
+	f.eventually("one leader", shows("etcd_server_leader_changes_seen_total", "1"))
+	f.eventually("the followed member's role", func() bool {
+		_, text := page(f.front.URL + "/metrics")
+		is := strings.Contains(text, fmt.Sprintf("etcd_server_id{server_id=\"%x\"}", statusOf(f, leader).Header.MemberId))
+		return strings.Contains(text, "\netcd_server_is_leader 1\n") == is
+	})
+	if f.metricText("etcd_server_proposals_applied_total") == "0" {
+		t.Error("the cluster's log is empty")
+	}
+	for _, name := range []string{"etcd_server_heartbeat_send_failures_total", "etcd_network_known_peers"} {
+		if _, text := page(f.front.URL + "/metrics"); strings.Contains(text, name) {
+			t.Errorf("%s is shown", name)
+		}
+	}
+	leader.Kill()
+	f.cluster.AwaitLeader()
+	f.eventually("another leader", shows("etcd_server_leader_changes_seen_total", "2"))
+	for _, member := range f.cluster.Members {
+		if member.Running() {
+			member.Kill()
+			break
+		}
+	}
+	f.eventually("no leader", shows("etcd_server_has_leader", "0"))
+	f.eventually("no leader is followed", shows("etcd_server_is_leader", "0"))
+	f.cluster.Start()
+	f.eventually("a leader again", shows("etcd_server_has_leader", "1"))
+}
+
 // The commands that examine a server know that it is in front of a cluster, also when the cluster does not answer.
 func TestDoctorAndTop(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,7 @@ func (s *Session) Compact() {
 }
 
 // Finish waits until all watches have received all events, and checks all recordings. The writers and
-// readers must have been told to stop; what they have under way is waited for, because it would become a part of
+// readers must have been stopped; what they have under way is waited for, because it would become a part of
 // the history for whose events no watch was waited.
 func (s *Session) Finish() {
 	s.Helper()

@@ -44,6 +44,13 @@ static bool cluster_versions(const struct engine *engine, struct engine_versions
     return roster_versions(&state->roster, atomic_load(&state->member_id), ret_versions);
 }
 
+static bool cluster_membership(const struct engine *engine,
+                               struct engine_membership *ret_membership)
+{
+    struct cluster_state *state = &shared_of(engine)->state;
+    return roster_membership(&state->roster, atomic_load(&state->member_id), ret_membership);
+}
+
 static bool cluster_watch_report(const struct engine *engine, unsigned i,
                                  struct watch_report *ret_report)
 {
@@ -71,6 +78,7 @@ static const struct engine_ops cluster_ops = {
     .ready = cluster_ready,
     .is_synced = cluster_is_synced,
     .versions = cluster_versions,
+    .membership = cluster_membership,
     .shard_new = cluster_shard_new,
     .shard_free = cluster_shard_free,
     .shard_stop = cluster_shard_stop,

@@ -140,13 +140,17 @@ static void write_store(struct etcd_api *api, struct metric_page *page)
     metric_page_gauge(page, "etcd_debugging_mvcc_compact_revision",
                       "The revision of the last compaction.",
                       not_negative(status.compact_revision));
+    struct engine_membership member = {.raft_index = status.raft_index,
+                                       .applied_index = status.applied_index};
+    if (engine_forwards(api->engine) && !engine_membership_get(api->engine, &member))
+        return; /* they are the followed member's, which is not known yet */
     metric_page_gauge(page, "etcd_server_proposals_committed_total",
-                      "Index of the last entry of the log, as in Status.", status.raft_index);
+                      "Index of the last entry of the log, as in Status.", member.raft_index);
     metric_page_gauge(page, "etcd_server_proposals_applied_total",
-                      "Index of the last entry that is visible.", status.applied_index);
+                      "Index of the last entry that is visible.", member.applied_index);
 }
 
-/* -- The only member -- */
+/* -- The only member, or the one that is followed -- */
 
 static void labelled_gauge(struct metric_page *page, const char *name, const char *label,
                            const char *value, const char *help)
@@ -174,20 +178,9 @@ void etcd_versions(const struct etcd_api *api, struct engine_versions *ret_versi
         snprintf(ret_versions->storage, ENGINE_VERSION_BYTES, "%s", config->cluster_version);
 }
 
-static void write_member(const struct etcd_api *api, struct metric_page *page)
+/* Of a member that is alone. */
+static void write_only_member(struct metric_page *page, const char *id)
 {
-    char id[24], cluster[16] = "";
-    snprintf(id, sizeof(id), "%llx", (unsigned long long)api->identity.member_id);
-    struct engine_versions versions;
-    etcd_versions(api, &versions);
-    const char *last = strrchr(versions.cluster, '.'); /* "3.7.0" is shown as "3.7" */
-    snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - versions.cluster) : 0,
-             versions.cluster);
-    labelled_gauge(page, "etcd_server_id", "server_id", id, "The member's id.");
-    labelled_gauge(page, "etcd_server_version", "server_version", versions.server,
-                   "The etcd version reported to clients.");
-    labelled_gauge(page, "etcd_cluster_version", "cluster_version", cluster,
-                   "The cluster version of etcd.");
     char peers[LABELS_BYTES];
     snprintf(peers, sizeof(peers), "Local=\"%s\",Remote=\"%s\"", id, id);
     metric_page_head(page, "etcd_network_known_peers", METRIC_GAUGE,
@@ -201,15 +194,54 @@ static void write_member(const struct etcd_api *api, struct metric_page *page)
                         "Always 1: the only member has been the leader since the start.", 1);
     metric_page_counter(page, "etcd_server_heartbeat_send_failures_total",
                         "Always 0: there are no other members.", 0);
+    metric_page_counter(page, "etcd_server_slow_read_indexes_total",
+                        "Always 0: reads need no other member.", 0);
+    metric_page_counter(page, "etcd_server_read_indexes_failed_total",
+                        "Always 0: reads need no other member.", 0);
+}
+
+/* In front of a cluster. What only a member can know is left out. */
+static void write_followed(const struct etcd_api *api, struct metric_page *page)
+{
+    struct engine_membership member;
+    if (!engine_membership_get(api->engine, &member))
+        return;
+    metric_page_gauge(page, "etcd_server_has_leader",
+                      "1: a member of the cluster that answers knows of a leader.",
+                      member.has_leader);
+    metric_page_gauge(page, "etcd_server_is_leader",
+                      "1: the member that is followed is the leader.", member.is_leader);
+    metric_page_gauge(page, "etcd_server_is_learner",
+                      "1: the member that is followed is a learner.", member.is_learner);
+    metric_page_counter(page, "etcd_server_leader_changes_seen_total",
+                        "Leaders of the cluster that were seen, one after the other.",
+                        member.leader_changes);
+}
+
+static void write_member(const struct etcd_api *api, struct metric_page *page)
+{
+    char id[24], cluster[16] = "";
+    snprintf(id, sizeof(id), "%llx",
+             (unsigned long long)engine_identity_get(api->engine).member_id);
+    struct engine_versions versions;
+    etcd_versions(api, &versions);
+    const char *last = strrchr(versions.cluster, '.'); /* "3.7.0" is shown as "3.7" */
+    snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - versions.cluster) : 0,
+             versions.cluster);
+    labelled_gauge(page, "etcd_server_id", "server_id", id, "The member's id.");
+    labelled_gauge(page, "etcd_server_version", "server_version", versions.server,
+                   "The etcd version reported to clients.");
+    labelled_gauge(page, "etcd_cluster_version", "cluster_version", cluster,
+                   "The cluster version of etcd.");
     metric_page_counter(page, "etcd_server_slow_apply_total",
                         "Requests that took longer than --warning-apply-duration.",
                         api->config->method_counts
                             ? metric_sum(api->config->method_counts, ETCD_SLOW_APPLY_SLOT)
                             : 0);
-    metric_page_counter(page, "etcd_server_slow_read_indexes_total",
-                        "Always 0: reads need no other member.", 0);
-    metric_page_counter(page, "etcd_server_read_indexes_failed_total",
-                        "Always 0: reads need no other member.", 0);
+    if (engine_forwards(api->engine))
+        write_followed(api, page);
+    else
+        write_only_member(page, id);
 }
 
 /* -- Watches -- */

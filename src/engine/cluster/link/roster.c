@@ -15,6 +15,7 @@ void roster_init(struct roster *roster, const char *endpoints)
     lock_init(&roster->lock);
     roster->rows = NULL;
     roster->count = 0;
+    roster->leader = roster->term = roster->leader_changes = 0;
     for (const char *at = endpoints; *at; at += strspn(at, ",")) {
         size_t len = strcspn(at, ",");
         roster->rows = xrealloc(roster->rows, (roster->count + 1) * sizeof(*roster->rows));
@@ -51,6 +52,16 @@ static void note_versions(struct engine_versions *versions, const struct pb_stat
                  downgrade && downgrade->enabled ? downgrade->target_version : SLICE_EMPTY);
 }
 
+/* A member that is behind still names the leader of an older term. */
+static void note_leader(struct roster *roster, const struct pb_status_response *status)
+{
+    if (!status->leader || status->raft_term < roster->term)
+        return;
+    roster->term = status->raft_term;
+    roster->leader_changes += roster->leader != status->leader;
+    roster->leader = status->leader;
+}
+
 void roster_note(struct roster *roster, size_t at, const struct pb_status_response *status)
 {
     LOCK_SCOPE(&roster->lock);
@@ -59,8 +70,12 @@ void roster_note(struct roster *roster, size_t at, const struct pb_status_respon
     if (!row->answers)
         return;
     row->member_id = status->header->member_id;
+    row->has_leader = status->leader != 0;
     row->is_leader = status->leader && status->leader == row->member_id;
     row->is_learner = status->is_learner;
+    row->raft_index = status->raft_index;
+    row->applied_index = status->raft_applied_index;
+    note_leader(roster, status);
     note_versions(&row->versions, status);
 }
 
@@ -101,4 +116,25 @@ bool roster_versions(struct roster *roster, uint64_t followed, struct engine_ver
         memcpy(lowest, numbers, sizeof(lowest));
     snprintf(ret->cluster, sizeof(ret->cluster), "%" PRIu64 ".%" PRIu64 ".0", lowest[0], lowest[1]);
     return true;
+}
+
+bool roster_membership(struct roster *roster, uint64_t followed, struct engine_membership *ret)
+{
+    LOCK_SCOPE(&roster->lock);
+    struct engine_membership found = {.leader_changes = roster->leader_changes};
+    bool is_known = false;
+    for (size_t i = 0; i < roster->count; i++) {
+        const struct roster_row *row = &roster->rows[i];
+        is_known |= row->member_id != 0;
+        found.has_leader |= row->answers && row->has_leader;
+        if (!row->member_id || row->member_id != followed)
+            continue;
+        found.is_leader = row->answers && row->is_leader;
+        found.is_learner = row->answers && row->is_learner;
+        found.raft_index = row->raft_index;
+        found.applied_index = row->applied_index;
+    }
+    if (is_known)
+        *ret = found;
+    return is_known;
 }

@@ -17,8 +17,9 @@ enum { ROSTER_ENDPOINT_BYTES = 128 };
 struct roster_row {
     char endpoint[ROSTER_ENDPOINT_BYTES]; /* as it was given; a longer one is cut */
     bool answers;
-    bool is_leader, is_learner;
-    uint64_t member_id;              /* 0: it has never answered, and what follows is empty */
+    bool has_leader, is_leader, is_learner;
+    uint64_t member_id; /* 0: it has never answered, and what follows is empty */
+    uint64_t raft_index, applied_index;
     struct engine_versions versions; /* cluster: the target of a downgrade, otherwise empty */
 };
 
@@ -26,6 +27,8 @@ struct roster {
     struct lock lock;
     struct roster_row *rows; /* owned */
     size_t count;            /* constant */
+    uint64_t leader, term;   /* of the highest term that a member has named; 0: none */
+    uint64_t leader_changes;
 };
 
 /* endpoints: separated by commas. Aborts without memory. */
@@ -40,5 +43,8 @@ struct roster_row roster_get(struct roster *roster, size_t at);
  * members, with 0 as its last number, unless a downgrade is under way. False: none is known.
  */
 bool roster_versions(struct roster *roster, uint64_t followed, struct engine_versions *ret);
+
+/* What metrics say of the cluster. False: no member has answered yet. */
+bool roster_membership(struct roster *roster, uint64_t followed, struct engine_membership *ret);
 
 #endif

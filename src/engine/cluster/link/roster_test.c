@@ -90,6 +90,54 @@ static void a_downgrade_says_where_to(void **state)
     expect_versions(1, "3.7.3", "3.6.0", "3.6.0");
 }
 
+static void say(size_t at, uint64_t id, uint64_t leader, uint64_t term)
+{
+    struct pb_response_header header = {.member_id = id};
+    roster_note(&roster, at,
+                &(struct pb_status_response){.header = &header,
+                                             .leader = leader,
+                                             .raft_term = term,
+                                             .raft_index = 10 * id,
+                                             .raft_applied_index = 10 * id - 1});
+}
+
+static void expect_membership(uint64_t followed, bool has_leader, bool is_leader, uint64_t changes)
+{
+    struct engine_membership found;
+    assert_true(roster_membership(&roster, followed, &found));
+    assert_int_equal(found.has_leader, has_leader);
+    assert_int_equal(found.is_leader, is_leader);
+    assert_int_equal(found.leader_changes, changes);
+}
+
+static void leaders_are_counted_by_their_terms(void **state)
+{
+    (void)state;
+    struct engine_membership found;
+    assert_false(roster_membership(&roster, 1, &found));
+    say(0, 1, 0, 2);
+    expect_membership(1, false, false, 0);
+    say(0, 1, 1, 2);
+    say(1, 2, 1, 2);
+    expect_membership(1, true, true, 1);
+    expect_membership(2, true, false, 1);
+    expect_membership(9, true, false, 1);
+    say(1, 2, 2, 3);
+    expect_membership(2, true, true, 2);
+    say(2, 3, 1, 2); /* it is behind */
+    expect_membership(2, true, true, 2);
+    roster_note(&roster, 1, NULL);
+    expect_membership(2, true, false, 2);
+    assert_true(roster_membership(&roster, 2, &found));
+    assert_int_equal(found.raft_index, 20);
+    assert_int_equal(found.applied_index, 19);
+    say(0, 1, 0, 4);
+    say(2, 3, 0, 4);
+    expect_membership(1, false, false, 2);
+    say(2, 3, 2, 4); /* the same one again */
+    expect_membership(1, true, false, 2);
+}
+
 /* They end in pages of JSON and of metrics. */
 static void nonsense_is_not_a_version(void **state)
 {
@@ -113,6 +161,7 @@ int main(void)
         TEST(members_are_known_by_what_they_say),
         TEST(the_cluster_has_the_lowest_version_of_its_members),
         TEST(a_downgrade_says_where_to),
+        TEST(leaders_are_counted_by_their_terms),
         TEST(nonsense_is_not_a_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,25 @@ static void a_revision_beyond_the_limit_ends_the_watches_that_need_it(void **sta
     client_close(&behind);
 }
 
+/* Counts the events until the watch was canceled because of damage. */
+struct until_damage {
+    int64_t next;
+    bool ended;
+};
+
+static void receive_until_damage(struct client *client, struct until_damage *received)
+{
+    struct pb_watch_response *response;
+    client_pull(client, 1 << 20);
+    while ((response = client_next(client)) != NULL) {
+        received->next += (int64_t)response->events_count;
+        received->ended |= response->canceled;
+        if (response->canceled)
+            assert_true(slice_equal(response->cancel_reason, FAKE_DAMAGE));
+        assert_int_equal(response->compact_revision, 0);
+    }
+}
+
 /* As a watch of the server itself ends. Others that begin behind the damage are served. */
 static void damage_ends_the_watches_that_need_it(void **state)
 {
@@ -366,8 +385,7 @@ static void damage_ends_the_watches_that_need_it(void **state)
     fake.damaged = 50;
     for (int round = 0; round < 2; round++) {
         struct received behind = {.next = 51};
-        struct pb_watch_response *ended[2] = {NULL, NULL};
-        int64_t next[2] = {2, 50};
+        struct until_damage before[2] = {{.next = 2}, {.next = 50}};
         fake.damaged_ends = round;
         create(&clients[0], 2);
         create(&clients[1], 50);
@@ -376,23 +394,13 @@ static void damage_ends_the_watches_that_need_it(void **state)
             turn(20 * NS_PER_MS);
             send_all(7, 1000);
             receive(&clients[2], &behind);
-            for (size_t k = 0; k < 2; k++) {
-                client_pull(&clients[k], 1 << 20);
-                struct pb_watch_response *response;
-                while ((response = client_next(&clients[k])) != NULL) {
-                    next[k] += (int64_t)response->events_count;
-                    if (response->canceled) {
-                        assert_int_equal(response->compact_revision, 0);
-                        assert_true(slice_equal(response->cancel_reason, FAKE_DAMAGE));
-                        ended[k] = response;
-                    }
-                }
-            }
+            for (size_t k = 0; k < 2; k++)
+                receive_until_damage(&clients[k], &before[k]);
         }
         assert_int_equal(behind.next, f.memory.published + 1);
         for (size_t k = 0; k < 2; k++) {
-            assert_non_null(ended[k]);
-            assert_int_equal(next[k], 50);
+            assert_true(before[k].ended);
+            assert_int_equal(before[k].next, 50);
         }
         for (size_t k = 0; k < 3; k++)
             client_close(&clients[k]);
