@@ -7,7 +7,11 @@
 
 /* The first block is so small that allocators keep it at hand for the next call of the thread:
  * glibc does so up to 1032 bytes. */
-enum { ARENA_BLOCK_FIRST = 1008, ARENA_BLOCK_MIN = 4096 - 64 };
+enum {
+    ARENA_BLOCK_FIRST = 1008,
+    ARENA_BLOCK_MIN = 4096 - 64,
+    ARENA_BLOCK_MAX = 256 * 1024, /* unless one allocation needs more */
+};
 
 struct arena_block {
     struct arena_block *older;
@@ -65,10 +69,12 @@ void arena_fini(struct arena *arena)
 
 static bool arena_grow(struct arena *arena, size_t bytes)
 {
-    /* Blocks double with the bytes held, so that a large decode takes few of them. */
+    /* Blocks grow with the bytes held, so that a large decode takes few of them; but not without
+     * limit, because what is not used of a block is charged, too. */
     size_t least =
         arena->held_bytes || bytes > ARENA_BLOCK_FIRST ? ARENA_BLOCK_MIN : ARENA_BLOCK_FIRST;
-    size_t block_bytes = size_max(size_max(least, arena->held_bytes), bytes);
+    size_t usual = size_max(least, size_min(arena->held_bytes, ARENA_BLOCK_MAX));
+    size_t block_bytes = size_max(usual, bytes);
     size_t left = arena->limit_bytes - arena->held_bytes;
     if (bytes > left)
         return false;

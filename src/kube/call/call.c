@@ -1,6 +1,7 @@
 #include "kube/call/call.h"
 
 #include "base/clock.h"
+#include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "kube/access/identity.h"
 #include "kube/access/sign_in.h"
@@ -51,12 +52,19 @@ static void call_free(struct kube_call *call)
     kube_write_queue_leave(&call->quota_ticket);
     if (call->on_free)
         call->on_free(call);
+    kube_call_use_set_aside(call);
     kube_kinds_unref(call->kinds);
     kube_identity_free(call->identity);
     buf_fini(&call->work.answer.made);
     buf_fini(&call->warnings);
     arena_fini(&call->arena);
     free(call);
+}
+
+void kube_call_use_set_aside(struct kube_call *call)
+{
+    account_release(call->arena.account, call->set_aside);
+    call->set_aside = 0;
 }
 
 void kube_call_hold(struct kube_call *call)

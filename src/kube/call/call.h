@@ -72,8 +72,9 @@ struct kube_call {
     struct kube_kinds *kinds;       /* a reference: contains kind */
     struct kube_registry_wait wait; /* for kind */
     enum kube_verb verb;
-    unsigned code; /* of the answer; 0: it has not begun */
-    bool written;  /* the object was written: a client must not be asked to try again */
+    unsigned code;    /* of the answer; 0: it has not begun */
+    bool written;     /* the object was written: a client must not be asked to try again */
+    size_t set_aside; /* charged to the account for the answer to the write; see kube_call_put */
     int64_t started_ns;
     struct buf warnings;       /* Warning fields of the answer, each terminated by NUL */
     struct kube_status status; /* the answer, if the call fails */
@@ -97,6 +98,9 @@ struct kube_call {
 /* For an exchange that has just been dispatched; the request is borrowed. */
 struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exchange,
                                 const struct http_request *request);
+
+/* The answer is about to be made, with what was set aside for it. */
+void kube_call_use_set_aside(struct kube_call *call);
 
 /* One more operation is under way; kube_call_done is its end. */
 void kube_call_hold(struct kube_call *call);

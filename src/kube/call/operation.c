@@ -1,8 +1,10 @@
 #include "kube/call/operation.h"
 
 #include "base/clock.h"
+#include "base/memory/budget.h"
 #include "engine/engine.h"
 #include "kube/call/call.h"
+#include "kube/call/offload.h"
 #include "kube/call/respond.h"
 
 static void op_begin(struct kube_call *call, struct engine_op *op,
@@ -29,8 +31,27 @@ void kube_call_range(struct kube_call *call, const struct pb_range_request *requ
     engine_range_start(call->api->shard, &call->range, request);
 }
 
+/* An object for whose answer there is no memory is not written, so that the client may try again.
+ * The answer takes the object with its revision and a copy in the output of the connection. A short
+ * one needs no care: the budget keeps its last eighth for accounts that hold little. */
+static bool set_aside_for_answer(struct kube_call *call)
+{
+    size_t bytes = call->write.value.len > KUBE_WORK_BYTES_MAX
+                       ? 2 * (call->write.value.len + KUBE_WORK_BYTES_MAX)
+                       : 0;
+    kube_call_use_set_aside(call); /* of an attempt before */
+    if (bytes && !account_charge(call->arena.account, bytes))
+        return false;
+    call->set_aside = bytes;
+    return true;
+}
+
 static void put(struct kube_call *call)
 {
+    if (!set_aside_for_answer(call)) {
+        kube_call_fail_engine(call, ST_NOMEM);
+        return;
+    }
     op_begin(call, &call->write.engine.op, call->work.done);
     kube_storage_put(call->api->shard, &call->write);
 }

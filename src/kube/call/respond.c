@@ -229,6 +229,7 @@ void kube_call_fail(struct kube_call *call)
     char seconds[16];
     if (kube_call_defers(call, kube_call_fail))
         return;
+    kube_call_use_set_aside(call);
     settle_status(call);
     call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
@@ -258,6 +259,7 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
 {
     struct kube_object object;
     struct slice seen = json;
+    kube_call_use_set_aside(call);
     if (!kube_conversion_bytes(call, json, revision, &seen))
         return false;
     if (kube_object_parse(seen, &object) != ST_OK)

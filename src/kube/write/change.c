@@ -497,6 +497,10 @@ static void respond(struct kube_call *call)
 {
     struct kube_change *change = call->handler;
     struct slice json;
+    /* The trees of the attempt take several times as much as the object, and are not needed any
+     * more. Otherwise the value is in their arena. */
+    if (change->decision == KUBE_DECIDE_PUT)
+        arena_fini(&change->scratch);
     if (kube_call_object(call, change->value, change->revision, &json))
         kube_call_respond(call, change->code, json);
     else
