@@ -63,14 +63,37 @@ void kube_agenda_remove(struct kube_agenda *agenda, struct kube_agenda_item *ite
     free(item);
 }
 
+static int64_t allowed(const struct kube_agenda_item *item, int64_t at_ns)
+{
+    return at_ns > item->not_before_ns ? at_ns : item->not_before_ns;
+}
+
+bool kube_agenda_has(const struct kube_agenda *agenda, const struct kube_agenda_item *item,
+                     int64_t at_ns)
+{
+    return heap_has(&item->in_times) &&
+           agenda->times.entries[item->in_times.place - 1].number <= allowed(item, at_ns);
+}
+
+/* Adds the item, or moves it. */
+static void put(struct kube_agenda *agenda, struct kube_agenda_item *item, int64_t at_ns)
+{
+    if (heap_put(&agenda->times, &item->in_times, at_ns) != ST_OK)
+        xalloc_check(NULL, sizeof(*item));
+}
+
 void kube_agenda_set(struct kube_agenda *agenda, struct kube_agenda_item *item, int64_t at_ns)
 {
-    int64_t number = at_ns > item->not_before_ns ? at_ns : item->not_before_ns;
+    if (!kube_agenda_has(agenda, item, at_ns))
+        put(agenda, item, allowed(item, at_ns));
+}
+
+void kube_agenda_rest(struct kube_agenda *agenda, struct kube_agenda_item *item, int64_t until_ns)
+{
+    item->not_before_ns = until_ns;
     if (heap_has(&item->in_times) &&
-        agenda->times.entries[item->in_times.place - 1].number <= number)
-        return;
-    if (heap_put(&agenda->times, &item->in_times, number) != ST_OK)
-        xalloc_check(NULL, sizeof(*item));
+        agenda->times.entries[item->in_times.place - 1].number < until_ns)
+        put(agenda, item, until_ns);
 }
 
 struct kube_agenda_item *kube_agenda_pop(struct kube_agenda *agenda, int64_t now_ns)

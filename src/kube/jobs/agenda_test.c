@@ -39,14 +39,20 @@ static void test_the_earlier_time_stays(void **state)
     struct kube_agenda agenda;
     kube_agenda_init(&agenda, 1);
     struct kube_agenda_item *item = add(&agenda, "n", 20);
+    assert_true(kube_agenda_has(&agenda, item, 30) && kube_agenda_has(&agenda, item, 20));
+    assert_false(kube_agenda_has(&agenda, item, 19));
     kube_agenda_set(&agenda, item, 30);
     assert_int_equal(kube_agenda_next_ns(&agenda), 20);
     kube_agenda_set(&agenda, item, 5);
     assert_int_equal(kube_agenda_next_ns(&agenda), 5);
     assert_ptr_equal(kube_agenda_pop(&agenda, 5), item);
-    item->not_before_ns = 100;
+    kube_agenda_rest(&agenda, item, 100);
+    assert_int_equal(kube_agenda_next_ns(&agenda), CLOCK_NEVER);
     kube_agenda_set(&agenda, item, 6);
     assert_int_equal(kube_agenda_next_ns(&agenda), 100);
+    assert_true(kube_agenda_has(&agenda, item, 7));
+    kube_agenda_rest(&agenda, item, 200); /* which also holds for the time that it has */
+    assert_int_equal(kube_agenda_next_ns(&agenda), 200);
     kube_agenda_fini(&agenda);
 }
 

@@ -123,7 +123,8 @@ static void fail(struct furnisher *f, const char *why, struct slice answer)
                  LOG_SLICE("namespace", kube_agenda_name(item)),
                  LOG_TEXT("object", objects[f->object].name), LOG_TEXT("why", why),
                  LOG_SLICE("answer", answer));
-    item->not_before_ns = clock_add(loop_now_ns(job_of(f)->api->loop), pause_s * NS_PER_S);
+    kube_agenda_rest(&f->agenda, item,
+                     clock_add(loop_now_ns(job_of(f)->api->loop), pause_s * NS_PER_S));
     kube_agenda_set(&f->agenda, item, 0);
     finish(f);
 }

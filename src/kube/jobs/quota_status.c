@@ -18,7 +18,7 @@
 
 enum {
     DELAY_MS = 250,                  /* from the first event to the count, for all that follow */
-    REST_FACTOR = 4,                 /* the pause after a count, in times of its duration */
+    REST_FACTOR = 9,                 /* the pause after a count, in times of its duration */
     REST_MAX_S = 60,                 /* but not longer */
     RETRY_S = 10,                    /* after a failure */
     QUOTAS_MAX = 4,                  /* that are counted together */
@@ -137,7 +137,9 @@ static bool take_event(struct kube_follower *follower, const struct watch_event 
     if (slice_has_prefix(event->key, SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX)))
         c->definitions_changed = true;
     struct kube_agenda_item *item = kube_agenda_find(&c->agenda, namespace_of(event->key));
-    if (item && (event->tombstone || event->created || may_use_another_amount(c, event)))
+    /* One that is due soon need not be compared. */
+    if (item && !kube_agenda_has(&c->agenda, item, clock_add(now_ns(c), DELAY_MS * NS_PER_MS)) &&
+        (event->tombstone || event->created || may_use_another_amount(c, event)))
         set_due(c, item, DELAY_MS);
     return true;
 }
@@ -175,7 +177,7 @@ static void finish(struct controller *c)
         c->took_ns < rest_max_ns / REST_FACTOR ? c->took_ns * REST_FACTOR : rest_max_ns;
     forget_batch(c);
     c->item = NULL;
-    item->not_before_ns = clock_add(now, rest_ns);
+    kube_agenda_rest(&c->agenda, item, clock_add(now, rest_ns));
     if (c->failed)
         kube_agenda_set(&c->agenda, item, clock_add(now, RETRY_S * NS_PER_S));
     else if (!c->any && !heap_has(&item->in_times))

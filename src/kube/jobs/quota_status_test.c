@@ -187,6 +187,43 @@ static void a_count_never_overwrites_another_writer(void)
     assert_true(shows("q", "\"labels\":{\"a\":\"9\"}"));
 }
 
+/* How often the quota was written. */
+static int64_t writes_of_quota(void)
+{
+    struct arena arena;
+    struct slice field;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct pb_range_request request = {.key = SLICE_LITERAL("/registry/resourcequotas/default/q")};
+    struct engine_range range = {
+        .op = {.done = on_told, .arena = &arena, .principal = ENGINE_SERVER}};
+    engine_range_start(bed->shard, &range, &request);
+    run();
+    assert_true(engine_range_next(&range, &field));
+    int64_t version = kube_kv_of(field).version;
+    engine_range_close(&range);
+    arena_fini(&arena);
+    return version;
+}
+
+/* Each turn takes a second, so that a count takes some, and each brings an event. */
+static void a_long_count_is_followed_by_a_long_pause(void)
+{
+    make_quota("q", "\"count/configmaps\":\"999\"");
+    for (int i = 0; i < 120; i++) {
+        char body[64];
+        snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"c%d\"}}", i);
+        send_json("POST", CMS, body);
+        bed->clock.mono_ns += NS_PER_S;
+        turn_once();
+        fake_step(bed->engine);
+    }
+    /* A count takes at least two seconds, and the pause nine times as long. */
+    assert_in_range(writes_of_quota(), 2, 2 + 120 / 20);
+    pass(60);
+    pass(60);
+    assert_true(shows("q", "\"used\":{\"count/configmaps\":\"120\"}"));
+}
+
 static void two_servers_count_together(void)
 {
     kube_api_start_jobs(bed->other);
@@ -222,6 +259,7 @@ TEST(a_kind_is_counted_when_it_is_defined)
 TEST(a_deleted_quota_is_forgotten)
 TEST(the_controller_manager_goes_first)
 TEST(a_count_never_overwrites_another_writer)
+TEST(a_long_count_is_followed_by_a_long_pause)
 TEST(two_servers_count_together)
 TEST(it_stops_in_the_middle)
 
@@ -235,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_a_deleted_quota_is_forgotten),
         cmocka_unit_test(test_the_controller_manager_goes_first),
         cmocka_unit_test(test_a_count_never_overwrites_another_writer),
+        cmocka_unit_test(test_a_long_count_is_followed_by_a_long_pause),
         cmocka_unit_test(test_two_servers_count_together),
         cmocka_unit_test(test_it_stops_in_the_middle),
     };
