@@ -213,7 +213,8 @@ bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYT
  * thread. */
 MUST_CHECK
 bool engine_versions_get(const struct engine *engine, struct engine_versions *ret_versions);
-/* Of an engine in front of a cluster. False: no member has answered yet. Any thread. */
+/* What the members of the cluster say, for an engine in front of one. False: none has answered yet.
+ * Any thread. */
 MUST_CHECK
 bool engine_membership_get(const struct engine *engine, struct engine_membership *ret_membership);
 /* The raised alarms, by type and member; returns their number. */

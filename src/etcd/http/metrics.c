@@ -178,7 +178,7 @@ void etcd_versions(const struct etcd_api *api, struct engine_versions *ret_versi
         snprintf(ret_versions->storage, ENGINE_VERSION_BYTES, "%s", config->cluster_version);
 }
 
-/* Of a member that is alone. */
+/* A member that is alone knows all of them without asking. */
 static void write_only_member(struct metric_page *page, const char *id)
 {
     char peers[LABELS_BYTES];

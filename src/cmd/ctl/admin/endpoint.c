@@ -62,6 +62,7 @@ static void join_errors(const struct pb_status_response *status, const char *bet
     for (size_t i = 0; i < status->errors_count && used < ENDPOINT_CELL_BYTES; i++)
         used += (size_t)snprintf(ret_text + used, ENDPOINT_CELL_BYTES - used, "%s%.*s",
                                  i ? between : "", SLICE_ARGS(status->errors[i]));
+    endpoint_tame(ret_text);
 }
 
 static uint64_t member_of(const void *response)

@@ -12,7 +12,9 @@ struct endpoint_row {
     size_t count;
 };
 
-/* Adds a cell; one that is too long is cut off. */
+/* Replaces control characters, with which a server could command a terminal. */
+void endpoint_tame(char *text);
+/* Adds a cell without control characters; one that is too long is cut off. */
 void endpoint_cell(struct endpoint_row *row, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -4,13 +4,24 @@
 
 #include <stdarg.h>
 
+/* Those of ASCII, and those of Latin-1 in UTF-8. */
+void endpoint_tame(char *text)
+{
+    for (uint8_t *c = (uint8_t *)text; *c; c++)
+        if (*c < ' ' || *c == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+            *c = '?';
+        else if (*c >= 0x80 && *c < 0xa0 && c > (uint8_t *)text && c[-1] == '?')
+            *c = '?'; /* the rest of a character */
+}
+
 void endpoint_cell(struct endpoint_row *row, const char *format, ...)
 {
     assert(row->count < ENDPOINT_CELLS_MAX);
     va_list values;
     va_start(values, format);
-    vsnprintf(row->cells[row->count++], ENDPOINT_CELL_BYTES, format, values);
+    vsnprintf(row->cells[row->count], ENDPOINT_CELL_BYTES, format, values);
     va_end(values);
+    endpoint_tame(row->cells[row->count++]);
 }
 
 static bool is_shown(const struct endpoint_shape *shape, const struct asked *asked)
