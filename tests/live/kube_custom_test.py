@@ -94,6 +94,19 @@ class Definitions(CustomTest):
             resources = self.server.list("/apis/example.com/v1")["resources"]
             self.assertIn(f"hats{i}s", [r["name"] for r in resources])
 
+    def test_definitions_with_many_or_long_columns_are_served(self):
+        def columns(count, path, text):
+            return [{"name": f"c{i}", "type": "string", "jsonPath": path, "description": text} for i in range(count)]
+
+        short = [version(f"v{i}", additionalPrinterColumns=columns(64, ".a" * 60, "x")) for i in range(1, 32)]
+        for v in short[1:]:
+            v["storage"] = False
+        self.send("POST", CRDS, definition(versions=short), 201)
+        self.send("POST", CRDS, definition("caps", "Cap", versions=[
+            version(additionalPrinterColumns=columns(64, ".spec.a", "x" * 23000))]), 201)
+        for plural in ("hats", "caps"):
+            self.send("GET", f"/apis/example.com/v1/namespaces/default/{plural}", code=200)
+
     def test_repeated_changes_of_a_definition_leak_no_schemas(self):
         def held():
             page = self.server.get("/metrics")[2].decode()

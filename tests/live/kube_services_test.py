@@ -23,8 +23,11 @@ def service(name, **spec):
 class Services(LiveTest):
     def setUp(self):
         super().setUp()
-        self.server = KubeServer(self.scratch / "data", ["--io-threads", "4", f"--kube-service-cluster-ip-range={RANGE}",
-                                                         "--kube-service-node-port-range=31000-31003"])
+        self.begin("31000-31003")
+
+    def begin(self, ports, name="data"):
+        self.server = KubeServer(self.scratch / name, ["--io-threads", "4", f"--kube-service-cluster-ip-range={RANGE}",
+                                                       f"--kube-service-node-port-range={ports}"])
         self.addCleanup(self.server.kill)
         self.addCleanup(self.server.close)
         self.server.start()
@@ -46,6 +49,16 @@ class Services(LiveTest):
 
     def addresses(self):
         return self.names("/apis/networking.k8s.io/v1/ipaddresses")
+
+    def test_a_range_of_which_only_a_part_was_tried_is_not_called_full(self):
+        self.begin("31000-31599", "large")
+        for first in range(31000, 31600, 60):
+            code, body = self.create(f"s{first}", type="NodePort", ports=[
+                {"name": f"p{port}", "port": port, "nodePort": port} for port in range(first, first + 60)])
+            self.assertEqual(code, 201, body)
+        code, body = self.create("last", type="NodePort")
+        self.assertEqual(code, 422)
+        self.assertIn("512 numbers that were tried are in use: please try again, or name one that is free", body["message"])
 
     def test_services_created_at_once_have_different_addresses(self):
         with concurrent.futures.ThreadPoolExecutor(16) as pool:

@@ -587,13 +587,19 @@ static bool refuse_taken(struct kube_claims *claims, const struct kube_claim *cl
     return false;
 }
 
-static bool refuse_full(const struct kube_claim *claim, struct kube_field_errors *errors)
+/* Of a large range not every number was tried: the next request tries others. */
+static bool refuse_full(const struct kube_claim *claim, bool is_full,
+                        struct kube_field_errors *errors)
 {
+    const char *why = is_full ? "range is full"
+                              : "the range is almost full, and 512 numbers that were tried are in "
+                                "use: please try again, or name one that is free";
+    char text[192];
+    snprintf(text, sizeof(text), "failed to allocate a nodePort: %s", why);
     if (claim->is_port)
-        return refuse_port(errors, claim->port_index, 0,
-                           "failed to allocate a nodePort: range is full");
+        return refuse_port(errors, claim->port_index, 0, text);
     kube_field_errors_add(errors, "FieldValueInvalid", SLICE_LITERAL("spec.clusterIPs"),
-                          "Invalid value: null: failed to allocate a cluster IP: range is full");
+                          "Invalid value: null: failed to allocate a cluster IP: %s", why);
     return false;
 }
 
@@ -606,7 +612,7 @@ bool kube_claims_next(struct kube_claims *claims, struct kube_claim *claim,
     if (claim->is_given)
         return refuse_taken(claims, claim, errors);
     if (++claim->tries >= size || claim->tries >= TRIES_MAX)
-        return refuse_full(claim, errors);
+        return refuse_full(claim, claim->tries >= size, errors);
     claim->number = (claim->number + 1) % size;
     return show(claims, claim);
 }

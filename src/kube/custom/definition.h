@@ -15,11 +15,11 @@
 #define KUBE_CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 enum {
-    KUBE_VERSIONS_MAX = 32,              /* per definition */
-    KUBE_COLUMNS_MAX = 64,               /* per version */
-    KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas */
-    KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
-    KUBE_NAMES_MAX = 64,                 /* short names per definition, and categories */
+    KUBE_VERSIONS_MAX = 32,               /* per definition */
+    KUBE_COLUMNS_MAX = 64,                /* per version */
+    KUBE_DEFINITION_BYTES_MAX = 32 << 20, /* without its schemas */
+    KUBE_SELECTABLE_MAX = 8,              /* as in Kubernetes */
+    KUBE_NAMES_MAX = 64,                  /* short names per definition, and categories */
     KUBE_DEFINITIONS_MAX = 2000, /* definitions that are served; further ones are only stored */
     KUBE_KINDS_MAX = 4000,       /* versions of all definitions together that are served */
 };

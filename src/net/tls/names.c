@@ -116,20 +116,24 @@ static size_t append_organization(const X509_NAME *subject, int at, char *groups
 struct http_certificate *tls_certificate_read(const X509 *certificate)
 {
     const X509_NAME *subject = X509_get_subject_name(certificate);
-    char groups[HTTP_CERTIFICATE_GROUPS_BYTES_MAX];
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned digest_len = 0;
-    size_t len = 0;
-    for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
-        len += append_organization(subject, at, groups + len, sizeof(groups) - len);
-    struct http_certificate *made = calloc(1, sizeof(*made) + len);
-    if (!made || X509_digest(certificate, EVP_sha256(), digest, &digest_len) != 1) {
+    /* A byte of the subject becomes at most two in UTF-8, and a zero byte takes less than what
+     * surrounds a name there. The size of the whole is that of a handshake. */
+    int der = i2d_X509_NAME(subject, NULL);
+    size_t room = der > 0 ? 3 * (size_t)der : 0, len = 0;
+    struct http_certificate *made = calloc(1, sizeof(*made) + room);
+    if (!made || !room || X509_digest(certificate, EVP_sha256(), digest, &digest_len) != 1) {
         free(made);
         made = NULL;
     }
     if (made) {
+        for (int at = -1;
+             (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
+            len += append_organization(subject, at, made->groups + len, room - len);
+        struct http_certificate *smaller = realloc(made, sizeof(*made) + len);
+        made = smaller ? smaller : made;
         made->groups_bytes = len;
-        memcpy(made->groups, groups, len);
         int at = snprintf(made->id, sizeof(made->id), "X509SHA256=");
         for (unsigned i = 0; i < digest_len && at + 3 <= (int)sizeof(made->id); i++)
             at += snprintf(made->id + at, sizeof(made->id) - (size_t)at, "%02x", digest[i]);

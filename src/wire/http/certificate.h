@@ -7,10 +7,7 @@
 
 #include <stddef.h>
 
-enum {
-    HTTP_CERTIFICATE_ID_BYTES = 80,
-    HTTP_CERTIFICATE_GROUPS_BYTES_MAX = 4096, /* groups beyond this are omitted */
-};
+enum { HTTP_CERTIFICATE_ID_BYTES = 80 };
 
 struct http_certificate {
     char id[HTTP_CERTIFICATE_ID_BYTES]; /* "X509SHA256=" and the digest in hexadecimal */
