@@ -10,7 +10,8 @@
 enum {
     ARENA_BLOCK_FIRST = 1008,
     ARENA_BLOCK_MIN = 4096 - 64,
-    ARENA_BLOCK_MAX = 256 * 1024, /* unless one allocation needs more */
+    ARENA_BLOCK_MAX = 256 * 1024,   /* unless one allocation needs more */
+    ARENA_BLOCK_PAGES = 128 * 1024, /* from here on glibc may map pages for it */
 };
 
 struct arena_block {
@@ -49,13 +50,23 @@ void arena_charge(struct arena *arena, struct account *account)
     arena_keep_account(arena);
 }
 
+/* What is charged for a block: also its head, the one that the allocator puts before it, and what
+ * the allocator adds to reach a size that it has. Large blocks take whole pages. */
+static size_t charge_of(size_t block_bytes)
+{
+    size_t beside = block_bytes < ARENA_BLOCK_PAGES ? 24 : 4096;
+    return sizeof(struct arena_block) + block_bytes + beside;
+}
+
 static void free_blocks(struct arena *arena)
 {
-    account_release(arena->account, arena->held_bytes);
+    size_t charged = 0;
     for (struct arena_block *block = arena->blocks, *older; block; block = older) {
         older = block->older;
+        charged += charge_of(block->bytes);
         free(block);
     }
+    account_release(arena->account, charged);
 }
 
 void arena_fini(struct arena *arena)
@@ -79,12 +90,15 @@ static bool arena_grow(struct arena *arena, size_t bytes)
     if (bytes > left)
         return false;
     block_bytes = size_min(block_bytes, left);
-    block_bytes = account_charge_up_to(arena->account, bytes, block_bytes);
-    if (block_bytes == 0)
+    size_t charge = charge_of(block_bytes);
+    size_t charged = account_charge_up_to(arena->account, charge_of(bytes), charge);
+    if (charged == 0)
         return false;
+    if (charged != charge)
+        block_bytes = bytes;
     struct arena_block *block = malloc(sizeof(*block) + block_bytes);
     if (!block) {
-        account_release(arena->account, block_bytes);
+        account_release(arena->account, charged);
         return false;
     }
     block->older = arena->blocks;

@@ -24,7 +24,7 @@ struct arena {
     struct arena_block *blocks; /* heap blocks, newest first */
     size_t held_bytes;          /* heap bytes in blocks */
     size_t limit_bytes;         /* upper bound of held_bytes */
-    struct account *account;    /* charged with held_bytes; may be NULL */
+    struct account *account;    /* charged with what the blocks take; may be NULL */
     bool has_account_ref;       /* otherwise the account is borrowed */
     bool ran_out;               /* an allocation has failed since arena_init */
 };
