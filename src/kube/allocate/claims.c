@@ -587,7 +587,7 @@ static bool refuse_taken(struct kube_claims *claims, const struct kube_claim *cl
     return false;
 }
 
-/* Of a large range not every number was tried: the next request tries others. */
+/* Not every number of a large range was tried, and the next request tries others. */
 static bool refuse_full(const struct kube_claim *claim, bool is_full,
                         struct kube_field_errors *errors)
 {
