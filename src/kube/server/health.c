@@ -8,7 +8,7 @@
 #define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
 
 enum subject {
-    STARTED,      /* done before connections are accepted */
+    STARTED,      /* done before connections are accepted, so it never fails */
     STORE,        /* objects can be read and written */
     FIRST_OBJECTS /* the objects of a new cluster, which the first request creates */
 };
