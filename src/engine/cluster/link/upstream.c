@@ -3,6 +3,7 @@
 #include "base/container/list.h"
 #include "client/connect/channel.h"
 #include "client/connect/error.h"
+#include "client/connect/policy.h"
 #include "engine/cluster/link/hint.h"
 #include "engine/cluster/link/hold.h"
 #include "engine/cluster/link/options.h"
@@ -445,38 +446,32 @@ static void avoid_server(struct upstream_call *call)
 /* This member cannot do it, and has not: only the leader can, or only members that vote. The others
  * are tried one after the other. A learner that is promoted is used like them: it refuses nothing
  * any more. */
-static bool seeks_other_member(struct upstream_call *call, const struct grpc_outcome *outcome)
+static bool seeks_other_member(struct upstream_call *call, const struct grpc_outcome *outcome,
+                               struct error_policy policy)
 {
-    enum status status = client_status_of(outcome->text);
-    if (status != ST_NOT_LEADER && status != ST_NOT_SUPPORTED_FOR_LEARNER)
-        return false;
-    if (status == ST_NOT_LEADER && (!has_time(call) || call->received))
-        return false;
-    channel_avoid(call->way->channel, call->generation);
-    return has_time(call) && !call->received;
-}
-
-/* A stream is not repeated here, and its owner or its client shall do it. */
-static bool is_stream_at_learner(const struct upstream_call *call,
-                                 const struct grpc_outcome *outcome)
-{
-    return call->request.lasts && client_status_of(outcome->text) == ST_NOT_SUPPORTED_FOR_LEARNER;
+    bool may_repeat = has_time(call) && !call->received;
+    bool needs_leader = may_repeat && client_status_of(outcome->text) == ST_NOT_LEADER;
+    if (policy.is_not_done || needs_leader)
+        channel_avoid(call->way->channel, call->generation);
+    return may_repeat && (policy.is_not_done || needs_leader);
 }
 
 /* The cluster has answered with an error, which passes unchanged. */
 static void refused(struct upstream_call *call, const struct grpc_outcome *outcome)
 {
-    bool unavailable = outcome->code == GRPC_UNAVAILABLE;
-    bool repeats = unavailable && may_be_repeated(call) && call->attempts < REFUSED_MAX;
-    if (unavailable)
+    struct error_policy policy = error_policy_of(outcome->code, outcome->text);
+    bool repeats =
+        outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call) && call->attempts < REFUSED_MAX;
+    if (policy.leaves && !policy.is_not_done)
         avoid_server(call);
     if (renews_token(call, outcome)) {
         try_again(call, true);
-    } else if (seeks_other_member(call, outcome) || repeats) {
+    } else if (seeks_other_member(call, outcome, policy) || repeats) {
         call->code = outcome->code; /* for on_limit */
         set_text(call, outcome->text);
         try_again(call, false);
-    } else if (is_stream_at_learner(call, outcome)) {
+    } else if (policy.is_not_done && call->request.lasts) {
+        /* A stream is not repeated here: its owner or its client shall do it. */
         end(call, GRPC_UNAVAILABLE, outcome->text);
     } else {
         end(call, outcome->code, outcome->text);
