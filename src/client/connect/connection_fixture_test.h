@@ -36,7 +36,7 @@ struct test_owner {
     struct connection *connection;
     unsigned opened, draining, rooms, closed;
     enum status status;
-    char text[512], goaway[64];
+    char text[1024], goaway[64];
     enum h2_error goaway_code;
     enum test_moment frees_at;
     unsigned requests_on_open; /* started in on_open */

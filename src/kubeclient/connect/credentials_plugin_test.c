@@ -9,8 +9,8 @@ struct request {
     bool waits;
     unsigned answers;
     enum status status;
-    char text[512]; /* the authorization or the error */
-    bool again;     /* when it has been answered, it begins again */
+    char text[1024]; /* the authorization or the error */
+    bool again;      /* when it has been answered, it begins again */
     struct request *cancels;
 };
 

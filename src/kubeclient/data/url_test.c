@@ -10,7 +10,7 @@
 /* The path, or the error. The parts are those of a target in their order. */
 static const char *path(const char *const parts[6])
 {
-    static char text[600];
+    static char text[1024];
     vigil_kube_target target = {parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]};
     struct buf to = {0};
     struct error error;

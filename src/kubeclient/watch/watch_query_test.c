@@ -12,7 +12,7 @@
 /* The query, or the error. */
 static const char *query(const struct watch_params *params)
 {
-    static char text[600];
+    static char text[1024];
     struct buf to = {0};
     struct error error;
     if (watch_query_append(&to, params, &error) == ST_OK)
