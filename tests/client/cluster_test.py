@@ -22,7 +22,6 @@ class ThreeMembers(LiveTest):
     def run_one(self, name):
         check(self, name, etcd(self.scratch, ETCD_37, members=3, args=SMALL))
 
-
     def leave(self, binary):
         """The first endpoint is a member whose neighbours are gone; the second one is another etcd, which is healthy."""
         lonely = etcd(self.scratch / "lonely", binary, members=3)

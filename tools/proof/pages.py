@@ -198,7 +198,8 @@ def html(report):
     plots = plots_of(report)
     links = [("bench", BENCH[0]), ("growth", GROWTH[0]), *((part.name, part.title) for part in report.parts), ("found", FOUND[0])]
     cards = "".join(f'<div class="card"><b>{number}</b>{name}</div>' for number, name in counts_of(report))
-    blocks = ["<h1>Test and benchmark report</h1>", f"<p>{inline(INTRO)}</p>", f"<p>{inline(LIMITS)}</p>", f'<div class="cards">{cards}</div>',
+    blocks = ["<h1>Test and benchmark report</h1>", f"<p>{inline(INTRO)}</p>", f"<p>{inline(LIMITS)}</p>",
+              f'<div class="cards">{cards}</div>',
               *(f'<p class="unknown">{escape(warning)}</p>' for warning in warnings_of(report)),
               "<p>" + " · ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links) + "</p>"]
     if missed_rows(report):
