@@ -17,7 +17,8 @@ enum {
     AUTH_TOKEN_LETTERS = 16,
     AUTH_TOKEN_RANDOM_BYTES = 2 * AUTH_TOKEN_LETTERS,
     AUTH_TOKEN_TEXT_BYTES = AUTH_TOKEN_LETTERS + 1 + 20, /* the longest; without a NUL */
-    /* Beyond this limit the least recently used token is removed. */
+    /* Beyond this limit the least recently used token of the user that logs in is removed; of a
+     * user that has none, the least recently used of all. */
     AUTH_TOKENS_MAX = 100000,
 };
 

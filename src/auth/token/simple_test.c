@@ -109,17 +109,26 @@ static void only_the_tokens_of_the_user_are_removed(void **state)
     assert_int_equal(auth_tokens_count(*state), 0);
 }
 
-static void least_recently_used_token_is_removed_at_the_limit(void **state)
+static void a_user_replaces_its_own_tokens_at_the_limit(void **state)
 {
     struct text first = assign(*state, "first", 1, 0), second = assign(*state, "second", 2, 0);
-    for (unsigned i = 2; i < AUTH_TOKENS_MAX; i++)
+    struct text own = assign(*state, "u", 3, 0);
+    for (unsigned i = 3; i < AUTH_TOKENS_MAX; i++)
         assign(*state, "u", i + 1, 1);
     assert_int_equal(auth_tokens_count(*state), AUTH_TOKENS_MAX);
     assert_string_equal(user_of(*state, first.text, 2), "first");
     assign(*state, "u", 0, 3);
     assert_int_equal(auth_tokens_count(*state), AUTH_TOKENS_MAX);
+    assert_string_equal(user_of(*state, own.text, 4), "none");
     assert_string_equal(user_of(*state, first.text, 4), "first");
-    assert_string_equal(user_of(*state, second.text, 4), "none");
+    auth_tokens_check(*state);
+    /* A user without tokens takes the place of the least recently used one. */
+    assign(*state, "new", AUTH_TOKENS_MAX + 1, 5);
+    assert_int_equal(auth_tokens_count(*state), AUTH_TOKENS_MAX);
+    assert_string_equal(user_of(*state, second.text, 6), "none");
+    auth_tokens_end_user(*state, SLICE_LITERAL("u"));
+    assert_int_equal(auth_tokens_count(*state), 2);
+    auth_tokens_check(*state);
 }
 
 static void token_belongs_to_one_user(void **state)
@@ -140,7 +149,7 @@ int main(void)
         TEST(each_use_renews_a_token),
         TEST(expired_tokens_are_freed_in_steps_as_others_are_issued),
         TEST(only_the_tokens_of_the_user_are_removed),
-        TEST(least_recently_used_token_is_removed_at_the_limit),
+        TEST(a_user_replaces_its_own_tokens_at_the_limit),
         TEST(token_belongs_to_one_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
