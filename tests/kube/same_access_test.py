@@ -31,6 +31,7 @@ USERS = {  # name: groups
     "reader": [], "lister": [], "namer": [], "suber": [], "wild": [], "paths": [], "broken": [], "grower": [],
     "binder": [], "escalator": [], "actor": [], "acts-group": [], "<html>&": [],
     "changer": [], "maker": [], "requester": [], "approver": [], "domain": [], "signer": [],
+    "policist": [], "policist-all": ["operators"], "claimer": [], "scheduler": [], "driver": [],
 }
 
 
@@ -57,6 +58,8 @@ def user(name):
     return subject("User", name)
 
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"
 CERTIFICATES = "certificates.k8s.io"
 REQUESTS = f"/apis/{CERTIFICATES}/v1/certificatesigningrequests"
 APPLY = "application/apply-patch+yaml"
@@ -105,6 +108,22 @@ SETUP = [
     (f"{RBAC}/clusterroles", {"metadata": {"name": "approves-domain"}, "rules": [
         rule(["approve"], [CERTIFICATES], ["signers"], ["example.com/*"])]}),
     (f"{RBAC}/clusterroles", {"metadata": {"name": "signs"}, "rules": [rule(["sign"], [CERTIFICATES], ["signers"], ["example.com/one"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "policies"}, "rules": [
+        rule(["*"], ["admissionregistration.k8s.io"], ["*"]), rule(["get"], CORE, ["configmaps"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "params"}, "rules": [
+        rule(["get"], CORE, ["secrets"], ["one"]), rule(["list"], CORE, ["configmaps", "secrets"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "claims"}, "rules": [
+        rule(["get", "update", "patch"], ["resource.k8s.io"], ["resourceclaims", "resourceclaims/status"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "binds-claims"}, "rules": [
+        rule(["update", "patch"], ["resource.k8s.io"], ["resourceclaims/binding"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "drives"}, "rules": [
+        rule(["arbitrary-node:update", "arbitrary-node:patch"], ["resource.k8s.io"], ["resourceclaims/driver"], ["one.example.com"])]}),
+    (f"{RBAC}/clusterrolebindings", binding("policists", "policies", user("policist"), user("policist-all"))),
+    (f"{RBAC}/clusterrolebindings", binding("params", "params", user("policist-all"))),
+    (f"{RBAC}/clusterrolebindings", binding("claimers", "claims", *[user(name) for name in ("claimer", "scheduler", "driver")])),
+    (f"{RBAC}/clusterrolebindings", binding("schedulers", "binds-claims", user("scheduler"))),
+    (f"{RBAC}/namespaces/shop/rolebindings", binding("claimers", "binds-claims", user("claimer"))),
+    (f"{RBAC}/namespaces/shop/rolebindings", binding("drivers", "drives", user("driver"), user("scheduler"))),
     (f"{RBAC}/clusterrolebindings", binding("changers", "changes", user("changer"), user("maker"))),
     (f"{RBAC}/clusterrolebindings", binding("makers", "makes", user("maker"))),
     (f"{RBAC}/clusterrolebindings", binding("requesters", "requests", *[user(name) for name in (
@@ -452,6 +471,57 @@ class SameAccess(unittest.TestCase):
         for login, name in itertools.product(("requester", "approver", "domain"), made):
             self.compare(status_of, "PATCH", f"{REQUESTS}/{name}/approval", conditions("Approved"), token=token_of(login))
         self.compare(status_of, "PATCH", f"{REQUESTS}/absent/approval", conditions("Approved"), token=token_of("requester"))
+
+    def test_policies_need_permission_to_read_their_parameters(self):
+        kinds = [None, {"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Secret"},
+                 {"apiVersion": "rules.example.com/v1", "kind": "Nothing"}]
+        refs = [None, {"name": "one"}, {"name": "one", "namespace": "shop"}, {"name": "two", "namespace": "shop"},
+                {"selector": {"matchLabels": {"a": "b"}}, "namespace": "shop"}]
+        rules = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}
+        spec = {"matchConstraints": rules, "validations": [{"expression": "true"}], "failurePolicy": "Ignore"}
+        codes = {}
+
+        def write(login, method, path, body):
+            code = self.compare(status_of, method, path, body, token=token_of(login))
+            codes[code] = codes.get(code, 0) + 1
+
+        for login, (number, kind) in itertools.product(("policist", "policist-all", "wild", "jane"), enumerate(kinds)):
+            made = dict(spec, paramKind=kind) if kind else spec
+            write(login, "POST", f"{ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": f"{login}-{number}"}, "spec": made})
+            write(login, "PATCH", f"{ADMISSION}/validatingadmissionpolicies/wild-0", {"metadata": {"labels": {"by": login}}})
+            write(login, "PATCH", f"{ADMISSION}/validatingadmissionpolicies/wild-0?dryRun=All", {"spec": {"paramKind": kind}})
+            write(login, "PATCH", f"{ADMISSION}/validatingadmissionpolicies/wild-2?dryRun=All", {"spec": {"paramKind": kind}})
+        for login, (number, ref), policy in itertools.product(("policist", "policist-all", "wild"), enumerate(refs),
+                                                              ("wild-0", "wild-1", "wild-2", "wild-3", "absent")):
+            made = {"policyName": policy, "validationActions": ["Audit"]}
+            if ref:
+                made["paramRef"] = {**ref, "parameterNotFoundAction": "Allow"}
+            write(login, "POST", f"{ADMISSION}/validatingadmissionpolicybindings",
+                  {"metadata": {"name": f"{login}-{number}-{policy}"}, "spec": made})
+        # Kubernetes compares pointers, and checks a reference again that has not changed.
+        self.assertEqual(self.ours.send("PATCH", f"{ADMISSION}/validatingadmissionpolicybindings/wild-1-wild-2",
+                                        {"metadata": {"labels": {"a": "b"}}}, token=token_of("policist"))[0], 200)
+        write("policist", "PATCH", f"{ADMISSION}/validatingadmissionpolicybindings/wild-1-wild-2", {"spec": {"policyName": "wild-3"}})
+        self.assertGreater(codes[422], 10)
+        self.assertGreater(codes[201], 10)
+
+    def test_the_status_of_claims_needs_permission_to_bind_and_to_report(self):
+        spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+        for client in (self.theirs, self.ours):
+            self.assertEqual(client.send("POST", CLAIMS, {"metadata": {"name": "a"}, "spec": spec})[0], 201)
+        result = {"request": "r", "pool": "p", "device": "d"}
+        allocation = {"devices": {"results": [dict(result, driver=f"{name}.example.com") for name in ("one", "two")]}}
+        one, two = (dict({"pool": "p", "device": "d"}, driver=f"{name}.example.com", data={"x": 1}) for name in ("one", "two"))
+        pod = {"resource": "pods", "name": "p", "uid": "u"}
+        steps = [{"allocation": allocation}, {"reservedFor": [pod]}, {"devices": [one]}, {"devices": [two]}, {"devices": [one, two]},
+                 {"devices": None, "reservedFor": None}, {"allocation": None, "reservedFor": None, "devices": None}]
+        codes = {}
+        for step in steps:
+            for login in ("jane", "claimer", "driver", "scheduler", "wild"):
+                code = self.compare(status_of, "PATCH", f"{CLAIMS}/a/status", {"status": step}, token=token_of(login))
+                codes[code] = codes.get(code, 0) + 1
+        self.assertGreater(codes[422], 5)
+        self.assertGreater(codes[200], 5)
 
     def test_impersonation_needs_permission_for_each_part(self):
         parts = {"user": ("Impersonate-User", "reader"), "self": ("Impersonate-User", "jane"), "group": ("Impersonate-Group", "developers"),

@@ -64,6 +64,40 @@ class Rights(LiveTest):
         self.create("admin", f"{RBAC}/clusterroles", name, rules=list(rules))
         self.bind("admin", name, user, namespace=namespace)
 
+    def test_policies_need_permission_to_read_their_parameters(self):
+        admission = "/apis/admissionregistration.k8s.io/v1"
+        self.allow("alice", "policies", rule("*", "admissionregistration.k8s.io", "*"), rule("get", "", "configmaps"))
+        rules = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}
+        for user, kind, code in (("alice", "ConfigMap", 201), ("alice", "Secret", 422), ("admin", "Secret", 201)):
+            answer = self.create(user, f"{admission}/validatingadmissionpolicies", f"{user}-{kind.lower()}", code, spec={
+                "paramKind": {"apiVersion": "v1", "kind": kind}, "matchConstraints": rules, "validations": [{"expression": "true"}]})
+            self.assertIn("spec.paramKind: Forbidden" if code == 422 else "spec", str(answer))
+        for policy, name, code in (("alice-configmap", "a", 201), ("admin-secret", "a", 422), ("absent", "a", 422)):
+            answer = self.create("alice", f"{admission}/validatingadmissionpolicybindings", f"b-{policy}", code, spec={
+                "policyName": policy, "validationActions": ["Audit"],
+                "paramRef": {"name": name, "namespace": "default", "parameterNotFoundAction": "Allow"}})
+            self.assertIn("spec.paramRef: Forbidden" if code == 422 else "spec", str(answer))
+
+    def test_devices_of_a_claim_are_reported_by_their_drivers(self):
+        claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+        self.allow("alice", "claims", rule("get patch", "resource.k8s.io", "resourceclaims resourceclaims/status"))
+        self.create("admin", claims, "a", spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}})
+        allocation = {"devices": {"results": [{"request": "r", "driver": "d.example.com", "pool": "p", "device": "0"}]}}
+
+        def patch(user, code, **status):
+            return str(self.write(user, "PATCH", f"{claims}/a/status", {"status": status}, code, kind="application/merge-patch+json"))
+
+        def devices(count):
+            return [{"driver": "d.example.com", "pool": "p", "device": str(i)} for i in range(count)]
+
+        self.assertIn("resourceclaims/binding", patch("alice", 422, allocation=allocation))
+        patch("admin", 200, allocation=allocation)
+        self.assertIn("resourceclaims/driver", patch("alice", 422, devices=devices(1)))
+        self.allow("alice", "drives", rule("arbitrary-node:patch", "resource.k8s.io", "resourceclaims/driver"), namespace="default")
+        patch("alice", 200, devices=devices(1))
+        # More than a claim may have are not compared with each other.
+        self.assertIn("Too many: 20000", patch("alice", 422, devices=devices(20_000)))
+
     def put_raw(self, key, value):
         connection = http.client.HTTPConnection("127.0.0.1", self.vigil.port, timeout=WAIT_SECONDS)
         connection.request("POST", "/v3/kv/put", json.dumps({

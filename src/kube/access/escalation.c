@@ -1,37 +1,19 @@
-#include "kube/access/escalation.h"
-
+/*
+ * Checks of writes to roles and bindings, as in Kubernetes: a user may give away only permissions
+ * that it has itself in that namespace, unless it may `escalate` the role or `bind` to it.
+ */
 #include "codec/json/field_fault.h"
+#include "kube/access/guard.h"
 
 #include <stdlib.h>
 
 #define GROUP "rbac.authorization.k8s.io"
 
-/* Enough for two objects of the largest size with the shortest items, and their rules. */
-enum { TREE_BYTES_MAX = 128 << 20, SHOWN_MAX = 64 };
+enum { SHOWN_MAX = 64 };
 
-/* What is needed for one check; all in its own arena. */
-struct check {
-    const struct kube_escalation *write;
-    struct arena arena;
-    struct json_node *object, *old; /* old NULL: it is new */
-    struct slice name;
-};
-
-bool kube_escalation_applies(const struct kube_user_info *user, const struct kube_kind *kind)
-{
-    return strcmp(kind->group, GROUP) == 0 && !kube_texts_have(&user->groups, KUBE_GROUP_MASTERS);
-}
-
-static bool is_plural(const struct check *c, const char *plural)
+static bool is_plural(const struct kube_guard_check *c, const char *plural)
 {
     return strcmp(c->write->kind->plural, plural) == 0;
-}
-
-static struct slice text_of(struct check *c, const struct json_node *from, const char *name)
-{
-    struct slice text = SLICE_EMPTY;
-    (void)!json_node_text(json_node_named(from, name), &c->arena, &text);
-    return text;
 }
 
 /* -- What is only for garbage collection -- */
@@ -48,7 +30,7 @@ static void forget_gc_fields(struct json_node *object)
 }
 
 /* Only these fields differ. The trees are read for this check alone. */
-static bool is_for_gc(struct check *c)
+static bool is_for_gc(struct kube_guard_check *c)
 {
     if (!c->old)
         return false;
@@ -65,7 +47,8 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Sorted, as in Kubernetes. */
-static enum status append_rules(struct check *c, struct kube_rules *missing, struct buf *to)
+static enum status append_rules(struct kube_guard_check *c, struct kube_rules *missing,
+                                struct buf *to)
 {
     kube_rules_compact(&c->arena, missing);
     size_t count = size_min(missing->count, SHOWN_MAX);
@@ -101,7 +84,7 @@ static enum status append_user(const struct kube_user_info *user, struct buf *to
     return buf_append_text(to, "]) is attempting to grant RBAC permissions not currently held:\n");
 }
 
-static enum status append_head(const struct check *c, struct buf *to)
+static enum status append_head(const struct kube_guard_check *c, struct buf *to)
 {
     TRY(buf_append_format(to, "%s." GROUP " ", c->write->kind->plural));
     if (c->name.len) {
@@ -113,7 +96,7 @@ static enum status append_head(const struct check *c, struct buf *to)
 }
 
 /* The texts outlive the check. */
-static bool forbid(struct check *c, struct buf *text)
+static bool forbid(struct kube_guard_check *c, struct buf *text)
 {
     struct kube_status *status = c->write->status;
     struct slice message, name;
@@ -128,7 +111,7 @@ static bool forbid(struct check *c, struct buf *text)
     return false;
 }
 
-static bool forbid_text(struct check *c, const char *why)
+static bool forbid_text(struct kube_guard_check *c, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
     if (append_head(c, &text) != ST_OK || buf_append_text(&text, why) != ST_OK)
@@ -136,7 +119,7 @@ static bool forbid_text(struct check *c, const char *why)
     return forbid(c, &text);
 }
 
-static bool forbid_rules(struct check *c, struct kube_rules *missing, const char *reason)
+static bool forbid_rules(struct kube_guard_check *c, struct kube_rules *missing, const char *reason)
 {
     AUTO(buf_fini) struct buf text = {0};
     if (append_head(c, &text) != ST_OK || append_user(c->write->user, &text) != ST_OK ||
@@ -152,7 +135,7 @@ static bool forbid_rules(struct check *c, struct kube_rules *missing, const char
     "there are too many rules to compare with those of the user: use several smaller roles"
 
 /* The user has all of these itself. */
-static bool covers(struct check *c, const struct kube_rules *wanted)
+static bool covers(struct kube_guard_check *c, const struct kube_rules *wanted)
 {
     struct kube_rules owned, missing;
     char reason[KUBE_RBAC_REASON_BYTES];
@@ -164,7 +147,8 @@ static bool covers(struct check *c, const struct kube_rules *wanted)
     return !missing.count || forbid_rules(c, &missing, reason);
 }
 
-static bool may(struct check *c, const char *verb, struct slice resource, struct slice name)
+static bool may(struct kube_guard_check *c, const char *verb, struct slice resource,
+                struct slice name)
 {
     char reason[KUBE_RBAC_REASON_BYTES];
     struct kube_attributes attributes = {
@@ -175,7 +159,7 @@ static bool may(struct check *c, const char *verb, struct slice resource, struct
         .namespace = c->write->namespace,
         .name = name,
     };
-    return kube_rbac_allows(c->write->rbac, c->write->user, &attributes, reason);
+    return kube_guard_may(c, &attributes, reason);
 }
 
 static bool aggregates(const struct json_node *object)
@@ -185,7 +169,7 @@ static bool aggregates(const struct json_node *object)
 }
 
 /* An aggregation can gather anything. */
-static bool check_aggregation(struct check *c)
+static bool check_aggregation(struct kube_guard_check *c)
 {
     static const struct slice all = {(const uint8_t *)"*", 1};
     const struct kube_texts star = {&all, 1};
@@ -198,7 +182,7 @@ static bool check_aggregation(struct check *c)
     return forbid_text(c, "must have cluster-admin privileges to use the aggregationRule");
 }
 
-static bool check_role(struct check *c)
+static bool check_role(struct kube_guard_check *c)
 {
     struct kube_rules wanted;
     if (may(c, "escalate", slice_from_text(c->write->kind->plural), c->write->name))
@@ -208,7 +192,7 @@ static bool check_role(struct check *c)
 }
 
 /* As in Kubernetes, it is the name of the role with the resource of the binding. */
-static bool role_missing(struct check *c, struct slice name)
+static bool role_missing(struct kube_guard_check *c, struct slice name)
 {
     struct slice copy;
     if (arena_dup(c->write->arena, name, &copy) != ST_OK)
@@ -217,10 +201,10 @@ static bool role_missing(struct check *c, struct slice name)
                                slice_from_text(c->write->kind->plural), copy);
 }
 
-static bool check_binding(struct check *c)
+static bool check_binding(struct kube_guard_check *c)
 {
     const struct json_node *ref = json_node_named(c->object, "roleRef");
-    struct slice kind = text_of(c, ref, "kind"), name = text_of(c, ref, "name");
+    struct slice kind = kube_guard_text(c, ref, "kind"), name = kube_guard_text(c, ref, "name");
     bool cluster = slice_equal(kind, SLICE_LITERAL("ClusterRole"));
     struct kube_rules wanted;
     char reason[KUBE_RBAC_REASON_BYTES];
@@ -234,39 +218,9 @@ static bool check_binding(struct check *c)
 
 /* -- The whole -- */
 
-static bool read_tree(struct check *c, struct slice text, struct json_node **ret_tree)
+bool kube_escalation_check(struct kube_guard_check *c)
 {
-    struct error ignored;
-    *ret_tree = NULL;
-    if (!text.len)
-        return true;
-    enum status status = json_tree_read(&c->arena, text, ret_tree, &ignored);
-    return status == ST_OK || kube_fail_engine(c->write->status, status);
-}
-
-static bool check(struct check *c, struct slice value, struct slice old)
-{
-    kube_rbac_begin(c->write->rbac, c->write->owner);
-    if (!kube_rbac_ready(c->write->rbac))
-        return kube_fail_later(
-            c->write->status, SLICE_LITERAL("roles and bindings are being read, please try again"));
-    if (!read_tree(c, value, &c->object) || !read_tree(c, old, &c->old))
-        return false;
-    c->name = text_of(c, json_node_named(c->object, "metadata"), "name");
     if (is_for_gc(c))
         return true;
     return is_plural(c, "roles") || is_plural(c, "clusterroles") ? check_role(c) : check_binding(c);
-}
-
-bool kube_escalation_check(const struct kube_escalation *write, struct slice value,
-                           struct slice old)
-{
-    struct check c = {.write = write};
-    arena_init(&c.arena, NULL, 0, TREE_BYTES_MAX);
-    arena_charge(&c.arena, write->arena->account);
-    bool fine = check(&c, value, old);
-    if (fine && arena_ran_out(&c.arena))
-        fine = kube_fail_engine(write->status, ST_NOMEM);
-    arena_fini(&c.arena);
-    return fine;
 }

@@ -2,6 +2,8 @@
 
 #include "kube/object/name.h"
 
+#include <stdlib.h>
+
 bool kube_texts_have(const struct kube_texts *texts, struct slice text)
 {
     for (size_t i = 0; i < texts->count; i++)
@@ -166,6 +168,39 @@ static struct json_node *extra_json(struct arena *arena, const struct kube_user_
         if (!set(arena, extra, user->extra[i].key, texts_json(arena, &user->extra[i].values)))
             return NULL;
     return extra;
+}
+
+static enum status write_texts(const struct kube_texts *texts, struct buf *to)
+{
+    TRY(buf_append_text(to, "["));
+    for (size_t i = 0; i < texts->count; i++) {
+        TRY(buf_append_text(to, i ? " " : ""));
+        TRY(buf_append(to, texts->items[i]));
+    }
+    return buf_append_text(to, "]");
+}
+
+static int compare_extras(const void *a, const void *b)
+{
+    const struct kube_user_extra *const *left = a, *const *right = b;
+    return slice_compare((*left)->key, (*right)->key);
+}
+
+enum status kube_user_write(const struct kube_user_info *user, struct buf *to)
+{
+    const struct kube_user_extra *extras[KUBE_USER_EXTRAS_MAX];
+    size_t count = size_min(user->extra_count, KUBE_USER_EXTRAS_MAX);
+    for (size_t i = 0; i < count; i++)
+        extras[i] = &user->extra[i];
+    qsort(extras, count, sizeof(extras[0]), compare_extras);
+    TRY(buf_append_format(to, "&{%.*s %.*s ", SLICE_ARGS(user->name), SLICE_ARGS(user->uid)));
+    TRY(write_texts(&user->groups, to));
+    TRY(buf_append_text(to, " map["));
+    for (size_t i = 0; i < count; i++) {
+        TRY(buf_append_format(to, "%s%.*s:", i ? " " : "", SLICE_ARGS(extras[i]->key)));
+        TRY(write_texts(&extras[i]->values, to));
+    }
+    return buf_append_text(to, "]}");
 }
 
 struct json_node *kube_user_json(struct arena *arena, const struct kube_user_info *user)

@@ -64,6 +64,10 @@ MUST_CHECK
 bool kube_user_split_account(struct slice user, struct slice *ret_namespace,
                              struct slice *ret_name);
 
+/* As Go prints it: `&{jane 1 [a b] map[key:[value]]}`, with the keys in order. */
+MUST_CHECK
+enum status kube_user_write(const struct kube_user_info *user, struct buf *to);
+
 /* {"username":…,"uid":…,"groups":[…],"extra":{…}}; NULL: no memory. */
 struct json_node *kube_user_json(struct arena *arena, const struct kube_user_info *user);
 

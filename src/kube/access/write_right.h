@@ -8,7 +8,7 @@
  *     certificatesigningrequests/x/status                sign     the same, if it changes what a
  *                                                                 signer sets
  *
- * Roles and bindings are compared with all that their writer may do (kube/access/escalation.h).
+ * Roles and bindings are compared with all that their writer may do (kube/access/guard.h).
  *
  * It is found and decided on the thread of the API before an attempt (kube/write/admit.h), and used
  * where Kubernetes uses it: before the admission plugins check the object, or by one of them.

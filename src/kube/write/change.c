@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "kube/access/access.h"
-#include "kube/access/escalation.h"
+#include "kube/access/guard.h"
 #include "kube/access/identity.h"
 #include "kube/access/rbac_fetch.h"
 #include "kube/call/call.h"
@@ -243,15 +243,20 @@ bool kube_change_is_guarded(const struct kube_call *call)
     bool writes = call->verb == KUBE_VERB_POST || call->verb == KUBE_VERB_PUT ||
                   call->verb == KUBE_VERB_PATCH;
     return call->identity && writes &&
-           kube_escalation_applies(kube_identity_user(call->identity), call->kind);
+           kube_guard_applies(kube_identity_user(call->identity), call->kind,
+                              call->path.subresource);
 }
 
-/* What is read for the check of a role or binding, in the arena of its call. */
+/* What is read for the check of an object (kube/access/guard.h), in the arena of its call. */
 struct kube_guard {
     struct kube_call *call;
     void (*again)(struct kube_call *call);
     struct kube_rbac_wait wait;
     bool current; /* roles and bindings are as new as the store was when the check began */
+    /* Another object that the check needs, once it was read. */
+    struct pb_range_request request;
+    struct slice other;
+    bool has_other;
     /* What the user has; the role of the binding; and both again if they have changed meanwhile. */
     struct kube_rbac_fetch *fetches[4];
     size_t count;
@@ -263,7 +268,7 @@ static void free_guard(struct kube_call *call)
     struct kube_guard *guard = call->guard;
     while (guard->count)
         kube_rbac_fetch_free(guard->fetches[--guard->count]);
-    guard->current = false;
+    guard->current = guard->has_other = false;
 }
 
 static void on_current(struct kube_rbac_wait *wait)
@@ -287,6 +292,25 @@ static void on_fetched(void *ctx)
     enum status status = kube_rbac_fetch_status(guard->fetches[guard->count - 1]);
     if (status != ST_OK || !call->exchange)
         free_guard(call);
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK)
+        guard->again(call);
+    else
+        kube_call_fail_engine(call, status);
+}
+
+static void on_other(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_guard *guard = call->guard;
+    enum status status = op->status;
+    struct slice field;
+    guard->other = SLICE_EMPTY;
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        status = arena_dup(&call->arena, kube_kv_of(field).value, &guard->other);
+    engine_range_close(&call->range);
+    guard->has_other = true;
     if (!kube_call_done(call))
         return;
     if (status == ST_OK)
@@ -329,17 +353,33 @@ bool kube_change_guard(struct kube_call *call, struct slice value, struct slice 
         kube_rbac_wait(call->api->access->rbac, &guard->wait);
         return false;
     }
-    const struct kube_escalation write = {
+    static const char *const verbs[] = {
+        [KUBE_VERB_POST] = "create", [KUBE_VERB_PUT] = "update", [KUBE_VERB_PATCH] = "patch"};
+    struct kube_guarded_write write = {
         .rbac = call->api->access->rbac,
         .owner = guard,
         .user = kube_identity_user(call->identity),
         .kind = call->kind,
+        .verb = slice_from_text(verbs[call->verb]),
         .namespace = call->path.namespace,
         .name = call->path.name,
+        .subresource = call->path.subresource,
+        .kinds = kube_registry_kinds(call->api->registry),
+        .policy = guard->other,
         .arena = &call->arena,
         .status = &call->status,
     };
-    bool fine = kube_escalation_check(&write, value, old);
+    if (!guard->has_other) {
+        if (kube_guard_needs(&write, value, &guard->request.key) != ST_OK) {
+            kube_call_fail_engine(call, ST_NOMEM);
+            return false;
+        }
+        if (guard->request.key.len) {
+            kube_call_range(call, &guard->request, on_other);
+            return false;
+        }
+    }
+    bool fine = kube_guard_check(&write, value, old);
     if (!fine && kube_rbac_lacks(write.rbac)) {
         fetch_rights(call);
         return false;

@@ -85,10 +85,10 @@ void kube_change_fini(struct kube_change *change);
 /* The on_free of its call. */
 void kube_change_free(struct kube_call *call);
 
-/* Whether the call writes a role or binding of which its user must have every permission itself
- * (kube/access/escalation.h), and whether it has. False: the call has failed, or roles and bindings
- * must first become as new as the store, or be read because they are not held; then `again` is
- * called, which begins with the same question. The latter on the thread of the API. */
+/* Whether the user of the call needs permissions that follow from the object (kube/access/guard.h),
+ * and whether it has them. False: the call has failed, or roles and bindings must first become as
+ * new as the store, or be read because they are not held; then `again` is called, which begins with
+ * the same question. The latter on the thread of the API. */
 bool kube_change_is_guarded(const struct kube_call *call);
 MUST_CHECK
 bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,

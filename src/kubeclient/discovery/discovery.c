@@ -89,9 +89,10 @@ struct reading {
     struct error *error;
 };
 
-static enum status no_memory(struct reading *r)
+/* There was no room for this many bytes: because of the limit, or because memory is exhausted. */
+static enum status no_memory(struct reading *r, size_t bytes)
 {
-    if (r->table->arena.held_bytes + (64 << 10) > DISCOVERY_BYTES_MAX)
+    if (r->table->arena.held_bytes + bytes + _Alignof(max_align_t) > DISCOVERY_BYTES_MAX)
         return error_set(r->error, ST_LIMIT, "the server's discovery has more than %d bytes",
                          DISCOVERY_BYTES_MAX);
     return error_set(r->error, ST_NOMEM, "out of memory");
@@ -108,7 +109,7 @@ static enum status read_text(struct reading *r, vigil_bytes json, const char *pa
         return ST_OK;
     char *text = arena_alloc(&r->table->arena, value.size);
     if (!text)
-        return no_memory(r);
+        return no_memory(r, value.size);
     if (vigil_json_text(value, text, value.size, &len) && !memchr(text, 0, len))
         *ret_text = text;
     return ST_OK;
@@ -125,7 +126,7 @@ static enum status read_texts(struct reading *r, vigil_bytes json, const char *p
         return ST_OK;
     char *text = arena_alloc(&r->table->arena, array.size + 1);
     if (!text)
-        return no_memory(r);
+        return no_memory(r, array.size + 1);
     vigil_json_iterator iterator = vigil_json_iterate(array);
     while (vigil_json_next(&iterator, NULL, &value)) {
         if (!vigil_json_text(value, text + at, array.size - at, &len) || memchr(text + at, 0, len))
