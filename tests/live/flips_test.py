@@ -17,7 +17,7 @@ from damage_test import DamagedServer, DamageError
 from kube import text64
 from server import LiveTest, SUBJECT, only_alone, only_vigil
 
-FLIPS = int(os.environ.get("VIGIL_FLIPS", "40"))
+FLIPS = int(os.environ.get("VIGIL_FLIPS", "12"))
 STEPS_MAX = 6
 NAMELESS = object()
 ADVICE = re.compile(r"vigil (repair --data-dir [^\s,;:\"\\]+(?: --accept-loss)?|salvage [^\s,;:\"\\]+ --to [^\s,;:\"\\]+)")
