@@ -26,7 +26,7 @@ static const char *dir_of(const struct cluster_options *options)
 
 static void warn(const struct cluster_options *options, const char *what, const char *why)
 {
-    char text[REASON_BYTES + 100];
+    char text[sizeof(((struct error *)NULL)->text) + 100];
     snprintf(text, sizeof(text), "%s: %s", what, why);
     if (options->mirror.on_warning)
         options->mirror.on_warning(options->mirror.ctx, text);
