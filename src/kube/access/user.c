@@ -188,7 +188,7 @@ static int compare_extras(const void *a, const void *b)
 
 enum status kube_user_write(const struct kube_user_info *user, struct buf *to)
 {
-    const struct kube_user_extra *extras[KUBE_USER_EXTRAS_MAX];
+    const struct kube_user_extra *extras[KUBE_USER_EXTRAS_MAX] = {NULL};
     size_t count = size_min(user->extra_count, KUBE_USER_EXTRAS_MAX);
     for (size_t i = 0; i < count; i++)
         extras[i] = &user->extra[i];
