@@ -7,6 +7,7 @@
 #include "base/options/value.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -281,5 +282,7 @@ void logger_write(enum log_level level, const char *file, int line_number, const
 void log_exit(void)
 {
     logger_flush(FLUSH_NS);
-    exit(1);
+    /* Other threads continue, and what libraries free at exit may be in use by them. */
+    fflush(NULL);
+    _exit(1);
 }
