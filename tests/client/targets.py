@@ -98,7 +98,7 @@ class EtcdMember:
                 self.status, "--initial-advertise-peer-urls", self.peer, "--initial-cluster", cluster,
                 "--heartbeat-interval", "100", "--election-timeout", "1000", "--log-level", "error",
                 f"--{'experimental-' if old else ''}watch-progress-notify-interval", PROGRESS,
-                *([] if old else ["--unsafe-no-fsync"]), *self.args]
+                "--unsafe-no-fsync", *self.args]
 
     def begin_if_ended(self, cluster):
         if self.process is None:

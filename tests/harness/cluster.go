@@ -111,7 +111,9 @@ func (m *Member) flags() []string {
 	progress := "watch-progress-notify-interval"
 	if c.Options.Binary == Debian {
 		progress = "experimental-" + progress
-	} else if !c.Options.Synced {
+	}
+	// The flag is not in the help of etcd 3.4, but has its effect there too.
+	if !c.Options.Synced {
 		flags = append(flags, "--unsafe-no-fsync")
 	}
 	flags = append(flags, "--"+progress, "200ms")
