@@ -6,7 +6,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TREE = {"src/watch/hub.c": "", "docs/limits.md": "# Limits\n\n## What a client may hold\n\n## `--flags`, all\n", "tools/run": ""}
+TREE = {"src/watch/hub.c": "void hub_read(void);\n", "tools/run": "",
+        "docs/limits.md": "# Limits\n\n## What a client may hold\n\n## `--flags`, all\n"}
 
 
 class CheckDocs(unittest.TestCase):
@@ -26,7 +27,7 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.check("""# A page
 [limits](limits.md), [one](limits.md#what-a-client-may-hold), [`code`](limits.md#--flags-all), [here](#a-page),
 [directory](../src/watch), [elsewhere](https://example.org/none.md), `[text](nowhere.md)` as code.
-`src/watch/hub.c`, `watch/hub.c`, `hub.c`, `hub.c::name_of_a_test`, `watch/`, `tools/run`, `src/watch/*.c`,
+`src/watch/hub.c`, `watch/hub.c`, `hub.c`, `hub.c::hub_read`, `watch/`, `tools/run`, `src/watch/*.c`,
 `x.h`, `src/**/x_test.c`, `text/plain`, `/metrics`, `etcd/member/snap`.
 """), (0, ""))
 
@@ -47,6 +48,10 @@ class CheckDocs(unittest.TestCase):
         self.assert_fault("1: there is no watch/hut.c", "`watch/hut.c`")
         self.assert_fault("1: there is no hut.c", "`hut.c::name_of_a_test`")
         self.assert_fault("1: there is no src/watch/*.h", "`src/watch/*.h`")
+
+    def test_symbol_that_the_file_does_not_contain_fails(self):
+        self.assert_fault("1: there is no hub_write in src/watch/hub.c", "`src/watch/hub.c::hub_write`")
+        self.assert_fault("1: there is no hub in hub.c", "`hub.c::hub`")
 
     def test_path_of_no_directory_fails(self):
         self.assert_fault("1: there is no src/match", "`src/match/`")

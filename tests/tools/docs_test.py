@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Decisions have the same sections and no gaps in their numbers, and the README is short."""
+"""Decisions have the same sections and no gaps in their numbers, the README is short, and newcomers find their way."""
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README_LINES_MAX = 120
+TASKS = 11
+FILES_MAX = 3  # that a newcomer has to open for a task
 PARTS = ["Context", "Decision", "Consequences", "Measurement"]
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 
@@ -17,6 +19,16 @@ class Docs(unittest.TestCase):
 
     def test_readme_is_short(self):
         self.assertLess(len((ROOT / "README.md").read_text().splitlines()), README_LINES_MAX)
+
+    def test_each_task_of_a_newcomer_takes_few_files(self):
+        page = (ROOT / "CONTRIBUTING.md").read_text()
+        rows = page.partition("\n| task | read |\n| --- | --- |\n")[2].partition("\n\n")[0].splitlines()
+        self.assertEqual(len(rows), TASKS)
+        for row in rows:
+            with self.subTest(task=row.split("|")[1].strip()):
+                files = {code.partition("::")[0] for code in re.findall(r"`([^`]+)`", row) if "/" in code}
+                self.assertIn(len(files), range(1, FILES_MAX + 1))
+                self.assertIn("::", row)  # tools/check-docs looks for the symbols
 
     def test_numbers_of_decisions_have_no_gaps(self):
         self.assertEqual([int(file.name[:4]) for file in self.files], list(range(1, len(self.files) + 1)))

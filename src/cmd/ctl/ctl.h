@@ -6,8 +6,9 @@
  *                           the global flags, ETCDCTL_* and the profile
  *                  └──────► command->run(ctl) ──► ctl_call, ctl_print …  ──► exit code
  *
- * A command is a row of a table in the file that implements it; a group is a table of such rows.
- * Help, manual pages, completions and the documentation are made from these tables.
+ * A command is a row in the table of its group, such as kv/kv_group.c, and a function in a file of
+ * its own, such as kv/del.c. Help, manual pages, completions and the documentation are made from
+ * these tables.
  *
  * One thread; a run ends with the process, so a command frees nothing that lives as long as it.
  */
