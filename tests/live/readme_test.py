@@ -79,6 +79,11 @@ class Readme(LiveTest):
         self.assertEqual(done.stdout, "OK\ngreeting\nhello\n", done.stderr)
         terminal.press("C-c")
 
+    @needs_tmux
+    def test_picture_shows_what_the_program_prints(self):
+        done = subprocess.run([ROOT / "tools/record-terminal", "--check", SUBJECT], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_log_says_which_pages_and_hosts_are_accepted(self):
         line = next(line for line in self.vigil.lines if '"msg":"starting an etcd server"' in line)
         self.assertIn('"cors":["on loopback without TLS only the server\'s own origin; elsewhere *"]', line)
