@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The report of the proof: it is what the committed data make, and it hides nothing."""
+"""The test and benchmark report: it is what the committed data make, and it hides nothing."""
 import importlib.machinery
 import importlib.util
 import json
@@ -70,14 +70,17 @@ class Made(unittest.TestCase):
         goals = sum(metric.goal is not None for metric in bench_report.METRICS)
         self.assertIn(f"| rows not measured | {goals} |", files["README.md"])
         self.assertIn("| goals reached | 0 |", files["README.md"])
-        for title, command in data.PARTS.values():
-            self.assertIn(f"## {title}\n\nNot run: `{command}`.", files["README.md"])
+        for name, (title, command) in data.PARTS.items():
+            self.assertEqual(f"# {title}\n\nNot run: `{command}`.\n", files[f"{name}.md"])
+            self.assertIn(f"| [{title}]({name}.md) | – |", files["README.md"])
+        self.assertIn(f"| [{pages.BENCH[0]}](bench.md) | {goals - sum(m.goal is not None and m.growth for m in bench_report.METRICS)} "
+                      "not measured |", files["README.md"])
 
     def test_row_below_its_goal_is_missed(self):
         self.bench({"idle.anonymous_mb": {"vigil": [99.0]}, "get.rate": {"vigil": [500.0], "etcd": [10.0]}})
         files = self.pages()
-        self.assertIn("| **missed** |", self.line_of(files["README.md"], "idle, anonymous memory"))
-        self.assertIn("| reached |", self.line_of(files["README.md"], "get of one key, 10 connections"))
+        self.assertIn("| **missed** |", self.line_of(files["bench.md"], "idle, anonymous memory"))
+        self.assertIn("| reached |", self.line_of(files["bench.md"], "get of one key, 10 connections"))
         self.assertIn('<td class="missed">missed</td>', self.line_of(files["report.html"], "idle, anonymous memory"))
         self.assertRegex(files["README.md"], "Missed:\n\n- idle, anonymous memory: 99.0 MB; goal: at most 3 MB\n")
 
@@ -86,19 +89,20 @@ class Made(unittest.TestCase):
         stored = json.loads((self.root / "bench/results/latest.json").read_text())
         stored["metrics"][0] |= {"goal": 1000, "reached": True}
         self.store("bench/results/latest.json", stored)
-        self.assertIn("**missed**", self.line_of(self.pages()["README.md"], "idle, anonymous memory"))
+        self.assertIn("**missed**", self.line_of(self.pages()["bench.md"], "idle, anonymous memory"))
 
     def test_row_that_was_not_measured_says_so(self):
         self.bench({"get.rate": {"vigil": [500.0], "etcd": [10.0]}})
-        self.assertIn("| – | – | – | at most 3 MB | not measured |", self.line_of(self.pages()["README.md"], "idle, anonymous memory"))
+        self.assertIn("| – | – | – | at most 3 MB | not measured |", self.line_of(self.pages()["bench.md"], "idle, anonymous memory"))
 
     def test_part_shows_facts_rows_tables_and_plots(self):
         self.store("docs/report/data/power.json", PART)
         files = self.pages()
         for line in ("| images <opened> | 10,000 |", "| lost writes | 3 | 0 | **missed** |", "| torn sectors | – | 5 | not measured |",
-                     "| images opened | 10,000 | 10,000 | reached |", "![power-3](plots/power-3.svg)", "### Each <disk>",
+                     "| images opened | 10,000 | 10,000 | reached |", "![power-3](plots/power-3.svg)", "## Each <disk>",
                      "| one | 4,000 | 1.5 |  |"):
-            self.assertIn(line, files["README.md"])
+            self.assertIn(line, files["power.md"])
+        self.assertIn("| [Power loss](power.md) | 1 reached, 1 missed, 1 not measured |", files["README.md"])
         self.assertIn("<h3>Each &lt;disk&gt;</h3>", files["report.html"])
         self.assertIn("<td>two</td><td>6,000</td><td>2</td>", files["report.html"])
         self.assertIn("line: slope 1.00", files["plots/power-1.svg"])
@@ -107,12 +111,14 @@ class Made(unittest.TestCase):
 
     def test_part_with_a_new_name_is_shown(self):
         self.store("docs/report/data/other.json", {**PART, "part": "other"})
-        self.assertIn("## Other", self.pages()["README.md"])
+        files = self.pages()
+        self.assertIn("# Other\n", files["other.md"])
+        self.assertIn("| [Other](other.md) | 1 reached, 1 missed, 1 not measured |", files["README.md"])
 
     def test_findings_are_in_both_pages(self):
-        self.store("docs/report/found.md", "- A lost `write` (a1b2c3d).\n- Another.\n")
+        self.store("docs/report/data/found.md", "- A lost `write` (a1b2c3d).\n- Another.\n")
         files = self.pages()
-        self.assertIn("- A lost `write` (a1b2c3d).", files["README.md"])
+        self.assertIn("- A lost `write` (a1b2c3d).", files["faults.md"])
         self.assertIn("<li>A lost <code>write</code> (a1b2c3d).</li>", files["report.html"])
 
     def test_page_needs_nothing_else(self):
@@ -126,7 +132,8 @@ class Made(unittest.TestCase):
         self.assertEqual(write_report.differences(files, directory), [])
         (directory / "README.md").write_text("old")
         (directory / "plots/left.svg").write_text("")
-        self.assertEqual(write_report.differences(files, directory), ["README.md", "plots/left.svg"])
+        (directory / "left.md").write_text("")
+        self.assertEqual(write_report.differences(files, directory), ["README.md", "left.md", "plots/left.svg"])
         write_report.write(files, directory)
         self.assertEqual(write_report.differences(files, directory), [])
 

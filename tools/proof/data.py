@@ -1,4 +1,4 @@
-"""What the report is made of: the results of `make bench` and `make bench-growth`, and one file for each other part of the proof.
+"""What the report is made of: the results of `make bench` and `make bench-growth`, and one file for each other part of the tests.
 
 A part's file, docs/report/data/PART.json, is written by its program:
 
@@ -193,7 +193,7 @@ def read(root):
     usual, growth = (stored_results(root / "bench/results" / name) for name in ("latest.json", "growth.json"))
     usual_metrics = [m for m in bench_report.METRICS if not m.growth]
     growth_metrics = [m for m in bench_report.METRICS if m.growth]
-    found = root / "docs/report/found.md"
+    found = root / "docs/report/data/found.md"
     return Report([(machine_of(usual), bench_tables(bench_report.samples_of(usual), usual_metrics)),
                    (machine_of(growth), bench_tables(bench_report.samples_of(growth), growth_metrics))],
                   growth.get("plots", []), usual.get("latency_us", {}), parts_of(root / "docs/report/data"),

@@ -1,22 +1,22 @@
-"""The report as one HTML page that needs nothing else, and as a Markdown page with the plots beside it."""
+"""The report as one HTML page that needs nothing else, and as Markdown: a summary, and a page for each part with its plots."""
 import re
 from html import escape
 
 from proof import chart, data
 from sidebyside import plot as bench_plot
 
-INTRO = ("What Vigil was tested with, and what was measured. Everything here is made by `make report` from data that the programs "
-         "themselves wrote: `bench/results/` and `docs/report/data/`. A row that was not measured says so.")
-LIMITS = ("What this does not show: each part names the commit that it was run at, and code that was changed later was not run again. "
-          "The fuzzers ran before their commits were put in order; the one that is named has the same code. "
-          "`make test`, `make conformance`, `make e2e`, `make kube` and `make cluster` pass or fail and have no numbers here. "
-          "All runs were on virtual machines with two x86-64 cores, no disk really lost its power, "
+INTRO = ("This report shows how Vigil was tested and measured. `make report` generates it from data that the test programs "
+         "wrote themselves: `bench/results/` and `docs/report/data/`. A row that was not measured says so.")
+LIMITS = ("What the report does not show: each part names the commit at which it ran, and later changes of the code were not measured "
+          "again. The fuzzers ran before their commits were put in order; the commit that is named has the same code. "
+          "`make test`, `make conformance`, `make e2e`, `make kube` and `make cluster` only pass or fail, so they have no numbers here. "
+          "All runs were on virtual machines with two x86-64 cores, power failures were simulated, "
           "and no run was longer than an hour and a half.")
-BENCH = ("Side by side on one machine", "How it is measured is explained in `bench/README.md`. Medians of the rounds; ± is the round "
-         "farthest from it, and without ± there was one round. The fourth column is the third, divided by the second.")
+BENCH = ("Side by side on one machine", "`bench/README.md` explains the measurements. Each number is the median of its rounds; ± is the "
+         "round farthest from it. Numbers without ± come from a single round. The fourth column is the third divided by the second.")
 GROWTH = ("Large sizes and growth", "Measured by `make bench-growth`. A slope is that of a line fitted to the points on "
           "logarithmic scales: 1 is linear growth, and n log n is about 1.1 over these sizes.")
-FOUND = ("What the proof found", "Faults that these and our other tests found in Vigil, and the commits that fixed them.")
+FOUND = ("Faults that were found", "Faults that these and our other tests found in Vigil, and the commits that fixed them.")
 
 STYLE = """
  body { font: 15px/1.5 system-ui, sans-serif; max-width: 980px; margin: 24px auto; padding: 0 16px; color: #24292f; background: #fff }
@@ -89,15 +89,15 @@ def markdown_image(name):
 
 
 def markdown_bench(heading, machine, tables, images):
-    yield f"## {heading[0]}\n\n{heading[1]}"
+    yield f"# {heading[0]}\n\n{heading[1]}"
     yield markdown_pairs(machine) if machine else "Not measured."
     for table in tables:
-        yield f"### {table.title}\n\n{markdown_table(table.columns, table.rows)}"
+        yield f"## {table.title}\n\n{markdown_table(table.columns, table.rows)}"
     yield from map(markdown_image, images)
 
 
 def markdown_part(part):
-    yield f"## {part.title}"
+    yield f"# {part.title}"
     if not part.about:
         yield f"Not run: `{part.command}`."
         return
@@ -105,24 +105,48 @@ def markdown_part(part):
     if part.table:
         yield markdown_table(part.table.columns, part.table.rows)
     for table in part.details:
-        yield f"### {table.title}\n\n{markdown_table(table.columns, table.rows)}"
+        yield f"## {table.title}\n\n{markdown_table(table.columns, table.rows)}"
     yield from (markdown_image(f"{part.name}-{index + 1}") for index in range(len(part.plots)))
 
 
-def markdown(report):
-    plots = plots_of(report)
-    blocks = ["# Test and benchmark report", INTRO.replace("`bench/results/`", "[bench/results](../../bench/results/README.md)")
-              + " The same as one page with its plots: `docs/report/report.html`.", LIMITS,
-              markdown_pairs([(name, str(number)) for number, name in counts_of(report)]), *warnings_of(report)]
-    if missed_rows(report):
-        blocks.append("Missed:\n\n" + "\n".join(f"- {missed_text(row)}" for row in missed_rows(report)))
-    blocks.append(markdown_image("goals"))
-    blocks += markdown_bench(BENCH, *report.bench[0], [name for name in plots if name == "latency"])
-    blocks += markdown_bench(GROWTH, *report.bench[1], [name for name in plots if name.startswith("growth-")])
+def verdicts_text(rows):
+    """How many rows of a page have reached and missed their goals."""
+    counts = [(sum(row.verdict == verdict for row in rows), verdict) for verdict in (data.REACHED, data.MISSED, data.NOT_MEASURED)]
+    return ", ".join(f"{number} {verdict}" for number, verdict in counts if number) or "–"
+
+
+def contents_of(report):
+    """The pages: their names, titles, and the rows on them."""
+    for name, heading, (_, tables) in zip(("bench", "growth"), (BENCH, GROWTH), report.bench):
+        yield name, heading[0], [row for table in tables for row in table.rows]
     for part in report.parts:
-        blocks += markdown_part(part)
-    blocks += [f"## {FOUND[0]}\n\n{FOUND[1]}", report.found.strip() or "Nothing is recorded yet."]
-    return "\n\n".join(blocks) + "\n"
+        yield part.name, part.title, part.table.rows if part.table else []
+
+
+def markdown_summary(report):
+    rows = [f"| [{title}]({name}.md) | {verdicts_text(rows)} |" for name, title, rows in contents_of(report)]
+    rows.append(f"| [{FOUND[0]}](faults.md) | {sum(line.startswith('- ') for line in report.found.splitlines())} faults |")
+    yield "# Test and benchmark report"
+    yield (INTRO.replace("`bench/results/`", "[bench/results](../../bench/results/README.md)")
+           + " The whole report on one page: `docs/report/report.html`.")
+    yield LIMITS
+    yield markdown_pairs([(name, str(number)) for number, name in counts_of(report)])
+    yield from warnings_of(report)
+    if missed_rows(report):
+        yield "Missed:\n\n" + "\n".join(f"- {missed_text(row)}" for row in missed_rows(report))
+    yield "\n".join(["| part | result |", "| --- | --- |", *rows])
+    yield markdown_image("goals")
+
+
+def markdown(report):
+    """The pages by their file names."""
+    plots = plots_of(report)
+    pages = {"README.md": markdown_summary(report),
+             "bench.md": markdown_bench(BENCH, *report.bench[0], [name for name in plots if name == "latency"]),
+             "growth.md": markdown_bench(GROWTH, *report.bench[1], [name for name in plots if name.startswith("growth-")]),
+             **{f"{part.name}.md": markdown_part(part) for part in report.parts},
+             "faults.md": [f"# {FOUND[0]}\n\n{FOUND[1]}", report.found.strip() or "Nothing is recorded yet."]}
+    return {name: "\n\n".join(blocks) + "\n" for name, blocks in pages.items()}
 
 
 # -- HTML --
