@@ -8,11 +8,11 @@
 #ifndef VIGIL_SERVER_SERVER_H
 #define VIGIL_SERVER_SERVER_H
 
-#include "engine/cluster/cluster.h"
 #include "engine/local/local.h"
 #include "etcd/api.h"
 #include "etcd/auto_compaction.h"
 #include "kube/server/api.h"
+#include "mirror/cluster.h"
 #include "net/server.h"
 #include "server/auth.h"
 #include "server/tls.h"

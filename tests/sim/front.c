@@ -1,10 +1,10 @@
 #include "front.h"
 
 #include "disk.h"
-#include "engine/cluster/load/spool.h"
-#include "engine/cluster/mirror/mirror_file.h"
 #include "history.h"
 #include "machine.h"
+#include "mirror/directory/mirror_file.h"
+#include "mirror/load/spool.h"
 #include "server/server.h"
 #include "tls.h"
 #include "trace.h"

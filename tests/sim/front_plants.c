@@ -1,11 +1,11 @@
 /* Planted bugs of the server in front (plants.h). */
 #include "codec/pb/rpc.pb.h"
 #include "coverage.h"
-#include "engine/cluster/follow/watches.h"
-#include "engine/cluster/link/upstream.h"
-#include "engine/cluster/past/source.h"
-#include "engine/cluster/shard.h"
 #include "engine/local/mirror.h"
+#include "mirror/follow/watches.h"
+#include "mirror/link/upstream.h"
+#include "mirror/past/source.h"
+#include "mirror/shard.h"
 #include "plants.h"
 
 /* -- Reads -- */

@@ -11,7 +11,7 @@
 #include "etcd/service/kv_range.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "etcd/service/forward.h"
+#include "etcd/cluster/forward.h"
 #include "etcd/service/kv_check.h"
 #include "etcd/service/service_call.h"
 

@@ -260,7 +260,7 @@ static void compact_on_message(struct grpc_call *call, void *service, struct sli
         engine_compact(api->shard, &w->write.op, &w->compaction);
 }
 
-/* The reads come first: in front of a cluster only they are answered here (etcd/service/forward.h).
+/* The reads come first: in front of a cluster only they are answered here (etcd/cluster/forward.h).
  */
 enum { READ_METHODS = 2 };
 

@@ -2,7 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/service/forward.h"
+#include "etcd/cluster/forward.h"
 #include "etcd/service/service_call.h"
 
 enum {

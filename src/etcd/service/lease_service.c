@@ -263,7 +263,7 @@ static void list_on_message(struct grpc_call *call, void *service, struct slice 
         engine_lease_list(api->shard, &l->lease);
 }
 
-/* In front of a cluster only the first one is answered here (etcd/service/forward.h). */
+/* In front of a cluster only the first one is answered here (etcd/cluster/forward.h). */
 static const struct grpc_method methods[] = {
     {
         .path = PB_LEASE_LEASE_KEEP_ALIVE_PATH,

@@ -17,11 +17,11 @@
 #include "engine/engine.h"
 #include "engine/forward.h"
 #include "etcd/authenticator.h"
+#include "etcd/cluster/forward.h"
+#include "etcd/cluster/watch_admission.h"
+#include "etcd/cluster/watch_foreign.h"
 #include "etcd/service.h"
-#include "etcd/service/forward.h"
 #include "etcd/service/services.h"
-#include "etcd/service/watch_admission.h"
-#include "etcd/service/watch_foreign.h"
 #include "watch/stream.h"
 
 #include <stdio.h>

@@ -1,0 +1,254 @@
+#include "mirror/cluster.h"
+
+#include "base/xalloc.h"
+#include "engine/local/mirror.h"
+#include "engine/local/revision_notice.h"
+#include "mirror/directory/mirror.h"
+#include "mirror/follower.h"
+#include "mirror/link/phase.h"
+#include "mirror/metrics.h"
+#include "mirror/refused.h"
+#include "mirror/shard.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#define LAG_MAX_DEFAULT 10000
+#define READ_WAIT_NS_DEFAULT (1000 * 1000)
+#define GRANT_NS_DEFAULT (INT64_C(1000) * 1000 * 1000)
+
+static struct cluster_shared *shared_of(const struct engine *engine)
+{
+    return CONTAINER_OF((struct engine *)(uintptr_t)engine, struct cluster_shared, engine);
+}
+
+static struct engine_identity cluster_identity(const struct engine *engine)
+{
+    struct cluster_state *state = &shared_of(engine)->state;
+    return (struct engine_identity){
+        .cluster_id = atomic_load(&state->cluster_id),
+        .member_id = atomic_load(&state->member_id),
+        .raft_term = atomic_load(&state->raft_term),
+    };
+}
+
+static bool cluster_is_synced(const struct engine *engine)
+{
+    return atomic_load(&shared_of(engine)->state.synced);
+}
+
+static bool cluster_versions(const struct engine *engine, struct engine_versions *ret_versions)
+{
+    struct cluster_state *state = &shared_of(engine)->state;
+    return roster_versions(&state->roster, atomic_load(&state->member_id), ret_versions);
+}
+
+static bool cluster_membership(const struct engine *engine,
+                               struct engine_membership *ret_membership)
+{
+    struct cluster_state *state = &shared_of(engine)->state;
+    return roster_membership(&state->roster, atomic_load(&state->member_id), ret_membership);
+}
+
+static bool cluster_watch_report(const struct engine *engine, unsigned i,
+                                 struct watch_report *ret_report)
+{
+    const struct engine *mirror = shared_of(engine)->mirror->engine;
+    return mirror->ops->watch_report(mirror, i, ret_report);
+}
+
+static bool cluster_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES])
+{
+    static_assert((int)ENGINE_REASON_BYTES == (int)CLUSTER_PHASE_BYTES,
+                  "the reason is copied whole");
+    struct cluster_shared *shared = shared_of(engine);
+    return cluster_phase_explain(&shared->state, &shared->options, ret_reason) == CLUSTER_FOLLOWING;
+}
+
+/* No client logs in here: tokens are the cluster's. */
+static uint64_t cluster_auth_revision(const struct engine *engine)
+{
+    (void)engine;
+    return 1;
+}
+
+static const struct engine_ops cluster_ops = {
+    .identity = cluster_identity,
+    .ready = cluster_ready,
+    .is_synced = cluster_is_synced,
+    .versions = cluster_versions,
+    .membership = cluster_membership,
+    .shard_new = cluster_shard_new,
+    .shard_free = cluster_shard_free,
+    .shard_stop = cluster_shard_stop,
+    .turn_begin = cluster_turn_begin,
+    .turn_end = cluster_turn_end,
+    .flushed = cluster_flushed,
+    .watch_hub = cluster_watch_hub,
+    .watch_report = cluster_watch_report,
+    .watch_admit = cluster_watch_admit,
+    .watch_recheck = cluster_watch_recheck,
+    .range_start = cluster_range_start,
+    .range_window = cluster_range_window,
+    .range_next = cluster_range_next,
+    .range_fill = cluster_range_fill,
+    .range_close = cluster_range_close,
+    .range_give_up = cluster_range_give_up,
+    .put = cluster_put,
+    .delete_range = cluster_delete_range,
+    .txn = cluster_txn,
+    .write_close = cluster_write_close,
+    .compact = cluster_compact,
+    .lease = cluster_lease_start,
+    .hash_kv = cluster_hash_kv,
+    .hash_give_up = cluster_hash_give_up,
+    .alarm = cluster_alarm,
+    .alarms_get = cluster_alarms_get,
+    .defragment = cluster_defragment,
+    .defragment_give_up = cluster_defragment_give_up,
+    .downgrade = cluster_downgrade,
+    .snapshot_start = cluster_snapshot_start,
+    .snapshot_read = cluster_snapshot_read,
+    .snapshot_close = cluster_snapshot_close,
+    .members = cluster_members,
+    .auth = cluster_auth,
+    .auth_rights = cluster_auth_rights,
+    .auth_revision = cluster_auth_revision,
+    .metrics_write = cluster_metrics_write,
+    .status_get = cluster_status_get,
+    .await_revision = cluster_await_revision,
+    .forward_start = cluster_forward_start,
+    .forward_send = cluster_forward_send,
+    .forward_half_close = cluster_forward_half_close,
+    .forward_pause = cluster_forward_pause,
+    .forward_cancel = cluster_forward_cancel,
+};
+
+static void set_defaults(struct cluster_options *options)
+{
+    if (!options->lag_max_revisions)
+        options->lag_max_revisions = LAG_MAX_DEFAULT;
+    if (!options->read_wait_ns)
+        options->read_wait_ns = READ_WAIT_NS_DEFAULT;
+    if (!options->grant_ns)
+        options->grant_ns = GRANT_NS_DEFAULT;
+    if (!options->mirror.shards_max)
+        options->mirror.shards_max = 1;
+    options->mirror.is_mirror = true;
+}
+
+static void on_mirrored(void *ctx)
+{
+    cluster_reads_notify(ctx);
+}
+
+static enum status start(struct cluster_shared *shared, struct error *error)
+{
+    struct mirror *mirror = xcalloc(1, sizeof(*mirror));
+    enum status status = mirror_open(&shared->options, mirror, error);
+    if (status != ST_OK) {
+        free(mirror);
+        return status;
+    }
+    shared->mirror = mirror;
+    shared->notices = xcalloc(shared->options.mirror.shards_max, sizeof(*shared->notices));
+    shared->state.on_mirrored = on_mirrored;
+    shared->state.ctx = shared;
+    atomic_store(&shared->state.void_until, mirror->void_until);
+    atomic_store(&shared->state.cluster_id, mirror->cluster_id);
+    return follower_start(&(struct follower_options){.cluster = &shared->options,
+                                                     .mirror = mirror,
+                                                     .state = &shared->state},
+                          &shared->follower, error);
+}
+
+enum status engine_cluster_open(const struct cluster_options *options, struct engine **ret_engine,
+                                struct error *error)
+{
+    struct cluster_shared *shared = xcalloc(1, sizeof(*shared));
+    shared->engine.ops = &cluster_ops;
+    trouble_init(&shared->state.trouble);
+    roster_init(&shared->state.roster, options->upstream.endpoints);
+    via_make(shared->via);
+    shared->options = *options;
+    shared->options.upstream.via = shared->via;
+    set_defaults(&shared->options);
+    enum status status = start(shared, error);
+    if (status != ST_OK) {
+        engine_cluster_close(&shared->engine);
+        return status;
+    }
+    *ret_engine = &shared->engine;
+    return ST_OK;
+}
+
+void engine_cluster_close(struct engine *engine)
+{
+    if (!engine)
+        return;
+    struct cluster_shared *shared = shared_of(engine);
+    follower_stop(shared->follower);
+    if (shared->mirror)
+        mirror_close(shared->mirror, &shared->options);
+    free(shared->mirror);
+    trouble_fini(&shared->state.trouble);
+    roster_fini(&shared->state.roster);
+    free(shared->notices);
+    free(shared);
+}
+
+/* The newest revision of which clients may have learnt. */
+static int64_t newest_seen(struct cluster_shared *shared)
+{
+    struct cluster_state *state = &shared->state;
+    const int64_t seen[] = {
+        atomic_load(&state->mirrored),
+        atomic_load(&state->heard),
+        atomic_load(&state->void_until),
+        local_mirror_revision(shared->mirror->engine),
+    };
+    int64_t newest = 0;
+    for (size_t i = 0; i < COUNT_OF(seen); i++)
+        newest = seen[i] > newest ? seen[i] : newest;
+    return newest;
+}
+
+static void ended(struct mirror_batch *batch, enum status status)
+{
+    (void)status; /* without it, watches end with their connections */
+    sem_post(batch->user);
+}
+
+static void drop_history(struct cluster_shared *shared, int64_t revision)
+{
+    sem_t done;
+    sem_init(&done, 0, 0);
+    struct mirror_batch batch = {.compact = revision, .done = ended, .user = &done};
+    local_mirror_apply(shared->mirror->engine, &batch);
+    while (sem_wait(&done) != 0)
+        assert(errno == EINTR);
+    sem_destroy(&done);
+}
+
+/*
+ * The mirror's history is dropped together with the revision after the one that any watch can have
+ * seen, so that every watch lacks something. Another drop waits for the shards to have read, and so
+ * answered, the first: streams that end before that would be resumed by their clients.
+ */
+int64_t engine_cluster_end_watches(struct engine *engine)
+{
+    struct cluster_shared *shared = shared_of(engine);
+    int64_t behind = newest_seen(shared) + 2;
+    /* Nothing older is fetched from the cluster, which has another past. */
+    cluster_state_raise(&shared->state.compacted, behind);
+    drop_history(shared, behind);
+    drop_history(shared, behind + 1);
+    return behind;
+}
+
+enum status engine_cluster_discard(const struct cluster_options *options, int64_t void_until,
+                                   struct error *error)
+{
+    return mirror_discard(options, void_until, error);
+}

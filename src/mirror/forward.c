@@ -1,0 +1,186 @@
+/*
+ * Calls that are passed on as bytes. The only thing that is read from them is the revision of an
+ * answer: it must be known before the client gets the answer, so that the client's next read does
+ * not show an older state.
+ */
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
+#include "mirror/follower.h"
+#include "mirror/link/hold.h"
+#include "mirror/link/upstream.h"
+#include "mirror/shard.h"
+
+#include <stdlib.h>
+
+enum { COMPACTION_BYTES = 128, COMPACTION_BYTES_MAX = 4 << 10 }; /* of memory for a decoded one */
+
+static struct cluster_shard *shard_of(const struct engine_forward *forward)
+{
+    return cluster_shard_of(forward->shard);
+}
+
+/* A long answer that the caller keeps. */
+struct forward_hold {
+    struct upstream_hold hold;
+    struct engine_forward *forward;
+};
+
+/* -- What is read -- */
+
+/* The number of a field with a varint, of a message whose fields come in order; 0: it has none. */
+static int64_t number_in(struct slice message, uint32_t number)
+{
+    const uint8_t *at = message.ptr, *end = message.ptr + message.len;
+    while (at && at < end) {
+        uint64_t tag, value;
+        at = pb_varint_read(at, end, &tag);
+        if (!at || (tag & 7) != PB_WIRE_VARINT)
+            return 0;
+        at = pb_varint_read(at, end, &value);
+        if (at && tag == PB_TAG(number, PB_WIRE_VARINT))
+            return (int64_t)value;
+    }
+    return 0;
+}
+
+/* Every answer of etcd begins with its header, and a header consists of numbers. */
+static int64_t revision_of(struct slice answer)
+{
+    size_t len;
+    if (!answer.len || answer.ptr[0] != PB_TAG(1, PB_WIRE_LEN))
+        return 0;
+    const uint8_t *header = pb_len_read(answer.ptr + 1, answer.ptr + answer.len, &len);
+    return header ? number_in(slice_of(header, len), 3) : 0;
+}
+
+/* -- The cluster's answer -- */
+
+static bool changes_rights(const struct engine_forward *forward)
+{
+    return !forward->reads &&
+           slice_has_prefix(forward->path, SLICE_LITERAL("/etcdserverpb.Auth/")) &&
+           !slice_equal(forward->path, SLICE_LITERAL(PB_AUTH_AUTHENTICATE_PATH));
+}
+
+static void on_overdue(struct upstream_hold *hold)
+{
+    struct engine_forward *forward = CONTAINER_OF(hold, struct forward_hold, hold)->forward;
+    forward->ops->on_overdue(forward);
+}
+
+static void hold_answer(struct upstream_call *call, struct engine_forward *forward)
+{
+    struct forward_hold *hold = xcalloc(1, sizeof(*hold));
+    hold->hold.overdue = on_overdue;
+    hold->forward = forward;
+    forward->hold = hold;
+    upstream_hold(call, &hold->hold);
+}
+
+static void release_hold(struct engine_forward *forward)
+{
+    struct forward_hold *hold = TAKE(forward->hold);
+    if (!hold)
+        return;
+    upstream_hold_release(&hold->hold);
+    free(hold);
+}
+
+static void on_message(struct upstream_call *call, struct slice message)
+{
+    struct engine_forward *forward = upstream_call_user(call);
+    struct cluster_state *state = &shard_of(forward)->shared->state;
+    int64_t revision = revision_of(message);
+    if (changes_rights(forward))
+        atomic_fetch_add(&state->rights_changes, 1);
+    if (forward->reads)
+        cluster_state_heard(state, revision);
+    else
+        cluster_state_wrote(state, revision);
+    if (forward->ops->on_overdue && message.len > UPSTREAM_WINDOW_BYTES && !forward->hold)
+        hold_answer(call, forward);
+    forward->ops->on_message(forward, message);
+}
+
+static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
+{
+    struct engine_forward *forward = upstream_call_user(call);
+    struct cluster_shard *shard = shard_of(forward);
+    forward->state = NULL;
+    shard->in_progress--;
+    /* The answer of a compaction is not older than it. */
+    if (code == GRPC_OK && forward->compacts > 0 &&
+        forward->compacts <= atomic_load(&shard->shared->state.heard))
+        follower_note_compaction(shard->shared->follower, forward->compacts);
+    forward->ops->on_end(forward, code, text);
+}
+
+/* -- The client's call -- */
+
+/* Decoded as the cluster does it: a client may send the field several times, and the last counts.
+ */
+static int64_t compaction_of(struct slice message)
+{
+    uint8_t first[COMPACTION_BYTES];
+    struct arena arena;
+    struct pb_compaction_request request;
+    arena_init(&arena, first, sizeof(first), COMPACTION_BYTES_MAX);
+    enum status status = pb_decode(&pb_compaction_request_table, message, &arena, &request);
+    arena_fini(&arena);
+    return status == ST_OK ? request.revision : 0;
+}
+
+void cluster_forward_start(struct engine_shard *base, struct engine_forward *forward)
+{
+    static const struct upstream_ops ops = {.on_message = on_message, .on_end = on_end};
+    struct cluster_shard *shard = cluster_shard_of(base);
+    struct upstream_call *call;
+    struct upstream_request request = {
+        .path = forward->path,
+        .caller = {.is_self = forward->principal.is_server,
+                   .token = forward->principal.token,
+                   .via = forward->via},
+        .deadline_ns = forward->deadline_ns,
+        .holds = forward->ops->on_overdue,
+        .reads = forward->reads,
+        .lasts = forward->lasts,
+        .lane = forward->waits ? UPSTREAM_LANE_WAITING : UPSTREAM_LANE_CALLS,
+        .require_leader = forward->require_leader,
+    };
+    forward->shard = base;
+    forward->compacts = 0;
+    forward->hold = NULL;
+    if (upstream_start(shard->upstream, &request, &ops, forward, &call) != ST_OK)
+        abort(); /* without memory */
+    forward->state = call;
+    shard->in_progress++;
+    atomic_fetch_add_explicit(&shard->shared->state.forwarded, 1, memory_order_relaxed);
+}
+
+enum status cluster_forward_send(struct engine_forward *forward, struct slice message)
+{
+    if (slice_equal(forward->path, SLICE_LITERAL(PB_KV_COMPACT_PATH)))
+        forward->compacts = compaction_of(message);
+    return upstream_send(forward->state, message);
+}
+
+void cluster_forward_half_close(struct engine_forward *forward)
+{
+    upstream_half_close(forward->state);
+}
+
+void cluster_forward_pause(struct engine_forward *forward, bool paused)
+{
+    if (forward->state)
+        upstream_pause(forward->state, paused);
+}
+
+void cluster_forward_cancel(struct engine_forward *forward)
+{
+    release_hold(forward);
+    if (!forward->state)
+        return;
+    upstream_cancel(TAKE(forward->state));
+    shard_of(forward)->in_progress--;
+}

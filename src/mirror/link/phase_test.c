@@ -1,0 +1,129 @@
+/* The phases of the engine, and how they are explained. */
+#include "mirror/link/phase.h"
+
+#include "base/slice.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct cluster_state shown;
+static const struct cluster_options options = {.upstream.endpoints = "http://a:1,http://b:2",
+                                               .lag_max_revisions = 10};
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&shown, 0, sizeof(shown));
+    trouble_init(&shown.trouble);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    trouble_fini(&shown.trouble);
+    return 0;
+}
+
+static void expect(enum cluster_phase phase, const char *text)
+{
+    char explained[CLUSTER_PHASE_BYTES];
+    assert_int_equal(cluster_phase_get(&shown, &options), phase);
+    assert_int_equal(cluster_phase_explain(&shown, &options, explained), phase);
+    assert_string_equal(explained, text);
+}
+
+static void a_start_passes_through_the_phases(void **state)
+{
+    (void)state;
+    expect(CLUSTER_UNREACHED,
+           "no member of the cluster can be followed yet (http://a:1,http://b:2)");
+    trouble_set(&shown.trouble, "cannot connect to b:2: connection refused");
+    expect(CLUSTER_UNREACHED,
+           "no member of the cluster can be followed yet (http://a:1,http://b:2): "
+           "cannot connect to b:2: connection refused");
+    trouble_clear(&shown.trouble);
+    atomic_store(&shown.reached, true);
+    expect(CLUSTER_LOADING, "the mirror of the cluster is not complete yet");
+    atomic_store(&shown.synced, true);
+    atomic_store(&shown.connected, true);
+    expect(CLUSTER_FOLLOWING, "");
+}
+
+static void a_mirror_that_was_complete_stays_in_use(void **state)
+{
+    (void)state;
+    atomic_store(&shown.reached, true);
+    atomic_store(&shown.synced, true);
+    trouble_set(&shown.trouble, "lost the connection to a:1: EOF");
+    expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2): "
+                            "lost the connection to a:1: EOF");
+    trouble_clear(&shown.trouble);
+    atomic_store(&shown.connected, true);
+    cluster_state_mirrored(&shown, 5);
+    cluster_state_heard(&shown, 15);
+    expect(CLUSTER_FOLLOWING, "");
+    cluster_state_heard(&shown, 16);
+    expect(CLUSTER_BEHIND, "the mirror is too far behind the cluster");
+    atomic_store(&shown.connected, false);
+    expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2)");
+}
+
+static void a_member_that_says_nothing_is_not_followed(void **state)
+{
+    (void)state;
+    int64_t now_ns = clock_mono_ns(clock_system());
+    atomic_store(&shown.reached, true);
+    atomic_store(&shown.synced, true);
+    atomic_store(&shown.connected, true);
+    cluster_state_answered(&shown, now_ns);
+    expect(CLUSTER_FOLLOWING, "");
+    cluster_state_answered(&shown, now_ns - CLUSTER_SILENT_NS - 1);
+    expect(CLUSTER_SILENT, "the member of the cluster that is followed does not answer "
+                           "(http://a:1,http://b:2)");
+    cluster_state_answered(&shown, clock_mono_ns(clock_system()));
+    expect(CLUSTER_FOLLOWING, "");
+}
+
+static void a_reason_that_no_longer_holds_is_not_shown(void **state)
+{
+    (void)state;
+    atomic_store(&shown.reached, true);
+    atomic_store(&shown.synced, true);
+    atomic_store(&shown.connected, true);
+    trouble_set(&shown.trouble, "old");
+    expect(CLUSTER_FOLLOWING, "");
+}
+
+static void long_texts_are_cut(void **state)
+{
+    (void)state;
+    char reason[2 * TROUBLE_BYTES], endpoints[2 * CLUSTER_PHASE_BYTES], text[CLUSTER_PHASE_BYTES];
+    memset(reason, 'r', sizeof(reason) - 1);
+    reason[sizeof(reason) - 1] = '\0';
+    memset(endpoints, 'e', sizeof(endpoints) - 1);
+    endpoints[sizeof(endpoints) - 1] = '\0';
+    trouble_set(&shown.trouble, reason);
+    assert_int_equal(strlen(shown.trouble.text), TROUBLE_BYTES - 1);
+    struct cluster_options many = {.upstream.endpoints = endpoints};
+    cluster_phase_explain(&shown, &many, text);
+    assert_int_equal(strlen(text), CLUSTER_PHASE_BYTES - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_start_passes_through_the_phases, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_mirror_that_was_complete_stays_in_use, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_member_that_says_nothing_is_not_followed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_reason_that_no_longer_holds_is_not_shown, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(long_texts_are_cut, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

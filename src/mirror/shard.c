@@ -1,0 +1,179 @@
+#include "mirror/shard.h"
+
+#include "base/xalloc.h"
+#include "io/socket.h"
+#include "mirror/directory/mirror.h"
+#include "mirror/follower.h"
+#include "mirror/joined/grants.h"
+#include "mirror/joined/lease_streams.h"
+#include "mirror/joined/probe.h"
+#include "mirror/link/upstream.h"
+#include "mirror/past/past.h"
+#include "watch/hub.h"
+
+#include <stdlib.h>
+
+/* The cluster has answered otherwise about the rights of a caller. */
+static void rights_changed(void *ctx)
+{
+    struct cluster_shard *shard = ctx;
+    engine_auth_notify(&shard->base);
+}
+
+static void free_parts(struct cluster_shard *shard)
+{
+    mirror_waits_fini(&shard->mirror_waits);
+    cluster_reads_free(shard->reads);
+    past_stop(shard->past);
+    if (shard->probe)
+        probe_free(shard->probe);
+    if (shard->grants)
+        grants_free(shard->grants);
+    lease_streams_free(shard->lease_streams);
+    upstream_free(shard->upstream);
+    engine_shard_free(shard->mirror);
+    past_free(shard->past);
+    free(shard);
+}
+
+static enum status make_parts(struct cluster_shard *shard)
+{
+    struct error error; /* wrong options were found when the engine was opened */
+    struct cluster_shared *shared = shard->shared;
+    shard->number = atomic_fetch_add(&shared->shard_count, 1);
+    TRY(cluster_mirror_shard_new(shard));
+    shard->reads = cluster_reads_new(shard);
+    mirror_waits_init(&shard->mirror_waits, shard->loop, &shared->state, shared->follower);
+    TRY(upstream_new(shard->loop, network_posix(), &shared->options.upstream, &shard->upstream,
+                     &error));
+    cluster_past_start(shard);
+    shard->grants = grants_new(&(struct grants_options){
+        .loop = shard->loop,
+        .upstream = shard->upstream,
+        .state = &shared->state,
+        .fresh_ns = shared->options.grant_ns,
+        .changed = rights_changed,
+        .ctx = shard,
+    });
+    shard->lease_streams = lease_streams_new(shard->loop, shard->upstream, &shared->state);
+    /* A user that may not read everything may at least read what is mirrored. */
+    struct slice key = shared->options.prefix_count ? shared->options.prefixes[0] : SLICE_EMPTY;
+    shard->probe = probe_new(shard->loop, shard->upstream, &shared->state, key);
+    return ST_OK;
+}
+
+enum status cluster_shard_new(struct engine *engine, struct loop *loop,
+                              struct engine_shard **ret_shard)
+{
+    struct cluster_shard *shard = xcalloc(1, sizeof(*shard));
+    shard->base.engine = engine;
+    shard->shared = CONTAINER_OF(engine, struct cluster_shared, engine);
+    shard->loop = loop;
+    enum status status = make_parts(shard);
+    if (status != ST_OK) {
+        free_parts(shard);
+        return status;
+    }
+    *ret_shard = &shard->base;
+    return ST_OK;
+}
+
+void cluster_shard_stop(struct engine_shard *base)
+{
+    upstream_stop(cluster_shard_of(base)->upstream);
+}
+
+void cluster_shard_free(struct engine_shard *base)
+{
+    struct cluster_shard *shard = cluster_shard_of(base);
+    assert(shard->in_progress == 0);
+    free_parts(shard);
+}
+
+/* Another member answers, or it has another leader. */
+static void refresh_identity(struct cluster_shard *shard)
+{
+    struct engine_identity now = engine_identity_get(shard->base.engine);
+    if (LIKELY(shard->identity.cluster_id == now.cluster_id &&
+               shard->identity.member_id == now.member_id &&
+               shard->identity.raft_term == now.raft_term))
+        return;
+    shard->identity = now;
+    struct watch_identity shown = {now.cluster_id, now.member_id, now.raft_term};
+    watch_hub_set_identity(engine_watch_hub(shard->mirror), &shown);
+}
+
+void cluster_turn_begin(struct engine_shard *base)
+{
+    struct cluster_shard *shard = cluster_shard_of(base);
+    refresh_identity(shard);
+    engine_shard_turn_begin(shard->mirror);
+    cluster_reads_continue(shard);
+}
+
+void cluster_turn_end(struct engine_shard *base)
+{
+    engine_shard_turn_end(cluster_shard_of(base)->mirror);
+}
+
+/* For metrics, which any thread writes. */
+static void show_past(struct cluster_shard *shard)
+{
+    struct cluster_state *state = &shard->shared->state;
+    struct past_stats now = past_stats(shard->past), *shown = &shard->past_shown;
+    if (LIKELY(now.bytes == shown->bytes && now.fetches == shown->fetches &&
+               now.started == shown->started))
+        return;
+    atomic_fetch_add(&state->past_bytes, (int64_t)now.bytes - (int64_t)shown->bytes);
+    atomic_fetch_add(&state->past_fetches, (int64_t)now.fetches - (int64_t)shown->fetches);
+    atomic_fetch_add(&state->past_fetches_started, now.started - shown->started);
+    *shown = now;
+}
+
+void cluster_flushed(struct engine_shard *base)
+{
+    struct cluster_shard *shard = cluster_shard_of(base);
+    engine_shard_flushed(shard->mirror);
+    past_flushed(shard->past);
+    show_past(shard);
+}
+
+struct watch_hub *cluster_watch_hub(struct engine_shard *base)
+{
+    return engine_watch_hub(cluster_shard_of(base)->mirror);
+}
+
+/* Those of the mirror, in which authentication is disabled: the cluster itself decides, see
+ * grants.h. */
+const struct auth_rights *cluster_auth_rights(struct engine_shard *base)
+{
+    return engine_auth_rights(cluster_shard_of(base)->mirror);
+}
+
+void cluster_status_get(struct engine_shard *base, struct engine_status *ret_status)
+{
+    struct cluster_shard *shard = cluster_shard_of(base);
+    struct cluster_state *state = &shard->shared->state;
+    engine_status_get(shard->mirror, ret_status);
+    ret_status->revision = atomic_load(&state->mirrored);
+    ret_status->compact_revision = atomic_load(&state->compacted);
+    ret_status->quota_bytes = 0;
+    ret_status->alarms = atomic_load(&state->alarms);
+}
+
+void cluster_await_revision(struct engine_shard *base, int64_t revision)
+{
+    struct cluster_shared *shared = cluster_shard_of(base)->shared;
+    if (atomic_load(&shared->state.mirrored) < revision)
+        follower_request_progress(shared->follower);
+}
+
+void cluster_lease_start(struct engine_shard *base, struct engine_op *op,
+                         enum engine_lease_call call)
+{
+    if (call == ENGINE_LEASE_RENEW)
+        lease_streams_renew(cluster_shard_of(base)->lease_streams,
+                            CONTAINER_OF(op, struct engine_renewals, op));
+    else
+        cluster_lease(base, op, call);
+}

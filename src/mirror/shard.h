@@ -1,0 +1,143 @@
+/* The part of the cluster engine that runs on one I/O thread. */
+#ifndef VIGIL_MIRROR_SHARD_H
+#define VIGIL_MIRROR_SHARD_H
+
+#include "engine/engine_private.h"
+#include "engine/forward.h"
+#include "mirror/answer/answer.h"
+#include "mirror/link/options.h"
+#include "mirror/link/state.h"
+#include "mirror/link/via.h"
+#include "mirror/mirror_wait.h"
+#include "mirror/past/past.h"
+
+struct shard_reads;
+struct follower;
+struct grants;
+struct lease_streams;
+struct mirror;
+struct probe;
+struct revision_notice;
+struct upstream;
+
+/* What the threads share. */
+struct cluster_shared {
+    struct engine engine; /* first: what callers see */
+    struct cluster_options options;
+    struct cluster_state state;
+    char via[VIA_OWN_BYTES];
+    struct mirror *mirror;     /* owned */
+    struct follower *follower; /* owned */
+    /* Owned: of each shard, when reads wait there for the mirror. */
+    struct revision_notice *notices;
+    _Atomic unsigned shard_count;
+};
+
+/* Limits of forwarded ranges, whose answers are held in memory until the client has read them. */
+enum {
+    CLUSTER_ANSWER_BYTES_MAX = 32 << 20, /* of one; all on one shard: UPSTREAM_LONG_BYTES_MAX */
+    /* Under way at a time because the mirror is late. Others wait on, so that a mirror that is
+     * late for a moment does not send thousands of reads to the cluster. */
+    CLUSTER_LATE_MAX = 64,
+    /* Under way at a time for other reasons; and how many more wait for that in line. */
+    CLUSTER_FORWARDED_MAX = 256,
+    CLUSTER_LINED_MAX = 16 * 1024,
+};
+/* How long a forwarded range may take: a caller without a deadline must not wait for ever. */
+#define CLUSTER_FORWARD_NS (INT64_C(30) * 1000 * 1000 * 1000)
+/* A range whose answer is longer waits this long for the mirror. */
+#define CLUSTER_PATIENCE_NS (INT64_C(5) * 1000 * 1000 * 1000)
+
+struct cluster_shard {
+    struct engine_shard base; /* first: what callers see */
+    struct cluster_shared *shared;
+    struct loop *loop;
+    struct engine_shard *mirror;         /* owned: the shard of the mirror on the same thread */
+    struct upstream *upstream;           /* owned */
+    struct grants *grants;               /* owned */
+    struct probe *probe;                 /* owned */
+    struct lease_streams *lease_streams; /* owned */
+    struct past *past;                   /* owned: history older than the mirror's */
+    struct shard_reads *reads;           /* owned (read.c) */
+    struct mirror_waits mirror_waits;
+    struct engine_identity identity; /* that the watches show */
+    struct past_stats past_shown;    /* what of `past` is contained in the cluster's state */
+    unsigned number;                 /* counts from 0 */
+    unsigned in_progress;            /* operations that are not done */
+};
+
+static inline struct cluster_shard *cluster_shard_of(struct engine_shard *shard)
+{
+    return CONTAINER_OF(shard, struct cluster_shard, base);
+}
+
+/* -- shard.c -- */
+MUST_CHECK
+enum status cluster_shard_new(struct engine *engine, struct loop *loop,
+                              struct engine_shard **ret_shard);
+void cluster_shard_free(struct engine_shard *shard);
+void cluster_shard_stop(struct engine_shard *shard);
+void cluster_turn_begin(struct engine_shard *shard);
+void cluster_turn_end(struct engine_shard *shard);
+void cluster_flushed(struct engine_shard *shard);
+struct watch_hub *cluster_watch_hub(struct engine_shard *shard);
+const struct auth_rights *cluster_auth_rights(struct engine_shard *shard);
+void cluster_status_get(struct engine_shard *shard, struct engine_status *ret_status);
+void cluster_await_revision(struct engine_shard *shard, int64_t revision);
+void cluster_lease_start(struct engine_shard *shard, struct engine_op *op,
+                         enum engine_lease_call call);
+
+/* -- older.c: history older than the mirror's -- */
+/* Makes the mirror's shard, with a history around its own. */
+MUST_CHECK
+enum status cluster_mirror_shard_new(struct cluster_shard *shard);
+void cluster_past_start(struct cluster_shard *shard);
+
+/* -- admission.c -- */
+/* The mirror is needed and is not complete yet: sets ST_NOT_SYNCED and a text that says why. */
+void cluster_fail_unsynced(struct cluster_shared *shared, struct engine_op *op);
+void cluster_watch_admit(struct engine_shard *shard, struct engine_admission *admission);
+MUST_CHECK
+enum status cluster_watch_recheck(struct engine_shard *shard,
+                                  const struct auth_principal *principal, struct slice key,
+                                  struct slice range_end);
+
+/* -- read.c: ranges, from the mirror or forwarded -- */
+void cluster_range_start(struct engine_shard *shard, struct engine_range *range,
+                         const struct pb_range_request *request);
+/* For forwarded answers only: those of the mirror belong to the mirror's shard. */
+void cluster_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                          uint64_t *ret_bytes);
+bool cluster_range_next(struct engine_range *range, struct slice *ret_field);
+size_t cluster_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
+void cluster_range_close(struct engine_range *range);
+void cluster_range_give_up(struct engine_range *range);
+struct shard_reads *cluster_reads_new(struct cluster_shard *shard);
+void cluster_reads_free(struct shard_reads *reads); /* accepts NULL */
+/* Any thread: the mirror has more revisions. */
+void cluster_reads_notify(struct cluster_shared *shared);
+/* In every turn, after the mirror's state was loaded: starts the reads that it is new enough for.
+ */
+void cluster_reads_continue(struct cluster_shard *shard);
+
+/* -- write.c: writes of the Kubernetes API and of our own services, as calls of the cluster -- */
+void cluster_put(struct engine_shard *shard, struct engine_write *write,
+                 const struct pb_put_request *request);
+void cluster_delete_range(struct engine_shard *shard, struct engine_write *write,
+                          const struct pb_delete_range_request *request);
+void cluster_txn(struct engine_shard *shard, struct engine_write *write,
+                 const struct pb_txn_request *request);
+void cluster_write_close(struct engine_write *write);
+void cluster_compact(struct engine_shard *shard, struct engine_op *op,
+                     const struct pb_compaction_request *request);
+/* Grant, revoke, time-to-live and list. */
+void cluster_lease(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call);
+
+/* -- forward.c -- */
+void cluster_forward_start(struct engine_shard *shard, struct engine_forward *forward);
+enum status cluster_forward_send(struct engine_forward *forward, struct slice message);
+void cluster_forward_half_close(struct engine_forward *forward);
+void cluster_forward_pause(struct engine_forward *forward, bool paused);
+void cluster_forward_cancel(struct engine_forward *forward);
+
+#endif
