@@ -5,9 +5,9 @@
  */
 #include "cost.h"
 
-#include "kube/apply/apply.h"
-#include "kube/apply/conflict.h"
-#include "kube/apply/fields_v1.h"
+#include "kube/merge/apply/apply.h"
+#include "kube/merge/apply/conflict.h"
+#include "kube/merge/apply/fields_v1.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  */
 #include "cost.h"
 
-#include "kube/defaults/defaults.h"
+#include "kube/types/defaults/defaults.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  */
 #include "cost.h"
 
-#include "kube/patch/patch.h"
+#include "kube/merge/patch/patch.h"
 
 enum { ARENA_BYTES_MAX = 32 << 20, KINDS = 3 };
 

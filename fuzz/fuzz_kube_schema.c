@@ -4,9 +4,9 @@
  */
 #include "cost.h"
 
-#include "kube/patch/patch.h"
-#include "kube/schema/protobuf.h"
-#include "kube/schema/strict.h"
+#include "kube/merge/patch/patch.h"
+#include "kube/types/schema/protobuf.h"
+#include "kube/types/schema/strict.h"
 
 #include <stdlib.h>
 

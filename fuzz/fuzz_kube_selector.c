@@ -6,9 +6,9 @@
 #include "cost.h"
 
 #include "codec/json/tree.h"
-#include "kube/resource/kind.h"
-#include "kube/selector/field.h"
-#include "kube/selector/label.h"
+#include "kube/request/field_selector.h"
+#include "kube/request/label_selector.h"
+#include "kube/types/kind.h"
 
 enum { ARENA_BYTES_MAX = 64 << 20 };
 

@@ -5,9 +5,9 @@
 #include "cost.h"
 
 #include "codec/json/tree.h"
+#include "kube/call/table/table.h"
 #include "kube/custom/definition.h"
-#include "kube/resource/kind.h"
-#include "kube/table/table.h"
+#include "kube/types/kind.h"
 
 /* A definition with columns of every type, and paths of every form. */
 static const char definition_text[] =

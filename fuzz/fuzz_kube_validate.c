@@ -9,9 +9,9 @@
 #include "cost.h"
 
 #include "base/random.h"
-#include "kube/admission/admission.h"
-#include "kube/defaults/defaults.h"
-#include "kube/validate/validate.h"
+#include "kube/policy/admission/admission.h"
+#include "kube/types/defaults/defaults.h"
+#include "kube/types/validate/validate.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -18,11 +18,11 @@
  *     w JSON                                YAML
  */
 #include "codec/json/tree.h"
-#include "kube/apply/apply.h"
-#include "kube/apply/conflict.h"
-#include "kube/patch/patch.h"
-#include "kube/schema/protobuf.h"
-#include "kube/schema/strict.h"
+#include "kube/merge/apply/apply.h"
+#include "kube/merge/apply/conflict.h"
+#include "kube/merge/patch/patch.h"
+#include "kube/types/schema/protobuf.h"
+#include "kube/types/schema/strict.h"
 #include "yaml/yaml.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Makes src/kube/defaults/defaults_rows.inc, the table of the built-in kinds' defaults, by observation: creates the objects of
+"""Makes src/kube/types/defaults/defaults_rows.inc, the table of the built-in kinds' defaults, by observation: creates the objects of
 tests/kube/samples.py on a real kube-apiserver over a real etcd and records the fields that it adds, by the type that has them.
 
-    tools/kubegen-defaults.py      needs tools/build-kube and tools/build-peer, and src/kube/schema/schema_rows.inc
+    tools/kubegen-defaults.py      needs tools/build-kube and tools/build-peer, and src/kube/types/schema/schema_rows.inc
 
 A field that is always added with the same value is a row. One whose value depends on other fields must be named in RULES below,
-and a function in src/kube/defaults/rules_*.c sets it; the script fails if it finds a field that it does not know, or if a field of
+and a function in src/kube/types/defaults/rules_*.c sets it; the script fails if it finds a field that it does not know, or if a field of
 RULES is not observed any more."""
 import json
 import pathlib
@@ -19,14 +19,14 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = ROOT / "src/kube/defaults/defaults_rows.inc"
-SCHEMA = ROOT / "src/kube/schema/schema_rows.inc"
+TARGET = ROOT / "src/kube/types/defaults/defaults_rows.inc"
+SCHEMA = ROOT / "src/kube/types/schema/schema_rows.inc"
 sys.path[:0] = [str(ROOT / "tests/live"), str(ROOT / "tests/kube")]
 from apiserver_test import Apiserver  # noqa: E402
 from samples import WITHOUT_ADMISSION, samples  # noqa: E402
 from server import free_port  # noqa: E402
 
-# Set by functions of src/kube/defaults.
+# Set by functions of src/kube/types/defaults.
 RULES = {
     "apps.v1.DaemonSetUpdateStrategy": {"type", "rollingUpdate"},
     "apps.v1.RollingUpdateDaemonSet": {"maxUnavailable", "maxSurge"},

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes src/kube/resource/builtin_rows.inc, the table of built-in kinds, from the discovery documents
+"""Makes src/kube/types/builtin_rows.inc, the table of built-in kinds, from the discovery documents
 that Kubernetes publishes with its module. Bare facts only: names, scopes, verbs.
 
     tools/kubegen-kinds.py [VERSION]      needs go; downloads the module k8s.io/kubernetes
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = ROOT / "src/kube/resource/builtin_rows.inc"
+TARGET = ROOT / "src/kube/types/builtin_rows.inc"
 VERSION = "v1.36.3"
 
 # Where old kinds are kept, which are not named after their resource.

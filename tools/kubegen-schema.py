@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes src/kube/schema/schema_rows.inc, the table of the built-in kinds' types, from what the Go types and the
+"""Makes src/kube/types/schema/schema_rows.inc, the table of the built-in kinds' types, from what the Go types and the
 OpenAPI documents of the pinned Kubernetes say. Bare facts only: names, numbers, types, merge keys.
 
     tools/kubegen-schema.py      needs go; the version is that of tests/kube/go.mod
@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = ROOT / "src/kube/schema/schema_rows.inc"
+TARGET = ROOT / "src/kube/types/schema/schema_rows.inc"
 MODULE = ROOT / "tests/kube"
 SHAPES = {"": "ONE", "list": "LIST", "wrapped": "WRAPPED_LIST", "map": "MAP", "mapwrapped": "MAP_OF_LISTS"}
 STRATEGIES = {"merge": "MERGE", "replace": "REPLACE", "retainKeys": "RETAIN_KEYS"}

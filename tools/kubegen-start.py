@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes src/kube/start/start_rows.inc: the objects that a kube-apiserver has created when it is ready, as JSON.
+"""Makes src/kube/jobs/start_rows.inc: the objects that a kube-apiserver has created when it is ready, as JSON.
 Observed on the real one of tools/build-kube beside the real etcd of tools/build-peer; what depends on its flags or on
 the time (addresses, certificates, dates) is made by code and left out here.
 
@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT / "tests/live"), str(ROOT / "tests/kube")]
 from apiserver_test import Apiserver  # noqa: E402
 from server import Server  # noqa: E402
 
-TARGET = ROOT / "src/kube/start/start_rows.inc"
+TARGET = ROOT / "src/kube/jobs/start_rows.inc"
 # The group, version and resource of the kinds whose objects are facts.
 KINDS = [
     ("scheduling.k8s.io", "v1", "priorityclasses"),

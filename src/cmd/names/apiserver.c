@@ -5,7 +5,7 @@
 #include "cmd/names/apiserver_ignored.h"
 #include "cmd/serve/serve.h"
 #include "cmd/version.h"
-#include "kube/admission/admission.h"
+#include "kube/policy/admission/admission.h"
 #include "kube/server/meta_routes.h"
 
 #include <errno.h>

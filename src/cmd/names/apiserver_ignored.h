@@ -2,7 +2,8 @@
  * The flags of kube-apiserver that have no effect here, each with a decision: it is accepted,
  * because nothing depends on it, or the server refuses to start with it, because its user
  * relies on its effect, usually for security. --accept-ignored-flags turns these refusals into a
- * warning. Admission plugins that do not exist here are decided in kube/admission/admission.c.
+ * warning. Admission plugins that do not exist here are decided in
+ * kube/policy/admission/admission.c.
  *
  * A flag that is translated (apiserver.c) has no row. A flag with neither is refused, too, and
  * fails a test, so that each flag of a new version needs a decision.

@@ -8,7 +8,7 @@
 #include "cmd/serve/memory.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
-#include "kube/access/account_token.h"
+#include "kube/policy/access/account_token.h"
 #include "kube/request/tokens.h"
 
 #include <sched.h>

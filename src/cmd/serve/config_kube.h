@@ -4,9 +4,9 @@
 
 #include "base/memory/arena.h"
 #include "cmd/serve/options.h"
-#include "kube/admission/admission.h"
-#include "kube/allocate/claims.h"
-#include "kube/start/start.h"
+#include "kube/jobs/start.h"
+#include "kube/policy/admission/admission.h"
+#include "kube/policy/claims.h"
 #include "net/url.h"
 
 /* Where services get their addresses and node ports from. The result lives in the arena. */

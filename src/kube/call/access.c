@@ -3,7 +3,7 @@
 #include "codec/go_duration.h"
 #include "engine/engine.h"
 #include "engine/forward.h"
-#include "kube/access/identity.h"
+#include "kube/policy/access/identity.h"
 #include "kube/request/request.h"
 #include "kube/request/tokens.h"
 #include "wire/http/origin.h"
@@ -46,7 +46,7 @@ struct auth_principal kube_principal(const struct kube_api *api, const struct ht
 bool kube_lets_in(const struct kube_api *api, const struct http_request *request)
 {
     if (api->access)
-        return true; /* kube/access/identity.h decides */
+        return true; /* kube/policy/access/identity.h decides */
     if (request->own || has_token(api, request))
         return true;
     if (api->config->tokens && !request->peer_name)

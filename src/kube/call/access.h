@@ -8,7 +8,7 @@
 #define VIGIL_KUBE_CALL_ACCESS_H
 
 #include "kube/call/api_state.h"
-#include "kube/status/status.h"
+#include "kube/types/status.h"
 #include "wire/http/exchange.h"
 
 /* The gate of the HTTP routes (wire/http/routes.h), which every request passes first; ctx is the

@@ -43,18 +43,18 @@ struct kube_api {
     void *metrics_ctx;
     struct kube_lookup_pool *lookups;     /* of the config, or */
     struct kube_lookup_pool *own_lookups; /* owned; NULL: that of the config */
-    struct kube_access *access;           /* owned; kube/access/access.h; NULL: no authorization */
-    struct kube_admission *admission;     /* owned; kube/admission/admission.h */
-    struct kube_registry *registry;       /* owned; kube/call/registry.h */
-    struct kube_anonymous anonymous;      /* in front of a cluster only */
+    struct kube_access *access; /* owned; kube/policy/access/access.h; NULL: no authorization */
+    struct kube_admission *admission; /* owned; kube/policy/admission/admission.h */
+    struct kube_registry *registry;   /* owned; kube/call/registry.h */
+    struct kube_anonymous anonymous;  /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;
     struct kube_counter counter;
     struct kube_offload offload;
     struct kube_selections selections;
-    struct kube_event_cache *event_cache;     /* owned; kube/read/event_cache.h */
-    struct kube_search_budget *search_budget; /* kube/read/search_budget.h */
-    struct kube_watches *watches;             /* kube/read/watches.h */
+    struct kube_event_cache *event_cache;     /* owned; kube/handlers/read/event_cache.h */
+    struct kube_search_budget *search_budget; /* kube/handlers/read/search_budget.h */
+    struct kube_watches *watches;             /* kube/handlers/read/watches.h */
     struct kube_jobs *jobs;                   /* kube/jobs/job.h */
     struct kube_namespaces *namespaces;       /* kube/jobs/namespaces.h */
     size_t call_bytes_max, attempt_bytes_max; /* limits of the arenas of a call and of an attempt */

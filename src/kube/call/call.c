@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
-#include "kube/access/identity.h"
-#include "kube/access/sign_in.h"
+#include "kube/policy/access/identity.h"
+#include "kube/policy/access/sign_in.h"
 
 static void call_end(struct kube_life *life)
 {

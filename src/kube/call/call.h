@@ -14,12 +14,12 @@
 
 #include "kube/call/api_state.h"
 #include "kube/call/registry.h"
-#include "kube/object/object.h"
 #include "kube/request/accept.h"
 #include "kube/request/life.h"
 #include "kube/request/request.h"
-#include "kube/resource/kind.h"
-#include "kube/storage/storage.h"
+#include "kube/types/kind.h"
+#include "kube/types/object/object.h"
+#include "kube/types/storage.h"
 #include "wire/http/exchange.h"
 
 struct kube_call;
@@ -81,11 +81,12 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
-    /* The same for a write that changes quotas (kube/write/charge.h). */
+    /* The same for a write that changes quotas (kube/handlers/write/charge.h). */
     struct kube_write_ticket quota_ticket;
     void (*on_quota_turn)(struct kube_call *call);
-    struct kube_gathered *gathered; /* kube/write/admit.h; in the arena; NULL: nothing so far */
-    struct kube_guard *guard;       /* kube/write/change.c; the same */
+    struct kube_gathered
+        *gathered;            /* kube/handlers/write/admit.h; in the arena; NULL: nothing so far */
+    struct kube_guard *guard; /* kube/handlers/write/change.c; the same */
     struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* state of the handler, in the arena */

@@ -23,26 +23,27 @@ struct kube_config {
     const char *version;                      /* of Vigil */
     bool skip_undecodable;                    /* a watch skips values that are not objects */
     const struct kube_tokens *tokens;         /* kube/request/tokens.h; NULL: no authentication */
-    const struct kube_account_keys *accounts; /* kube/access/account_token.h; NULL: there are no
-                                                 tokens of service accounts */
+    const struct kube_account_keys *accounts; /* kube/policy/access/account_token.h; NULL: there are
+                                                 no tokens of service accounts */
     enum kube_authorization authorization;
-    const struct kube_admission_set *admission; /* kube/admission/admission.h; NULL: the least */
-    struct kube_metrics *metrics;               /* kube/call/metrics.h; NULL: nothing is counted */
-    _Atomic bool *written;                      /* becomes true with the first write; may be NULL */
+    const struct kube_admission_set
+        *admission;               /* kube/policy/admission/admission.h; NULL: the least */
+    struct kube_metrics *metrics; /* kube/call/metrics.h; NULL: nothing is counted */
+    _Atomic bool *written;        /* becomes true with the first write; may be NULL */
     _Atomic bool *unmade; /* kube/jobs/namespaces.h: the first objects could not be written; may be
                              NULL */
-    struct kube_lookup_pool *lookups; /* kube/lookup/stock.h; NULL: each API has its own */
+    struct kube_lookup_pool *lookups; /* kube/policy/lookup/stock.h; NULL: each API has its own */
     struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
     bool unprivileged;                /* privileged containers are refused */
-    bool garbage;                     /* kube/garbage/garbage.h: garbage is collected */
+    bool garbage;                     /* kube/jobs/garbage/garbage.h: garbage is collected */
     bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
-    bool furnishes;                   /* kube/jobs/furnish.h: namespaces get their objects */
-    bool counts_quotas;               /* kube/jobs/quota_status.h: quotas get their status */
-    int64_t compaction_s;             /* kube/jobs/compaction.h; 0: the cluster is not compacted */
-    /* kube/start/start.h: of the objects that exist from the start; NULL: only namespaces do */
+    bool furnishes;       /* kube/jobs/follower/furnish.h: namespaces get their objects */
+    bool counts_quotas;   /* kube/jobs/follower/quota_status.h: quotas get their status */
+    int64_t compaction_s; /* kube/jobs/compaction.h; 0: the cluster is not compacted */
+    /* kube/jobs/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;
-    const struct kube_service_ranges *services; /* kube/allocate/claims.h; NULL: services get
+    const struct kube_service_ranges *services; /* kube/policy/claims.h; NULL: services get
                                                    neither addresses nor node ports */
     struct worker *worker; /* io/worker.h, for large requests; NULL: there is none */
 };

@@ -1,7 +1,7 @@
 #include "kube/call/conversion.h"
 
 #include "kube/call/call.h"
-#include "kube/object/conversion.h"
+#include "kube/types/object/conversion.h"
 
 /* Memory for the tree of one object. */
 enum { CONVERT_BYTES_MAX = 64 << 20 };

@@ -1,14 +1,14 @@
 /*
  * Conversion between the stored and the served form of objects: custom resources, which are stored
  * in one version of their definition and pruned and defaulted when it has changed since, and kinds
- * that are stored in the form of another kind (kube/object/conversion.h). Objects of other kinds
- * stay as they are.
+ * that are stored in the form of another kind (kube/types/object/conversion.h). Objects of other
+ * kinds stay as they are.
  */
 #ifndef VIGIL_KUBE_CALL_CONVERSION_H
 #define VIGIL_KUBE_CALL_CONVERSION_H
 
 #include "kube/call/call.h"
-#include "kube/object/meta.h"
+#include "kube/types/object/meta.h"
 
 /* The object names another kind than that of the path: a Scale, or the options of a delete. */
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object);

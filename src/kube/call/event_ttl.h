@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_CALL_EVENT_TTL_H
 
 #include "base/clock.h"
-#include "kube/resource/kind.h"
+#include "kube/types/kind.h"
 
 /* How long an event lives, and for how long and how many puts one lease is used. */
 enum { KUBE_EVENT_TTL_S = 3600, KUBE_LEASE_REUSE_S = 60, KUBE_LEASE_PUTS_MAX = 1000 };

@@ -2,7 +2,7 @@
 
 #include "kube/call/call.h"
 #include "kube/call/shape.h"
-#include "kube/schema/protobuf.h"
+#include "kube/types/schema/protobuf.h"
 #include "yaml/yaml.h"
 
 unsigned kube_formats_of(const struct kube_kind *kind)

@@ -1,13 +1,13 @@
 /*
  * Answers in other formats, which are made from JSON: protobuf for the kinds of the schema table
- * (kube/schema/protobuf.h) and for metadata, YAML for everything.
+ * (kube/types/schema/protobuf.h) and for metadata, YAML for everything.
  */
 #ifndef VIGIL_KUBE_CALL_FORMAT_H
 #define VIGIL_KUBE_CALL_FORMAT_H
 
 #include "base/buf.h"
 #include "kube/request/accept.h"
-#include "kube/resource/kind.h"
+#include "kube/types/kind.h"
 
 struct kube_shaping;
 struct kube_status;

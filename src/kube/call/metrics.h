@@ -8,7 +8,7 @@
 #define VIGIL_KUBE_CALL_METRICS_H
 
 #include "base/metric/page.h"
-#include "kube/resource/kind.h"
+#include "kube/types/kind.h"
 
 struct kube_metrics;
 

@@ -4,7 +4,7 @@
 #include "base/turn.h"
 #include "base/xalloc.h"
 #include "kube/call/offload.h"
-#include "kube/storage/storage.h"
+#include "kube/types/storage.h"
 #include "watch/cursor.h"
 
 enum {

@@ -17,7 +17,7 @@
 
 #include "base/container/list.h"
 #include "kube/custom/kinds.h"
-#include "kube/storage/storage.h"
+#include "kube/types/storage.h"
 
 struct engine_shard;
 struct kube_offload;

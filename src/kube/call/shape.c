@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "kube/call/call.h"
-#include "kube/table/table.h"
+#include "kube/call/table/table.h"
 
 #include <stdio.h>
 

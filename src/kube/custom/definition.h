@@ -9,7 +9,7 @@
 
 #include "kube/custom/jsonpath.h"
 #include "kube/custom/schema/pool.h"
-#include "kube/resource/kind.h"
+#include "kube/types/kind.h"
 
 #define KUBE_DEFINITIONS_PREFIX "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 #define KUBE_CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"

@@ -2,8 +2,8 @@
 
 #include "kube/custom/definition.h"
 #include "kube/custom/schema/check.h"
-#include "kube/custom/schema/go_text.h"
-#include "kube/object/name.h"
+#include "kube/types/go_text.h"
+#include "kube/types/object/name.h"
 
 #include <stdio.h>
 

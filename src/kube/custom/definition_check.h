@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_CUSTOM_DEFINITION_CHECK_H
 
 #include "codec/json/tree.h"
-#include "kube/status/field_errors.h"
+#include "kube/types/field_errors.h"
 
 /* old: NULL for a create. `warning` is for the client of a valid definition, and may stay empty. */
 void kube_definition_validate(struct arena *arena, const struct json_node *object,

@@ -1,6 +1,6 @@
 #include "kube/custom/definition_rules.h"
 
-#include "kube/object/condition.h"
+#include "kube/types/object/condition.h"
 
 #include <stdio.h>
 

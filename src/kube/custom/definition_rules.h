@@ -8,7 +8,7 @@
 #define VIGIL_KUBE_CUSTOM_DEFINITION_RULES_H
 
 #include "kube/custom/kinds.h"
-#include "kube/object/meta.h"
+#include "kube/types/object/meta.h"
 
 /* Whether a kind is that of the definitions themselves. */
 bool kube_is_definitions(const struct kube_kind *kind);

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/xalloc.h"
-#include "kube/start/start.h"
+#include "kube/jobs/start.h"
 
 /* Objects of a transaction: making them takes about 0.3 ms. etcd permits 128. */
 enum { BATCH = 32, ATTEMPTS_MAX = 10, ARENA_BYTES_MAX = 4 << 20 };

@@ -1,5 +1,5 @@
 /*
- * The job that writes the objects a cluster has from the start (kube/start/start.h) and that are
+ * The job that writes the objects a cluster has from the start (kube/jobs/start.h) and that are
  * missing. It looks for each of them, then creates some in one transaction, on the condition that
  * none exists: another thread or server may do the same.
  *

@@ -17,7 +17,7 @@
 #include "io/loop.h"
 #include "kube/call/api_state.h"
 #include "kube/call/registry.h"
-#include "kube/storage/storage.h"
+#include "kube/types/storage.h"
 
 enum kube_job_state {
     KUBE_JOB_READY,   /* its step is called in the next turn, or runs */

@@ -1,7 +1,7 @@
 #include "kube/jobs/manager_lease.h"
 
 #include "codec/kube_time.h"
-#include "kube/object/object.h"
+#include "kube/types/object/object.h"
 
 static bool is_long_past(const struct kube_object *object, int64_t duration_s, int64_t real_ns)
 {

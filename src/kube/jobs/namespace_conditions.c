@@ -1,6 +1,6 @@
 #include "kube/jobs/namespace_conditions.h"
 
-#include "kube/object/condition.h"
+#include "kube/types/object/condition.h"
 
 #include <stdlib.h>
 

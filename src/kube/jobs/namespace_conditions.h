@@ -7,7 +7,7 @@
 #define VIGIL_KUBE_JOBS_NAMESPACE_CONDITIONS_H
 
 #include "base/buf.h"
-#include "kube/object/meta.h"
+#include "kube/types/object/meta.h"
 
 /* Limits of the number and length of names; others are not reported. */
 enum { KUBE_REMAINING_NAMES_MAX = 64, KUBE_REMAINING_NAME_BYTES_MAX = 512 };

@@ -7,8 +7,8 @@
 #include "kube/jobs/bootstrap.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/purge.h"
-#include "kube/object/object.h"
-#include "kube/object/strategy.h"
+#include "kube/types/object/object.h"
+#include "kube/types/object/strategy.h"
 
 #define NAMESPACES_PREFIX "/registry/namespaces/"
 

@@ -8,9 +8,9 @@
 #include "kube/jobs/job.h"
 #include "kube/jobs/manager_lease.h"
 #include "kube/jobs/namespace_conditions.h"
-#include "kube/object/kind_rules.h"
-#include "kube/object/object.h"
-#include "kube/object/strategy.h"
+#include "kube/types/object/kind_rules.h"
+#include "kube/types/object/object.h"
+#include "kube/types/object/strategy.h"
 
 enum {
     PAGE_KEYS = 50,

@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_REQUEST_CONTINUE_H
 
 #include "base/memory/arena.h"
-#include "kube/status/status.h"
+#include "kube/types/status.h"
 
 enum { KUBE_TOKEN_BYTES_MAX = 8192, KUBE_AT_NEWEST = -1 };
 

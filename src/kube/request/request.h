@@ -7,7 +7,7 @@
 #define VIGIL_KUBE_REQUEST_REQUEST_H
 
 #include "base/memory/arena.h"
-#include "kube/status/status.h"
+#include "kube/types/status.h"
 
 /* Decoded; in the arena or in the request. */
 struct kube_path {

@@ -9,8 +9,8 @@
 #define VIGIL_KUBE_REQUEST_SELECTION_H
 
 #include "base/container/hash_map.h"
-#include "kube/selector/field.h"
-#include "kube/selector/label.h"
+#include "kube/request/field_selector.h"
+#include "kube/request/label_selector.h"
 
 struct kube_selection {
     const struct label_selector *labels;

@@ -2,7 +2,7 @@
  * The Kubernetes API of one I/O thread: its HTTP routes and what the functions behind them share.
  * One per I/O thread, used only on it.
  *
- *     HTTP exchange ──► dispatch.c: path, query, kind ──► handler (kube/read, kube/write) ──► engine
+ *     HTTP exchange ──► dispatch.c: path, query, kind ──► handler (handlers/read, handlers/write) ──► engine
  *                                                   jobs of the server itself (kube/jobs) ──┘
  */
 #ifndef VIGIL_KUBE_SERVER_API_H

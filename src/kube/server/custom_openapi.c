@@ -3,8 +3,8 @@
 #include "base/crc32c.h"
 #include "base/xalloc.h"
 #include "codec/json/scanner.h"
-#include "kube/schema/openapi.h"
 #include "kube/server/schema_v2.h"
+#include "kube/types/schema/openapi.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ enum status kube_custom_openapi_read(struct kube_custom_openapi *document, uint8
                                      size_t room, size_t *ret_len);
 
 /* Instead of kube_custom_openapi_read: adds the kinds to the document of the built-in kinds of the
- * same group and version (kube/schema/openapi.h). ctx: the document. */
+ * same group and version (kube/types/schema/openapi.h). ctx: the document. */
 MUST_CHECK
 enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_writer *w,
                                       bool *ret_more);

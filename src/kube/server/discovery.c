@@ -5,8 +5,8 @@
 #include "kube/call/format.h"
 #include "kube/call/shape.h"
 #include "kube/custom/definition.h"
-#include "kube/object/conversion.h"
-#include "kube/write/subresource.h"
+#include "kube/handlers/write/subresource.h"
+#include "kube/types/object/conversion.h"
 #include "net/sha256.h"
 
 #include <stdio.h>

@@ -1,20 +1,20 @@
 #include "kube/server/dispatch.h"
 
-#include "kube/access/identity.h"
 #include "kube/call/access.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/format.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/connect/connect.h"
+#include "kube/handlers/connect/connect.h"
+#include "kube/handlers/read/read.h"
+#include "kube/handlers/write/certificate_request.h"
+#include "kube/handlers/write/part.h"
+#include "kube/handlers/write/subresource.h"
+#include "kube/handlers/write/write.h"
 #include "kube/jobs/namespaces.h"
-#include "kube/read/read.h"
+#include "kube/policy/access/identity.h"
 #include "kube/server/discovery.h"
-#include "kube/write/certificate_request.h"
-#include "kube/write/part.h"
-#include "kube/write/subresource.h"
-#include "kube/write/write.h"
 
 /* -- Parsing -- */
 

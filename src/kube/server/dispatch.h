@@ -1,7 +1,7 @@
 /*
  * From an HTTP request below /api and /apis to its handler: parses path and query, finds the kind
- * (reading its definition if it is a custom resource), and calls a handler of kube/read or
- * kube/write, or discovery. On the thread of the API.
+ * (reading its definition if it is a custom resource), and calls a handler of kube/handlers/read or
+ * kube/handlers/write, or discovery. On the thread of the API.
  */
 #ifndef VIGIL_KUBE_SERVER_DISPATCH_H
 #define VIGIL_KUBE_SERVER_DISPATCH_H

@@ -4,9 +4,9 @@
 #include "kube/call/access.h"
 #include "kube/call/registry.h"
 #include "kube/request/life.h"
-#include "kube/schema/openapi.h"
 #include "kube/server/custom_openapi.h"
 #include "kube/server/routes.h"
+#include "kube/types/schema/openapi.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 #include "kube/server/routes.h"
 
 #include "base/xalloc.h"
-#include "kube/access/identity.h"
 #include "kube/call/access.h"
 #include "kube/jobs/namespaces.h"
+#include "kube/policy/access/identity.h"
 #include "wire/http/exchange.h"
 #include "wire/http/routes.h"
 

@@ -1,5 +1,5 @@
 /* Adds the routes of an API. With authorization they are copied, so that the sender of each request
- * is known and allowed before its body is read (kube/access/identity.h). */
+ * is known and allowed before its body is read (kube/policy/access/identity.h). */
 #ifndef VIGIL_KUBE_SERVER_ROUTES_H
 #define VIGIL_KUBE_SERVER_ROUTES_H
 

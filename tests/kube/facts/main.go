@@ -1,5 +1,5 @@
 // Prints the properties of the Go types of Kubernetes' built-in kinds as JSON: names, protobuf numbers, pointers and
-// merge keys. tools/kubegen-schema.py makes the table of src/kube/schema from them.
+// merge keys. tools/kubegen-schema.py makes the table of src/kube/types/schema from them.
 package main
 
 import (

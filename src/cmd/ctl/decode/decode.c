@@ -4,7 +4,7 @@
 #include "codec/base64.h"
 #include "codec/json/pretty.h"
 #include "codec/utf8.h"
-#include "kube/schema/protobuf.h"
+#include "kube/types/schema/protobuf.h"
 #include "yaml/yaml.h"
 
 enum { NAME_BYTES_MAX = 64 };

@@ -1,6 +1,6 @@
 #include "cmd/ctl/decode/decode.h"
 
-#include "kube/schema/protobuf.h"
+#include "kube/types/schema/protobuf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 #include "kube/custom/schema/check.h"
 
-#include "kube/custom/schema/go_text.h"
 #include "kube/custom/schema/structural.h"
+#include "kube/types/go_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

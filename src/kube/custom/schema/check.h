@@ -7,7 +7,7 @@
 
 #include "codec/json/tree.h"
 #include "kube/custom/regex/patterns.h"
-#include "kube/status/field_errors.h"
+#include "kube/types/field_errors.h"
 
 /* -- Position and errors -- */
 

@@ -1,6 +1,6 @@
 #include "kube/custom/schema/formats.h"
 
-#include "kube/object/name.h"
+#include "kube/types/object/name.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #define VIGIL_KUBE_CUSTOM_SCHEMA_STRUCTURAL_H
 
 #include "codec/json/tree.h"
-#include "kube/status/field_errors.h"
+#include "kube/types/field_errors.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20 };
 

@@ -4,8 +4,8 @@
  */
 #include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/formats.h"
-#include "kube/custom/schema/go_text.h"
 #include "kube/custom/schema/structural.h"
+#include "kube/types/go_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Validation of lists of type set and map, and of embedded resources. */
-#include "kube/custom/schema/go_text.h"
 #include "kube/custom/schema/structural.h"
+#include "kube/types/go_text.h"
 
 #include <stdlib.h>
 

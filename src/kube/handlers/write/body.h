@@ -1,0 +1,57 @@
+/*
+ * Parses the body of a write into a tree: formats, limits, and the errors for a body that cannot be
+ * read.
+ */
+#ifndef VIGIL_KUBE_HANDLERS_WRITE_BODY_H
+#define VIGIL_KUBE_HANDLERS_WRITE_BODY_H
+
+#include "codec/json/tree.h"
+#include "kube/call/call.h"
+
+/*
+ * By its Content-Type: JSON, YAML, or protobuf for built-in kinds. In the call's arena; texts refer
+ * to the request. NULL with true: there was no body. False: call->status says why.
+ */
+MUST_CHECK
+bool kube_body_read(struct kube_call *call, const struct http_request *request,
+                    struct json_node **ret_body);
+
+/* The same for a body that must be there: an object of this type, which errors name. */
+MUST_CHECK
+bool kube_body_read_object(struct kube_call *call, const struct http_request *request,
+                           const char *type, struct json_node **ret_object);
+
+enum kube_patch_type {
+    KUBE_PATCH_JSON,
+    KUBE_PATCH_MERGE,
+    KUBE_PATCH_STRATEGIC,
+    KUBE_PATCH_APPLY,
+};
+
+/* Duplicate keys are reported by kube_body_prune_patched; those of an apply by
+ * kube_body_report_config. */
+MUST_CHECK
+bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch,
+                          struct slice *ret_repeats);
+
+/* Reports the duplicate keys of a configuration, as Kubernetes does after it was applied. False:
+ * call->status says why. */
+MUST_CHECK
+bool kube_body_report_config(struct kube_call *call, struct slice repeats);
+
+/* Adds a Warning field to the answer for each unknown or duplicate field. */
+void kube_body_warn(struct kube_call *call, struct slice warnings);
+
+/* Sets the zero status of Go's type in a built-in object that has none. False: call->status says
+ * why. */
+MUST_CHECK
+bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object);
+
+/* Removes the fields that the type does not have from a patched object. False: call->status says
+ * why. */
+MUST_CHECK
+bool kube_body_prune_patched(struct kube_call *call, struct json_node *object,
+                             struct slice repeats);
+
+#endif

@@ -1,0 +1,566 @@
+/*
+ * PUT and PATCH of an object, of its status, of its scale, and of the finalizers of a namespace. A
+ * PUT sends the wanted object, a PATCH makes it from the stored one; the rest is the same for both.
+ */
+#include "kube/call/call.h"
+#include "kube/call/call_offload.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/handlers/write/admit.h"
+#include "kube/handlers/write/apply.h"
+#include "kube/handlers/write/body.h"
+#include "kube/handlers/write/builtin_rules.h"
+#include "kube/handlers/write/builtin_schema.h"
+#include "kube/handlers/write/certificate_request.h"
+#include "kube/handlers/write/change.h"
+#include "kube/handlers/write/claim.h"
+#include "kube/handlers/write/custom_rules.h"
+#include "kube/handlers/write/definition.h"
+#include "kube/handlers/write/part.h"
+#include "kube/handlers/write/subresource.h"
+#include "kube/handlers/write/without_effect.h"
+#include "kube/handlers/write/write.h"
+#include "kube/merge/patch/patch.h"
+#include "kube/types/defaults/defaults.h"
+#include "kube/types/object/kind_rules.h"
+#include "kube/types/object/strategy.h"
+#include "kube/types/schema/go_value.h"
+
+#include <stdio.h>
+
+struct update {
+    struct kube_change change;
+    const struct json_node *body; /* the object of a PUT, or the patch; the same for each attempt */
+    bool patches;
+    enum kube_patch_type patch_type;
+    struct slice repeats; /* duplicate keys of a patch */
+};
+
+static bool no_memory(struct kube_change *change)
+{
+    return kube_fail_engine(&change->call->status, ST_NOMEM);
+}
+
+/* Replaces a member of `to` by that of `from`, or removes it. */
+static bool replace(struct kube_change *change, struct json_node *to, const struct json_node *from,
+                    const char *key)
+{
+    const struct json_node *wanted = json_node_named(from, key);
+    struct json_node *had = json_node_named(to, key);
+    if (!wanted) {
+        if (had)
+            json_node_remove(to, had);
+        return true;
+    }
+    struct json_node *value = json_node_copy(&change->scratch, wanted);
+    if (value && json_node_set(&change->scratch, to, slice_from_text(key), value) == ST_OK)
+        return true;
+    return no_memory(change);
+}
+
+/* -- Patches -- */
+
+static bool apply_json(struct kube_change *change, struct json_node *base,
+                       const struct json_node *patch, struct json_node **ret_object)
+{
+    struct kube_status *status = &change->call->status;
+    struct error error = {0};
+    if (patch->type != JSON_TYPE_ARRAY)
+        return kube_fail(status, KUBE_BAD_REQUEST,
+                         "error decoding patch: json: cannot unmarshal %s into Go value of type "
+                         "[]handlers.jsonPatchOp",
+                         kube_json_type(patch));
+    switch (patch_json(&change->scratch, base, patch, ret_object, &error)) {
+    case ST_OK:
+        return true;
+    case ST_MALFORMED:
+        return kube_fail(status, KUBE_BAD_REQUEST, "error decoding patch: %s", error.text);
+    case ST_INVALID:
+        return kube_fail_bare(status, KUBE_INVALID,
+                              "the server rejected our request due to an error in our request");
+    case ST_LIMIT:
+        return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: %s", error.text);
+    default:
+        return kube_fail(
+            status, KUBE_TOO_LARGE,
+            "Request entity too large: the patch takes more memory than a request may");
+    }
+}
+
+static bool make_patched(struct update *update, struct json_node *base,
+                         struct json_node **ret_object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    switch (update->patch_type) {
+    case KUBE_PATCH_JSON:
+        return apply_json(change, base, update->body, ret_object);
+    case KUBE_PATCH_STRATEGIC:
+        return kube_schema_patch(&change->scratch, call->kind, base, update->body, ret_object,
+                                 &call->status);
+    default:
+        if (update->body->type != JSON_TYPE_OBJECT)
+            return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                             "error decoding patch: json: cannot unmarshal %s into Go value of "
+                             "type map[string]interface {}",
+                             kube_json_type(update->body));
+        return patch_merge(&change->scratch, base, update->body, ret_object) == ST_OK ||
+               no_memory(change);
+    }
+}
+
+static bool applies(const struct update *update)
+{
+    return update->patches && update->patch_type == KUBE_PATCH_APPLY;
+}
+
+/* A custom resource without replicas has a Scale with a number that stands for none. */
+static bool mark_absent(struct kube_change *change, const struct json_node *stored,
+                        struct json_node *scale)
+{
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    struct json_node *spec = json_node_named(scale, "spec");
+    return !custom || json_node_path(stored, custom->replicas_path) ||
+           kube_meta_set_int(&change->meta, spec, "replicas", INT32_MIN);
+}
+
+/* An apply to the Scale continues with the owners of the object. */
+static bool lend_owners(struct kube_change *change, const struct json_node *stored,
+                        struct json_node *scale)
+{
+    return replace(change, json_node_named(scale, "metadata"), json_node_named(stored, "metadata"),
+                   "managedFields");
+}
+
+/* What a patch applies to: the object with its resourceVersion, or its scale. */
+static bool make_base(struct update *update, const struct json_node *stored,
+                      struct json_node **ret_base)
+{
+    struct kube_change *change = &update->change;
+    char version[24];
+    if (kube_is_scale(change->call))
+        return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
+                               ret_base, &change->call->status) &&
+               (applies(update) ? lend_owners(change, stored, *ret_base)
+                                : mark_absent(change, stored, *ret_base));
+    struct json_node *base = json_node_copy(&change->scratch, stored);
+    struct json_node *metadata = json_node_named(base, "metadata");
+    snprintf(version, sizeof(version), "%lld", (long long)change->revision);
+    if (!metadata)
+        return no_memory(change);
+    *ret_base = base;
+    return kube_meta_set_text(&change->meta, metadata, "resourceVersion", slice_from_text(version));
+}
+
+/* A strategic patch cannot change the kind: Kubernetes ignores it there. */
+static bool keep_kind(struct update *update, const struct json_node *stored,
+                      struct json_node *wanted)
+{
+    struct kube_change *change = &update->change;
+    if (update->patch_type != KUBE_PATCH_STRATEGIC || kube_is_scale(change->call))
+        return true;
+    return replace(change, wanted, stored, "kind") && replace(change, wanted, stored, "apiVersion");
+}
+
+/* The object that the client wants. */
+static bool make_wanted(struct update *update, const struct json_node *stored,
+                        struct json_node **ret_wanted)
+{
+    struct kube_change *change = &update->change;
+    struct json_node *base;
+    if (applies(update)) {
+        if (!make_base(update, stored, &base) ||
+            !kube_apply(&change->meta, change->call, base, update->body, ret_wanted) ||
+            !kube_body_report_config(change->call, update->repeats))
+            return false;
+    } else if (update->patches) {
+        if (!make_base(update, stored, &base) || !make_patched(update, base, ret_wanted) ||
+            !keep_kind(update, stored, *ret_wanted) ||
+            !kube_body_prune_patched(change->call, *ret_wanted, update->repeats))
+            return false;
+    } else {
+        /* read_object has checked it. */
+        *ret_wanted = json_node_copy(&change->scratch, update->body);
+        return *ret_wanted || no_memory(change);
+    }
+    return kube_is_scale(change->call) || kube_meta_check(&change->meta, *ret_wanted);
+}
+
+/* -- Subresources -- */
+
+/* The stored object with the metadata members that this subresource may change. */
+static bool with_identity(struct kube_change *change, const struct json_node *stored,
+                          struct json_node *wanted, struct json_node **ret_object)
+{
+    static const struct {
+        const char *name;
+        unsigned unless; /* a flag of the kind; 0: always */
+    } members[] = {{"name", 0},
+                   {"namespace", 0},
+                   {"uid", 0},
+                   {"resourceVersion", 0},
+                   {"labels", KUBE_STATUS_ONLY | KUBE_STATUS_NO_LABELS},
+                   {"annotations", KUBE_STATUS_ONLY},
+                   {"finalizers", KUBE_STATUS_ONLY},
+                   {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
+    unsigned flags = KUBE_STATUS_ONLY; /* of a Scale, and of most parts */
+    if (kube_is_status(change->call))
+        flags = kube_kind_rules(change->call->kind);
+    else if (kube_part_takes_metadata(change->call))
+        flags = 0;
+    struct json_node *object = json_node_copy(&change->scratch, stored);
+    struct json_node *metadata = json_node_named(object, "metadata");
+    if (!metadata)
+        return no_memory(change);
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (!(members[i].unless & flags) &&
+            !replace(change, metadata, json_node_named(wanted, "metadata"), members[i].name))
+            return false;
+    }
+    *ret_object = object;
+    return true;
+}
+
+static bool take_spec(struct kube_change *change, struct json_node *object,
+                      const struct json_node *from, const char *key)
+{
+    struct json_node *spec;
+    return kube_meta_object(&change->meta, object, "spec", &spec) &&
+           replace(change, spec, json_node_named(from, "spec"), key);
+}
+
+/* At "spec.replicas", or at the path that the definition gives. */
+static bool set_replicas(struct kube_change *change, struct json_node *object, int64_t replicas)
+{
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    const char *path = custom && custom->replicas_path ? custom->replicas_path : "spec.replicas";
+    for (const char *dot; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
+        char step[256];
+        snprintf(step, sizeof(step), "%.*s", (int)(dot - path), path);
+        if (!kube_meta_object(&change->meta, object, step, &object))
+            return false;
+    }
+    return kube_meta_set_int(&change->meta, object, path, replicas);
+}
+
+static bool scaled(struct kube_change *change, const struct json_node *stored,
+                   struct json_node *wanted, struct json_node **ret_object)
+{
+    int64_t replicas = 0;
+    struct json_node *node = json_node_path(wanted, "spec.replicas");
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    bool absent = custom && change->meta.patched && !json_node_path(stored, custom->replicas_path);
+    if (absent && (!node || (json_node_int(node, &replicas) && replicas == INT32_MIN)))
+        return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
+                         "the spec replicas field \".%s\" cannot be empty", custom->replicas_path);
+    if (wanted->type != JSON_TYPE_OBJECT || (node && !json_node_int(node, &replicas)))
+        return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
+                         "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "
+                         "not a whole number");
+    /* Those of a custom resource are validated with the object. */
+    if ((replicas < 0 && !custom) || replicas > INT32_MAX) {
+        char message[80];
+        snprintf(message, sizeof(message),
+                 "Invalid value: %lld: must be greater than or equal to 0", (long long)replicas);
+        kube_status_cause(&change->call->status, "FieldValueInvalid", "spec.replicas", message);
+        return kube_fail_invalid(&change->call->status, SLICE_LITERAL("autoscaling"),
+                                 SLICE_LITERAL("Scale"), change->name);
+    }
+    if (!with_identity(change, stored, wanted, ret_object))
+        return false;
+    return set_replicas(change, *ret_object, replicas);
+}
+
+/* The object that is stored, before the rules of metadata. */
+static bool make_object(struct kube_change *change, const struct json_node *stored,
+                        struct json_node *wanted, struct json_node **ret_object)
+{
+    struct kube_call *call = change->call;
+    *ret_object = wanted;
+    if (kube_is_scale(call))
+        return scaled(change, stored, wanted, ret_object);
+    if (kube_is_status(call))
+        return with_identity(change, stored, wanted, ret_object) &&
+               replace(change, *ret_object, wanted, "status") &&
+               kube_certificate_status(change, stored, *ret_object) &&
+               kube_body_zero_status(call, &change->scratch, *ret_object);
+    if (kube_is_part(call))
+        return with_identity(change, stored, wanted, ret_object) &&
+               kube_part_take(change, stored, wanted, *ret_object);
+    if (call->kind->flags & KUBE_HAS_STATUS && !replace(change, wanted, stored, "status"))
+        return false;
+    if (!kube_certificate_update(change, stored, wanted))
+        return false;
+    return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
+}
+
+/* -- Rules -- */
+
+/* Empty and "0" name no version. */
+static bool is_zero(struct slice version)
+{
+    size_t i = 0;
+    while (i < version.len && version.ptr[i] == '0')
+        i++;
+    return i == version.len;
+}
+
+/* A patch has the version of the stored object unless it sets another. */
+static bool check_version_given(struct update *update, struct json_node *wanted)
+{
+    struct kube_call *call = update->change.call;
+    struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
+    bool given = version && version->type == JSON_TYPE_STRING && !is_zero(version->text);
+    if (given || applies(update) || kube_is_scale(call) ||
+        !(kube_kind_rules(call->kind) & KUBE_NEEDS_VERSION))
+        return true;
+    if (!kube_meta_named(&update->change.meta, wanted))
+        return false;
+    kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
+                      "Invalid value: 0: must be specified for an update");
+    return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
+                             slice_from_text(call->kind->plural), update->change.name);
+}
+
+/* An apply has set the owners; other writes update them if the object has any. */
+static bool keep_owners(struct update *update, const struct json_node *stored,
+                        struct json_node *wanted, struct json_node *object)
+{
+    struct kube_change *change = &update->change;
+    if (!applies(update))
+        return kube_apply_track(&change->meta, change->call, stored, wanted, object);
+    return object == wanted || replace(change, json_node_named(object, "metadata"),
+                                       json_node_named(wanted, "metadata"), "managedFields");
+}
+
+/* An object that is being deleted is removed with its last finalizer. */
+static bool is_over(struct kube_change *change, struct json_node *object)
+{
+    int64_t grace_s = 0;
+    struct json_node *grace = json_node_path(object, "metadata.deletionGracePeriodSeconds");
+    struct json_node *held = json_node_path(object, "spec.finalizers");
+    if (!kube_meta_is_deleting(object) || kube_meta_has_finalizers(object) ||
+        (grace && json_node_int(grace, &grace_s) && grace_s > 0))
+        return false;
+    return !kube_is_namespaces(change->call->kind) || !held || held->type != JSON_TYPE_ARRAY ||
+           !held->first;
+}
+
+/* -- Objects that do not exist -- */
+
+/* The version that a write requires is ignored, because there is no other. */
+static bool drop_version(struct kube_change *change, struct json_node *object)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    struct json_node *node = json_node_named(metadata, "resourceVersion");
+    struct slice text;
+    int64_t ignored;
+    if (!node)
+        return true;
+    if (json_node_text(node, &change->scratch, &text) != ST_OK)
+        return no_memory(change);
+    const char *why = kube_revision_parse(text, &ignored);
+    if (why)
+        return kube_fail(&change->call->status, KUBE_UNKNOWN,
+                         "strconv.ParseUint: parsing \"%.*s\": %s", (int)size_min(text.len, 64),
+                         (const char *)text.ptr, why);
+    /* A dry run repeats it, as in Kubernetes. */
+    if (!change->dry_run)
+        json_node_remove(metadata, node);
+    return true;
+}
+
+/* A new object consists of the configuration. */
+static bool apply_new(struct update *update, struct json_node **ret_object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    struct slice uid;
+    char why[256];
+    if (!kube_apply(&change->meta, call, NULL, update->body, ret_object) ||
+        !kube_body_report_config(call, update->repeats))
+        return false;
+    if (json_node_text(json_node_path(*ret_object, "metadata.uid"), &change->scratch, &uid) !=
+        ST_OK)
+        return no_memory(change);
+    if (uid.len) {
+        snprintf(why, sizeof(why),
+                 "uid mismatch: the provided object specified uid %.*s, and no existing object was "
+                 "found",
+                 (int)size_min(uid.len, 128), (const char *)uid.ptr);
+        return kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
+                                  slice_from_text(call->kind->plural), call->path.name, why);
+    }
+    return kube_meta_check(&change->meta, *ret_object) &&
+           kube_meta_named(&change->meta, *ret_object) && drop_version(change, *ret_object);
+}
+
+/* A PUT creates the object if its kind allows it and the request names no version or uid. */
+static bool put_new(struct update *update, struct json_node **ret_object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    struct json_node *object = json_node_copy(&change->scratch, update->body);
+    if (!object)
+        return no_memory(change);
+    if (!kube_meta_named(&change->meta, object))
+        return false;
+    if (call->path.subresource.len || !(kube_kind_rules(call->kind) & KUBE_CREATES_ON_PUT))
+        return kube_call_not_found(call);
+    kube_apply_disown(object);
+    *ret_object = object;
+    return kube_meta_absent(&change->meta, object, change->key) && drop_version(change, object);
+}
+
+static bool make_new(struct update *update, struct json_node **ret_object)
+{
+    struct kube_call *call = update->change.call;
+    if (kube_is_scale(call))
+        return kube_call_not_found(call);
+    if (applies(update) && !apply_new(update, ret_object))
+        return false;
+    if (applies(update) && !call->path.subresource.len)
+        return true;
+    if (update->patches)
+        return kube_call_not_found(call);
+    return put_new(update, ret_object);
+}
+
+/* -- Deciding -- */
+
+/* A subresource changes only its part, and the rest of the object is as it was stored. */
+static bool set_defaults(struct update *update, const struct json_node *stored,
+                         struct json_node *object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    if (kube_is_status(call))
+        return kube_default_member(&change->scratch, call->kind, object, SLICE_LITERAL("status"),
+                                   &call->status);
+    if (call->path.subresource.len)
+        return true;
+    return update->patches
+               ? kube_default_changed(&change->scratch, call->kind, stored, object, &call->status)
+               : kube_default(&change->scratch, call->kind, object, &call->status);
+}
+
+static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
+                                 struct json_node **ret_object)
+{
+    struct update *update = CONTAINER_OF(change, struct update, change);
+    struct json_node *wanted;
+    change->meta.patched = update->patches;
+    change->meta.of_status = kube_is_status(change->call);
+    change->meta.goes_on = kube_builtin_validates(change->call);
+    if (!stored)
+        return make_new(update, ret_object) ? KUBE_DECIDE_CREATE : KUBE_DECIDE_FAIL;
+    if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
+        !make_object(change, stored, wanted, ret_object) ||
+        !kube_custom_default(change->call, &change->scratch, *ret_object) ||
+        !set_defaults(update, stored, *ret_object))
+        return KUBE_DECIDE_FAIL;
+    struct kube_admission_write write = kube_admit_write(
+        change->call, &change->scratch, KUBE_ADMISSION_UPDATE, *ret_object, stored);
+    const struct kube_admission *admission = change->call->api->admission;
+    if (!kube_admission_admit(admission, &write) ||
+        !kube_strategy_update(&change->meta, stored, *ret_object) ||
+        !kube_definition_default(change->call, &change->meta, *ret_object) ||
+        !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
+        !kube_claim(change->call, &change->meta, *ret_object, stored, &change->claims) ||
+        !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
+        !kube_without_effect(change->call, *ret_object, stored, change->name) ||
+        !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
+        !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
+        !kube_admission_check(admission, &write) ||
+        !keep_owners(update, stored, wanted, *ret_object) ||
+        !kube_meta_order(&change->meta, *ret_object) ||
+        !kube_apply_keep_times(&change->meta, stored, *ret_object))
+        return KUBE_DECIDE_FAIL;
+    change->charges = (struct kube_charges){write.companions, write.companion_count};
+    if (is_over(change, *ret_object))
+        return KUBE_DECIDE_DELETE;
+    return json_node_equal(stored, *ret_object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
+}
+
+/* -- Answering -- */
+
+static void respond_scale(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    struct json_node *object, *scale;
+    struct error error;
+    AUTO(buf_fini) struct buf text = {0};
+    bool made = json_tree_read(&call->arena, change->value, &object, &error) == ST_OK &&
+                kube_scale_make(&call->arena, call->kind, object, change->revision, &scale,
+                                &call->status) &&
+                json_tree_write(scale, &text) == ST_OK;
+    if (made)
+        kube_call_respond(call, 200, buf_slice(&text));
+    else
+        kube_call_fail_engine(call, ST_NOMEM);
+}
+
+static void done(struct kube_change *change)
+{
+    /* An object that was removed with its last finalizer has its previous version, as in
+     * Kubernetes. */
+    if (change->decision == KUBE_DECIDE_DELETE)
+        change->revision = change->before;
+    if (kube_is_scale(change->call))
+        kube_call_work(change->call, change->value.len, respond_scale);
+    else
+        kube_change_respond(change, 200);
+}
+
+static struct update *update_new(struct kube_call *call)
+{
+    struct update *update = arena_calloc(&call->arena, 1, sizeof(*update));
+    if (!update) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        return NULL;
+    }
+    update->change = (struct kube_change){
+        .call = call,
+        .name = call->path.name,
+        .namespace = call->path.namespace,
+        .decide = decide,
+        .done = done,
+        .dry_run = call->query.dry_run,
+        .needs = kube_admit_needs(call, KUBE_ADMISSION_UPDATE),
+    };
+    return update;
+}
+
+static bool read_object(struct kube_call *call, const struct http_request *request,
+                        struct json_node **ret_body)
+{
+    struct kube_meta meta = kube_call_meta(call, &call->arena);
+    return kube_body_read_object(call, request, call->kind->kind, ret_body) &&
+           (kube_is_scale(call) || kube_meta_check(&meta, *ret_body));
+}
+
+void kube_update(struct kube_call *call, const struct http_request *request)
+{
+    struct update *update = update_new(call);
+    struct json_node *body;
+    if (!update || !read_object(call, request, &body)) {
+        kube_call_fail(call);
+        return;
+    }
+    update->body = body;
+    kube_change_start(&update->change);
+}
+
+void kube_patch(struct kube_call *call, const struct http_request *request)
+{
+    struct update *update = update_new(call);
+    struct json_node *patch;
+    if (!update ||
+        !kube_body_read_patch(call, request, &update->patch_type, &patch, &update->repeats)) {
+        kube_call_fail(call);
+        return;
+    }
+    update->body = patch;
+    update->patches = true;
+    kube_change_start(&update->change);
+}

@@ -1,0 +1,32 @@
+/*
+ * What a request wants to do, in the terms of Kubernetes' authorization: a verb and a resource, or
+ * a verb and a path. They are found with the same parsers that the handlers use, so that what is
+ * authorized is what is done.
+ */
+#ifndef VIGIL_KUBE_POLICY_ACCESS_RBAC_ATTRIBUTES_H
+#define VIGIL_KUBE_POLICY_ACCESS_RBAC_ATTRIBUTES_H
+
+#include "kube/policy/access/rbac/user.h"
+#include "kube/types/status.h"
+
+struct http_request;
+
+struct kube_attributes {
+    bool of_resource;
+    struct slice verb;
+    struct slice group, resource, subresource, namespace, name; /* of a resource */
+    struct slice path;                                          /* otherwise */
+};
+
+/* In the arena, which remembers if it ran out. */
+void kube_attributes_of(struct arena *arena, const struct http_request *request,
+                        struct kube_attributes *ret_attributes);
+
+/* Fails with Kubernetes' text: `pods is forbidden: User "x" cannot list resource "pods" in API
+ * group
+ * "" in the namespace "y"`. reason may be "". Returns false. The text is in the arena. */
+bool kube_fail_attributes(struct arena *arena, struct kube_status *status,
+                          const struct kube_user_info *user,
+                          const struct kube_attributes *attributes, const char *reason);
+
+#endif

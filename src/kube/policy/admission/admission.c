@@ -1,0 +1,246 @@
+#include "kube/policy/admission/admission.h"
+
+#include "base/options/value.h"
+#include "base/xalloc.h"
+#include "kube/policy/admission/amounts/limit_range.h"
+#include "kube/policy/admission/amounts/quota.h"
+#include "kube/policy/admission/plugins/certificates.h"
+#include "kube/policy/admission/plugins/ingress_class.h"
+#include "kube/policy/admission/plugins/namespace_lifecycle.h"
+#include "kube/policy/admission/plugins/node_taint.h"
+#include "kube/policy/admission/plugins/priority.h"
+#include "kube/policy/admission/plugins/runtime_class.h"
+#include "kube/policy/admission/plugins/service_account.h"
+#include "kube/policy/admission/plugins/storage.h"
+#include "kube/policy/admission/plugins/tolerations.h"
+
+#include <stdio.h>
+
+/* In the order in which Kubernetes calls them. */
+static const struct kube_admission_plugin *const chain[] = {
+    &kube_namespace_lifecycle,
+    &kube_limit_ranger,
+    &kube_service_account,
+    &kube_node_taint,
+    &kube_priority,
+    &kube_default_tolerations,
+    &kube_default_storage_class,
+    &kube_storage_protection,
+    &kube_claim_resize,
+    &kube_runtime_class,
+    &kube_certificate_approver,
+    &kube_certificate_signer,
+    &kube_certificate_subject,
+    &kube_default_ingress_class,
+    &kube_resource_quota,
+};
+_Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
+
+const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
+    [KUBE_FACT_LIMIT_RANGES] = &kube_limit_ranges,
+    [KUBE_FACT_QUOTAS] = &kube_resource_quotas,
+    [KUBE_FACT_ACCOUNTS] = &kube_accounts,
+    [KUBE_FACT_PRIORITY_CLASSES] = &kube_priority_classes,
+    [KUBE_FACT_STORAGE_CLASSES] = &kube_storage_classes,
+    [KUBE_FACT_RUNTIME_CLASSES] = &kube_runtime_classes,
+    [KUBE_FACT_INGRESS_CLASSES] = &kube_ingress_classes,
+};
+
+#define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
+#define NOT_CALLED "webhooks are not called, and policies are not evaluated"
+
+static const struct kube_admission_absent absent[] = {
+    {.name = "AlwaysAdmit"}, /* does nothing */
+    {.name = "AlwaysDeny", .why = NOT_CHECKED},
+    {.name = "AlwaysPullImages", .why = "the pull policy of images is not changed"},
+    {.name = "ClusterTrustBundleAttest", .why = NOT_CHECKED},
+    {.name = "DenyServiceExternalIPs", .why = NOT_CHECKED},
+    {.name = "EventRateLimit", .why = NOT_CHECKED},
+    {.name = "ExtendedResourceToleration", .why = "tolerations are not added"},
+    {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
+    {.name = "JobValidation", .why = NOT_CHECKED},
+    {.name = "LimitPodHardAntiAffinityTopology", .why = NOT_CHECKED},
+    {.name = "MutatingAdmissionPolicy", .why = NOT_CALLED},
+    {.name = "MutatingAdmissionWebhook", .why = NOT_CALLED},
+    {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
+    {.name = "NamespaceExists"}, /* NamespaceLifecycle checks the same */
+    {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
+    {.name = "NodeRestriction", .why = NOT_CHECKED, .usual = true},
+    {.name = "OwnerReferencesPermissionEnforcement", .why = NOT_CHECKED},
+    {.name = "PodGroupProtection", .why = "finalizers are not added"},
+    {.name = "PodGroupWorkloadExists", .why = NOT_CHECKED},
+    {.name = "PodNodeSelector", .why = NOT_CHECKED},
+    {.name = "PodResizeValidator", .why = NOT_CHECKED},
+    {.name = "PodSecurity", .why = NOT_CHECKED},
+    {.name = "PodTolerationRestriction", .why = NOT_CHECKED},
+    {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
+    {.name = "ValidatingAdmissionPolicy", .why = NOT_CALLED},
+    {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
+};
+
+/* -- Sets -- */
+
+static bool needs_controllers(const struct kube_admission_plugin *plugin)
+{
+    return plugin == &kube_service_account || plugin == &kube_storage_protection;
+}
+
+struct kube_admission_set kube_admission_default(bool controllers)
+{
+    struct kube_admission_set set = {0};
+    for (size_t i = 0; i < COUNT_OF(chain); i++)
+        if (controllers || !needs_controllers(chain[i]))
+            set.enabled |= UINT32_C(1) << i;
+    return set;
+}
+
+struct kube_admission_set kube_admission_least(void)
+{
+    return (struct kube_admission_set){.enabled = 1};
+}
+
+const struct kube_admission_absent *kube_admission_absent(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(absent); i++)
+        if (slice_equal(name, slice_from_text(absent[i].name)))
+            return &absent[i];
+    return NULL;
+}
+
+/* 0: there is none of that name. */
+static uint32_t bit_of(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(chain); i++)
+        if (slice_equal(name, slice_from_text(chain[i]->name)))
+            return UINT32_C(1) << i;
+    return 0;
+}
+
+bool kube_admission_exists(struct slice name)
+{
+    return bit_of(name);
+}
+
+static enum status fail_unknown(struct slice name, const char *flag, struct error *error)
+{
+    char known[512];
+    size_t len = 0;
+    for (size_t i = 0; i < COUNT_OF(chain) && len < sizeof(known); i++) {
+        int more =
+            snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "", chain[i]->name);
+        len += more > 0 ? (size_t)more : 0;
+    }
+    return error_set(error, ST_INVALID, "--%s: there is no admission plugin \"%.*s\" here, only %s",
+                     flag, (int)size_min(name.len, 100), (const char *)name.ptr, known);
+}
+
+enum status kube_admission_enable(struct kube_admission_set *set, const char *list,
+                                  const char *flag, struct error *error)
+{
+    struct slice name;
+    while (option_list_next(&list, &name)) {
+        uint32_t bit = bit_of(name);
+        if (!bit)
+            return fail_unknown(name, flag, error);
+        set->enabled |= bit;
+    }
+    return ST_OK;
+}
+
+enum status kube_admission_disable(struct kube_admission_set *set, const char *list,
+                                   const char *flag, struct error *error)
+{
+    struct slice name;
+    while (option_list_next(&list, &name)) {
+        uint32_t bit = bit_of(name);
+        if (!bit && !kube_admission_absent(name))
+            return fail_unknown(name, flag, error);
+        set->enabled &= ~bit;
+    }
+    return ST_OK;
+}
+
+/* -- Life -- */
+
+struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
+                                          const struct kube_fact_finder_options *options)
+{
+    struct kube_admission *admission = xcalloc(1, sizeof(*admission));
+    struct kube_fact_finder_options with_rows = *options;
+    with_rows.rows = kube_admission_facts;
+    admission->set = *set;
+    admission->facts = kube_fact_finder_new(&with_rows);
+    return admission;
+}
+
+void kube_admission_stop(struct kube_admission *admission)
+{
+    if (admission)
+        kube_fact_finder_stop(admission->facts);
+}
+
+void kube_admission_free(struct kube_admission *admission)
+{
+    if (!admission)
+        return;
+    kube_fact_finder_free(admission->facts);
+    free(admission);
+}
+
+/* -- The chain -- */
+
+/* The next plugin that is enabled and concerns the write; NULL: none. */
+static const struct kube_admission_plugin *next(const struct kube_admission *admission, size_t *at,
+                                                const struct kube_kind *kind,
+                                                struct slice subresource,
+                                                enum kube_admission_operation operation)
+{
+    while (*at < COUNT_OF(chain)) {
+        size_t i = (*at)++;
+        if (admission->set.enabled >> i & 1 && chain[i]->concerns(kind, subresource, operation))
+            return chain[i];
+    }
+    return NULL;
+}
+
+bool kube_admission_concerns(const struct kube_admission *admission, const struct kube_kind *kind,
+                             struct slice subresource, enum kube_admission_operation operation,
+                             unsigned *ret_needs)
+{
+    const struct kube_admission_plugin *plugin;
+    bool some = false;
+    size_t at = 0;
+    *ret_needs = 0;
+    while ((plugin = next(admission, &at, kind, subresource, operation))) {
+        *ret_needs |= plugin->needs;
+        some = true;
+    }
+    return some;
+}
+
+bool kube_admission_needs_namespace(const struct kube_admission *admission)
+{
+    return admission->set.enabled & 1;
+}
+
+bool kube_admission_admit(const struct kube_admission *admission,
+                          struct kube_admission_write *write)
+{
+    const struct kube_admission_plugin *plugin;
+    size_t at = 0;
+    while ((plugin = next(admission, &at, write->kind, write->subresource, write->operation)))
+        if (plugin->admit && !plugin->admit(write))
+            return false;
+    return true;
+}
+
+bool kube_admission_check(const struct kube_admission *admission,
+                          struct kube_admission_write *write)
+{
+    const struct kube_admission_plugin *plugin;
+    size_t at = 0;
+    while ((plugin = next(admission, &at, write->kind, write->subresource, write->operation)))
+        if (plugin->check && !plugin->check(write))
+            return false;
+    return true;
+}

@@ -1,0 +1,78 @@
+/*
+ * The admission chain: compiled-in plugins in Kubernetes' order, each with Kubernetes' name, each
+ * of which can be disabled. A write gathers its facts (kube/policy/admission/plugins/facts.h) on
+ * the thread of the API and then passes the chain twice, perhaps on the worker:
+ *
+ *     kube_facts_gather ─► kube_admission_admit ─► metadata, validation ─► kube_admission_check
+ *
+ * A kind that concerns no plugin needs no facts.
+ */
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_ADMISSION_H
+#define VIGIL_KUBE_POLICY_ADMISSION_ADMISSION_H
+
+#include "base/error.h"
+#include "kube/policy/admission/plugins/plugin.h"
+
+/* What the plugins have to know about objects of other kinds, by enum kube_fact. */
+extern const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS];
+
+/* Which plugins are enabled: bits of their places in the chain. */
+struct kube_admission_set {
+    uint32_t enabled;
+};
+
+/* The plugins that are on by default. Without controllers no program creates the accounts that
+ * ServiceAccount requires or removes the finalizers that StorageObjectInUseProtection adds. */
+struct kube_admission_set kube_admission_default(bool controllers);
+/* NamespaceLifecycle alone. */
+struct kube_admission_set kube_admission_least(void);
+
+bool kube_admission_exists(struct slice name);
+
+/* A plugin of Kubernetes that does not exist here. */
+struct kube_admission_absent {
+    const char *name;
+    const char *why; /* what its users rely on and do not get; NULL: nothing */
+    bool usual;      /* kubeadm always names it */
+};
+/* NULL: it exists, or Kubernetes has none of that name. */
+const struct kube_admission_absent *kube_admission_absent(struct slice name);
+
+/* Enables or disables the plugins of a list, "A,B". A plugin of Kubernetes that does not exist here
+ * can be disabled, but not enabled. ST_INVALID: the error names the plugin and lists those that
+ * exist. */
+MUST_CHECK
+enum status kube_admission_enable(struct kube_admission_set *set, const char *list,
+                                  const char *flag, struct error *error);
+MUST_CHECK
+enum status kube_admission_disable(struct kube_admission_set *set, const char *list,
+                                   const char *flag, struct error *error);
+
+/* What the requests of one I/O thread share. */
+struct kube_admission {
+    struct kube_admission_set set;
+    struct kube_fact_finder *facts; /* owned */
+};
+
+/* The rows of the options are not used. */
+struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
+                                          const struct kube_fact_finder_options *options);
+void kube_admission_stop(struct kube_admission *admission); /* accepts NULL */
+void kube_admission_free(struct kube_admission *admission); /* must be stopped; accepts NULL */
+
+/* Whether an enabled plugin concerns such writes, and the facts that they need. */
+bool kube_admission_concerns(const struct kube_admission *admission, const struct kube_kind *kind,
+                             struct slice subresource, enum kube_admission_operation operation,
+                             unsigned *ret_needs);
+/* Whether NamespaceLifecycle is enabled: an object must be in a namespace that exists. */
+bool kube_admission_needs_namespace(const struct kube_admission *admission);
+
+/* Any thread. False: write->status says why. */
+MUST_CHECK
+bool kube_admission_admit(const struct kube_admission *admission,
+                          struct kube_admission_write *write);
+MUST_CHECK
+bool kube_admission_check(const struct kube_admission *admission,
+                          struct kube_admission_write *write);
+
+#endif

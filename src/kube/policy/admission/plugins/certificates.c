@@ -1,0 +1,112 @@
+#include "kube/policy/admission/plugins/certificates.h"
+
+#include "codec/base64.h"
+#include "net/tls/request.h"
+
+#define CLIENT_SIGNER "kubernetes.io/kube-apiserver-client"
+
+static bool is_request(const struct kube_kind *kind)
+{
+    return kube_admission_is(kind, "certificates.k8s.io", "certificatesigningrequests");
+}
+
+/* -- Approving and signing -- */
+
+static bool approves(const struct kube_kind *kind, struct slice subresource,
+                     enum kube_admission_operation operation)
+{
+    return operation == KUBE_ADMISSION_UPDATE && is_request(kind) &&
+           slice_equal(subresource, SLICE_LITERAL("approval"));
+}
+
+static bool signs(const struct kube_kind *kind, struct slice subresource,
+                  enum kube_admission_operation operation)
+{
+    return operation == KUBE_ADMISSION_UPDATE && is_request(kind) &&
+           slice_equal(subresource, SLICE_LITERAL("status"));
+}
+
+static bool check_right(const struct kube_admission_write *write)
+{
+    const struct kube_write_right *right = write->right;
+    if (!right || right->allowed)
+        return true;
+    return kube_admission_forbid(write,
+                                 "user not permitted to %.*s requests with signerName \"%.*s\"",
+                                 SLICE_ARGS(right->any[0].verb), SLICE_ARGS(right->any[0].name));
+}
+
+static bool check_approval(struct kube_admission_write *write)
+{
+    return check_right(write);
+}
+
+/* An empty list or text is the same as none. */
+static bool is_same(const struct kube_admission_write *write, const char *path)
+{
+    const struct json_node *is = json_node_path(write->object, path);
+    const struct json_node *was = json_node_path(write->old, path);
+    bool some = is && (is->count || is->text.len), had = was && (was->count || was->text.len);
+    return some == had && (!some || json_node_equal(is, was));
+}
+
+static bool check_signing(struct kube_admission_write *write)
+{
+    return (is_same(write, "status.certificate") && is_same(write, "status.conditions")) ||
+           check_right(write);
+}
+
+const struct kube_admission_plugin kube_certificate_approver = {
+    .name = "CertificateApproval",
+    .concerns = approves,
+    .check = check_approval,
+};
+
+const struct kube_admission_plugin kube_certificate_signer = {
+    .name = "CertificateSigning",
+    .concerns = signs,
+    .check = check_signing,
+};
+
+/* -- Subjects -- */
+
+static bool creates(const struct kube_kind *kind, struct slice subresource,
+                    enum kube_admission_operation operation)
+{
+    return operation == KUBE_ADMISSION_CREATE && is_request(kind) && !subresource.len;
+}
+
+static bool check_subject(struct kube_admission_write *write)
+{
+    const struct json_node *spec = json_node_named(write->object, "spec");
+    struct slice text;
+    bool found;
+    size_t len = 0;
+    if (!json_node_is_text(json_node_named(spec, "signerName"), CLIENT_SIGNER))
+        return true;
+    if (json_node_text(json_node_named(spec, "request"), write->arena, &text) != ST_OK)
+        return kube_fail_engine(write->status, ST_NOMEM);
+    uint8_t *pem = arena_alloc(write->arena, text.len / 4 * 3 + 3);
+    if (!pem)
+        return kube_fail_engine(write->status, ST_NOMEM);
+    /* Validation has read the request before. */
+    if (!base64_decode(text, pem, &len))
+        return kube_admission_forbid(write, "failed to parse CSR: it is not base64");
+    switch (tls_request_has_organization(slice_of(pem, len), KUBE_GROUP_MASTERS, &found)) {
+    case TLS_REQUEST_FINE:
+        break;
+    case TLS_REQUEST_NO_MEMORY:
+        return kube_fail_engine(write->status, ST_NOMEM);
+    default:
+        return kube_admission_forbid(write, "failed to parse CSR: it is malformed");
+    }
+    return !found ||
+           kube_admission_forbid(write, "use of " CLIENT_SIGNER
+                                        " signer with system:masters group is not allowed");
+}
+
+const struct kube_admission_plugin kube_certificate_subject = {
+    .name = "CertificateSubjectRestriction",
+    .concerns = creates,
+    .check = check_subject,
+};

@@ -1,0 +1,70 @@
+/*
+ * One admission plugin: what a cluster does to an object besides storing it, under the name that
+ * Kubernetes has for it. The chain is in kube/policy/admission/admission.h.
+ *
+ *     body ─► defaults ─► admit ─► metadata, strategy ─► validation ─► check ─► put
+ *
+ * Both functions are pure: they decide from the write and from its facts, on any thread.
+ */
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PLUGIN_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PLUGIN_H
+
+#include "kube/policy/access/write_right.h"
+#include "kube/policy/admission/plugins/facts.h"
+#include "kube/types/object/meta.h"
+
+struct kube_companion;
+
+enum kube_admission_operation {
+    KUBE_ADMISSION_CREATE,
+    KUBE_ADMISSION_UPDATE,
+    KUBE_ADMISSION_DELETE,
+};
+
+/* One attempt; everything is borrowed. */
+struct kube_admission_write {
+    struct arena *arena; /* of the attempt */
+    const struct kube_kind *kind;
+    struct slice subresource; /* empty: the object itself */
+    enum kube_admission_operation operation;
+    struct slice namespace;
+    struct slice name;                 /* from the path; empty for a create */
+    const struct kube_user_info *user; /* NULL: nothing has asked for it so far */
+    struct random *random;
+    bool dry_run;
+    struct json_node *object;       /* NULL: it is deleted */
+    const struct json_node *old;    /* NULL: it is created */
+    const struct kube_facts *facts; /* those that the plugins of this kind need */
+    /* Whether the user may do what this write does besides its request; NULL: it may. */
+    const struct kube_write_right *right;
+    /* Written together with the object; a check that adds the first allocates room for
+     * KUBE_ADMISSION_COMPANIONS_MAX in the arena. */
+    struct kube_companion *companions;
+    size_t companion_count;
+    struct kube_status *status; /* why it is refused */
+};
+
+enum { KUBE_ADMISSION_COMPANIONS_MAX = 16 };
+
+struct kube_admission_plugin {
+    const char *name;
+    unsigned needs; /* 1 << KUBE_FACT_… */
+    bool (*concerns)(const struct kube_kind *kind, struct slice subresource,
+                     enum kube_admission_operation operation);
+    /* May change the object. False: write->status says why it is refused. May be NULL. */
+    bool (*admit)(struct kube_admission_write *write);
+    /* May only refuse, and add companions. The same result; may be NULL. */
+    bool (*check)(struct kube_admission_write *write);
+};
+
+/* Returns false: the write is forbidden, with the name of the object as Kubernetes gives it. */
+bool kube_admission_forbid(const struct kube_admission_write *write, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+
+/* For the functions that change metadata (kube/types/object/meta.h). */
+struct kube_meta kube_admission_meta(const struct kube_admission_write *write);
+
+/* Whether the kind is this built-in one, in whatever version. */
+bool kube_admission_is(const struct kube_kind *kind, const char *group, const char *plural);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Label selectors: "app=web,tier in (a,b),!old". Parsed once, then matched against the JSON of an
+ * object's labels. Errors have the texts of Kubernetes.
+ */
+#ifndef VIGIL_KUBE_REQUEST_LABEL_SELECTOR_H
+#define VIGIL_KUBE_REQUEST_LABEL_SELECTOR_H
+
+#include "base/error.h"
+#include "base/memory/arena.h"
+#include "base/slice.h"
+
+struct label_selector;
+
+enum {
+    LABEL_SELECTOR_BYTES_MAX = 64 * 1024,
+    LABEL_REQUIREMENTS_MAX = 256,
+    LABEL_VALUES_MAX = 4096,
+};
+
+/*
+ * The selector is allocated in the arena. An empty text matches everything. ST_INVALID with the
+ * text of Kubernetes, ST_LIMIT, ST_NOMEM.
+ */
+MUST_CHECK
+enum status label_selector_parse(struct arena *arena, struct slice text,
+                                 const struct label_selector **ret_selector, struct error *error);
+
+bool label_selector_is_empty(const struct label_selector *selector);
+
+/* labels: the JSON object including its braces, or empty. */
+bool label_selector_matches(const struct label_selector *selector, struct slice labels);
+
+#endif

@@ -1,0 +1,64 @@
+#include "kube/types/go_text.h"
+
+#include "codec/json/field_fault.h"
+#include "codec/json/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum status go_quote(struct slice text, struct buf *to)
+{
+    TRY(buf_append_text(to, "\""));
+    TRY(go_escape(slice_sub(text, 0, size_min(text.len, GO_SHOWN_BYTES_MAX)), to));
+    return buf_append_text(to, "\"");
+}
+
+bool go_is_float(struct slice digits)
+{
+    int64_t whole;
+    for (size_t i = 0; i < digits.len; i++)
+        if (strchr(".eE", digits.ptr[i]))
+            return true;
+    return !json_number_i64(digits, &whole);
+}
+
+const char *go_float(double number, char text[GO_FLOAT_BYTES])
+{
+    int precision = 1;
+    do
+        snprintf(text, GO_FLOAT_BYTES, "%.*e", precision - 1, number);
+    while (strtod(text, NULL) != number && precision++ < 17);
+    const char *e = strchr(text, 'e');
+    int exponent = e ? (int)strtol(e + 1, NULL, 10) : 0;
+    if (exponent < -4 || exponent >= 21)
+        return text;
+    int decimals = precision - 1 - exponent;
+    snprintf(text, GO_FLOAT_BYTES, "%.*f", decimals > 0 ? decimals : 0, number);
+    return text;
+}
+
+static enum status append_json(const struct json_node *value, struct buf *to)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(json_tree_write(value, &text));
+    return buf_append(to, slice_sub(buf_slice(&text), 0, size_min(text.len, GO_SHOWN_BYTES_MAX)));
+}
+
+enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to)
+{
+    struct slice text;
+    char number[GO_FLOAT_BYTES], digits[64];
+    switch ((enum json_type)value->type) {
+    case JSON_TYPE_STRING:
+        TRY(json_node_text(value, arena, &text));
+        return go_quote(text, to);
+    case JSON_TYPE_NUMBER:
+        if (!go_is_float(value->text) || value->text.len >= sizeof(digits))
+            return buf_append(to, slice_sub(value->text, 0, size_min(value->text.len, 64)));
+        slice_copy(digits, value->text);
+        digits[value->text.len] = '\0';
+        return buf_append_text(to, go_float(strtod(digits, NULL), number));
+    default:
+        return append_json(value, to);
+    }
+}

@@ -1,0 +1,140 @@
+/*
+ * The means of the rules: where a value is in the object, the errors of Kubernetes' field
+ * package, and access to members. Paths are made on the stack and written only for an error, so a
+ * valid object costs nothing but the lookups.
+ *
+ *     bad_required(c, AT(AT_ITEM(AT(spec, "ports"), 0), "name"), NULL)   spec.ports[0].name: …
+ */
+#ifndef VIGIL_KUBE_TYPES_VALIDATE_CHECK_H
+#define VIGIL_KUBE_TYPES_VALIDATE_CHECK_H
+
+#include "codec/json/tree.h"
+#include "kube/types/field_errors.h"
+#include "kube/types/object/name.h"
+
+struct check {
+    struct arena *arena;
+    struct kube_field_errors *errors;
+    bool all;              /* also checks what the old object has already: for tests */
+    bool approves;         /* a write to /approval */
+    bool unprivileged;     /* privileged containers are refused */
+    bool any_label_values; /* values of selectors are not checked: the stored object has bad ones */
+};
+
+/* -- Paths -- */
+
+struct at {
+    const struct at *up;
+    const char *name;
+    struct slice key;
+    size_t index;
+    enum { AT_IS_NAME, AT_IS_KEY, AT_IS_ITEM } is;
+};
+
+/* They live as long as the enclosing block. */
+#define AT(parent, child) (&(const struct at){.up = (parent), .name = (child)})
+#define AT_ITEM(parent, number) \
+    (&(const struct at){.up = (parent), .index = (number), .is = AT_IS_ITEM})
+#define AT_KEY(parent, text) (&(const struct at){.up = (parent), .key = (text), .is = AT_IS_KEY})
+
+/* -- Errors; detail and why are Kubernetes' words -- */
+
+void bad_required(struct check *c, const struct at *at, const char *detail); /* NULL: none */
+void bad_forbidden(struct check *c, const struct at *at, const char *detail);
+void bad_text(struct check *c, const struct at *at, struct slice value, const char *why);
+/* One error for each of the reasons, which are separated by "; ". */
+void bad_texts(struct check *c, const struct at *at, struct slice value, char *whys);
+/* Without the value. */
+void bad_omitted(struct check *c, const struct at *at, const char *why);
+void bad_int(struct check *c, const struct at *at, int64_t value, const char *why);
+/* Shows the value as JSON; NULL is null. */
+void bad_node(struct check *c, const struct at *at, const struct json_node *value, const char *why);
+/* The values are separated by commas: "TCP,UDP". */
+void bad_choice(struct check *c, const struct at *at, struct slice value, const char *values);
+void bad_choice_node(struct check *c, const struct at *at, const struct json_node *value,
+                     const char *values);
+void bad_choice_raw(struct check *c, const struct at *at, const char *json, const char *values);
+void bad_not_found(struct check *c, const struct at *at, struct slice value, const char *detail);
+void bad_repeat(struct check *c, const struct at *at, struct slice value);
+void bad_repeat_why(struct check *c, const struct at *at, const char *json, const char *why);
+void bad_repeat_int(struct check *c, const struct at *at, int64_t value);
+/* The value is shown as it is given: {"Name":"a"}. */
+void bad_repeat_raw(struct check *c, const struct at *at, const char *json);
+void bad_raw(struct check *c, const struct at *at, const char *json, const char *why);
+void bad_long(struct check *c, const struct at *at, int bytes_max);
+void bad_many(struct check *c, const struct at *at, size_t count, int max);
+
+/* -- Members; an absent one and null are NULL, "", 0 and false -- */
+
+const struct json_node *member(const struct json_node *object, const char *name);
+/* A list or map, NULL if it is empty. */
+const struct json_node *filled(const struct json_node *object, const char *name);
+static inline const struct json_node *first_in(const struct json_node *list)
+{
+    return list ? list->first : NULL;
+}
+static inline size_t count_in(const struct json_node *list)
+{
+    return list ? list->count : 0;
+}
+/* The decoded text of a string; that of a number as it stands. */
+struct slice text_of(struct check *c, const struct json_node *node);
+struct slice text_in(struct check *c, const struct json_node *object, const char *name);
+/* Without white space at both ends. */
+struct slice trimmed_in(struct check *c, const struct json_node *object, const char *name);
+bool text_is(const struct json_node *object, const char *name, const char *text);
+/* The same with a default for an absent or empty text. */
+bool choice_is(const struct json_node *object, const char *name, const char *fallback,
+               const char *text);
+int64_t int_of(const struct json_node *node);
+int64_t int_in(const struct json_node *object, const char *name, int64_t fallback);
+bool truth_in(const struct json_node *object, const char *name);
+/* An absent value, null, and an empty list or map are equal. */
+bool same_node(const struct json_node *a, const struct json_node *b);
+bool same_member(const struct json_node *a, const struct json_node *b, const char *name);
+/* Whether the old object has the same value, which was valid when it was stored. was NULL: it has
+ * none. */
+bool is_kept(const struct check *c, const struct json_node *is, const struct json_node *was);
+
+/* -- Values -- */
+
+typedef bool (*name_rule)(struct slice name, char why[NAME_ERROR_BYTES]);
+/* Adds an error for each reason. */
+bool check_name(struct check *c, const struct at *at, struct slice value, name_rule rule);
+void check_choice(struct check *c, const struct at *at, struct slice value, const char *values);
+bool one_of(struct slice value, const char *values);
+void check_range(struct check *c, const struct at *at, int64_t value, int64_t low, int64_t high);
+void check_port(struct check *c, const struct at *at, int64_t port);
+/* A number from 1 to 65535 or the name of a port. */
+void check_port_or_name(struct check *c, const struct at *at, const struct json_node *port);
+void check_not_negative(struct check *c, const struct at *at, int64_t value);
+void check_immutable(struct check *c, const struct at *at, const struct json_node *value,
+                     const struct json_node *old);
+/* The same of a text that has a default. */
+void check_immutable_choice(struct check *c, const struct at *at, const struct json_node *value,
+                            const struct json_node *old, const char *fallback);
+void check_labels(struct check *c, const struct at *at, const struct json_node *labels);
+void check_selector(struct check *c, const struct at *at, const struct json_node *selector);
+bool selector_is_valid(struct check *c, const struct json_node *selector);
+/* Values in expressions stay valid if the stored selector is invalid. */
+void check_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                         const struct json_node *old);
+/* An IP address is not of a special range. */
+void check_ip_range(struct check *c, const struct at *at, struct slice text);
+/* The same, and it is valid. */
+void check_usable_ip(struct check *c, const struct at *at, struct slice text);
+
+/* -- Texts seen before -- */
+
+enum { SEEN_FEW = 8 };
+/* Zeroed: empty. Borrows the keys. Any number of keys takes n log n time at most. */
+struct seen {
+    struct slice few[SEEN_FEW];
+    size_t count;
+    struct json_node *many;
+};
+/* Adds the key. False: it was there already. */
+bool seen_add(struct check *c, struct seen *seen, struct slice key);
+bool seen_has(const struct seen *seen, struct slice key);
+
+#endif

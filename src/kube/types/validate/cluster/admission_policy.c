@@ -1,0 +1,379 @@
+/*
+ * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. CEL expressions must be
+ * there; what they say is not checked.
+ */
+#include "kube/types/validate/cluster/admission.h"
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+
+#include <stdio.h>
+
+enum { ANNOTATIONS_MAX = 20, EXPRESSION_BYTES_MAX = 5 * 1024 };
+
+/* -- What is matched -- */
+
+static void check_named_rules(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    for (const struct json_node *rule = first_in(list); rule; rule = rule->next, i++) {
+        const struct at *in = AT_ITEM(at, i), *names = AT(in, "resourceNames");
+        struct seen seen = {0};
+        size_t j = 0;
+        for (const struct json_node *item = first_in(member(rule, "resourceNames")); item;
+             item = item->next, j++) {
+            struct slice name = text_of(c, item);
+            check_name(c, AT_ITEM(names, j), name, segment_valid);
+            if (!seen_add(c, &seen, name))
+                bad_repeat(c, AT_ITEM(names, j), name);
+        }
+        check_admission_rule(c, in, rule);
+    }
+}
+
+/* Policy and selectors have defaults. */
+static void check_match(struct check *c, const struct at *at, const struct json_node *match)
+{
+    if (member(match, "matchPolicy"))
+        check_choice(c, AT(at, "matchPolicy"), text_in(c, match, "matchPolicy"),
+                     "Equivalent,Exact");
+    check_selector(c, AT(at, "namespaceSelector"), member(match, "namespaceSelector"));
+    check_selector(c, AT(at, "objectSelector"), member(match, "objectSelector"));
+    check_named_rules(c, AT(at, "resourceRules"), member(match, "resourceRules"));
+    check_named_rules(c, AT(at, "excludeResourceRules"), member(match, "excludeResourceRules"));
+}
+
+/* Deletes are not mutated. */
+static void check_mutated(struct check *c, const struct at *at, const struct json_node *match)
+{
+    const struct at *in = AT(AT(at, "resourceRules"), "operations");
+    for (const struct json_node *rule = first_in(member(match, "resourceRules")); rule;
+         rule = rule->next)
+        for (const struct json_node *item = first_in(member(rule, "operations")); item;
+             item = item->next)
+            check_choice(c, in, text_of(c, item), "*,CONNECT,CREATE,UPDATE");
+}
+
+static void check_constraints(struct check *c, const struct at *at, const struct json_node *spec,
+                              bool mutating)
+{
+    const struct json_node *match = member(spec, "matchConstraints");
+    if (!match) {
+        bad_required(c, at, NULL);
+        return;
+    }
+    check_match(c, at, match);
+    if (!filled(match, "resourceRules"))
+        bad_required(c, AT(at, "resourceRules"), NULL);
+    if (mutating)
+        check_mutated(c, at, match);
+}
+
+/* -- Parameters -- */
+
+/* All reasons as one error. */
+static void check_joined(struct check *c, const struct at *at, struct slice shown,
+                         struct slice name, name_rule rule, const char *before)
+{
+    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + 80], *end;
+    if (rule(name, why))
+        return;
+    while ((end = strstr(why, "; "))) {
+        end[0] = ',';
+        memmove(end + 1, end + 2, strlen(end + 2) + 1);
+    }
+    snprintf(whole, sizeof(whole), "%s%s", before, why);
+    bad_text(c, at, shown, whole);
+}
+
+static void check_api_version(struct check *c, const struct at *at, struct slice text)
+{
+    struct slice version = text, group = slice_cut(&version, '/');
+    char why[320];
+    if (slice_equal(text, SLICE_LITERAL("/"))) {
+        group = version = SLICE_EMPTY;
+    } else if (version.len && memchr(version.ptr, '/', version.len)) {
+        snprintf(why, sizeof(why), "unexpected GroupVersion string: %.*s",
+                 (int)size_min(text.len, 256), (const char *)text.ptr);
+        bad_text(c, at, text, why);
+        return;
+    } else if (group.len == text.len) {
+        version = group;
+        group = SLICE_EMPTY;
+    }
+    if (group.len)
+        check_joined(c, at, group, group, subdomain_valid, "");
+    if (!version.len)
+        bad_text(c, at, text, "version must be specified");
+    else
+        check_joined(c, at, version, version, dns_1035_valid, "");
+}
+
+static void check_param_kind(struct check *c, const struct at *at, const struct json_node *of)
+{
+    struct slice version = text_in(c, of, "apiVersion"), kind = text_in(c, of, "kind");
+    uint8_t lower[NAME_ERROR_BYTES];
+    size_t len = size_min(kind.len, sizeof(lower));
+    if (!version.len)
+        bad_required(c, AT(at, "apiVersion"), NULL);
+    else
+        check_api_version(c, AT(at, "apiVersion"), version);
+    for (size_t i = 0; i < len; i++)
+        lower[i] = kind.ptr[i] >= 'A' && kind.ptr[i] <= 'Z' ? kind.ptr[i] | 0x20 : kind.ptr[i];
+    if (!kind.len)
+        bad_required(c, AT(at, "kind"), NULL);
+    else
+        check_joined(c, AT(at, "kind"), kind, slice_of(lower, len), dns_1035_valid,
+                     "may have mixed case, but should otherwise match: ");
+}
+
+static void check_param_ref(struct check *c, const struct at *at, const struct json_node *ref)
+{
+    static const char one[] = "name and selector are mutually exclusive";
+    const struct json_node *selector = member(ref, "selector");
+    struct slice name = text_in(c, ref, "name"),
+                 action = text_in(c, ref, "parameterNotFoundAction");
+    if (!ref)
+        return;
+    if (name.len) {
+        check_name(c, AT(at, "name"), name, segment_valid);
+        if (selector)
+            bad_forbidden(c, AT(at, "name"), one);
+    }
+    check_selector(c, AT(at, "selector"), selector);
+    if (selector && name.len)
+        bad_forbidden(c, AT(at, "selector"), one);
+    if (!selector && !name.len)
+        bad_required(c, at, "one of name or selector must be specified");
+    if (!action.len)
+        bad_required(c, AT(at, "parameterNotFoundAction"), NULL);
+    else
+        check_choice(c, AT(at, "parameterNotFoundAction"), action, "Deny,Allow");
+}
+
+/* -- Expressions -- */
+
+#define CEL_RESERVED                                                                           \
+    "true,false,null,in,as,break,const,continue,else,for,function,if,import,let,loop,package," \
+    "namespace,return,var,void,while"
+
+static bool is_identifier(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        uint8_t ch = name.ptr[i], letter = ch | 0x20;
+        bool digit = ch >= '0' && ch <= '9';
+        if (ch != '_' && !(letter >= 'a' && letter <= 'z') && !(digit && i))
+            return false;
+    }
+    return name.len && !one_of(name, CEL_RESERVED);
+}
+
+static void check_variables(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        struct slice name = text_in(c, item, "name");
+        if (!trimmed_in(c, item, "name").len)
+            bad_required(c, AT(AT_ITEM(at, i), "name"), "name is not specified");
+        else if (!is_identifier(name))
+            bad_text(c, AT(AT_ITEM(at, i), "name"), name, "must be a valid CEL identifier");
+        if (!trimmed_in(c, item, "expression").len)
+            bad_required(c, AT(AT_ITEM(at, i), "expression"), "expression is not specified");
+    }
+}
+
+static void check_given(struct check *c, const struct at *at, const struct json_node *of,
+                        const char *name)
+{
+    if (text_in(c, of, name).len && !trimmed_in(c, of, name).len)
+        bad_text(c, AT(at, name), text_in(c, of, name), "must be non-empty if specified");
+}
+
+static void check_validation(struct check *c, const struct at *at, const struct json_node *item)
+{
+    struct slice message = trimmed_in(c, item, "message");
+    bool lines = message.len &&
+                 (memchr(message.ptr, '\n', message.len) || memchr(message.ptr, '\r', message.len));
+    if (!trimmed_in(c, item, "expression").len)
+        bad_required(c, AT(at, "expression"), "expression is not specified");
+    check_given(c, at, item, "messageExpression");
+    check_given(c, at, item, "message");
+    if (lines)
+        bad_text(c, AT(at, "message"), text_in(c, item, "message"), "must not contain line breaks");
+    if (member(item, "reason"))
+        check_choice(c, AT(at, "reason"), text_in(c, item, "reason"),
+                     "Forbidden,Invalid,RequestEntityTooLarge");
+}
+
+/* The key is part of an annotation "<name of the policy>/<key>". */
+static void check_annotation(struct check *c, const struct at *at, const struct json_node *item,
+                             struct slice policy)
+{
+    struct slice key = text_in(c, item, "key"), value = trimmed_in(c, item, "valueExpression");
+    struct slice whole = SLICE_EMPTY;
+    AUTO(buf_fini) struct buf text = {0};
+    if (buf_append_format(&text, "%.*s/%.*s", SLICE_ARGS(policy), SLICE_ARGS(key)) != ST_OK ||
+        arena_dup(c->arena, buf_slice(&text), &whole) != ST_OK)
+        c->errors->no_memory = true;
+    else if (policy.len)
+        check_name(c, AT(at, "key"), whole, label_key_valid);
+    else
+        bad_text(c, AT(at, "key"), key, "requires metadata.name be non-empty");
+    if (!value.len)
+        bad_required(c, AT(at, "valueExpression"), "valueExpression is not specified");
+    else if (value.len > EXPRESSION_BYTES_MAX)
+        bad_required(c, AT(at, "valueExpression"), "must not exceed 5120 bytes in length");
+}
+
+static void check_annotations(struct check *c, const struct at *at, const struct json_node *list,
+                              struct slice policy)
+{
+    struct seen seen = {0};
+    size_t i = 0;
+    if (count_in(list) > ANNOTATIONS_MAX)
+        bad_node(c, at, list, "must not have more than 20 auditAnnotations");
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        struct slice key = text_in(c, item, "key");
+        check_annotation(c, AT_ITEM(at, i), item, policy);
+        if (!seen_add(c, &seen, key))
+            bad_repeat(c, AT(AT_ITEM(at, i), "key"), key);
+    }
+}
+
+/* -- Policies -- */
+
+static void check_policy(struct check *c, const struct at *at, const struct json_node *spec,
+                         const struct json_node *was, bool mutating)
+{
+    bool keeps =
+        was && same_member(spec, was, "paramKind") && same_member(spec, was, "matchConditions");
+    if (member(spec, "failurePolicy"))
+        check_choice(c, AT(at, "failurePolicy"), text_in(c, spec, "failurePolicy"), "Fail,Ignore");
+    if (member(spec, "paramKind"))
+        check_param_kind(c, AT(at, "paramKind"), member(spec, "paramKind"));
+    check_constraints(c, AT(at, "matchConstraints"), spec, mutating);
+    if (!keeps)
+        check_match_conditions(c, AT(at, "matchConditions"), member(spec, "matchConditions"));
+    check_variables(c, AT(at, "variables"), member(spec, "variables"));
+}
+
+void validate_validating_policy(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
+{
+    static const char none[] = "validations or auditAnnotations must contain at least one item";
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec"), *list = AT(at, "validations");
+    struct slice name = text_in(c, member(object, "metadata"), "name");
+    size_t i = 0;
+    check_policy(c, at, spec, member(old, "spec"), false);
+    if (!filled(spec, "validations") && !filled(spec, "auditAnnotations")) {
+        bad_required(c, list, none);
+        bad_required(c, AT(at, "auditAnnotations"), none);
+    }
+    for (const struct json_node *item = first_in(member(spec, "validations")); item;
+         item = item->next)
+        check_validation(c, AT_ITEM(list, i++), item);
+    check_annotations(c, AT(at, "auditAnnotations"), member(spec, "auditAnnotations"), name);
+}
+
+static void check_expression(struct check *c, const struct at *at, const struct json_node *of,
+                             const char *when)
+{
+    if (!of)
+        bad_required(c, at, when);
+    else if (!trimmed_in(c, of, "expression").len)
+        bad_required(c, AT(at, "expression"), NULL);
+}
+
+static void check_mutation(struct check *c, const struct at *at, const struct json_node *item)
+{
+    const struct json_node *patch = member(item, "jsonPatch");
+    const struct json_node *apply = member(item, "applyConfiguration");
+    struct slice type = text_in(c, item, "patchType");
+    if (!type.len) {
+        bad_required(c, AT(at, "patchType"), NULL);
+    } else if (slice_equal(type, SLICE_LITERAL("JSONPatch"))) {
+        check_expression(c, AT(at, "jsonPatch"), patch,
+                         "must be specified when patchType is JSONPatch");
+        if (apply)
+            bad_text(c, AT(at, "applyConfiguration"), SLICE_LITERAL("{applyConfiguration}"),
+                     "must not be specified when patchType is JSONPatch");
+    } else if (slice_equal(type, SLICE_LITERAL("ApplyConfiguration"))) {
+        check_expression(c, AT(at, "applyConfiguration"), apply,
+                         "must be specified when patchType is ApplyConfiguration");
+        if (patch)
+            bad_text(c, AT(at, "jsonPatch"), SLICE_LITERAL("{jsonPatch}"),
+                     "must not be specified when patchType is ApplyConfiguration");
+    } else {
+        bad_choice(c, AT(at, "patchType"), type, "ApplyConfiguration,JSONPatch");
+    }
+}
+
+void validate_mutating_policy(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec"), *list = AT(at, "mutations");
+    struct slice again = text_in(c, spec, "reinvocationPolicy");
+    size_t i = 0;
+    check_policy(c, at, spec, member(old, "spec"), true);
+    if (!filled(spec, "mutations"))
+        bad_required(c, list, "mutations must contain at least one item");
+    for (const struct json_node *item = first_in(member(spec, "mutations")); item;
+         item = item->next)
+        check_mutation(c, AT_ITEM(list, i++), item);
+    if (!again.len)
+        bad_required(c, AT(at, "reinvocationPolicy"), NULL);
+    else
+        check_choice(c, AT(at, "reinvocationPolicy"), again, "IfNeeded,Never");
+}
+
+/* -- Bindings -- */
+
+static void check_binding(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    struct slice policy = text_in(c, spec, "policyName");
+    if (!policy.len)
+        bad_required(c, AT(at, "policyName"), NULL);
+    else
+        check_name(c, AT(at, "policyName"), policy, subdomain_valid);
+    check_param_ref(c, AT(at, "paramRef"), member(spec, "paramRef"));
+    check_match(c, AT(at, "matchResources"), member(spec, "matchResources"));
+}
+
+static void check_actions(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        struct slice action = text_of(c, item);
+        check_choice(c, AT_ITEM(at, i), action, "Audit,Deny,Warn");
+        if (!seen_add(c, &seen, action))
+            bad_repeat(c, AT_ITEM(at, i), action);
+    }
+    if (seen_has(&seen, SLICE_LITERAL("Deny")) && seen_has(&seen, SLICE_LITERAL("Warn")))
+        bad_node(c, at, list,
+                 "must not contain both Deny and Warn (repeating the same validation failure "
+                 "information in the API response and headers serves no purpose)");
+    if (!count_in(list))
+        bad_required(c, at, "at least one validation action is required");
+}
+
+void validate_validating_binding(struct check *c, const struct json_node *object,
+                                 const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec");
+    (void)old;
+    check_binding(c, at, spec);
+    check_actions(c, AT(at, "validationActions"), member(spec, "validationActions"));
+}
+
+void validate_mutating_binding(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec");
+    (void)old;
+    check_binding(c, at, spec);
+    check_mutated(c, AT(at, "matchResources"), member(spec, "matchResources"));
+}

@@ -1,0 +1,284 @@
+/* CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment. */
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/quantity.h"
+#include "kube/types/validate/shown.h"
+#include "kube/types/validate/workload/volume.h"
+
+#include <stdlib.h>
+
+enum {
+    TOKEN_SECONDS_MIN = 600,
+    PERIOD_SECONDS_MIN = 10,
+    DRIVER_BYTES_MAX = 63,
+    NODE_ID_BYTES_MAX = 256,
+    MESSAGE_BYTES_MAX = 1024,
+    METADATA_BYTES_MAX = 256 * 1024,
+};
+
+/* -- Drivers -- */
+
+static void check_token_requests(struct check *c, const struct at *at, const struct json_node *list)
+{
+    const int64_t seconds_max = (int64_t)1 << 32;
+    struct seen audiences = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        const struct at *in = AT_ITEM(at, i);
+        struct slice audience = text_in(c, item, "audience");
+        int64_t seconds = int_in(item, "expirationSeconds", TOKEN_SECONDS_MIN);
+        if (!seen_add(c, &audiences, audience)) {
+            bad_repeat(c, AT(in, "audience"), audience);
+            continue;
+        }
+        if (seconds < TOKEN_SECONDS_MIN)
+            bad_int(c, AT(in, "expirationSeconds"), seconds,
+                    "may not specify a duration less than 10 minutes");
+        if (seconds > seconds_max)
+            bad_int(c, AT(in, "expirationSeconds"), seconds,
+                    "may not specify a duration larger than 2^32 seconds");
+    }
+}
+
+void validate_csi_driver(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
+{
+    static const char *const fixed[][2] = {{"attachRequired", "attachedRequired"},
+                                           {"volumeLifecycleModes", "volumeLifecycleModes"}};
+    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
+    const struct json_node *in_secrets = member(spec, "serviceAccountTokenInSecrets");
+    const struct at *at = AT(NULL, "spec");
+    int64_t period = int_in(spec, "nodeAllocatableUpdatePeriodSeconds", PERIOD_SECONDS_MIN);
+    if (member(spec, "fsGroupPolicy"))
+        check_choice(c, AT(at, "fsGroupPolicy"), text_in(c, spec, "fsGroupPolicy"),
+                     "File,None,ReadWriteOnceWithFSType");
+    check_token_requests(c, AT(at, "tokenRequests"), member(spec, "tokenRequests"));
+    for (const struct json_node *item = first_in(member(spec, "volumeLifecycleModes")); item;
+         item = item->next)
+        check_choice(c, AT(at, "volumeLifecycleModes"), text_of(c, item), "Persistent,Ephemeral");
+    if (period < PERIOD_SECONDS_MIN)
+        bad_int(c, AT(at, "nodeAllocatableUpdatePeriodSeconds"), period,
+                "must be greater than or equal to 10 seconds");
+    if (in_secrets && !filled(spec, "tokenRequests"))
+        bad_node(c, AT(at, "serviceAccountTokenInSecrets"), in_secrets,
+                 "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+    for (size_t i = 0; old && i < COUNT_OF(fixed); i++)
+        check_immutable(c, AT(at, fixed[i][1]), member(spec, fixed[i][0]),
+                        member(was, fixed[i][0]));
+}
+
+/* Its case does not count. */
+static void check_driver_name(struct check *c, const struct at *at, struct slice name)
+{
+    char lower[DRIVER_BYTES_MAX * 8], why[NAME_ERROR_BYTES];
+    size_t len = size_min(name.len, sizeof(lower));
+    if (!name.len) {
+        bad_required(c, at, NULL);
+        return;
+    }
+    if (name.len > DRIVER_BYTES_MAX)
+        bad_long(c, at, DRIVER_BYTES_MAX);
+    for (size_t i = 0; i < len; i++)
+        lower[i] =
+            (char)(name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i]);
+    if (!subdomain_valid(slice_of(lower, len), why))
+        bad_texts(c, at, name, why);
+}
+
+/* -- Nodes -- */
+
+static void check_topology_keys(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct seen seen = {0};
+    for (const struct json_node *item = first_in(list); item; item = item->next) {
+        struct slice key = text_of(c, item);
+        if (!key.len)
+            bad_required(c, at, NULL);
+        if (!seen_add(c, &seen, key))
+            bad_repeat(c, at, key);
+        check_name(c, at, key, label_key_valid);
+    }
+}
+
+static void check_driver(struct check *c, const struct at *at, const struct json_node *driver,
+                         struct seen *seen)
+{
+    struct slice name = text_in(c, driver, "name"), id = text_in(c, driver, "nodeID");
+    const struct json_node *room = member(driver, "allocatable");
+    check_driver_name(c, AT(at, "name"), name);
+    if (!id.len)
+        bad_required(c, AT(at, "nodeID"), NULL);
+    if (id.len > NODE_ID_BYTES_MAX)
+        bad_text(c, AT(at, "nodeID"), id, "must be 256 characters or less");
+    check_not_negative(c, AT(AT(at, "allocatable"), "count"), int_in(room, "count", 0));
+    if (!seen_add(c, seen, name))
+        bad_repeat(c, AT(at, "name"), name);
+    check_topology_keys(c, at, member(driver, "topologyKeys"));
+}
+
+struct named {
+    struct slice name;
+    const struct json_node *node;
+};
+
+static int named_order(const void *a, const void *b)
+{
+    return slice_compare(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* Drivers may be added and removed, and how many volumes one allows may change. */
+static void check_kept_drivers(struct check *c, const struct at *at, const struct json_node *list,
+                               const struct json_node *old)
+{
+    static const struct shown_member members[] = {{"Name", "name", "\"\"", NULL},
+                                                  {"NodeID", "nodeID", "\"\"", NULL},
+                                                  {"TopologyKeys", "topologyKeys", "null", NULL},
+                                                  {"Allocatable", "", "null", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    size_t count = count_in(list), n = 0;
+    struct named *drivers = count ? arena_calloc(c->arena, count, sizeof(*drivers)) : NULL;
+    if (!drivers) {
+        c->errors->no_memory = c->errors->no_memory || count;
+        return;
+    }
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        drivers[n++] = (struct named){text_in(c, item, "name"), item};
+    qsort(drivers, n, sizeof(*drivers), named_order);
+    for (const struct json_node *item = first_in(old); item; item = item->next) {
+        struct named key = {text_in(c, item, "name"), item};
+        const struct named *is = bsearch(&key, drivers, n, sizeof(*drivers), named_order);
+        if (is && (!same_member(is->node, item, "nodeID") ||
+                   !same_member(is->node, item, "topologyKeys")))
+            bad_raw(c, at, show_struct(c, is->node, &type), "field is immutable");
+    }
+}
+
+void validate_csi_node(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *drivers = member(member(object, "spec"), "drivers");
+    const struct at *at = AT(AT(NULL, "spec"), "drivers");
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(drivers); item; item = item->next)
+        check_driver(c, AT_ITEM(at, i++), item, &seen);
+    check_kept_drivers(c, at, drivers, member(member(old, "spec"), "drivers"));
+}
+
+/* -- Capacities -- */
+
+void validate_csi_capacity(struct check *c, const struct json_node *object,
+                           const struct json_node *old)
+{
+    const struct json_node *topology = member(object, "nodeTopology");
+    const struct json_node *class = member(object, "storageClassName");
+    check_kept_selector(c, AT(NULL, "nodeTopology"), topology, member(old, "nodeTopology"));
+    check_name(c, AT(NULL, "storageClassName"), text_of(c, class), subdomain_valid);
+    if (member(object, "capacity"))
+        check_quantity_not_negative(c, AT(NULL, "capacity"), member(object, "capacity"));
+    if (!old)
+        return;
+    check_immutable(c, AT(NULL, "nodeTopology"), topology, member(old, "nodeTopology"));
+    check_immutable(c, AT(NULL, "storageClassName"), class, member(old, "storageClassName"));
+}
+
+/* -- Attachments -- */
+
+static void check_inline(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    static const char *const never[] = {"claimRef", "capacity"};
+    static const char reason[] = "may not be specified in the context of inline volumes";
+    struct slice policy = text_in(c, spec, "persistentVolumeReclaimPolicy");
+    for (size_t i = 0; i < COUNT_OF(never); i++) {
+        const struct json_node *node = member(spec, never[i]);
+        if (node && (i == 0 || node->first))
+            bad_forbidden(c, AT(at, never[i]), reason);
+    }
+    if (!member(spec, "csi"))
+        bad_required(c, AT(at, "csi"), "has to be specified in the context of inline volumes");
+    if (!filled(spec, "accessModes"))
+        bad_required(c, AT(at, "accessModes"), NULL);
+    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
+    if (policy.len && !slice_equal(policy, SLICE_LITERAL("Retain")))
+        bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
+                      "may only be Retain in the context of inline volumes");
+    if (member(spec, "nodeAffinity"))
+        bad_forbidden(c, AT(at, "nodeAffinity"), reason);
+    check_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
+    if (text_in(c, spec, "storageClassName").len)
+        bad_forbidden(c, AT(at, "storageClassName"), reason);
+    if (!choice_is(spec, "volumeMode", "Filesystem", "Filesystem"))
+        bad_forbidden(c, AT(at, "volumeMode"),
+                      "may not specify volumeMode other than Filesystem in the context of inline "
+                      "volumes");
+}
+
+static void check_attached(struct check *c, const struct at *at, const struct json_node *source)
+{
+    static const char both[] = "must specify exactly one of inlineVolumeSpec and "
+                               "persistentVolumeName";
+    const struct json_node *spec = member(source, "inlineVolumeSpec");
+    const struct json_node *name = member(source, "persistentVolumeName");
+    if (!spec && !name)
+        bad_required(c, at, both);
+    else if (spec && name)
+        bad_forbidden(c, at, both);
+    else if (spec)
+        check_inline(c, AT(at, "inlineVolumeSpec"), spec);
+    else if (!text_of(c, name).len)
+        bad_required(c, AT(at, "persistentVolumeName"),
+                     "must specify non empty persistentVolumeName");
+}
+
+static void check_volume_error(struct check *c, const struct at *at, const struct json_node *error)
+{
+    int64_t code = int_in(error, "errorCode", 0);
+    if (text_in(c, error, "message").len > MESSAGE_BYTES_MAX)
+        bad_long(c, AT(at, "message"), METADATA_BYTES_MAX); /* as Kubernetes says */
+    if (code < 0)
+        check_range(c, AT(at, "errorCode"), code, 0, INT32_MAX);
+}
+
+static void check_attachment(struct check *c, const struct json_node *object)
+{
+    const struct json_node *spec = member(object, "spec"), *status = member(object, "status");
+    const struct json_node *source = member(spec, "source");
+    const struct json_node *volume = member(source, "persistentVolumeName");
+    const struct at *at = AT(NULL, "spec"), *state = AT(NULL, "status");
+    size_t bytes = 0;
+    check_driver_name(c, AT(at, "attacher"), text_in(c, spec, "attacher"));
+    check_attached(c, AT(at, "source"), source);
+    check_name(c, AT(at, "nodeName"), text_in(c, spec, "nodeName"), subdomain_valid);
+    for (const struct json_node *item = first_in(member(status, "attachmentMetadata")); item;
+         item = item->next)
+        bytes += item->key.len + text_of(c, item).len;
+    if (bytes > METADATA_BYTES_MAX)
+        bad_long(c, AT(state, "attachmentMetadata"), METADATA_BYTES_MAX);
+    check_volume_error(c, AT(state, "attachError"), member(status, "attachError"));
+    check_volume_error(c, AT(state, "detachError"), member(status, "detachError"));
+    if (volume)
+        check_name(c, AT(AT(at, "source"), "persistentVolumeName"), text_of(c, volume),
+                   subdomain_valid);
+}
+
+void validate_volume_attachment(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
+{
+    static const struct shown_member sources[] = {
+        {"PersistentVolumeName", "persistentVolumeName", "null", NULL},
+        {"InlineVolumeSpec", "inlineVolumeSpec", "null", NULL}};
+    static const struct shown_type source = SHOWN_TYPE(sources);
+    static const struct shown_member members[] = {{"Attacher", "attacher", "\"\"", NULL},
+                                                  {"Source", "source", "{}", &source},
+                                                  {"NodeName", "nodeName", "\"\"", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    check_attachment(c, object);
+    if (old && !same_member(object, old, "spec"))
+        bad_raw(c, AT(NULL, "spec"), show_struct(c, member(object, "spec"), &type),
+                "field is immutable");
+}
+
+void validate_volume_attachment_status(struct check *c, const struct json_node *object,
+                                       const struct json_node *old)
+{
+    (void)old;
+    check_attachment(c, object);
+}

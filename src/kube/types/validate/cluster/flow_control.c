@@ -1,0 +1,487 @@
+/* FlowSchema and PriorityLevelConfiguration. */
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+#include "kube/types/validate/shown.h"
+
+#include <stdio.h>
+
+#define VERBS "create,delete,deletecollection,get,list,patch,proxy,update,watch"
+
+enum {
+    PRECEDENCE_MAX = 10000,
+    QUEUES_MAX = 10000000,
+    ENTROPY_BITS_MAX = 60,
+    PERCENT_MAX = 100,
+};
+
+/* -- Objects that every server has -- */
+
+static const struct shown_member names_of_user[] = {{"Name", "name", "\"\"", NULL}};
+static const struct shown_type name_only = SHOWN_TYPE(names_of_user);
+static const struct shown_member account_members[] = {{"Namespace", "namespace", "\"\"", NULL},
+                                                      {"Name", "name", "\"\"", NULL}};
+static const struct shown_type account_type = SHOWN_TYPE(account_members);
+static const struct shown_member subject_members[] = {
+    {"Kind", "kind", "\"\"", NULL},
+    {"User", "user", "null", &name_only},
+    {"Group", "group", "null", &name_only},
+    {"ServiceAccount", "serviceAccount", "null", &account_type}};
+static const struct shown_type subject_type = SHOWN_TYPE(subject_members);
+static const struct shown_member resource_rule_members[] = {
+    {"Verbs", "verbs", "null", NULL},
+    {"APIGroups", "apiGroups", "null", NULL},
+    {"Resources", "resources", "null", NULL},
+    {"ClusterScope", "clusterScope", "false", NULL},
+    {"Namespaces", "namespaces", "null", NULL}};
+static const struct shown_type resource_rule_type = SHOWN_TYPE(resource_rule_members);
+static const struct shown_member url_rule_members[] = {
+    {"Verbs", "verbs", "null", NULL}, {"NonResourceURLs", "nonResourceURLs", "null", NULL}};
+static const struct shown_type url_rule_type = SHOWN_TYPE(url_rule_members);
+static const struct shown_member rule_members[] = {
+    {"Subjects", "subjects", "null", &subject_type},
+    {"ResourceRules", "resourceRules", "null", &resource_rule_type},
+    {"NonResourceRules", "nonResourceRules", "null", &url_rule_type}};
+static const struct shown_type rule_type = SHOWN_TYPE(rule_members);
+static const struct shown_member method_members[] = {{"Type", "type", "\"\"", NULL}};
+static const struct shown_type method_type = SHOWN_TYPE(method_members);
+static const struct shown_member schema_members[] = {
+    {"PriorityLevelConfiguration", "priorityLevelConfiguration", "{\"Name\":\"\"}", &name_only},
+    {"MatchingPrecedence", "matchingPrecedence", "0", NULL},
+    {"DistinguisherMethod", "distinguisherMethod", "null", &method_type},
+    {"Rules", "rules", "null", &rule_type}};
+static const struct shown_type schema_type = SHOWN_TYPE(schema_members);
+
+static const struct shown_member queuing_members[] = {
+    {"Queues", "queues", "0", NULL},
+    {"HandSize", "handSize", "0", NULL},
+    {"QueueLengthLimit", "queueLengthLimit", "0", NULL}};
+static const struct shown_type queuing_type = SHOWN_TYPE(queuing_members);
+static const struct shown_member response_members[] = {
+    {"Type", "type", "\"\"", NULL}, {"Queuing", "queuing", "null", &queuing_type}};
+static const struct shown_type response_type = SHOWN_TYPE(response_members);
+static const struct shown_member limited_members[] = {
+    {"NominalConcurrencyShares", "nominalConcurrencyShares", "0", NULL},
+    {"LimitResponse", "limitResponse", "{\"Type\":\"\",\"Queuing\":null}", &response_type},
+    {"LendablePercent", "lendablePercent", "null", NULL},
+    {"BorrowingLimitPercent", "borrowingLimitPercent", "null", NULL}};
+static const struct shown_type limited_type = SHOWN_TYPE(limited_members);
+static const struct shown_member exempt_members[] = {
+    {"NominalConcurrencyShares", "nominalConcurrencyShares", "null", NULL},
+    {"LendablePercent", "lendablePercent", "null", NULL}};
+static const struct shown_type exempt_type = SHOWN_TYPE(exempt_members);
+static const struct shown_member level_members[] = {{"Type", "type", "\"\"", NULL},
+                                                    {"Limited", "limited", "null", &limited_type},
+                                                    {"Exempt", "exempt", "null", &exempt_type}};
+static const struct shown_type level_type = SHOWN_TYPE(level_members);
+
+#define ALL_RULES                                                                              \
+    "\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"],"       \
+    "\"clusterScope\":true,\"namespaces\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"]," \
+    "\"nonResourceURLs\":[\"*\"]}]"
+
+static const char exempt_schema[] =
+    "{\"priorityLevelConfiguration\":{\"name\":\"exempt\"},\"matchingPrecedence\":1,\"rules\":[{"
+    "\"subjects\":[{\"kind\":\"Group\",\"group\":{\"name\":\"system:masters\"}}]," ALL_RULES "}]}";
+static const char catch_all_schema[] =
+    "{\"priorityLevelConfiguration\":{\"name\":\"catch-all\"},\"matchingPrecedence\":10000,"
+    "\"distinguisherMethod\":{\"type\":\"ByUser\"},\"rules\":[{\"subjects\":[{\"kind\":\"Group\","
+    "\"group\":{\"name\":\"system:unauthenticated\"}},{\"kind\":\"Group\",\"group\":{\"name\":"
+    "\"system:authenticated\"}}]," ALL_RULES "}]}";
+static const char catch_all_level[] =
+    "{\"type\":\"Limited\",\"limited\":{\"nominalConcurrencyShares\":5,\"limitResponse\":{\"type\":"
+    "\"Reject\"},\"lendablePercent\":0}}";
+
+static bool equals(struct check *c, const struct json_node *spec, const char *fixed)
+{
+    struct json_node *tree = NULL;
+    struct error error = {0};
+    if (json_tree_read(c->arena, slice_from_text(fixed), &tree, &error) != ST_OK) {
+        c->errors->no_memory = true;
+        return true;
+    }
+    return same_node(spec, tree);
+}
+
+/* -- Schemas -- */
+
+static bool has_star(struct check *c, const struct json_node *list)
+{
+    for (const struct json_node *item = first_in(list); item; item = item->next) {
+        if (slice_equal(text_of(c, item), SLICE_LITERAL("*")))
+            return true;
+    }
+    return false;
+}
+
+static void check_user(struct check *c, const struct at *at, const struct json_node *of,
+                       const char *detail)
+{
+    if (!of)
+        bad_required(c, at, detail);
+    else if (!text_in(c, of, "name").len)
+        bad_required(c, AT(at, "name"), NULL);
+}
+
+static void check_account(struct check *c, const struct at *at, const struct json_node *of)
+{
+    struct slice name = text_in(c, of, "name"), namespace = text_in(c, of, "namespace");
+    if (!of) {
+        bad_required(c, at, "serviceAccount is required when subject kind is 'ServiceAccount'");
+        return;
+    }
+    if (!name.len)
+        bad_required(c, AT(at, "name"), NULL);
+    else if (!slice_equal(name, SLICE_LITERAL("*")))
+        check_name(c, AT(at, "name"), name, subdomain_valid);
+    if (namespace.len)
+        check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+    else
+        bad_required(c, AT(at, "namespace"), "must specify namespace for service account");
+}
+
+static void check_subject(struct check *c, const struct at *at, const struct json_node *subject)
+{
+    static const struct {
+        const char *kind, *name, *other;
+    } kinds[] = {{"ServiceAccount", "serviceAccount",
+                  "serviceAccount is forbidden when subject kind is not 'ServiceAccount'"},
+                 {"User", "user", "user is forbidden when subject kind is not 'User'"},
+                 {"Group", "group", "group is forbidden when subject kind is not 'Group'"}};
+    struct slice kind = text_in(c, subject, "kind");
+    if (!one_of(kind, "Group,ServiceAccount,User")) {
+        bad_choice(c, AT(at, "kind"), kind, "Group,ServiceAccount,User");
+        return;
+    }
+    if (slice_equal(kind, SLICE_LITERAL("ServiceAccount")))
+        check_account(c, AT(at, "serviceAccount"), member(subject, "serviceAccount"));
+    else if (slice_equal(kind, SLICE_LITERAL("User")))
+        check_user(c, AT(at, "user"), member(subject, "user"),
+                   "user is required when subject kind is 'User'");
+    else
+        check_user(c, AT(at, "group"), member(subject, "group"),
+                   "group is required when subject kind is 'Group'");
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        if (!slice_equal(kind, slice_from_text(kinds[i].kind)) && member(subject, kinds[i].name))
+            bad_forbidden(c, AT(at, kinds[i].name), kinds[i].other);
+    }
+}
+
+static void check_verbs(struct check *c, const struct at *at, const struct json_node *list)
+{
+    bool known = true;
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        known = known && one_of(text_of(c, item), VERBS);
+    if (!count_in(list))
+        bad_required(c, at, "verbs must contain at least one value");
+    else if (has_star(c, list) && count_in(list) > 1)
+        bad_node(c, at, list, "if '*' is present, must not specify other verbs");
+    else if (!has_star(c, list) && !known)
+        bad_choice_node(c, at, list, VERBS);
+}
+
+static void check_some(struct check *c, const struct at *at, const struct json_node *list,
+                       const char *none, const char *others)
+{
+    if (!count_in(list))
+        bad_required(c, at, none);
+    else if (count_in(list) > 1 && has_star(c, list))
+        bad_node(c, at, list, others);
+}
+
+static void check_namespaces(struct check *c, const struct at *at, const struct json_node *rule)
+{
+    static const char before[] = "each member of this list must be '*' or a DNS-1123 label; ";
+    const struct json_node *list = member(rule, "namespaces");
+    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + sizeof(before)];
+    size_t i = 0;
+    if (!count_in(list) && !truth_in(rule, "clusterScope")) {
+        bad_required(c, at,
+                     "resource rules that are not cluster scoped must supply at least one "
+                     "namespace");
+        return;
+    }
+    if (has_star(c, list)) {
+        if (count_in(list) > 1)
+            bad_node(c, at, list, "if '*' is present, must not specify other namespaces");
+        return;
+    }
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        if (dns_label_valid(text_of(c, item), why))
+            continue;
+        for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
+            end = strstr(reason, "; ");
+            if (end)
+                *end = '\0';
+            snprintf(whole, sizeof(whole), "%s%s", before, reason);
+            bad_text(c, AT_ITEM(at, i), text_of(c, item), whole);
+        }
+    }
+}
+
+static void check_resource_rule(struct check *c, const struct at *at, const struct json_node *rule)
+{
+    check_verbs(c, AT(at, "verbs"), member(rule, "verbs"));
+    check_some(c, AT(at, "apiGroups"), member(rule, "apiGroups"),
+               "resource rules must supply at least one api group",
+               "if '*' is present, must not specify other api groups");
+    check_some(c, AT(at, "resources"), member(rule, "resources"),
+               "resource rules must supply at least one resource",
+               "if '*' is present, must not specify other resources");
+    check_namespaces(c, AT(at, "namespaces"), rule);
+}
+
+static void check_path(struct check *c, const struct at *at, struct slice path)
+{
+    size_t stars = 0;
+    for (size_t i = 0; i < path.len; i++)
+        stars += path.ptr[i] == '*';
+    bool ends = path.len >= 2 && memcmp(path.ptr + path.len - 2, "/*", 2) == 0;
+    if (!path.len)
+        bad_text(c, at, path, "must not be empty");
+    else if (path.ptr[0] != '/')
+        bad_text(c, at, path, "must start with slash");
+    else if (memchr(path.ptr, ' ', path.len))
+        bad_text(c, at, path, "must not contain white-space");
+    else if (memmem(path.ptr, path.len, "//", 2))
+        bad_text(c, at, path, "must not contain double slash");
+    else if (stars > 1 || (stars == 1 && !ends))
+        bad_text(c, at, path, "wildcard can only do suffix matching");
+}
+
+static void check_url_rule(struct check *c, const struct at *at, const struct json_node *rule)
+{
+    const struct json_node *list = member(rule, "nonResourceURLs");
+    const struct at *in = AT(at, "nonResourceURLs");
+    bool all = has_star(c, list);
+    size_t i = 0;
+    check_verbs(c, AT(at, "verbs"), member(rule, "verbs"));
+    check_some(c, in, list, "nonResourceURLs must contain at least one value",
+               "if '*' is present, must not specify other non-resource URLs");
+    for (const struct json_node *item = first_in(list); item && !all; item = item->next)
+        check_path(c, AT_ITEM(in, i++), text_of(c, item));
+}
+
+static void check_flow_rule(struct check *c, const struct at *at, const struct json_node *rule)
+{
+    const struct at *subjects = AT(at, "subjects"), *of_resources = AT(at, "resourceRules");
+    const struct at *of_urls = AT(at, "nonResourceRules");
+    size_t i = 0, j = 0, k = 0;
+    if (!filled(rule, "subjects"))
+        bad_required(c, subjects, "subjects must contain at least one value");
+    for (const struct json_node *item = first_in(member(rule, "subjects")); item; item = item->next)
+        check_subject(c, AT_ITEM(subjects, i++), item);
+    if (!filled(rule, "resourceRules") && !filled(rule, "nonResourceRules"))
+        bad_required(c, at,
+                     "at least one of resourceRules and nonResourceRules has to be non-empty");
+    for (const struct json_node *item = first_in(member(rule, "resourceRules")); item;
+         item = item->next)
+        check_resource_rule(c, AT_ITEM(of_resources, j++), item);
+    for (const struct json_node *item = first_in(member(rule, "nonResourceRules")); item;
+         item = item->next)
+        check_url_rule(c, AT_ITEM(of_urls, k++), item);
+}
+
+static void check_precedence(struct check *c, const struct at *at, int64_t precedence,
+                             struct slice name)
+{
+    if (precedence <= 0)
+        bad_int(c, at, precedence, "must be a positive value");
+    if (precedence > PRECEDENCE_MAX)
+        bad_int(c, at, precedence, "must not be greater than 10000");
+    if (precedence == 1 && !slice_equal(name, SLICE_LITERAL("exempt")))
+        bad_int(c, at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
+}
+
+static void check_fixed_schema(struct check *c, const struct at *at, const struct json_node *spec,
+                               struct slice name)
+{
+    const char *fixed = slice_equal(name, SLICE_LITERAL("exempt"))      ? exempt_schema
+                        : slice_equal(name, SLICE_LITERAL("catch-all")) ? catch_all_schema
+                                                                        : NULL;
+    char why[64];
+    if (!fixed || equals(c, spec, fixed))
+        return;
+    snprintf(why, sizeof(why), "spec of '%.*s' must equal the fixed value", SLICE_ARGS(name));
+    bad_raw(c, at, show_struct(c, spec, &schema_type), why);
+}
+
+static void check_flow_conditions(struct check *c, const struct json_node *object)
+{
+    const struct at *at = AT(AT(NULL, "status"), "conditions");
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(json_node_path(object, "status.conditions")); item;
+         item = item->next, i++) {
+        struct slice type = text_in(c, item, "type");
+        if (!seen_add(c, &seen, type))
+            bad_repeat(c, AT(AT_ITEM(at, i), "type"), type);
+        if (!type.len)
+            bad_required(c, AT(AT_ITEM(at, i), "type"), NULL);
+    }
+}
+
+void validate_flow_schema(struct check *c, const struct json_node *object,
+                          const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct json_node *method = member(spec, "distinguisherMethod");
+    const struct at *at = AT(NULL, "spec"), *rules = AT(at, "rules");
+    const struct at *of_level = AT(AT(at, "priorityLevelConfiguration"), "name");
+    struct slice name = text_in(c, member(object, "metadata"), "name");
+    struct slice level = text_in(c, member(spec, "priorityLevelConfiguration"), "name");
+    size_t i = 0;
+    (void)old;
+    check_precedence(c, AT(at, "matchingPrecedence"), int_in(spec, "matchingPrecedence", 0), name);
+    if (method && !one_of(text_in(c, method, "type"), "ByNamespace,ByUser"))
+        bad_choice_raw(c, AT(AT(at, "distinguisherMethod"), "type"),
+                       show_struct(c, method, &method_type), "ByNamespace,ByUser");
+    if (level.len)
+        check_name(c, of_level, level, subdomain_valid);
+    else
+        bad_required(c, of_level, "must reference a priority level");
+    for (const struct json_node *item = first_in(member(spec, "rules")); item; item = item->next)
+        check_flow_rule(c, AT_ITEM(rules, i++), item);
+    check_fixed_schema(c, at, spec, name);
+    check_flow_conditions(c, object);
+}
+
+void validate_flow_status(struct check *c, const struct json_node *object,
+                          const struct json_node *old)
+{
+    (void)old;
+    check_flow_conditions(c, object);
+}
+
+/* -- Levels -- */
+
+/* Whether more than 2^60 hands can be dealt; drawn cards are put back. */
+static bool has_too_many_hands(int64_t queues, int64_t hand)
+{
+    const uint64_t most = (uint64_t)1 << ENTROPY_BITS_MAX;
+    uint64_t hands = 1;
+    for (int64_t i = 0; i < hand && queues > 1; i++) {
+        if (hands > most / (uint64_t)queues)
+            return true;
+        hands *= (uint64_t)queues;
+    }
+    return false;
+}
+
+static void check_queuing(struct check *c, const struct at *at, const struct json_node *queuing)
+{
+    int64_t length = int_in(queuing, "queueLengthLimit", 0), queues = int_in(queuing, "queues", 0);
+    int64_t hand = int_in(queuing, "handSize", 0);
+    char why[128];
+    if (length <= 0)
+        bad_int(c, AT(at, "queueLengthLimit"), length, "must be positive");
+    if (queues <= 0)
+        bad_int(c, AT(at, "queues"), queues, "must be positive");
+    else if (queues > QUEUES_MAX)
+        bad_int(c, AT(at, "queues"), queues, "must not be greater than 10000000");
+    if (hand <= 0) {
+        bad_int(c, AT(at, "handSize"), hand, "must be positive");
+    } else if (hand > queues) {
+        snprintf(why, sizeof(why), "should not be greater than queues (%lld)", (long long)queues);
+        bad_int(c, AT(at, "handSize"), hand, why);
+    } else if (has_too_many_hands(queues, hand)) {
+        snprintf(why, sizeof(why),
+                 "required entropy bits of deckSize %lld and handSize %lld should not be greater "
+                 "than 60",
+                 (long long)queues, (long long)hand);
+        bad_int(c, AT(at, "handSize"), hand, why);
+    }
+}
+
+static void check_response(struct check *c, const struct at *at, const struct json_node *response)
+{
+    const struct json_node *queuing = member(response, "queuing");
+    struct slice type = text_in(c, response, "type");
+    if (!type.len) {
+        bad_required(c, AT(at, "type"), NULL);
+    } else if (slice_equal(type, SLICE_LITERAL("Reject"))) {
+        if (queuing)
+            bad_forbidden(c, AT(at, "queuing"),
+                          "must be nil if limited.limitResponse.type is not Limited");
+    } else if (!slice_equal(type, SLICE_LITERAL("Queue"))) {
+        bad_choice(c, AT(at, "type"), type, "Queue,Reject");
+    } else if (!queuing) {
+        bad_required(c, AT(at, "queuing"),
+                     "must not be empty if limited.limitResponse.type is Limited");
+    } else {
+        check_queuing(c, AT(at, "queuing"), queuing);
+    }
+}
+
+static void check_shares(struct check *c, const struct at *at, const struct json_node *of)
+{
+    int64_t shares = int_in(of, "nominalConcurrencyShares", 0);
+    if (shares < 0)
+        bad_int(c, AT(at, "nominalConcurrencyShares"), shares, "must be a non-negative integer");
+}
+
+static void check_lendable(struct check *c, const struct at *at, const struct json_node *of)
+{
+    check_range(c, AT(at, "lendablePercent"), int_in(of, "lendablePercent", 0), 0, PERCENT_MAX);
+}
+
+static void check_limited(struct check *c, const struct at *at, const struct json_node *limited)
+{
+    int64_t borrowed = int_in(limited, "borrowingLimitPercent", 0);
+    check_shares(c, at, limited);
+    check_response(c, AT(at, "limitResponse"), member(limited, "limitResponse"));
+    check_lendable(c, at, limited);
+    if (borrowed < 0)
+        bad_int(c, AT(at, "borrowingLimitPercent"), borrowed,
+                "if specified, must be a non-negative integer");
+}
+
+static void check_level(struct check *c, const struct at *at, const struct json_node *spec,
+                        struct slice name)
+{
+    const struct json_node *limited = member(spec, "limited"), *exempt = member(spec, "exempt");
+    struct slice type = text_in(c, spec, "type");
+    bool is_exempt = slice_equal(type, SLICE_LITERAL("Exempt"));
+    if (slice_equal(name, SLICE_LITERAL("exempt")) != is_exempt)
+        bad_text(c, AT(at, "type"), type, "must be 'Exempt' if and only if `name` is 'exempt'");
+    if (is_exempt) {
+        if (limited)
+            bad_forbidden(c, AT(at, "limited"), "must be nil if the type is not Limited");
+        check_shares(c, AT(at, "exempt"), exempt);
+        check_lendable(c, AT(at, "exempt"), exempt);
+    } else if (slice_equal(type, SLICE_LITERAL("Limited"))) {
+        if (exempt)
+            bad_forbidden(c, AT(at, "exempt"), "must be nil if the type is Limited");
+        if (limited)
+            check_limited(c, AT(at, "limited"), limited);
+        else
+            bad_required(c, AT(at, "limited"), "must not be empty when type is Limited");
+    } else if (!type.len) {
+        bad_required(c, AT(at, "type"), NULL);
+    } else {
+        bad_choice(c, AT(at, "type"), type, "Exempt,Limited");
+    }
+}
+
+static void check_fixed_level(struct check *c, const struct at *at, const struct json_node *spec,
+                              struct slice name)
+{
+    if (slice_equal(name, SLICE_LITERAL("exempt"))) {
+        if (!text_is(spec, "type", "Exempt") || member(spec, "limited"))
+            bad_raw(c, at, show_struct(c, spec, &level_type),
+                    "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value");
+    } else if (slice_equal(name, SLICE_LITERAL("catch-all")) && !equals(c, spec, catch_all_level)) {
+        bad_raw(c, at, show_struct(c, spec, &level_type),
+                "spec of 'catch-all' must equal the fixed value");
+    }
+}
+
+void validate_priority_level(struct check *c, const struct json_node *object,
+                             const struct json_node *old)
+{
+    struct slice name = text_in(c, member(object, "metadata"), "name");
+    const struct at *at = AT(NULL, "spec");
+    (void)old;
+    check_level(c, at, member(object, "spec"), name);
+    check_fixed_level(c, at, member(object, "spec"), name);
+    check_flow_conditions(c, object);
+}

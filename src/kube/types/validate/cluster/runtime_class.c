@@ -1,0 +1,60 @@
+/* RuntimeClass. */
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/shown.h"
+#include "kube/types/validate/workload/pod.h"
+
+/* The resources of a pod's overhead have the rules of a container's limits. */
+static void check_overhead(struct check *c, const struct json_node *overhead)
+{
+    const struct json_node *fixed = member(overhead, "podFixed");
+    struct pod_check pod = {0};
+    if (!fixed)
+        return;
+    struct json_node *resources = json_node_new(c->arena, JSON_TYPE_OBJECT);
+    struct json_node *limits = json_node_copy(c->arena, fixed);
+    if (!resources || !limits ||
+        json_node_set(c->arena, resources, SLICE_LITERAL("limits"), limits) != ST_OK)
+        c->errors->no_memory = true;
+    else
+        check_resources(c, AT(NULL, "overhead"), resources, &pod);
+}
+
+static void check_unique(struct check *c, const struct at *at, const struct json_node *list)
+{
+    static const struct shown_member members[] = {
+        {"Key", "key", "\"\"", NULL},
+        {"Operator", "operator", "\"\"", NULL},
+        {"Value", "value", "\"\"", NULL},
+        {"Effect", "effect", "\"\"", NULL},
+        {"TolerationSeconds", "tolerationSeconds", "null", NULL}};
+    static const struct shown_member key_members[] = {{"Key", "key", "\"\"", NULL},
+                                                      {"Operator", "operator", "\"\"", NULL},
+                                                      {"Value", "value", "\"\"", NULL},
+                                                      {"Effect", "effect", "\"\"", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members), key = SHOWN_TYPE(key_members);
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &key))))
+            bad_repeat_raw(c, AT_ITEM(at, i), show_struct(c, item, &type));
+    }
+}
+
+void validate_runtime_class(struct check *c, const struct json_node *object,
+                            const struct json_node *old)
+{
+    const struct json_node *scheduling = member(object, "scheduling");
+    const struct json_node *tolerations = member(scheduling, "tolerations");
+    const struct at *at = AT(NULL, "scheduling"), *list = AT(at, "tolerations");
+    struct slice handler = text_in(c, object, "handler");
+    if (!handler.len)
+        bad_required(c, AT(NULL, "handler"), NULL);
+    else
+        check_name(c, AT(NULL, "handler"), handler, dns_label_valid);
+    check_overhead(c, member(object, "overhead"));
+    check_labels(c, AT(at, "nodeSelector"), member(scheduling, "nodeSelector"));
+    check_tolerations(c, list, tolerations);
+    check_unique(c, list, tolerations);
+    if (old && !slice_equal(handler, text_in(c, old, "handler")))
+        bad_text(c, AT(NULL, "handler"), handler, "field is immutable");
+}

@@ -1,0 +1,131 @@
+/* ServiceCIDR and IPAddress. */
+#include "kube/types/validate/address.h"
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+#include "kube/types/validate/shown.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+enum { FAMILIES = 2 };
+
+/* The form in which Go prints it. */
+static void check_canonical(struct check *c, const struct at *at, struct slice text,
+                            const struct address_block *block)
+{
+    char name[INET6_ADDRSTRLEN], whole[INET6_ADDRSTRLEN + 8], why[INET6_ADDRSTRLEN + 48];
+    if (!inet_ntop(block->first.len == 4 ? AF_INET : AF_INET6, block->first.bytes, name,
+                   sizeof(name)))
+        return;
+    snprintf(whole, sizeof(whole), "%s/%u", name, block->bits);
+    snprintf(why, sizeof(why), "must be in canonical form (\"%s\")", whole);
+    if (!slice_equal(text, slice_from_text(whole)))
+        bad_text(c, at, text, why);
+}
+
+static void check_block(struct check *c, const struct at *at, struct slice text)
+{
+    struct address_block block;
+    if (check_name(c, at, text, cidr_valid) && address_block_read(text, &block))
+        check_canonical(c, at, text, &block);
+}
+
+static int family_of(struct check *c, const struct json_node *node)
+{
+    struct address_block block;
+    return address_block_read(text_of(c, node), &block) ? block.first.len : 0;
+}
+
+static void check_ranges(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    static const struct shown_member members[] = {{"CIDRs", "cidrs", "null", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    const struct json_node *list = member(spec, "cidrs");
+    size_t i = 0;
+    if (!count_in(list)) {
+        bad_required(c, at, "at least one CIDR required");
+        return;
+    }
+    if (count_in(list) > FAMILIES) {
+        bad_raw(c, at, show_struct(c, spec, &type), "may only hold up to 2 values");
+        return;
+    }
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        check_block(c, AT_ITEM(at, i++), text_of(c, item));
+    if (count_in(list) == FAMILIES && family_of(c, list->first) &&
+        family_of(c, list->first) == family_of(c, list->last))
+        bad_node(c, at, list,
+                 "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
+                 "2001:db8::/64");
+}
+
+/* One of the other family may be added. */
+static void check_ranges_update(struct check *c, const struct at *at, const struct json_node *spec,
+                                const struct json_node *was)
+{
+    const struct json_node *list = member(spec, "cidrs"), *before = member(was, "cidrs");
+    const struct json_node *is = first_in(list), *old = first_in(before);
+    bool added = count_in(before) == 1 && count_in(list) == FAMILIES;
+    if (!added && count_in(list) != count_in(before)) {
+        if (count_in(list))
+            bad_node(c, at, list, "field is immutable");
+        else
+            bad_raw(c, at, "[]", "field is immutable");
+        return;
+    }
+    for (size_t i = 0; is && old; is = is->next, old = old->next, i++) {
+        if (!slice_equal(text_of(c, is), text_of(c, old)))
+            bad_text(c, AT_ITEM(at, i), text_of(c, is), "field is immutable");
+    }
+    if (added)
+        check_ranges(c, at, spec);
+}
+
+void validate_service_range(struct check *c, const struct json_node *object,
+                            const struct json_node *old)
+{
+    const struct at *at = AT(AT(NULL, "spec"), "cidrs");
+    if (old)
+        check_ranges_update(c, at, member(object, "spec"), member(old, "spec"));
+    else
+        check_ranges(c, at, member(object, "spec"));
+}
+
+/* -- Addresses -- */
+
+static void check_part(struct check *c, const struct at *at, const struct json_node *parent,
+                       const char *name, bool required)
+{
+    struct slice text = text_in(c, parent, name);
+    if (text.len)
+        check_name(c, AT(at, name), text, segment_valid);
+    else if (required)
+        bad_required(c, AT(at, name), NULL);
+}
+
+static void check_parent(struct check *c, const struct at *at, const struct json_node *parent)
+{
+    if (text_in(c, parent, "group").len)
+        check_name(c, AT(at, "group"), text_in(c, parent, "group"), subdomain_valid);
+    check_part(c, at, parent, "resource", true);
+    check_part(c, at, parent, "name", true);
+    check_part(c, at, parent, "namespace", false);
+}
+
+void validate_ip_address(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
+{
+    static const struct shown_member members[] = {{"Group", "group", "\"\"", NULL},
+                                                  {"Resource", "resource", "\"\"", NULL},
+                                                  {"Namespace", "namespace", "\"\"", NULL},
+                                                  {"Name", "name", "\"\"", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    const struct json_node *parent = member(member(object, "spec"), "parentRef");
+    const struct at *at = AT(AT(NULL, "spec"), "parentRef");
+    if (parent)
+        check_parent(c, at, parent);
+    else
+        bad_required(c, at, NULL);
+    if (old && !same_node(parent, json_node_path(old, "spec.parentRef")))
+        bad_raw(c, at, parent ? show_struct(c, parent, &type) : "null", "field is immutable");
+}

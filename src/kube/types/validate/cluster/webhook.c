@@ -1,0 +1,371 @@
+/* ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
+#include "kube/types/validate/cluster/admission.h"
+#include "kube/types/validate/cluster/url.h"
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+
+#include <stdio.h>
+
+enum { CONDITIONS_MAX = 64, TIMEOUT_SECONDS_MAX = 30, PORT_HTTPS = 443, SHOWN_MAX = 200 };
+
+/* What an update may keep, because the stored object has it already. */
+struct kept {
+    bool conditions, side_effects, versions, names, label_values;
+};
+
+static bool has_text(struct check *c, const struct json_node *list, const char *text)
+{
+    for (const struct json_node *item = first_in(list); item; item = item->next) {
+        if (slice_equal(text_of(c, item), slice_from_text(text)))
+            return true;
+    }
+    return false;
+}
+
+/* -- Rules -- */
+
+/* A list that must not be empty; "*" must be alone in it. */
+static void check_all_or_some(struct check *c, const struct at *at, const struct json_node *list,
+                              const char *what)
+{
+    char why[80];
+    if (!count_in(list))
+        bad_required(c, at, NULL);
+    snprintf(why, sizeof(why), "if '*' is present, must not specify other %s", what);
+    if (count_in(list) > 1 && has_text(c, list, "*"))
+        bad_node(c, at, list, why);
+}
+
+static void bad_covered(struct check *c, const struct at *at, struct slice all, const char *format,
+                        struct slice resource)
+{
+    char why[2 * SHOWN_MAX + 80], pattern[SHOWN_MAX + 8];
+    snprintf(pattern, sizeof(pattern), format, (int)size_min(all.len, SHOWN_MAX),
+             (const char *)all.ptr);
+    snprintf(why, sizeof(why), "if '%s' is present, must not specify %.*s", pattern,
+             (int)size_min(resource.len, SHOWN_MAX), (const char *)resource.ptr);
+    bad_text(c, at, resource, why);
+}
+
+struct resources {
+    struct seen with_all_parts; /* resources that are given with all their subresources */
+    struct seen in_all;         /* subresources that are given of all resources */
+    bool all, everything, plain;
+};
+
+static void check_resource(struct check *c, const struct at *at, struct slice name,
+                           struct resources *r)
+{
+    struct slice part = name, whole = slice_cut(&part, '/');
+    if (!name.len) {
+        bad_required(c, at, NULL);
+        return;
+    }
+    r->everything = r->everything || slice_equal(name, SLICE_LITERAL("*/*"));
+    r->all = r->all || slice_equal(name, SLICE_LITERAL("*"));
+    if (whole.len == name.len) {
+        r->plain = !slice_equal(name, SLICE_LITERAL("*"));
+        return;
+    }
+    if (seen_has(&r->with_all_parts, whole))
+        bad_covered(c, at, whole, "%.*s/*", name);
+    if (seen_has(&r->in_all, part))
+        bad_covered(c, at, part, "*/%.*s", name);
+    if (slice_equal(part, SLICE_LITERAL("*")))
+        seen_add(c, &r->with_all_parts, whole);
+    if (slice_equal(whole, SLICE_LITERAL("*")))
+        seen_add(c, &r->in_all, part);
+}
+
+static void check_resource_list(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct resources r = {0};
+    size_t i = 0;
+    if (!count_in(list))
+        bad_required(c, at, NULL);
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        check_resource(c, AT_ITEM(at, i++), text_of(c, item), &r);
+    if (count_in(list) > 1 && r.everything)
+        bad_node(c, at, list, "if '*/*' is present, must not specify other resources");
+    if (r.all && r.plain)
+        bad_node(c, at, list,
+                 "if '*' is present, must not specify other resources without subresources");
+}
+
+void check_admission_rule(struct check *c, const struct at *at, const struct json_node *rule)
+{
+    const struct json_node *operations = member(rule, "operations");
+    const struct json_node *versions = member(rule, "apiVersions");
+    const struct at *list = AT(at, "operations"), *of_versions = AT(at, "apiVersions");
+    size_t i = 0;
+    check_all_or_some(c, list, operations, "operations");
+    for (const struct json_node *item = first_in(operations); item; item = item->next)
+        check_choice(c, AT_ITEM(list, i++), text_of(c, item), "*,CONNECT,CREATE,DELETE,UPDATE");
+    check_all_or_some(c, AT(at, "apiGroups"), member(rule, "apiGroups"), "API groups");
+    check_all_or_some(c, of_versions, versions, "API versions");
+    i = 0;
+    for (const struct json_node *item = first_in(versions); item; item = item->next, i++) {
+        if (!text_of(c, item).len)
+            bad_required(c, AT_ITEM(of_versions, i), NULL);
+    }
+    check_resource_list(c, AT(at, "resources"), member(rule, "resources"));
+    if (member(rule, "scope"))
+        check_choice(c, AT(at, "scope"), text_in(c, rule, "scope"), "*,Cluster,Namespaced");
+}
+
+/* -- Conditions -- */
+
+void check_match_conditions(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct seen seen = {0};
+    size_t i = 0;
+    if (count_in(list) > CONDITIONS_MAX)
+        bad_many(c, at, count_in(list), CONDITIONS_MAX);
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        const struct at *in = AT_ITEM(at, i);
+        struct slice name = text_in(c, item, "name");
+        if (!trimmed_in(c, item, "expression").len)
+            bad_required(c, AT(in, "expression"), NULL);
+        if (!name.len)
+            bad_required(c, AT(in, "name"), NULL);
+        else
+            check_name(c, AT(in, "name"), name, label_key_valid);
+        if (name.len && !seen_add(c, &seen, name))
+            bad_repeat(c, AT(in, "name"), name);
+    }
+}
+
+/* -- Clients -- */
+
+#define URL_FORM "; desired format: https://host[/path]"
+
+static void check_url(struct check *c, const struct at *at, struct slice text)
+{
+    struct url u;
+    char why[URL_WHY_BYTES], whole[URL_WHY_BYTES + SHOWN_MAX + 128];
+    if (!url_read(text, &u, why)) {
+        snprintf(whole, sizeof(whole), "url must be a valid URL: parse \"%.*s\": %s" URL_FORM,
+                 (int)size_min(text.len, SHOWN_MAX), (const char *)text.ptr, why);
+        bad_required(c, at, whole);
+        return;
+    }
+    if (u.scheme.len != 5 || strncasecmp((const char *)u.scheme.ptr, "https", 5) != 0)
+        bad_text(c, at, u.scheme, "'https' is the only allowed URL scheme" URL_FORM);
+    if (!u.host.len)
+        bad_text(c, at, u.host, "host must be specified" URL_FORM);
+    if (u.has_user)
+        bad_text(c, at, u.user, "user information is not permitted in the URL");
+    if (u.fragment.len)
+        bad_text(c, at, u.fragment, "fragments are not permitted in the URL");
+    if (u.query.len)
+        bad_text(c, at, u.query, "query parameters are not permitted in the URL");
+}
+
+static void check_step(struct check *c, const struct at *at, struct slice path, struct slice step,
+                       size_t number)
+{
+    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + 48];
+    if (!step.len) {
+        snprintf(whole, sizeof(whole), "segment[%zu] may not be empty", number);
+        bad_text(c, at, path, whole);
+        return;
+    }
+    if (subdomain_valid(step, why))
+        return;
+    for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
+        end = strstr(reason, "; ");
+        if (end)
+            *end = '\0';
+        snprintf(whole, sizeof(whole), "segment[%zu]: %s", number, reason);
+        bad_text(c, at, path, whole);
+    }
+}
+
+static void check_service_path(struct check *c, const struct at *at, struct slice path)
+{
+    if (!path.len || slice_equal(path, SLICE_LITERAL("/")))
+        return;
+    if (slice_equal(path, SLICE_LITERAL("//"))) {
+        bad_text(c, at, path, "segment[0] may not be empty");
+        return;
+    }
+    if (path.ptr[0] != '/')
+        bad_text(c, at, path, "must start with a '/'");
+    struct slice rest = slice_sub(path, 1, path.len - 1);
+    if (rest.len && rest.ptr[rest.len - 1] == '/')
+        rest.len--;
+    size_t steps = 1;
+    for (size_t i = 0; i < rest.len; i++)
+        steps += rest.ptr[i] == '/';
+    for (size_t i = 0; i < steps; i++)
+        check_step(c, at, path, slice_cut(&rest, '/'), i);
+}
+
+/* Kubernetes confuses name and namespace, but both are only required. */
+static void check_service(struct check *c, const struct at *at, const struct json_node *service)
+{
+    int64_t port = int_in(service, "port", PORT_HTTPS);
+    if (!text_in(c, service, "namespace").len)
+        bad_required(c, AT(at, "name"), NULL);
+    if (!text_in(c, service, "name").len)
+        bad_required(c, AT(at, "namespace"), NULL);
+    if (port < 1 || port > UINT16_MAX)
+        bad_int(c, AT(at, "port"), port,
+                "port is not valid: must be between 1 and 65535, inclusive");
+    check_service_path(c, AT(at, "path"), text_in(c, service, "path"));
+}
+
+static void check_client(struct check *c, const struct at *at, const struct json_node *client)
+{
+    const struct json_node *url = member(client, "url"), *service = member(client, "service");
+    if (!url == !service)
+        bad_required(c, at, "exactly one of url or service is required");
+    else if (url)
+        check_url(c, AT(at, "url"), text_of(c, url));
+    else
+        check_service(c, AT(at, "service"), service);
+}
+
+/* -- Webhooks -- */
+
+/* "a.b.c" */
+static void check_qualified(struct check *c, const struct at *at, struct slice name)
+{
+    char why[NAME_ERROR_BYTES], *end;
+    size_t dots = 0;
+    for (size_t i = 0; i < name.len; i++)
+        dots += name.ptr[i] == '.';
+    if (!name.len) {
+        bad_required(c, at, NULL);
+    } else if (!subdomain_valid(name, why)) {
+        /* The reasons are one error, separated by commas. */
+        while ((end = strstr(why, "; "))) {
+            end[0] = ',';
+            memmove(end + 1, end + 2, strlen(end + 2) + 1);
+        }
+        bad_text(c, at, name, why);
+    } else if (dots < 2) {
+        bad_text(c, at, name, "should be a domain with at least three segments separated by dots");
+    }
+}
+
+static void check_effects(struct check *c, const struct at *at, const struct json_node *effects,
+                          bool keeps)
+{
+    const char *values = keeps ? "None,NoneOnDryRun,Some,Unknown" : "None,NoneOnDryRun";
+    if (effects)
+        check_choice(c, at, text_of(c, effects), values);
+    else
+        bad_required(c, at,
+                     keeps ? "must specify one of None, NoneOnDryRun, Some, Unknown"
+                           : "must specify one of None, NoneOnDryRun");
+}
+
+static void check_versions(struct check *c, const struct at *at, const struct json_node *list,
+                           bool keeps)
+{
+    bool known = has_text(c, list, "v1") || has_text(c, list, "v1beta1");
+    struct seen seen = {0};
+    size_t i = 0;
+    if (!count_in(list)) {
+        bad_required(c, at, "must specify one of v1, v1beta1");
+        return;
+    }
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        if (!seen_add(c, &seen, text_of(c, item)))
+            bad_text(c, AT_ITEM(at, i), text_of(c, item), "duplicate version");
+        else
+            check_name(c, AT_ITEM(at, i), text_of(c, item), dns_1035_valid);
+    }
+    if (!known && !keeps)
+        bad_node(c, at, list, "must include at least one of v1, v1beta1");
+}
+
+static void check_hook(struct check *c, const struct at *at, const struct json_node *hook,
+                       const struct kept *keeps, bool mutating)
+{
+    const struct at *rules = AT(at, "rules");
+    int64_t timeout = int_in(hook, "timeoutSeconds", TIMEOUT_SECONDS_MAX);
+    size_t i = 0;
+    check_qualified(c, AT(at, "name"), text_in(c, hook, "name"));
+    for (const struct json_node *item = first_in(member(hook, "rules")); item; item = item->next)
+        check_admission_rule(c, AT_ITEM(rules, i++), item);
+    if (member(hook, "failurePolicy"))
+        check_choice(c, AT(at, "failurePolicy"), text_in(c, hook, "failurePolicy"), "Fail,Ignore");
+    if (member(hook, "matchPolicy"))
+        check_choice(c, AT(at, "matchPolicy"), text_in(c, hook, "matchPolicy"), "Equivalent,Exact");
+    check_effects(c, AT(at, "sideEffects"), member(hook, "sideEffects"), keeps->side_effects);
+    if (timeout < 1 || timeout > TIMEOUT_SECONDS_MAX)
+        bad_int(c, AT(at, "timeoutSeconds"), timeout,
+                "the timeout value must be between 1 and 30 seconds");
+    c->any_label_values = keeps->label_values;
+    check_selector(c, AT(at, "namespaceSelector"), member(hook, "namespaceSelector"));
+    check_selector(c, AT(at, "objectSelector"), member(hook, "objectSelector"));
+    c->any_label_values = false;
+    if (mutating && member(hook, "reinvocationPolicy"))
+        check_choice(c, AT(at, "reinvocationPolicy"), text_in(c, hook, "reinvocationPolicy"),
+                     "IfNeeded,Never");
+    check_client(c, AT(at, "clientConfig"), member(hook, "clientConfig"));
+    if (!keeps->conditions)
+        check_match_conditions(c, AT(at, "matchConditions"), member(hook, "matchConditions"));
+}
+
+static bool same_conditions(const struct json_node *a, const struct json_node *b)
+{
+    const struct json_node *x = first_in(a), *y = first_in(b);
+    while (x && y && same_member(x, y, "matchConditions"))
+        x = x->next, y = y->next;
+    return !x && !y;
+}
+
+static struct kept kept_of(struct check *c, const struct json_node *hooks,
+                           const struct json_node *old)
+{
+    struct kept keeps = {.conditions = same_conditions(hooks, old)};
+    struct seen names = {0};
+    for (const struct json_node *hook = first_in(old); hook; hook = hook->next) {
+        const struct json_node *versions = filled(hook, "admissionReviewVersions");
+        keeps.side_effects =
+            keeps.side_effects || !one_of(text_in(c, hook, "sideEffects"), "None,NoneOnDryRun");
+        keeps.versions = keeps.versions || (versions && !has_text(c, versions, "v1") &&
+                                            !has_text(c, versions, "v1beta1"));
+        keeps.names = keeps.names || !seen_add(c, &names, text_in(c, hook, "name"));
+        keeps.label_values = keeps.label_values ||
+                             !selector_is_valid(c, member(hook, "namespaceSelector")) ||
+                             !selector_is_valid(c, member(hook, "objectSelector"));
+    }
+    return keeps;
+}
+
+static void check_hooks(struct check *c, const struct json_node *object,
+                        const struct json_node *old, bool mutating)
+{
+    const struct json_node *hooks = member(object, "webhooks");
+    const struct at *at = AT(NULL, "webhooks");
+    struct kept keeps = {0};
+    struct seen names = {0};
+    size_t i = 0;
+    if (old)
+        keeps = kept_of(c, hooks, member(old, "webhooks"));
+    for (const struct json_node *hook = first_in(hooks); hook; hook = hook->next, i++) {
+        const struct at *in = AT_ITEM(at, i);
+        struct slice name = text_in(c, hook, "name");
+        check_hook(c, in, hook, &keeps, mutating);
+        check_versions(c, AT(in, "admissionReviewVersions"),
+                       member(hook, "admissionReviewVersions"), keeps.versions);
+        if (name.len && !keeps.names && !seen_add(c, &names, name))
+            bad_repeat(c, AT(in, "name"), name);
+    }
+}
+
+void validate_validating_webhooks(struct check *c, const struct json_node *object,
+                                  const struct json_node *old)
+{
+    check_hooks(c, object, old, false);
+}
+
+void validate_mutating_webhooks(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
+{
+    check_hooks(c, object, old, true);
+}

@@ -1,0 +1,86 @@
+/* Lease and PriorityClass. */
+#include "kube/types/validate/kinds.h"
+
+#include <stdio.h>
+
+void validate_lease(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct json_node *duration = member(spec, "leaseDurationSeconds");
+    const struct at *at = AT(NULL, "spec");
+    (void)old;
+    if (duration && int_of(duration) <= 0)
+        bad_int(c, AT(at, "leaseDurationSeconds"), int_of(duration), "must be greater than 0");
+    check_not_negative(c, AT(at, "leaseTransitions"), int_in(spec, "leaseTransitions", 0));
+}
+
+/* -- PriorityClass -- */
+
+enum { USER_PRIORITY_MAX = 1000000000 };
+
+static const struct {
+    const char *name;
+    int64_t value;
+} system_classes[] = {
+    {"system-node-critical", 2000001000},
+    {"system-cluster-critical", 2000000000},
+};
+
+static void bad_system_class(struct check *c, const char *why)
+{
+    char text[512];
+    snprintf(
+        text, sizeof(text),
+        "priority class names with 'system-' prefix are reserved for system use only. error: %s",
+        why);
+    bad_forbidden(c, AT(AT(NULL, "metadata"), "name"), text);
+}
+
+static void check_system_class(struct check *c, const struct json_node *object, struct slice name)
+{
+    char why[384];
+    size_t i = 0;
+    while (i < COUNT_OF(system_classes) &&
+           !slice_equal(name, slice_from_text(system_classes[i].name)))
+        i++;
+    if (i == COUNT_OF(system_classes))
+        snprintf(why, sizeof(why), "%.*s is not a known system priority class", SLICE_ARGS(name));
+    else if (int_in(object, "value", 0) != system_classes[i].value)
+        snprintf(why, sizeof(why), "value of %s PriorityClass must be %lld", system_classes[i].name,
+                 (long long)system_classes[i].value);
+    else if (truth_in(object, "globalDefault"))
+        snprintf(why, sizeof(why), "globalDefault of %s PriorityClass must be false",
+                 system_classes[i].name);
+    else
+        return;
+    bad_system_class(c, why);
+}
+
+void validate_priority_class(struct check *c, const struct json_node *object,
+                             const struct json_node *old)
+{
+    struct slice name = text_in(c, member(object, "metadata"), "name");
+    const struct json_node *policy = member(object, "preemptionPolicy");
+    if (old) {
+        if (int_in(object, "value", 0) != int_in(old, "value", 0))
+            bad_forbidden(c, AT(NULL, "value"), "may not be changed in an update.");
+        check_immutable_choice(c, AT(NULL, "preemptionPolicy"), policy,
+                               member(old, "preemptionPolicy"), "PreemptLowerPriority");
+        return;
+    }
+    if (name.len >= 7 && memcmp(name.ptr, "system-", 7) == 0)
+        check_system_class(c, object, name);
+    else if (int_in(object, "value", 0) > USER_PRIORITY_MAX)
+        bad_forbidden(c, AT(NULL, "value"),
+                      "maximum allowed value of a user defined priority is 1000000000");
+    if (policy)
+        check_preemption_policy(c, AT(NULL, "preemptionPolicy"), text_of(c, policy));
+}
+
+void check_preemption_policy(struct check *c, const struct at *at, struct slice policy)
+{
+    if (!policy.len)
+        bad_required(c, at, NULL);
+    else
+        check_choice(c, at, policy, "PreemptLowerPriority,Never");
+}

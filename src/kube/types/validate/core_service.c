@@ -1,0 +1,453 @@
+/* Service. Where an address or port is to be allocated, its absence is not an error. */
+#include "kube/types/validate/address.h"
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+
+#include <stdio.h>
+
+#define FOR_LOAD_BALANCERS "may only be used when `type` is 'LoadBalancer'"
+
+static bool is_of_type(const struct json_node *spec, const char *type)
+{
+    return choice_is(spec, "type", "ClusterIP", type);
+}
+
+/* The cluster IPs; those of an object that only has clusterIP are made from it. */
+struct cluster_ips {
+    const struct json_node *first; /* NULL: none */
+    const struct json_node *list;  /* NULL: only `first` */
+    size_t count;
+};
+
+static struct cluster_ips cluster_ips_of(const struct json_node *spec)
+{
+    const struct json_node *list = filled(spec, "clusterIPs"), *one = member(spec, "clusterIP");
+    if (list)
+        return (struct cluster_ips){.first = list->first, .list = list, .count = list->count};
+    if (one && one->text.len)
+        return (struct cluster_ips){.first = one, .count = 1};
+    return (struct cluster_ips){0};
+}
+
+static bool is_headless(const struct json_node *spec)
+{
+    struct cluster_ips ips = cluster_ips_of(spec);
+    return ips.count == 1 && json_node_is_text(ips.first, "None");
+}
+
+static bool is_external(const struct json_node *spec)
+{
+    return is_of_type(spec, "ExternalName");
+}
+
+/* -- Addresses of the cluster -- */
+
+static void check_families(struct check *c, const struct at *spec, const struct json_node *list)
+{
+    const struct at *at = AT(spec, "ipFamilies");
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        struct slice family = text_of(c, item);
+        check_choice(c, AT_ITEM(at, i), family, "IPv4,IPv6");
+        if (!seen_add(c, &seen, family))
+            bad_repeat(c, AT_ITEM(at, i), family);
+    }
+}
+
+static bool check_cluster_addresses(struct check *c, const struct at *at, struct cluster_ips ips,
+                                    const struct json_node *old)
+{
+    bool fine = true;
+    size_t i = 0;
+    for (const struct json_node *item = ips.first; item; item = ips.list ? item->next : NULL, i++) {
+        struct slice text = text_of(c, item);
+        if (!i && json_node_is_text(item, "None")) {
+            if (ips.count > 1)
+                bad_node(c, at, ips.list, "'None' must be the first and only value");
+            fine = fine && ips.count == 1;
+            continue;
+        }
+        const struct json_node *had = first_in(member(old, "clusterIPs"));
+        while (had && !json_node_equal(had, item))
+            had = had->next;
+        fine = (had || check_name(c, AT_ITEM(at, i), text, ip_valid)) && fine;
+    }
+    return fine;
+}
+
+static void check_address_family(struct check *c, const struct at *at, struct slice text,
+                                 const struct json_node *family, size_t i)
+{
+    char why[80];
+    struct address a;
+    bool six = address_read(text, &a) && a.len == 16;
+    bool wants_six = json_node_is_text(family, "IPv6");
+    if (six == wants_six || (!wants_six && !json_node_is_text(family, "IPv4")))
+        return;
+    snprintf(why, sizeof(why), "expected an IPv%d value as indicated by `ipFamilies[%zu]`",
+             wants_six ? 6 : 4, i);
+    bad_text(c, at, text, why);
+}
+
+static void check_dual_stack(struct check *c, const struct at *at, const struct json_node *list)
+{
+    unsigned found = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next) {
+        struct address a;
+        bool six = address_read(text_of(c, item), &a) && a.len == 16;
+        found |= 1U << six;
+    }
+    if (found != 3 || list->count != 2)
+        bad_node(c, at, list, "may specify no more than one IP for each IP family");
+}
+
+static void check_synced(struct check *c, const struct at *at, const struct json_node *spec,
+                         struct cluster_ips ips)
+{
+    const struct json_node *one = member(spec, "clusterIP");
+    if (!ips.list)
+        return;
+    if (!one || !one->text.len)
+        bad_node(c, at, ips.list, "must be empty when `clusterIP` is not specified");
+    else if (!json_node_equal(one, ips.first))
+        bad_node(c, at, ips.list, "first value must match `clusterIP`");
+}
+
+static void check_cluster_ips(struct check *c, const struct at *at, const struct json_node *spec,
+                              const struct json_node *old)
+{
+    const struct at *list = AT(at, "clusterIPs");
+    const struct json_node *policy = member(spec, "ipFamilyPolicy");
+    const struct json_node *family = first_in(member(spec, "ipFamilies"));
+    struct cluster_ips ips = cluster_ips_of(spec);
+    size_t i = 0;
+    if (is_external(spec))
+        return;
+    check_synced(c, list, spec, ips);
+    check_families(c, at, member(spec, "ipFamilies"));
+    if (policy)
+        check_choice(c, AT(at, "ipFamilyPolicy"), text_of(c, policy),
+                     "PreferDualStack,RequireDualStack,SingleStack");
+    bool fine = check_cluster_addresses(c, list, ips, old);
+    if (ips.count > 2)
+        bad_node(c, list, ips.list, "may only hold up to 2 values");
+    if (!fine)
+        return;
+    if (ips.count > 1)
+        check_dual_stack(c, list, ips.list);
+    const struct json_node *ip = is_headless(spec) ? NULL : ips.first;
+    for (; ip && family; family = family->next, ip = ips.list ? ip->next : NULL, i++)
+        check_address_family(c, AT_ITEM(list, i), text_of(c, ip), family, i);
+}
+
+/* -- Ports -- */
+
+static void check_service_port(struct check *c, const struct at *at, const struct json_node *port,
+                               bool needs_name, struct seen *names)
+{
+    struct slice name = text_in(c, port, "name");
+    const struct json_node *target = member(port, "targetPort");
+    if (needs_name && !name.len) {
+        bad_required(c, AT(at, "name"), NULL);
+    } else if (name.len) {
+        check_name(c, AT(at, "name"), name, dns_label_valid);
+        if (!seen_add(c, names, name))
+            bad_repeat(c, AT(at, "name"), name);
+    }
+    check_port(c, AT(at, "port"), int_in(port, "port", 0));
+    if (text_in(c, port, "protocol").len)
+        check_choice(c, AT(at, "protocol"), text_in(c, port, "protocol"), "SCTP,TCP,UDP");
+    /* Without one it is the port. */
+    check_port_or_name(c, AT(at, "targetPort"),
+                       target && (int_of(target) || text_of(c, target).len) ? target
+                                                                            : member(port, "port"));
+    if (member(port, "appProtocol"))
+        check_name(c, AT(at, "appProtocol"), text_in(c, port, "appProtocol"), label_key_valid);
+}
+
+static struct slice port_key(struct check *c, const struct json_node *port, const char *name)
+{
+    struct slice protocol = text_in(c, port, "protocol"), key = SLICE_EMPTY;
+    char text[96];
+    if (!protocol.len)
+        protocol = SLICE_LITERAL("TCP");
+    int len = snprintf(text, sizeof(text), "%lld/%.*s", (long long)int_in(port, name, 0),
+                       (int)size_min(protocol.len, 40), (const char *)protocol.ptr);
+    if (arena_dup(c->arena, slice_of(text, (size_t)len), &key) != ST_OK)
+        c->errors->no_memory = true;
+    return key;
+}
+
+static void check_node_ports(struct check *c, const struct at *list, const struct json_node *spec)
+{
+    struct seen seen = {0};
+    size_t i = 0;
+    const struct json_node *ports = member(spec, "ports");
+    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
+        if (is_of_type(spec, "ClusterIP") && int_in(port, "nodePort", 0))
+            bad_forbidden(c, AT(AT_ITEM(list, i), "nodePort"),
+                          "may not be used when `type` is 'ClusterIP'");
+    }
+    i = 0;
+    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
+        int64_t number = int_in(port, "nodePort", 0);
+        if (number && !seen_add(c, &seen, port_key(c, port, "nodePort")))
+            bad_repeat_int(c, AT(AT_ITEM(list, i), "nodePort"), number);
+    }
+}
+
+static void check_distinct_ports(struct check *c, const struct at *list,
+                                 const struct json_node *ports)
+{
+    struct seen seen = {0};
+    size_t i = 0;
+    char json[160];
+    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
+        struct slice protocol = text_in(c, port, "protocol");
+        if (seen_add(c, &seen, port_key(c, port, "port")))
+            continue;
+        if (!protocol.len)
+            protocol = SLICE_LITERAL("TCP");
+        snprintf(json, sizeof(json),
+                 "{\"Name\":\"\",\"Protocol\":\"%.*s\",\"AppProtocol\":null,\"Port\":%lld,"
+                 "\"TargetPort\":0,\"NodePort\":0}",
+                 (int)size_min(protocol.len, 40), (const char *)protocol.ptr,
+                 (long long)int_in(port, "port", 0));
+        bad_repeat_raw(c, AT_ITEM(list, i), json);
+    }
+}
+
+static void check_ports(struct check *c, const struct at *list, const struct json_node *ports)
+{
+    struct seen names = {0};
+    size_t i = 0;
+    for (const struct json_node *port = first_in(ports); port; port = port->next)
+        check_service_port(c, AT_ITEM(list, i++), port, ports->count > 1, &names);
+}
+
+/* -- Session affinity -- */
+
+static void check_affinity(struct check *c, const struct at *spec, const struct json_node *of)
+{
+    const struct json_node *config = member(of, "sessionAffinityConfig");
+    const struct json_node *timeout = member(member(config, "clientIP"), "timeoutSeconds");
+    struct slice type = text_in(c, of, "sessionAffinity");
+    const struct at *at = AT(spec, "sessionAffinityConfig");
+    if (type.len)
+        check_choice(c, AT(spec, "sessionAffinity"), type, "ClientIP,None");
+    if (!text_is(of, "sessionAffinity", "ClientIP") || !timeout)
+        return;
+    if (int_of(timeout) <= 0 || int_of(timeout) > 86400)
+        bad_node(c, AT(AT(at, "clientIP"), "timeoutSeconds"), timeout,
+                 "must be greater than 0 and less than 86400");
+}
+
+/* -- Types and traffic -- */
+
+static void check_external_name(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    static const char *const why = "may not be set for ExternalName services";
+    struct slice name = text_in(c, spec, "externalName");
+    if (cluster_ips_of(spec).count)
+        bad_forbidden(c, AT(at, "clusterIPs"), why);
+    if (filled(spec, "ipFamilies"))
+        bad_forbidden(c, AT(at, "ipFamilies"), why);
+    if (member(spec, "ipFamilyPolicy"))
+        bad_forbidden(c, AT(at, "ipFamilyPolicy"), why);
+    if (name.len && name.ptr[name.len - 1] == '.')
+        name.len--;
+    if (name.len)
+        check_name(c, AT(at, "externalName"), name, subdomain_valid);
+    else
+        bad_required(c, AT(at, "externalName"), NULL);
+}
+
+static void check_of_type(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
+    if (!filled(spec, "ports") && !is_headless(spec) && !is_external(spec))
+        bad_required(c, AT(at, "ports"), NULL);
+    if (is_external(spec))
+        check_external_name(c, at, spec);
+    else if (is_headless(spec) && is_of_type(spec, "LoadBalancer"))
+        bad_text(c, first, SLICE_LITERAL("None"),
+                 "may not be set to 'None' for LoadBalancer services");
+    else if (is_headless(spec) && is_of_type(spec, "NodePort"))
+        bad_text(c, first, SLICE_LITERAL("None"), "may not be set to 'None' for NodePort services");
+}
+
+/* Texts that an update keeps stay valid. */
+static struct seen texts_of(struct check *c, const struct json_node *list)
+{
+    struct seen seen = {0};
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        seen_add(c, &seen, slice_trim(text_of(c, item)));
+    return seen;
+}
+
+static void check_external_ips(struct check *c, const struct at *at, const struct json_node *spec,
+                               const struct json_node *was)
+{
+    const struct at *list = AT(at, "externalIPs");
+    struct seen kept = texts_of(c, member(was, "externalIPs"));
+    size_t i = 0;
+    for (const struct json_node *item = first_in(member(spec, "externalIPs")); item;
+         item = item->next, i++) {
+        if (seen_has(&kept, text_of(c, item)))
+            check_ip_range(c, AT_ITEM(list, i), text_of(c, item));
+        else
+            check_usable_ip(c, AT_ITEM(list, i), text_of(c, item));
+    }
+}
+
+static void check_source_ranges(struct check *c, const struct at *at, const struct json_node *spec,
+                                const struct json_node *was)
+{
+    const struct at *list = AT(at, "LoadBalancerSourceRanges");
+    const struct json_node *ranges = filled(spec, "loadBalancerSourceRanges");
+    struct seen kept = texts_of(c, member(was, "loadBalancerSourceRanges"));
+    size_t i = 0;
+    if (ranges && !is_of_type(spec, "LoadBalancer"))
+        bad_forbidden(c, list, FOR_LOAD_BALANCERS);
+    for (const struct json_node *item = first_in(ranges); item; item = item->next, i++) {
+        struct slice text = slice_trim(text_of(c, item));
+        if (!seen_has(&kept, text))
+            check_name(c, AT_ITEM(list, i), text, cidr_valid);
+    }
+}
+
+static void check_balancer(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *class = member(spec, "loadBalancerClass");
+    bool balancer = is_of_type(spec, "LoadBalancer");
+    if (member(spec, "allocateLoadBalancerNodePorts") && !balancer)
+        bad_forbidden(c, AT(at, "allocateLoadBalancerNodePorts"), FOR_LOAD_BALANCERS);
+    if (class && balancer)
+        check_name(c, AT(at, "loadBalancerClass"), text_of(c, class), label_key_valid);
+    else if (class)
+        bad_forbidden(c, AT(at, "loadBalancerClass"), FOR_LOAD_BALANCERS);
+}
+
+static bool is_reachable(const struct json_node *spec)
+{
+    return is_of_type(spec, "LoadBalancer") || is_of_type(spec, "NodePort") ||
+           (is_of_type(spec, "ClusterIP") && filled(spec, "externalIPs"));
+}
+
+static bool needs_health_check(const struct json_node *spec)
+{
+    return is_of_type(spec, "LoadBalancer") && text_is(spec, "externalTrafficPolicy", "Local");
+}
+
+static void check_traffic(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    struct slice outside = text_in(c, spec, "externalTrafficPolicy");
+    struct slice inside = text_in(c, spec, "internalTrafficPolicy");
+    const struct json_node *distribution = member(spec, "trafficDistribution");
+    int64_t health = int_in(spec, "healthCheckNodePort", 0);
+    if (outside.len && !is_reachable(spec))
+        bad_text(c, AT(at, "externalTrafficPolicy"), outside,
+                 "may only be set for externally-accessible services");
+    else if (outside.len)
+        check_choice(c, AT(at, "externalTrafficPolicy"), outside, "Cluster,Local");
+    if (health && !needs_health_check(spec))
+        bad_int(c, AT(at, "healthCheckNodePort"), health,
+                "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
+                "'Local'");
+    else if (health)
+        check_port(c, AT(at, "healthCheckNodePort"), health);
+    if (member(spec, "internalTrafficPolicy"))
+        check_choice(c, AT(at, "internalTrafficPolicy"), inside, "Cluster,Local");
+    if (distribution)
+        check_choice(c, AT(at, "trafficDistribution"), text_of(c, distribution),
+                     "PreferClose,PreferSameZone,PreferSameNode");
+}
+
+/* -- Updates -- */
+
+/* ["10.0.0.1"] */
+static const char *json_list_of(struct slice text, char json[80])
+{
+    snprintf(json, 80, "[\"%.*s\"]", (int)size_min(text.len, 64), (const char *)text.ptr);
+    return json;
+}
+
+/* A cluster IP is kept unless the service becomes or was of type ExternalName. */
+static void check_kept(struct check *c, const struct at *at, const struct json_node *spec,
+                       const struct json_node *old)
+{
+    struct cluster_ips is = cluster_ips_of(spec), was = cluster_ips_of(old);
+    const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
+    char json[80];
+    if (is_external(spec) || is_external(old) || (is_headless(spec) && is_headless(old)))
+        return;
+    /* An update that omits the addresses keeps them. */
+    if (!is.count || !was.count || json_node_equal(is.first, was.first))
+        return;
+    if (is.list)
+        bad_node(c, first, is.list, "may not change once set");
+    else
+        bad_raw(c, first, json_list_of(text_of(c, is.first), json), "may not change once set");
+}
+
+static void check_service_update(struct check *c, const struct at *at, const struct json_node *spec,
+                                 const struct json_node *old)
+{
+    check_kept(c, at, spec, old);
+    if (is_of_type(spec, "LoadBalancer") && is_of_type(old, "LoadBalancer") &&
+        !same_member(spec, old, "loadBalancerClass"))
+        bad_node(c, AT(at, "loadBalancerClass"), member(spec, "loadBalancerClass"),
+                 "may not change once set");
+    if (needs_health_check(spec) && needs_health_check(old) &&
+        int_in(spec, "healthCheckNodePort", 0) && !same_member(spec, old, "healthCheckNodePort"))
+        bad_forbidden(c, AT(at, "healthCheckNodePort"), "field is immutable");
+}
+
+/* The older form: ranges that are separated by commas. */
+static void check_range_annotation(struct check *c, const struct json_node *object,
+                                   const struct json_node *old)
+{
+    static const char name[] = "service.beta.kubernetes.io/load-balancer-source-ranges";
+    const struct json_node *is = member(json_node_path(object, "metadata.annotations"), name);
+    const struct json_node *was = member(json_node_path(old, "metadata.annotations"), name);
+    const struct at *at = AT_KEY(AT(AT(NULL, "metadata"), "annotations"), slice_from_text(name));
+    struct slice rest = slice_trim(text_of(c, is));
+    if (!is)
+        return;
+    if (!is_of_type(member(object, "spec"), "LoadBalancer"))
+        bad_forbidden(c, at, FOR_LOAD_BALANCERS);
+    if (old && same_node(is, was))
+        return;
+    for (bool more = rest.len; more;) {
+        more = memchr(rest.ptr, ',', rest.len);
+        check_name(c, at, slice_trim(slice_cut(&rest, ',')), cidr_valid);
+        rest = rest.len ? rest : SLICE_LITERAL("");
+    }
+}
+
+void validate_service(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
+    const struct json_node *ports = member(spec, "ports");
+    const struct at *at = AT(NULL, "spec"), *list = AT(at, "ports");
+    if (old)
+        check_service_update(c, at, spec, was);
+    check_of_type(c, at, spec);
+    check_ports(c, list, ports);
+    check_labels(c, AT(at, "selector"), member(spec, "selector"));
+    check_affinity(c, at, spec);
+    check_cluster_ips(c, at, spec, was);
+    check_external_ips(c, at, spec, was);
+    if (text_in(c, spec, "type").len)
+        check_choice(c, AT(at, "type"), text_in(c, spec, "type"),
+                     "ClusterIP,ExternalName,LoadBalancer,NodePort");
+    check_node_ports(c, list, spec);
+    check_distinct_ports(c, list, ports);
+    if (filled(spec, "loadBalancerSourceRanges"))
+        check_source_ranges(c, at, spec, was);
+    else
+        check_range_annotation(c, object, old);
+    check_balancer(c, at, spec);
+    check_traffic(c, at, spec);
+}

@@ -1,0 +1,149 @@
+/* Event, of both groups. */
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/shown.h"
+
+#include <stdio.h>
+
+enum { TEXT_BYTES_MAX = 128, NOTE_BYTES_MAX = 1024 };
+
+/* The names of one group for fields that both have. */
+struct names {
+    const char *object, *controller, *note;
+    const char *shown_controller; /* in errors */
+};
+
+static const struct names of_core = {"involvedObject", "reportingComponent", "message",
+                                     "reportingComponent"};
+static const struct names of_events = {"regarding", "reportingController", "note",
+                                       "reportingController"};
+
+static void check_length(struct check *c, const char *name, struct slice text, size_t max)
+{
+    char why[48];
+    snprintf(why, sizeof(why), "can have at most %zu characters", max);
+    if (text.len > max)
+        bad_text(c, AT(NULL, name), SLICE_EMPTY, why);
+}
+
+static void check_short(struct check *c, const struct json_node *object, const char *name)
+{
+    struct slice text = text_in(c, object, name);
+    if (!text.len)
+        bad_required(c, AT(NULL, name), NULL);
+    check_length(c, name, text, TEXT_BYTES_MAX);
+}
+
+/* Checks an event with the time at which it happened. */
+static void check_timed(struct check *c, const struct json_node *object, const struct names *names)
+{
+    struct slice controller = text_in(c, object, names->controller);
+    if (!controller.len)
+        bad_required(c, AT(NULL, names->shown_controller), NULL);
+    check_name(c, AT(NULL, names->shown_controller), controller, label_key_valid);
+    check_short(c, object, "reportingInstance");
+    check_short(c, object, "action");
+    check_short(c, object, "reason");
+    check_length(c, "message", text_in(c, object, names->note), NOTE_BYTES_MAX);
+}
+
+static void check_common(struct check *c, const struct json_node *object, const struct names *names)
+{
+    struct slice namespace = text_in(c, member(object, "metadata"), "namespace");
+    struct slice of = text_in(c, member(object, names->object), "namespace");
+    bool timed = member(object, "eventTime");
+    bool fits = of.len ? timed || slice_equal(of, namespace)
+                       : one_of(namespace, timed ? "default,kube-system" : "default");
+    if (!fits)
+        bad_text(c, AT(AT(NULL, "involvedObject"), "namespace"), of,
+                 "does not match event.namespace");
+    if (timed)
+        check_timed(c, object, names);
+}
+
+void validate_event(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    (void)old;
+    check_common(c, object, &of_core);
+}
+
+/* -- events.k8s.io -- */
+
+static void check_series(struct check *c, const struct json_node *series)
+{
+    const struct at *at = AT(NULL, "series");
+    if (!series)
+        return;
+    if (int_in(series, "count", 0) < 2)
+        bad_text(c, AT(at, "count"), SLICE_EMPTY, "should be at least 2");
+    if (!member(series, "lastObservedTime"))
+        bad_required(c, AT(at, "lastObservedTime"), NULL);
+}
+
+static void check_unset(struct check *c, bool is_set, const char *name)
+{
+    if (is_set)
+        bad_text(c, AT(NULL, name), SLICE_EMPTY, "needs to be unset");
+}
+
+static void check_new_event(struct check *c, const struct json_node *object)
+{
+    const struct json_node *source = member(object, "deprecatedSource");
+    struct slice type = text_in(c, object, "type");
+    char why[TEXT_BYTES_MAX + 32];
+    check_series(c, member(object, "series"));
+    if (!member(object, "eventTime"))
+        bad_required(c, AT(NULL, "eventTime"), NULL);
+    snprintf(why, sizeof(why), "has invalid value: %.*s", (int)size_min(type.len, TEXT_BYTES_MAX),
+             (const char *)type.ptr);
+    if (!one_of(type, "Normal,Warning"))
+        bad_text(c, AT(NULL, "type"), SLICE_EMPTY, why);
+    check_unset(c, member(object, "deprecatedFirstTimestamp"), "firstTimestamp");
+    check_unset(c, member(object, "deprecatedLastTimestamp"), "lastTimestamp");
+    check_unset(c, int_in(object, "deprecatedCount", 0), "count");
+    check_unset(c, text_in(c, source, "component").len || text_in(c, source, "host").len, "source");
+}
+
+static void check_event_update(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
+{
+    static const struct shown_member members[] = {
+        {"Kind", "kind", "\"\"", NULL},
+        {"Namespace", "namespace", "\"\"", NULL},
+        {"Name", "name", "\"\"", NULL},
+        {"UID", "uid", "\"\"", NULL},
+        {"APIVersion", "apiVersion", "\"\"", NULL},
+        {"ResourceVersion", "resourceVersion", "\"\"", NULL},
+        {"FieldPath", "fieldPath", "\"\"", NULL}};
+    static const struct shown_type reference = SHOWN_TYPE(members);
+    static const char *const fixed[][2] = {{"reason", "reason"},
+                                           {"note", "message"},
+                                           {"deprecatedSource", "source"},
+                                           {"deprecatedFirstTimestamp", "firstTimestamp"},
+                                           {"deprecatedLastTimestamp", "lastTimestamp"},
+                                           {"deprecatedCount", "count"},
+                                           {"reason", "reason"},
+                                           {"type", "type"},
+                                           {"eventTime", "eventTime"},
+                                           {"action", "action"},
+                                           {"related", "related"},
+                                           {"reportingController", "reportingController"},
+                                           {"reportingInstance", "reportingInstance"}};
+    if (!same_member(object, old, "series"))
+        check_series(c, member(object, "series"));
+    if (!same_member(object, old, "regarding"))
+        bad_raw(c, AT(NULL, "involvedObject"),
+                show_struct(c, member(object, "regarding"), &reference), "field is immutable");
+    for (size_t i = 0; i < COUNT_OF(fixed); i++)
+        check_immutable(c, AT(NULL, fixed[i][1]), member(object, fixed[i][0]),
+                        member(old, fixed[i][0]));
+}
+
+void validate_new_event(struct check *c, const struct json_node *object,
+                        const struct json_node *old)
+{
+    check_common(c, object, &of_events);
+    if (old)
+        check_event_update(c, object, old);
+    else
+        check_new_event(c, object);
+}

@@ -1,0 +1,139 @@
+#include "kube/types/validate/validate.h"
+
+#include "base/macros.h"
+#include "kube/types/validate/kinds.h"
+
+#include <stdlib.h>
+
+/* Ordered by group and plural. */
+static const struct row {
+    const char *group, *plural;
+    kind_rule of_object, of_status; /* NULL: none */
+    bool reads_annotations;         /* of_object also when the object exists */
+} rows[] = {
+    {"", "configmaps", validate_config_map, NULL, false},
+    {"", "endpoints", validate_endpoints, NULL, false},
+    {"", "events", validate_event, NULL, false},
+    {"", "limitranges", validate_limit_range, NULL, false},
+    {"", "namespaces", validate_namespace, validate_namespace_status, false},
+    {"", "nodes", validate_node, validate_node_status, false},
+    {"", "persistentvolumeclaims", validate_claim, NULL, false},
+    {"", "persistentvolumes", validate_volume, NULL, false},
+    {"", "pods", validate_pod, NULL, false},
+    {"", "podtemplates", validate_pod_template, NULL, false},
+    {"", "replicationcontrollers", validate_replication_controller, NULL, false},
+    {"", "resourcequotas", validate_quota, validate_quota_status, false},
+    {"", "secrets", validate_secret, NULL, true},
+    {"", "services", validate_service, NULL, true},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicies", validate_mutating_policy, NULL,
+     false},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings", validate_mutating_binding,
+     NULL, false},
+    {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", validate_mutating_webhooks,
+     NULL, false},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicies", validate_validating_policy,
+     NULL, false},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicybindings",
+     validate_validating_binding, NULL, false},
+    {"admissionregistration.k8s.io", "validatingwebhookconfigurations",
+     validate_validating_webhooks, NULL, false},
+    {"apiregistration.k8s.io", "apiservices", validate_api_service, validate_api_service_status,
+     false},
+    {"apps", "controllerrevisions", validate_controller_revision, NULL, false},
+    {"apps", "daemonsets", validate_daemon_set, NULL, false},
+    {"apps", "deployments", validate_deployment, validate_deployment_status, false},
+    {"apps", "replicasets", validate_replica_set, validate_replica_set_status, false},
+    {"apps", "statefulsets", validate_stateful_set, validate_stateful_set_status, false},
+    {"autoscaling", "horizontalpodautoscalers", validate_autoscaler, NULL, false},
+    {"batch", "cronjobs", validate_cron_job, NULL, false},
+    {"batch", "jobs", validate_job, NULL, false},
+    {"certificates.k8s.io", "certificatesigningrequests", validate_csr, validate_csr_status, false},
+    {"coordination.k8s.io", "leases", validate_lease, NULL, false},
+    {"discovery.k8s.io", "endpointslices", validate_endpoint_slice, NULL, false},
+    {"events.k8s.io", "events", validate_new_event, NULL, false},
+    {"flowcontrol.apiserver.k8s.io", "flowschemas", validate_flow_schema, validate_flow_status,
+     false},
+    {"flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", validate_priority_level,
+     validate_flow_status, false},
+    {"networking.k8s.io", "ingressclasses", validate_ingress_class, NULL, false},
+    {"networking.k8s.io", "ingresses", validate_ingress, NULL, false},
+    {"networking.k8s.io", "ipaddresses", validate_ip_address, NULL, false},
+    {"networking.k8s.io", "networkpolicies", validate_network_policy, NULL, false},
+    {"networking.k8s.io", "servicecidrs", validate_service_range, NULL, false},
+    {"node.k8s.io", "runtimeclasses", validate_runtime_class, NULL, false},
+    {"policy", "poddisruptionbudgets", validate_disruption_budget, NULL, false},
+    {"rbac.authorization.k8s.io", "clusterrolebindings", validate_cluster_role_binding, NULL,
+     false},
+    {"rbac.authorization.k8s.io", "clusterroles", validate_cluster_role, NULL, false},
+    {"rbac.authorization.k8s.io", "rolebindings", validate_role_binding, NULL, false},
+    {"rbac.authorization.k8s.io", "roles", validate_role, NULL, false},
+    {"scheduling.k8s.io", "priorityclasses", validate_priority_class, NULL, false},
+    {"storage.k8s.io", "csidrivers", validate_csi_driver, NULL, false},
+    {"storage.k8s.io", "csinodes", validate_csi_node, NULL, false},
+    {"storage.k8s.io", "csistoragecapacities", validate_csi_capacity, NULL, false},
+    {"storage.k8s.io", "storageclasses", validate_storage_class, NULL, false},
+    {"storage.k8s.io", "volumeattachments", validate_volume_attachment,
+     validate_volume_attachment_status, false},
+    {"storage.k8s.io", "volumeattributesclasses", validate_volume_attributes_class, NULL, false},
+};
+
+static int row_order(const void *key, const void *element)
+{
+    const struct kube_kind *kind = key;
+    const struct row *row = element;
+    int order = strcmp(kind->group, row->group);
+    return order ? order : strcmp(kind->plural, row->plural);
+}
+
+/* Whether they have the same members, and the same values of all but metadata. */
+static bool same_but_metadata(const struct json_node *a, const struct json_node *b)
+{
+    const struct slice metadata = SLICE_LITERAL("metadata");
+    if (a->count != b->count || !json_node_member(a, metadata) != !json_node_member(b, metadata))
+        return false;
+    for (const struct json_node *item = a->first; item; item = item->next) {
+        if (!slice_equal(item->key, metadata) &&
+            !json_node_equal(item, json_node_member(b, item->key)))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the rule has nothing to say that it has not said when `old` was stored. */
+static bool is_unchanged(const struct row *row, const struct json_node *object,
+                         const struct json_node *old)
+{
+    return old && same_but_metadata(object, old) &&
+           (!row->reads_annotations || same_node(json_node_path(object, "metadata.annotations"),
+                                                 json_node_path(old, "metadata.annotations")));
+}
+
+static bool validate(struct check *c, const struct kube_kind *kind, const struct json_node *object,
+                     const struct json_node *old, enum kube_validated part)
+{
+    const struct row *row = kind->flags & KUBE_CUSTOM
+                                ? NULL
+                                : bsearch(kind, rows, COUNT_OF(rows), sizeof(rows[0]), row_order);
+    kind_rule rule = !row ? NULL : part == KUBE_VALIDATE_OBJECT ? row->of_object : row->of_status;
+    c->approves = part == KUBE_VALIDATE_APPROVAL;
+    bool skips = rule && !c->all && part == KUBE_VALIDATE_OBJECT && is_unchanged(row, object, old);
+    if (rule && !skips)
+        rule(c, object, old);
+    return !c->errors->count && !c->errors->no_memory;
+}
+
+bool kube_validate(struct arena *arena, const struct kube_kind *kind,
+                   const struct json_node *object, const struct json_node *old,
+                   enum kube_validated part, bool unprivileged, struct kube_field_errors *errors)
+{
+    struct check c = {.arena = arena, .errors = errors, .unprivileged = unprivileged};
+    return validate(&c, kind, object, old, part);
+}
+
+bool kube_validate_all(struct arena *arena, const struct kube_kind *kind,
+                       const struct json_node *object, const struct json_node *old,
+                       enum kube_validated part, struct kube_field_errors *errors)
+{
+    struct check c = {.arena = arena, .errors = errors, .all = true};
+    return validate(&c, kind, object, old, part);
+}

@@ -1,0 +1,238 @@
+/* PersistentVolumeClaim and PersistentVolume. */
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/quantity.h"
+#include "kube/types/validate/workload/volume.h"
+
+#define ACCESS_MODES "ReadOnlyMany,ReadWriteMany,ReadWriteOnce,ReadWriteOncePod"
+
+void check_access_modes(struct check *c, const struct at *at, const struct json_node *modes)
+{
+    bool alone = false, others = false;
+    for (const struct json_node *item = first_in(modes); item; item = item->next) {
+        struct slice mode = text_of(c, item);
+        check_choice(c, at, mode, ACCESS_MODES);
+        if (slice_equal(mode, SLICE_LITERAL("ReadWriteOncePod")))
+            alone = true;
+        else
+            others = others || one_of(mode, ACCESS_MODES);
+    }
+    if (alone && others)
+        bad_forbidden(c, at, "may not use ReadWriteOncePod with other access modes");
+}
+
+/* -- Claims -- */
+
+static void check_data_source(struct check *c, const struct at *at, const struct json_node *source)
+{
+    struct slice group = text_in(c, source, "apiGroup"), kind = text_in(c, source, "kind");
+    struct slice namespace = text_in(c, source, "namespace");
+    /* Kubernetes drops other references without a group. */
+    if (!source || (!group.len && !slice_equal(kind, SLICE_LITERAL("PersistentVolumeClaim"))))
+        return;
+    if (!text_in(c, source, "name").len)
+        bad_required(c, AT(at, "name"), NULL);
+    if (!kind.len)
+        bad_required(c, AT(at, "kind"), NULL);
+    if (group.len)
+        check_name(c, AT(at, "apiGroup"), group, subdomain_valid);
+    if (namespace.len)
+        check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+}
+
+static void check_claim_size(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *amount = json_node_path(spec, "resources.requests.storage");
+    const struct at *in = AT_KEY(AT(at, "resources"), SLICE_LITERAL("storage"));
+    if (!amount || amount->type == JSON_TYPE_NULL)
+        bad_required(c, in, NULL);
+    else
+        check_quantity_positive(c, in, amount);
+}
+
+void check_claim_spec(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *source = member(spec, "dataSource");
+    const struct json_node *ref = member(spec, "dataSourceRef");
+    struct slice class = text_in(c, spec, "storageClassName");
+    struct slice attributes = text_in(c, spec, "volumeAttributesClassName");
+    if (!filled(spec, "accessModes"))
+        bad_required(c, AT(at, "accessModes"), "at least 1 access mode is required");
+    check_selector(c, AT(at, "selector"), member(spec, "selector"));
+    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
+    check_claim_size(c, at, spec);
+    if (class.len)
+        check_name(c, AT(at, "storageClassName"), class, subdomain_valid);
+    if (member(spec, "volumeMode"))
+        check_choice(c, AT(at, "volumeMode"), text_in(c, spec, "volumeMode"), "Block,Filesystem");
+    check_data_source(c, AT(at, "dataSource"), source);
+    check_data_source(c, AT(at, "dataSourceRef"), ref ? ref : source);
+    if (attributes.len)
+        check_name(c, AT(at, "volumeAttributesClassName"), attributes, subdomain_valid);
+}
+
+/* The size and the attributes class of a bound claim may change; the class and volume of another
+ * may be set once. */
+static bool may_change(const struct json_node *object, const struct json_node *old,
+                       struct slice name)
+{
+    const struct json_node *spec = member(old, "spec");
+    const struct json_node *was = json_node_member(spec, name);
+    bool bound = text_is(member(object, "status"), "phase", "Bound");
+    bool unset =
+        !was || was->type == JSON_TYPE_NULL || (was->type == JSON_TYPE_STRING && !was->text.len);
+    if (slice_equal(name, SLICE_LITERAL("volumeName")))
+        return unset;
+    if (slice_equal(name, SLICE_LITERAL("storageClassName")))
+        return !was || was->type == JSON_TYPE_NULL;
+    /* These are set by defaults. */
+    if (slice_equal(name, SLICE_LITERAL("volumeMode")) && unset)
+        return choice_is(member(object, "spec"), "volumeMode", "Filesystem", "Filesystem");
+    if (one_of(name, "dataSource,dataSourceRef") && unset)
+        return true;
+    return bound && one_of(name, "volumeAttributesClassName");
+}
+
+static bool same_quantities(struct check *c, const struct json_node *a, const struct json_node *b,
+                            bool but_storage)
+{
+    if (count_in(a) != count_in(b))
+        return false;
+    for (const struct json_node *item = first_in(a); item; item = item->next) {
+        const struct json_node *other = json_node_member(b, item->key);
+        if (!other || (quantity_of(c, item) != quantity_of(c, other) &&
+                       !(but_storage && slice_equal(item->key, SLICE_LITERAL("storage")))))
+            return false;
+    }
+    return true;
+}
+
+static bool same_resources(struct check *c, const struct json_node *object,
+                           const struct json_node *old)
+{
+    bool bound = text_is(member(object, "status"), "phase", "Bound");
+    return same_quantities(c, json_node_path(object, "spec.resources.requests"),
+                           json_node_path(old, "spec.resources.requests"), bound) &&
+           same_quantities(c, json_node_path(object, "spec.resources.limits"),
+                           json_node_path(old, "spec.resources.limits"), false);
+}
+
+static bool same_spec(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    static const char *const names[] = {
+        "accessModes", "selector",   "volumeName",    "storageClassName",
+        "volumeMode",  "dataSource", "dataSourceRef", "volumeAttributesClassName"};
+    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (!same_member(spec, was, names[i]) &&
+            !may_change(object, old, slice_from_text(names[i])))
+            return false;
+    }
+    return same_resources(c, object, old);
+}
+
+static void check_shrunk(struct check *c, const struct at *at, const struct json_node *object,
+                         const struct json_node *old)
+{
+    quantity is = quantity_of(c, json_node_path(object, "spec.resources.requests.storage"));
+    quantity was = quantity_of(c, json_node_path(old, "spec.resources.requests.storage"));
+    quantity has = quantity_of(c, json_node_path(old, "status.capacity.storage"));
+    if (is < was && is <= has)
+        bad_forbidden(c, AT(AT(AT(at, "resources"), "requests"), "storage"),
+                      "field can not be less than status.capacity");
+}
+
+void validate_claim(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec");
+    check_claim_spec(c, at, spec);
+    if (!old)
+        return;
+    if (!same_spec(c, object, old))
+        bad_forbidden(c, at,
+                      "spec is immutable after creation except resources.requests and "
+                      "volumeAttributesClassName for bound claims");
+    check_shrunk(c, at, object, old);
+    check_immutable_choice(c, AT(NULL, "volumeMode"), member(spec, "volumeMode"),
+                           json_node_path(old, "spec.volumeMode"), "Filesystem");
+}
+
+/* -- Volumes -- */
+
+static void check_capacity(struct check *c, const struct at *at, const struct json_node *capacity)
+{
+    if (!count_in(capacity))
+        bad_required(c, at, NULL);
+    if (!member(capacity, "storage") || count_in(capacity) > 1)
+        bad_choice_node(c, at, capacity, "storage");
+    for (const struct json_node *item = first_in(capacity); item; item = item->next) {
+        int64_t units = quantity_units(quantity_of(c, item));
+        if (units < 0)
+            bad_int(c, AT_KEY(at, item->key), units, "must be a valid resource quantity");
+        check_quantity_positive(c, AT_KEY(at, item->key), item);
+    }
+}
+
+static void check_volume_nodes(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *affinity = member(spec, "nodeAffinity");
+    const struct json_node *needed = member(affinity, "required");
+    const struct at *in = AT(AT(at, "nodeAffinity"), "required");
+    if (affinity && needed)
+        check_node_selector(c, in, needed);
+    else if (affinity)
+        bad_required(c, in, "must specify required node constraints");
+}
+
+static void check_volume_rest(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    struct slice class = text_in(c, spec, "storageClassName");
+    struct slice path = text_in(c, member(spec, "hostPath"), "path");
+    bool root = slice_equal(path, SLICE_LITERAL("/"));
+    if (member(spec, "local") && !member(spec, "nodeAffinity"))
+        bad_required(c, AT(at, "nodeAffinity"), "Local volume requires node affinity");
+    if (root && text_is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
+        bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
+                      "may not be 'recycle' for a hostPath mount of '/'");
+    if (class.len)
+        check_name(c, AT(at, "storageClassName"), class, subdomain_valid);
+    if (member(spec, "volumeMode"))
+        check_choice(c, AT(at, "volumeMode"), text_in(c, spec, "volumeMode"), "Block,Filesystem");
+}
+
+/* Members of the spec that are not its source. */
+#define NOT_SOURCES                                                                          \
+    "accessModes,capacity,claimRef,mountOptions,nodeAffinity,persistentVolumeReclaimPolicy," \
+    "storageClassName,volumeMode,volumeAttributesClassName"
+
+static bool has_other_source(const struct json_node *is, const struct json_node *was)
+{
+    for (const struct json_node *item = first_in(is); item; item = item->next) {
+        if (!one_of(item->key, NOT_SOURCES) && !same_node(item, json_node_member(was, item->key)))
+            return true;
+    }
+    return false;
+}
+
+void validate_volume(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
+    struct slice policy = text_in(c, spec, "persistentVolumeReclaimPolicy");
+    const struct at *at = AT(NULL, "spec");
+    if (!filled(spec, "accessModes"))
+        bad_required(c, AT(at, "accessModes"), NULL);
+    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
+    check_capacity(c, AT(at, "capacity"), member(spec, "capacity"));
+    if (policy.len)
+        check_choice(c, AT(at, "persistentVolumeReclaimPolicy"), policy, "Delete,Recycle,Retain");
+    check_volume_nodes(c, at, spec);
+    check_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
+    check_volume_rest(c, at, spec);
+    if (!old)
+        return;
+    if (has_other_source(spec, was) || has_other_source(was, spec))
+        bad_forbidden(c, AT(at, "persistentvolumesource"),
+                      "spec.persistentvolumesource is immutable after creation");
+    check_immutable_choice(c, AT(NULL, "volumeMode"), member(spec, "volumeMode"),
+                           member(was, "volumeMode"), "Filesystem");
+}

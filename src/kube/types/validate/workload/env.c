@@ -1,0 +1,221 @@
+/* Environment variables, and references of the downward API. */
+#include "kube/types/validate/names.h"
+#include "kube/types/validate/quantity.h"
+#include "kube/types/validate/workload/pod.h"
+#include "kube/types/validate/workload/volume.h"
+
+#define FIELDS                                                                             \
+    "metadata.name,metadata.namespace,metadata.uid,spec.nodeName,spec.serviceAccountName," \
+    "status.hostIP,status.hostIPs,status.podIP,status.podIPs"
+#define KNOWN_FIELDS FIELDS ",metadata.annotations,metadata.labels,spec.restartPolicy,status.phase"
+#define AMOUNTS                                                       \
+    "limits.cpu,limits.ephemeral-storage,limits.memory,requests.cpu," \
+    "requests.ephemeral-storage,requests.memory"
+
+/* -- Fields -- */
+
+/* metadata.labels['a'] */
+static bool has_subscript(struct slice path, struct slice *ret_name, struct slice *ret_key)
+{
+    const uint8_t *open = path.len ? memchr(path.ptr, '[', path.len) : NULL;
+    size_t at = open ? (size_t)(open - path.ptr) : 0;
+    if (!open || path.len < at + 4 || path.ptr[at + 1] != '\'' ||
+        memcmp(path.ptr + path.len - 2, "']", 2) != 0)
+        return false;
+    *ret_name = slice_sub(path, 0, at);
+    *ret_key = slice_sub(path, at + 2, path.len - at - 4);
+    return true;
+}
+
+static void bad_field_path(struct check *c, const struct at *at, struct slice path,
+                           const char *what)
+{
+    AUTO(buf_fini) struct buf why = {0};
+    if (buf_append_format(&why, "error converting fieldPath: field label %s: %.*s", what,
+                          SLICE_ARGS(path)) != ST_OK ||
+        buf_append(&why, slice_of("", 1)) != ST_OK)
+        c->errors->no_memory = true;
+    else
+        bad_text(c, AT(at, "fieldPath"), path, (const char *)why.ptr);
+}
+
+static void check_subscript(struct check *c, const struct at *at, struct slice path,
+                            struct slice name, struct slice key)
+{
+    if (!one_of(name, "metadata.annotations,metadata.labels"))
+        bad_field_path(c, at, path, "does not support subscript");
+    else
+        check_name(c, at, key, label_key_valid);
+}
+
+void check_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                     const char *paths)
+{
+    struct slice path = text_in(c, ref, "fieldPath"), name, key;
+    if (!path.len)
+        bad_required(c, AT(at, "fieldPath"), NULL);
+    else if (has_subscript(path, &name, &key))
+        check_subscript(c, at, path, name, key);
+    else if (!one_of(path, KNOWN_FIELDS))
+        bad_field_path(c, at, path, "not supported");
+    else
+        check_choice(c, AT(at, "fieldPath"), path, paths);
+}
+
+/* -- Amounts -- */
+
+static bool has_prefix(struct slice text, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
+}
+
+static void check_divisor(struct check *c, const struct at *at, const struct json_node *ref,
+                          struct slice resource)
+{
+    static const char *const sizes = "1,1k,1M,1G,1T,1P,1E,1Ki,1Mi,1Gi,1Ti,1Pi,1Ei";
+    const struct json_node *divisor = member(ref, "divisor");
+    struct slice text;
+    if (!divisor || !quantity_of(c, divisor))
+        return;
+    text = quantity_text(c, divisor);
+    if (one_of(resource, "limits.cpu,requests.cpu")) {
+        if (!one_of(text, "1m,1"))
+            bad_text(c, AT(at, "divisor"), resource,
+                     "only divisor's values 1m and 1 are supported with the cpu resource");
+    } else if (one_of(resource, "limits.memory,requests.memory") && !one_of(text, sizes)) {
+        bad_text(
+            c, AT(at, "divisor"), resource,
+            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are "
+            "supported with the memory resource");
+    }
+}
+
+void check_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                        bool of_volume)
+{
+    struct slice resource = text_in(c, ref, "resource");
+    if (of_volume && !text_in(c, ref, "containerName").len)
+        bad_required(c, AT(at, "containerName"), NULL);
+    else if (!resource.len)
+        bad_required(c, AT(at, "resource"), NULL);
+    else if (!has_prefix(resource, "limits.hugepages-") &&
+             !has_prefix(resource, "requests.hugepages-"))
+        check_choice(c, AT(at, "resource"), resource, AMOUNTS);
+    check_divisor(c, at, ref, resource);
+}
+
+/* -- Variables -- */
+
+static void check_key_ref(struct check *c, const struct at *at, const struct json_node *ref)
+{
+    struct slice key = text_in(c, ref, "key");
+    check_name(c, AT(at, "name"), text_in(c, ref, "name"), subdomain_valid);
+    if (key.len)
+        check_name(c, AT(at, "key"), key, config_key_valid);
+    else
+        bad_required(c, AT(at, "key"), NULL);
+}
+
+static void check_file_ref(struct check *c, const struct at *at, const struct json_node *ref)
+{
+    struct slice key = text_in(c, ref, "key"), volume = text_in(c, ref, "volumeName");
+    struct slice path = text_in(c, ref, "path");
+    if (key.len)
+        check_name(c, AT(at, "key"), key, env_name_valid);
+    else
+        bad_required(c, AT(at, "key"), NULL);
+    if (volume.len)
+        check_name(c, AT(at, "volumeName"), volume, dns_label_valid);
+    else
+        bad_required(c, AT(at, "volumeName"), NULL);
+    if (path.len)
+        check_path_stays(c, AT(at, "path"), path);
+    else
+        bad_required(c, AT(at, "path"), NULL);
+}
+
+static int check_sources(struct check *c, const struct at *at, const struct json_node *from)
+{
+    const struct json_node *field = member(from, "fieldRef"), *map, *secret, *file;
+    const struct json_node *resource = member(from, "resourceFieldRef");
+    map = member(from, "configMapKeyRef");
+    secret = member(from, "secretKeyRef");
+    file = member(from, "fileKeyRef");
+    if (field)
+        check_field_ref(c, AT(at, "fieldRef"), field, FIELDS);
+    if (resource)
+        check_resource_ref(c, AT(at, "resourceFieldRef"), resource, false);
+    if (map)
+        check_key_ref(c, AT(at, "configMapKeyRef"), map);
+    if (secret)
+        check_key_ref(c, AT(at, "secretKeyRef"), secret);
+    if (file)
+        check_file_ref(c, AT(at, "fileKeyRef"), file);
+    return (field != NULL) + (resource != NULL) + (map != NULL) + (secret != NULL) + (file != NULL);
+}
+
+static void check_value_from(struct check *c, const struct at *at, const struct json_node *var)
+{
+    const struct json_node *from = member(var, "valueFrom");
+    const char *why = NULL;
+    if (!from)
+        return;
+    int sources = check_sources(c, at, from);
+    if (!sources)
+        why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+              "`secretKeyRef` or `fileKeyRef`";
+    else if (text_in(c, var, "value").len)
+        why = "may not be specified when `value` is not empty";
+    else if (sources > 1)
+        why = "may not have more than one field specified at a time";
+    if (why)
+        bad_text(c, at, SLICE_EMPTY, why);
+}
+
+void check_env(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    for (const struct json_node *var = first_in(list); var; var = var->next, i++) {
+        struct slice name = text_in(c, var, "name");
+        if (name.len)
+            check_name(c, AT(AT_ITEM(at, i), "name"), name, env_name_valid);
+        else
+            bad_required(c, AT(AT_ITEM(at, i), "name"), NULL);
+        check_value_from(c, AT(AT_ITEM(at, i), "valueFrom"), var);
+    }
+}
+
+/* The name may end in a dash. */
+static void check_ref_name(struct check *c, const struct at *at, const struct json_node *ref)
+{
+    struct slice name = text_in(c, ref, "name");
+    char why[NAME_ERROR_BYTES];
+    if (!ref)
+        return;
+    if (!name.len) {
+        bad_required(c, AT(at, "name"), NULL);
+        return;
+    }
+    size_t cut = name.len > 1 && name.ptr[name.len - 1] == '-';
+    if (!subdomain_valid(slice_sub(name, 0, name.len - cut), why))
+        bad_text(c, AT(at, "name"), name, why);
+}
+
+void check_env_from(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        const struct json_node *map = member(item, "configMapRef");
+        const struct json_node *secret = member(item, "secretRef");
+        struct slice prefix = text_in(c, item, "prefix");
+        if (prefix.len)
+            check_name(c, AT(AT_ITEM(at, i), "prefix"), prefix, env_name_valid);
+        check_ref_name(c, AT(AT_ITEM(at, i), "configMapRef"), map);
+        check_ref_name(c, AT(AT_ITEM(at, i), "secretRef"), secret);
+        if (!map && !secret)
+            bad_text(c, at, SLICE_EMPTY, "must specify one of: `configMapRef` or `secretRef`");
+        else if (map && secret)
+            bad_text(c, at, SLICE_EMPTY, "may not have more than one field specified at a time");
+    }
+}

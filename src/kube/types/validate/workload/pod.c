@@ -1,0 +1,485 @@
+#include "kube/types/validate/workload/pod.h"
+
+#include "kube/types/validate/kinds.h"
+#include "kube/types/validate/names.h"
+#include "kube/types/validate/workload/volume.h"
+
+/* -- Volumes -- */
+
+static void check_volumes(struct check *c, const struct at *list, struct pod_check *pod)
+{
+    size_t i = 0;
+    for (const struct json_node *item = first_in(member(pod->spec, "volumes")); item;
+         item = item->next, i++) {
+        const struct at *at = AT_ITEM(list, i);
+        struct slice name = text_in(c, item, "name");
+        size_t before = c->errors->count;
+        check_volume_source(c, at, item, VOLUME_OF_POD);
+        if (name.len)
+            check_name(c, AT(at, "name"), name, dns_label_valid);
+        else
+            bad_required(c, AT(at, "name"), NULL);
+        if (seen_has(&pod->volumes, name))
+            bad_repeat(c, AT(at, "name"), name);
+        else if (c->errors->count == before && c->errors->count < KUBE_FIELD_ERRORS_MAX)
+            seen_add(c, &pod->volumes, name);
+    }
+}
+
+static void check_claims(struct check *c, const struct at *list, struct pod_check *pod)
+{
+    size_t i = 0;
+    for (const struct json_node *item = first_in(member(pod->spec, "resourceClaims")); item;
+         item = item->next, i++) {
+        const struct at *at = AT(AT_ITEM(list, i), "name");
+        struct slice name = text_in(c, item, "name");
+        if (!name.len)
+            bad_required(c, at, NULL);
+        else if (!seen_add(c, &pod->claims, name))
+            bad_repeat(c, at, name);
+        else
+            check_name(c, at, name, dns_label_valid);
+    }
+}
+
+/* -- Networking -- */
+
+static void check_host_network(struct check *c, const struct at *spec, const struct pod_check *pod)
+{
+    const struct at *list = AT(spec, "containers");
+    size_t i = 0;
+    if (!truth_in(pod->spec, "hostNetwork"))
+        return;
+    for (const struct json_node *item = first_in(member(pod->spec, "containers")); item;
+         item = item->next, i++) {
+        const struct at *ports = AT(AT_ITEM(list, i), "ports");
+        size_t j = 0;
+        for (const struct json_node *port = first_in(member(item, "ports")); port;
+             port = port->next, j++) {
+            /* Without a host port it is the port of the container. */
+            int64_t host = int_in(port, "hostPort", 0);
+            if (host && host != int_in(port, "containerPort", 0))
+                bad_int(c, AT(AT_ITEM(ports, j), "hostPort"), host,
+                        "must match `containerPort` when `hostNetwork` is true");
+        }
+    }
+}
+
+static void check_searches(struct check *c, const struct at *at, const struct json_node *searches)
+{
+    size_t bytes = 0, i = 0;
+    for (const struct json_node *item = first_in(searches); item; item = item->next)
+        bytes += text_of(c, item).len + (item->next != NULL);
+    if (count_in(searches) > 32)
+        bad_node(c, at, searches, "must not have more than 32 search paths");
+    if (bytes > 2048)
+        bad_node(c, at, searches,
+                 "must not have more than 2048 characters (including spaces) in the search list");
+    for (const struct json_node *item = first_in(searches); item; item = item->next, i++) {
+        struct slice text = text_of(c, item);
+        if (slice_equal(text, SLICE_LITERAL(".")))
+            continue;
+        if (text.len && text.ptr[text.len - 1] == '.')
+            text.len--;
+        check_name(c, AT_ITEM(at, i), text, underscored_valid);
+    }
+}
+
+static void check_dns_config(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *config = member(spec, "dnsConfig");
+    const struct json_node *servers = member(config, "nameservers");
+    const struct at *list = AT(at, "nameservers"), *options = AT(at, "options");
+    bool none = text_is(spec, "dnsPolicy", "None");
+    size_t i = 0, j = 0;
+    if (none && !config)
+        bad_required(c, at,
+                     "must provide `dnsConfig` when `dnsPolicy` is"
+                     " None");
+    else if (none && !count_in(servers))
+        bad_required(c, list,
+                     "must provide at least one DNS nameserver when `dnsPolicy` is"
+                     " None");
+    if (!config || (none && !count_in(servers)))
+        return;
+    if (count_in(servers) > 3)
+        bad_node(c, list, servers, "must not have more than 3 nameservers");
+    for (const struct json_node *item = first_in(servers); item; item = item->next)
+        check_name(c, AT_ITEM(list, i++), text_of(c, item), ip_valid);
+    check_searches(c, AT(at, "searches"), member(config, "searches"));
+    for (const struct json_node *item = first_in(member(config, "options")); item;
+         item = item->next, j++) {
+        if (!text_in(c, item, "name").len)
+            bad_required(c, AT_ITEM(options, j), "must not be empty");
+    }
+}
+
+static void check_host_aliases(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        const struct at *names = AT(AT_ITEM(at, i), "hostnames");
+        size_t j = 0;
+        check_name(c, AT(AT_ITEM(at, i), "ip"), text_in(c, item, "ip"), ip_valid);
+        for (const struct json_node *name = first_in(member(item, "hostnames")); name;
+             name = name->next)
+            check_name(c, AT_ITEM(names, j++), text_of(c, name), subdomain_valid);
+    }
+}
+
+/* -- Other members -- */
+
+static void check_gates(struct check *c, const struct at *spec, const struct json_node *of)
+{
+    const struct at *ready = AT(spec, "readinessGates"), *wait = AT(spec, "schedulingGates");
+    struct seen seen = {0};
+    size_t i = 0, j = 0;
+    for (const struct json_node *item = first_in(member(of, "readinessGates")); item;
+         item = item->next)
+        check_name(c, AT(AT_ITEM(ready, i++), "conditionType"), text_in(c, item, "conditionType"),
+                   label_key_valid);
+    for (const struct json_node *item = first_in(member(of, "schedulingGates")); item;
+         item = item->next, j++) {
+        struct slice name = text_in(c, item, "name");
+        check_name(c, AT_ITEM(wait, j), name, label_key_valid);
+        if (!seen_add(c, &seen, name))
+            bad_repeat(c, AT_ITEM(wait, j), name);
+    }
+}
+
+static void check_optional(struct check *c, const struct at *at, const struct json_node *spec,
+                           const char *name, name_rule rule)
+{
+    struct slice text = text_in(c, spec, name);
+    if (text.len)
+        check_name(c, AT(at, name), text, rule);
+}
+
+static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    struct slice restart = text_in(c, spec, "restartPolicy"), dns = text_in(c, spec, "dnsPolicy");
+    if (restart.len)
+        check_choice(c, AT(at, "restartPolicy"), restart, "Always,OnFailure,Never");
+    if (dns.len)
+        check_choice(c, AT(at, "dnsPolicy"), dns,
+                     "ClusterFirstWithHostNet,ClusterFirst,Default,None");
+}
+
+static void check_names(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *deadline = member(spec, "activeDeadlineSeconds");
+    check_optional(c, at, spec, "serviceAccountName", subdomain_valid);
+    check_optional(c, at, spec, "nodeName", subdomain_valid);
+    if (deadline)
+        check_range(c, AT(at, "activeDeadlineSeconds"), int_of(deadline), 1, INT32_MAX);
+    check_optional(c, at, spec, "hostname", dns_label_valid);
+    check_optional(c, at, spec, "subdomain", dns_label_valid);
+}
+
+static void check_rest(struct check *c, const struct at *at, struct pod_check *pod)
+{
+    const struct json_node *spec = pod->spec, *os = member(spec, "os");
+    const struct json_node *policy = member(spec, "preemptionPolicy");
+    check_names(c, at, spec);
+    check_tolerations(c, AT(at, "tolerations"), member(spec, "tolerations"));
+    check_host_aliases(c, AT(at, "hostAliases"), member(spec, "hostAliases"));
+    check_optional(c, at, spec, "priorityClassName", subdomain_valid);
+    if (member(spec, "runtimeClassName"))
+        check_name(c, AT(at, "runtimeClassName"), text_in(c, spec, "runtimeClassName"),
+                   subdomain_valid);
+    if (policy)
+        check_preemption_policy(c, AT(at, "preemptionPolicy"), text_of(c, policy));
+    if (os && !text_in(c, os, "name").len)
+        bad_required(c, AT(AT(at, "os"), "name"), NULL);
+    else if (os)
+        check_choice(c, AT(at, "os"), text_in(c, os, "name"), "linux,windows");
+}
+
+/* Whether all members but the lists of containers are those of the stored spec. */
+static bool only_containers_differ(const struct check *c, const struct json_node *spec,
+                                   const struct json_node *old)
+{
+    if (c->all || count_in(spec) != count_in(old))
+        return false;
+    for (const struct json_node *item = first_in(spec); item; item = item->next) {
+        const struct json_node *was = json_node_member(old, item->key);
+        bool skips = one_of(item->key, "containers,initContainers,ephemeralContainers");
+        if (!was || (!skips && !json_node_equal(item, was)))
+            return false;
+    }
+    return true;
+}
+
+static void check_members(struct check *c, const struct at *at, struct pod_check *pod)
+{
+    const struct json_node *spec = pod->spec;
+    check_policies(c, at, spec);
+    check_labels(c, AT(at, "nodeSelector"), member(spec, "nodeSelector"));
+    check_pod_security(c, AT(at, "securityContext"), spec);
+    check_affinity(c, AT(at, "affinity"), member(spec, "affinity"));
+    check_dns_config(c, AT(at, "dnsConfig"), spec);
+    check_gates(c, at, spec);
+    check_topology_spread(c, AT(at, "topologySpreadConstraints"),
+                          member(spec, "topologySpreadConstraints"));
+    check_rest(c, at, pod);
+}
+
+void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
+                    const struct json_node *old, bool is_pod)
+{
+    struct pod_check pod = {.spec = spec, .is_pod = is_pod};
+    if (is_kept(c, spec, old))
+        return;
+    pod.old = only_containers_differ(c, spec, old) ? old : NULL;
+    check_volumes(c, AT(at, "volumes"), &pod);
+    check_claims(c, AT(at, "resourceClaims"), &pod);
+    check_containers(c, at, &pod);
+    if (member(spec, "resources"))
+        check_resources(c, AT(at, "resources"), member(spec, "resources"), &pod);
+    check_host_network(c, at, &pod);
+    if (!pod.old)
+        check_members(c, at, &pod);
+}
+
+void check_pod_template(struct check *c, const struct at *at, const struct json_node *template,
+                        const struct json_node *old)
+{
+    const struct json_node *spec = member(template, "spec");
+    if (is_kept(c, template, old))
+        return;
+    check_labels(c, AT(at, "labels"), json_node_path(template, "metadata.labels"));
+    check_pod_spec(c, AT(at, "spec"), spec, member(old, "spec"), false);
+    if (filled(spec, "ephemeralContainers"))
+        bad_forbidden(c, AT(AT(at, "spec"), "ephemeralContainers"),
+                      "ephemeral containers not allowed in pod template");
+}
+
+/* -- Updates -- */
+
+/* Members that have defaults: an object that was stored without them is not changed by them. */
+#define DEFAULTED                                                                          \
+    "restartPolicy,terminationGracePeriodSeconds,dnsPolicy,securityContext,schedulerName," \
+    "enableServiceLinks,serviceAccount,terminationMessagePath,terminationMessagePolicy,"   \
+    "imagePullPolicy,resources,protocol,successThreshold,failureThreshold,periodSeconds,"  \
+    "timeoutSeconds,scheme,path,defaultMode,expirationSeconds,apiVersion,hostPort,type,"   \
+    "divisor,requests,recursiveReadOnly,volumeMode,status,kind,creationTimestamp"
+/* Members of the spec that an update may change, or that have rules of their own. */
+#define CHANGEABLE "activeDeadlineSeconds,schedulingGates,tolerations"
+
+/* Members for which false is another value than none. */
+#define MAYBE_FALSE                                                                   \
+    "automountServiceAccountToken,hostUsers,shareProcessNamespace,setHostnameAsFQDN," \
+    "allowPrivilegeEscalation,privileged,readOnlyRootFilesystem,runAsNonRoot,optional"
+
+static bool is_empty(const struct json_node *node)
+{
+    return node->type == JSON_TYPE_NULL ||
+           (node->type == JSON_TYPE_BOOL && !node->truth && !one_of(node->key, MAYBE_FALSE)) ||
+           ((node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && !node->first) ||
+           (node->type == JSON_TYPE_STRING && !node->text.len);
+}
+
+static bool same_values(const struct json_node *a, const struct json_node *b, const char *but);
+
+static bool may_lack(const struct json_node *item, const char *but)
+{
+    return is_empty(item) || one_of(item->key, DEFAULTED) || one_of(item->key, but);
+}
+
+/* Whether each member of `a` is in `b`, with the same value. Most are equal. */
+static bool has_members(const struct json_node *a, const struct json_node *b, const char *but)
+{
+    for (const struct json_node *item = first_in(a); item; item = item->next) {
+        const struct json_node *other = json_node_member(b, item->key);
+        if (other ? json_node_equal(item, other) : may_lack(item, but))
+            continue;
+        bool containers = one_of(item->key, "containers,initContainers");
+        if (!other ||
+            (!one_of(item->key, but) && !same_values(item, other, containers ? "image" : "")))
+            return false;
+    }
+    return true;
+}
+
+/* Whether they have the same members, but those of a list, with the same values. */
+static bool same_members(const struct json_node *a, const struct json_node *b, const char *but)
+{
+    if (!has_members(a, b, but))
+        return false;
+    for (const struct json_node *item = first_in(b); item; item = item->next)
+        if (!json_node_member(a, item->key) && !may_lack(item, but))
+            return false;
+    return true;
+}
+
+bool same_but_defaults(const struct json_node *a, const struct json_node *b)
+{
+    return a && b ? same_values(a, b, "") : !count_in(a) && !count_in(b);
+}
+
+static bool same_values(const struct json_node *a, const struct json_node *b, const char *but)
+{
+    if (a->type != b->type)
+        return is_empty(a) && is_empty(b);
+    if (a->type == JSON_TYPE_OBJECT)
+        return same_members(a, b, but);
+    if (a->type != JSON_TYPE_ARRAY)
+        return json_node_equal(a, b);
+    if (a->count != b->count)
+        return false;
+    const struct json_node *x = a->first, *y = b->first;
+    for (; x; x = x->next, y = y->next) {
+        if (!same_values(x, y, but))
+            return false;
+    }
+    return true;
+}
+
+static void check_images(struct check *c, const struct at *spec, const struct json_node *of,
+                         const char *name, bool needed)
+{
+    const struct at *list = AT(spec, name);
+    size_t i = 0;
+    for (const struct json_node *item = first_in(member(of, name)); item; item = item->next, i++) {
+        struct slice image = text_in(c, item, "image");
+        if (!image.len && needed)
+            bad_required(c, AT(AT_ITEM(list, i), "image"), NULL);
+        if (image.len && (image.ptr[0] <= ' ' || image.ptr[image.len - 1] <= ' '))
+            bad_text(c, AT(AT_ITEM(list, i), "image"), image,
+                     "must not have leading or trailing whitespace");
+    }
+}
+
+static bool check_count(struct check *c, const struct at *at, const struct json_node *spec,
+                        const struct json_node *old, const char *name)
+{
+    if (count_in(member(spec, name)) != count_in(member(old, name))) {
+        bad_forbidden(c, AT(at, name), "pod updates may not add or remove containers");
+        return false;
+    }
+    check_images(c, at, spec, name, true);
+    return true;
+}
+
+static bool check_deadline(struct check *c, const struct at *at, const struct json_node *is,
+                           const struct json_node *was)
+{
+    if (!is && was)
+        bad_node(c, at, NULL, "must not update from a positive integer to nil value");
+    if (!is)
+        return true;
+    if (int_of(is) < 0 || int_of(is) > INT32_MAX) {
+        check_range(c, at, int_of(is), 0, INT32_MAX);
+        return false;
+    }
+    if (!was || int_of(is) <= int_of(was))
+        return true;
+    bad_int(c, at, int_of(is), "must be less than or equal to previous value");
+    return false;
+}
+
+/* The text of a toleration without its seconds. */
+static struct slice toleration_key(struct check *c, const struct json_node *item)
+{
+    static const char *const names[] = {"key", "operator", "value", "effect"};
+    AUTO(buf_fini) struct buf text = {0};
+    struct slice key = SLICE_EMPTY;
+    enum status status = ST_OK;
+    for (size_t i = 0; i < COUNT_OF(names) && status == ST_OK; i++) {
+        struct slice part = text_in(c, item, names[i]);
+        if (i == 1 && !part.len)
+            part = SLICE_LITERAL("Equal");
+        status = buf_append_format(&text, "%.*s\n", SLICE_ARGS(part));
+    }
+    if (status != ST_OK || arena_dup(c->arena, buf_slice(&text), &key) != ST_OK)
+        c->errors->no_memory = true;
+    return key;
+}
+
+static void check_added_tolerations(struct check *c, const struct at *at,
+                                    const struct json_node *is, const struct json_node *was)
+{
+    struct seen seen = {0};
+    if (!count_in(was) || same_node(is, was))
+        return;
+    for (const struct json_node *item = first_in(is); item; item = item->next)
+        seen_add(c, &seen, toleration_key(c, item));
+    for (const struct json_node *item = first_in(was); item; item = item->next) {
+        if (seen_has(&seen, toleration_key(c, item)))
+            continue;
+        bad_forbidden(c, at,
+                      "existing toleration can not be modified except its tolerationSeconds");
+        return;
+    }
+}
+
+static void check_pod_update(struct check *c, const struct at *at, const struct json_node *spec,
+                             const struct json_node *old)
+{
+    if (!check_count(c, at, spec, old, "containers") ||
+        !check_count(c, at, spec, old, "initContainers") ||
+        !check_deadline(c, AT(at, "activeDeadlineSeconds"), member(spec, "activeDeadlineSeconds"),
+                        member(old, "activeDeadlineSeconds")))
+        return;
+    check_added_tolerations(c, AT(at, "tolerations"), member(spec, "tolerations"),
+                            member(old, "tolerations"));
+    /* A pod that waits at a gate may still be directed to other nodes. */
+    const char *but =
+        filled(old, "schedulingGates") ? CHANGEABLE ",nodeSelector,affinity" : CHANGEABLE;
+    if (!same_members(spec, old, but))
+        bad_forbidden(c, at,
+                      "pod updates may not change fields other than `spec.containers[*].image`,"
+                      "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+                      "`spec.tolerations` (only additions to existing tolerations),"
+                      "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+                      "previously negative)");
+}
+
+/* The token of a projected volume is that of the pod's account. */
+static void check_token_volumes(struct check *c, const struct at *spec, const struct json_node *of)
+{
+    const struct at *at = AT(spec, "volumes");
+    size_t i = 0;
+    if (text_in(c, of, "serviceAccountName").len)
+        return;
+    for (const struct json_node *v = first_in(member(of, "volumes")); v; v = v->next, i++) {
+        const struct json_node *sources = member(member(v, "projected"), "sources");
+        const struct at *list = AT(AT(AT_ITEM(at, i), "projected"), "sources");
+        size_t k = 0;
+        for (const struct json_node *source = first_in(sources); source; source = source->next, k++)
+            if (member(source, "serviceAccountToken"))
+                bad_forbidden(c, AT(AT_ITEM(list, k), "serviceAccountToken"),
+                              "must not be specified when serviceAccountName is not set");
+    }
+}
+
+static void check_new_pod(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    if (filled(spec, "ephemeralContainers"))
+        bad_forbidden(c, AT(at, "ephemeralContainers"), "cannot be set on create");
+    if (text_in(c, spec, "nodeName").len && filled(spec, "schedulingGates"))
+        bad_forbidden(c, AT(at, "nodeName"),
+                      "cannot be set until all schedulingGates have been cleared");
+}
+
+void validate_pod(struct check *c, const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *spec = member(object, "spec");
+    const struct at *at = AT(NULL, "spec");
+    check_pod_spec(c, at, spec, member(old, "spec"), true);
+    if (!is_kept(c, spec, member(old, "spec")))
+        check_token_volumes(c, at, spec);
+    check_images(c, at, spec, "containers", false);
+    check_images(c, at, spec, "initContainers", false);
+    if (old)
+        check_pod_update(c, at, spec, member(old, "spec"));
+    else
+        check_new_pod(c, at, spec);
+}
+
+void validate_pod_template(struct check *c, const struct json_node *object,
+                           const struct json_node *old)
+{
+    check_pod_template(c, AT(NULL, "template"), member(object, "template"),
+                       member(old, "template"));
+}

@@ -1,0 +1,181 @@
+/* Security contexts of pods and containers. */
+#include "kube/types/validate/workload/pod.h"
+#include "kube/types/validate/workload/volume.h"
+
+#include <stdio.h>
+
+static void check_id(struct check *c, const struct at *at, const struct json_node *context,
+                     const char *name)
+{
+    if (member(context, name))
+        check_range(c, AT(at, name), int_in(context, name, 0), 0, INT32_MAX);
+}
+
+static void check_descending(struct check *c, const struct at *at, struct slice path)
+{
+    if (path.len && path.ptr[0] == '/')
+        bad_text(c, at, path, "must be a relative path");
+    check_path_stays(c, at, path);
+}
+
+#define PROFILES "Localhost,RuntimeDefault,Unconfined"
+
+/* Kubernetes shows its internal type. */
+static void bad_profile(struct check *c, const struct at *at, struct slice type, struct slice local)
+{
+    char json[512];
+    snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"LocalhostProfile\":\"%.*s\"}",
+             (int)size_min(type.len, 100), (const char *)type.ptr, (int)size_min(local.len, 300),
+             (const char *)local.ptr);
+    bad_raw(c, at, json, "can only be set when seccomp type is Localhost");
+}
+
+static void check_seccomp(struct check *c, const struct at *at, const struct json_node *profile)
+{
+    struct slice type = text_in(c, profile, "type");
+    const struct json_node *local = member(profile, "localhostProfile");
+    if (!profile)
+        return;
+    if (!type.len)
+        bad_required(c, AT(at, "type"), "type is required when seccompProfile is set");
+    else
+        check_choice(c, AT(at, "type"), type, PROFILES);
+    if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
+        if (local)
+            check_descending(c, AT(at, "localhostProfile"), text_of(c, local));
+        else
+            bad_required(c, AT(at, "localhostProfile"),
+                         "must be set when seccomp type is Localhost");
+    } else if (local) {
+        bad_profile(c, AT(at, "localhostProfile"), type, text_of(c, local));
+    }
+}
+
+static void check_app_armor(struct check *c, const struct at *at, const struct json_node *profile)
+{
+    struct slice type = text_in(c, profile, "type");
+    const struct json_node *local = member(profile, "localhostProfile");
+    if (!profile)
+        return;
+    if (!type.len)
+        bad_required(c, AT(at, "type"), "type is required when appArmorProfile is set");
+    else if (!one_of(type, PROFILES))
+        bad_choice(c, AT(at, "type"), type, PROFILES);
+    if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
+        if (!text_of(c, local).len)
+            bad_required(c, AT(at, "localhostProfile"),
+                         "must be set when AppArmor type is Localhost");
+    } else if (local && one_of(type, PROFILES)) {
+        bad_node(c, AT(at, "localhostProfile"), local,
+                 "can only be set when AppArmor type is Localhost");
+    }
+}
+
+/* -- Containers -- */
+
+static bool adds_admin(const struct json_node *context)
+{
+    const struct json_node *list = member(member(context, "capabilities"), "add");
+    const struct json_node *item = first_in(list);
+    while (item && !json_node_is_text(item, "CAP_SYS_ADMIN"))
+        item = item->next;
+    return item;
+}
+
+static void check_escalation(struct check *c, const struct at *at, const struct json_node *context)
+{
+    const struct json_node *allowed = member(context, "allowPrivilegeEscalation");
+    if (!allowed || allowed->truth)
+        return;
+    if (truth_in(context, "privileged"))
+        bad_node(c, at, context,
+                 "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+    if (adds_admin(context))
+        bad_node(c, at, context,
+                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
+                 "CAP_SYS_ADMIN");
+}
+
+void check_security(struct check *c, const struct at *at, const struct json_node *context,
+                    const struct json_node *pod_spec)
+{
+    const struct json_node *mount = member(context, "procMount");
+    const struct json_node *users = member(pod_spec, "hostUsers");
+    if (!context)
+        return;
+    if (c->unprivileged && truth_in(context, "privileged"))
+        bad_forbidden(c, AT(at, "privileged"), "disallowed by cluster policy");
+    check_id(c, at, context, "runAsUser");
+    check_id(c, at, context, "runAsGroup");
+    if (mount)
+        check_choice(c, AT(at, "procMount"), text_of(c, mount), "Default,Unmasked");
+    if (json_node_is_text(mount, "Unmasked") && (!users || users->truth))
+        bad_text(c, AT(at, "procMount"), text_of(c, mount),
+                 "`hostUsers` must be false to use `Unmasked`");
+    check_seccomp(c, AT(at, "seccompProfile"), member(context, "seccompProfile"));
+    check_escalation(c, at, context);
+    check_app_armor(c, AT(at, "appArmorProfile"), member(context, "appArmorProfile"));
+}
+
+/* -- Pods -- */
+
+static bool sysctl_valid(struct slice name, char why[NAME_ERROR_BYTES])
+{
+    bool begins = true;
+    why[0] = '\0';
+    for (size_t i = 0; i < name.len && name.len <= 253; i++) {
+        uint8_t at = name.ptr[i];
+        bool lower = (at >= 'a' && at <= 'z') || (at >= '0' && at <= '9');
+        bool ends = i + 1 == name.len || name.ptr[i + 1] == '.' || name.ptr[i + 1] == '/';
+        bool step = at == '.' || at == '/';
+        if (step ? begins || i + 1 == name.len
+                 : !lower && (begins || ends || (at != '-' && at != '_')))
+            return false;
+        begins = step;
+    }
+    return name.len && name.len <= 253;
+}
+
+static void check_sysctls(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct seen names = {0};
+    char ignored[NAME_ERROR_BYTES];
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        struct slice name = text_in(c, item, "name");
+        const struct at *in = AT(AT_ITEM(at, i), "name");
+        if (!name.len)
+            bad_required(c, in, NULL);
+        else if (!sysctl_valid(name, ignored))
+            bad_text(c, in, name,
+                     "must have at most 253 characters and match regex "
+                     "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
+        else if (!seen_add(c, &names, name))
+            bad_repeat(c, in, name);
+    }
+}
+
+void check_pod_security(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    const struct json_node *context = member(spec, "securityContext");
+    const struct at *groups = AT(at, "supplementalGroups");
+    size_t i = 0;
+    check_id(c, at, context, "fsGroup");
+    check_id(c, at, context, "runAsUser");
+    check_id(c, at, context, "runAsGroup");
+    for (const struct json_node *item = first_in(member(context, "supplementalGroups")); item;
+         item = item->next)
+        check_range(c, AT_ITEM(groups, i++), int_of(item), 0, INT32_MAX);
+    if (truth_in(spec, "shareProcessNamespace") && truth_in(spec, "hostPID"))
+        bad_node(c, AT(at, "shareProcessNamespace"), member(spec, "shareProcessNamespace"),
+                 "ShareProcessNamespace and HostPID cannot both be enabled");
+    check_sysctls(c, AT(at, "sysctls"), member(context, "sysctls"));
+    if (member(context, "fsGroupChangePolicy"))
+        check_choice(c, AT(at, "fsGroupChangePolicy"), text_in(c, context, "fsGroupChangePolicy"),
+                     "Always,OnRootMismatch");
+    check_seccomp(c, AT(at, "seccompProfile"), member(context, "seccompProfile"));
+    check_app_armor(c, AT(at, "appArmorProfile"), member(context, "appArmorProfile"));
+    if (member(context, "supplementalGroupsPolicy"))
+        check_choice(c, AT(at, "supplementalGroupsPolicy"),
+                     text_in(c, context, "supplementalGroupsPolicy"), "Merge,Strict");
+}

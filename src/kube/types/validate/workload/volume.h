@@ -1,0 +1,31 @@
+/* Sources of volumes, of pods and of persistent volumes, and paths in them. */
+#ifndef VIGIL_KUBE_TYPES_VALIDATE_WORKLOAD_VOLUME_H
+#define VIGIL_KUBE_TYPES_VALIDATE_WORKLOAD_VOLUME_H
+
+#include "kube/types/validate/check.h"
+
+enum volume_owner { VOLUME_OF_POD, VOLUME_OF_CLUSTER };
+
+/* Exactly one source must be there. */
+void check_volume_source(struct check *c, const struct at *at, const struct json_node *source,
+                         enum volume_owner owner);
+
+/* A path without "..". */
+void check_path_stays(struct check *c, const struct at *at, struct slice path);
+/* The same, and relative, and not beginning with "..". */
+void check_local_path(struct check *c, const struct at *at, struct slice path);
+
+/* Terms of nodes: affinity.c */
+void check_node_selector(struct check *c, const struct at *at, const struct json_node *selector);
+
+/* The spec of a claim, also in a template: claim.c */
+void check_claim_spec(struct check *c, const struct at *at, const struct json_node *spec);
+void check_access_modes(struct check *c, const struct at *at, const struct json_node *modes);
+
+/* References of the downward API: env.c */
+void check_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                     const char *paths);
+void check_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                        bool of_volume);
+
+#endif
