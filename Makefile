@@ -20,16 +20,16 @@ help: ## show this
 run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 	@tools/run-server
 
-build: ## release build: build/vigil
+build: ## release build: build/vigil, build/vigil-bench and the libraries
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
 	@[ -e build/vigil ] || echo "Compiling Vigil. The first time takes a few minutes on two cores."
 	@$(call ninja,build) installed
 
-install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX, its settings under SYSCONFDIR: program, libraries, manual pages, completions, units
+install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX, its settings under SYSCONFDIR: programs, libraries, manual pages, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
 
-deb: ## Debian packages of the program and the libraries, in build/deb
+deb: ## Debian packages of the programs and the libraries, in build/deb
 	@tools/install-deps build deb
 	@tools/build-deb build/deb
 
@@ -43,12 +43,13 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
 
 BASE ?= HEAD
-# The folders of src/ in which files differ from the commit BASE, tracked or not.
-changed_layers = $(shell { git diff --name-only $(BASE) -- src; git ls-files --others --exclude-standard src; } | cut -s -d/ -f2 | sort -u)
+# The layers in which files differ from the commit BASE, tracked or not.
+layer_folders = src bench/load
+changed_layers = $(shell { git diff --name-only $(BASE) -- $(layer_folders); git ls-files --others --exclude-standard $(layer_folders); } | cut -s -d/ -f2 | sort -u)
 quick: ## unit tests of the layers that differ from the commit BASE=HEAD
 	@tools/install-deps build
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
-	@[ -n "$(changed_layers)" ] || { echo "Nothing below src/ differs from $(BASE); BASE=main compares with the branch main."; exit 1; }
+	@[ -n "$(changed_layers)" ] || { echo "No layer differs from $(BASE); BASE=main compares with the branch main."; exit 1; }
 	@$(call ninja,build-test) $(changed_layers:%=layer-%)
 	@tools/run-tests --build build-test unit:$(subst $(space),$(comma),$(strip $(changed_layers)))
 

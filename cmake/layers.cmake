@@ -1,10 +1,15 @@
-# vigil_layer(NAME USES lower... LIBS system... TEST_LIBS system...)
+# vigil_layer(NAME IN directory USES lower... LIBS system... TEST_LIBS system...)
 #
 # Builds src/NAME into the static library vigil_NAME, and every x_test.c under it into a test
 # program of its own. A test links its layer's row and nothing else, so an upward call does not link.
+# A layer that is not part of the product is IN another directory, from which its includes are written.
 function(vigil_layer name)
-    cmake_parse_arguments(ARG "" "" "USES;LIBS;TEST_LIBS" ${ARGN})
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
+    cmake_parse_arguments(ARG "" "IN" "USES;LIBS;TEST_LIBS" ${ARGN})
+    set(root ${CMAKE_SOURCE_DIR}/src)
+    if(ARG_IN)
+        set(root ${CMAKE_SOURCE_DIR}/${ARG_IN})
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/${name}/*.c)
     set(tests ${sources})
     list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.c$")
     list(FILTER tests INCLUDE REGEX "_test\\.c$")
@@ -25,12 +30,15 @@ function(vigil_layer name)
     set_property(GLOBAL PROPERTY vigil_test_libs_of_${name} ${ARG_TEST_LIBS})
     list(TRANSFORM ARG_USES PREPEND vigil_ OUTPUT_VARIABLE lower)
     target_link_libraries(vigil_${name} ${visibility} ${lower} ${ARG_LIBS})
-    if(EXISTS ${CMAKE_SOURCE_DIR}/src/${name}/layer.cmake)
-        include(${CMAKE_SOURCE_DIR}/src/${name}/layer.cmake)
+    if(ARG_IN)
+        target_include_directories(vigil_${name} ${visibility} ${root})
+    endif()
+    if(EXISTS ${root}/${name}/layer.cmake)
+        include(${root}/${name}/layer.cmake)
     endif()
 
     foreach(test ${tests})
-        file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/src ${test})
+        file(RELATIVE_PATH relative ${root} ${test})
         string(REGEX REPLACE "\\.c$" "" relative ${relative})
         string(REPLACE "/" "_" program ${relative})
         add_executable(${program} ${test})
@@ -84,12 +92,11 @@ function(vigil_bench layer)
     vigil_tool(${layer}_bench ${layer} ${CMAKE_SOURCE_DIR}/bench/layers/${layer}_bench.c)
 endfunction()
 
-# vigil_program(NAME MAIN): a program from the top layer, left in the build directory.
-function(vigil_program name main)
-    if(EXISTS ${CMAKE_SOURCE_DIR}/${main})
-        add_executable(${name} ${main})
-        target_link_libraries(${name} PRIVATE vigil_cmd)
-    endif()
+# vigil_program(NAME LAYER MAIN): a program over one layer that is installed, left in the build directory.
+function(vigil_program name layer main)
+    add_executable(${name} ${main})
+    target_link_libraries(${name} PRIVATE vigil_${layer})
+    add_dependencies(installed ${name})
 endfunction()
 
 # vigil_fuzzers(): every fuzz/fuzz_LAYER_x.c is a harness over that layer, linked with libFuzzer.

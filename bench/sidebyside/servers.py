@@ -26,7 +26,7 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Programs:
     command: dict    # name -> the words that start the server
-    generator: list  # the words before `put`, `get`, ...
+    generator: str  # vigil-bench
     client: dict     # "vigil": a program that uses libvigil, "etcd": the same with clientv3
     kube_client: dict  # the same with libvigil-kube and client-go
     libraries: list  # libvigil.so and libvigil-kube.so
@@ -40,8 +40,8 @@ def find(root, args):
         run_tool(["make", "-C", str(root), "build"])
     peer = args.peer or build_peer(root)
     command = {"vigil": [peer] if args.peer_as_vigil else [vigil, "serve"], "etcd": [peer]}
-    generator = [args.generator or vigil, "bench"]
-    for words in [*command.values(), generator]:
+    generator = args.generator or str(root / "build/vigil-bench")
+    for words in [*command.values(), [generator]]:
         if not os.access(words[0], os.X_OK):
             raise Failed(f"{words[0]} does not exist or cannot be run")
     client = {"vigil": build_client(root, "libvigil_bench"),
@@ -219,8 +219,8 @@ class Server:
 
     def words_of_bench(self, command, *flags):
         endpoint = self.kube_endpoint if command.startswith("kube-") else self.endpoint
-        return self.programs.generator + [command, "--endpoint", endpoint, "--server-pid",
-                                          str(self.process.pid), "--json", *map(str, flags)]
+        return [self.programs.generator, command, "--endpoint", endpoint, "--server-pid", str(self.process.pid), "--json",
+                *map(str, flags)]
 
     def bench(self, command, *flags):
         """Runs the generator against this server and returns what it found. other_cores is the

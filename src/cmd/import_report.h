@@ -2,7 +2,7 @@
 #ifndef VIGIL_CMD_IMPORT_REPORT_H
 #define VIGIL_CMD_IMPORT_REPORT_H
 
-#include "cmd/progress.h"
+#include "base/progress.h"
 #include "import/import.h"
 
 #include <stdio.h>

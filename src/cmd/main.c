@@ -1,6 +1,6 @@
 /* `vigil COMMAND`; started under the name etcd or kube-apiserver, the program is the server itself,
  * and under the name etcdctl its command line client. */
-#include "cmd/bench/bench.h"
+#include "base/version.h"
 #include "cmd/complete/complete.h"
 #include "cmd/completion_script.h"
 #include "cmd/ctl/ctl.h"
@@ -14,7 +14,6 @@
 #include "cmd/salvage.h"
 #include "cmd/serve/options.h"
 #include "cmd/serve/serve.h"
-#include "cmd/version.h"
 
 enum { EXIT_OK = 0, EXIT_USAGE = 2 };
 
@@ -32,12 +31,6 @@ struct command {
 static int run_serve(int count, char **args)
 {
     return serve_main(count - 1, args + 1, &(struct serve_how){SERVE_AS_VIGIL, "", ""});
-}
-
-static int run_bench(int count, char **args)
-{
-    args[0] = "vigil bench";
-    return bench_main(count, args);
 }
 
 static int run_version(int count, char **args)
@@ -119,7 +112,6 @@ static const struct command commands[] = {
     {"kube", "watch a Kubernetes API server: vigil kube watch RESOURCE", kube_main, NULL},
     {"assets", "make the directory that envtest takes as KUBEBUILDER_ASSETS, and print it",
      assets_main, "[DIR]"},
-    {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
     {"man",
      "write a manual page (roff): vigil, serve, etcd, import, snapshot, repair, salvage, "
@@ -166,7 +158,8 @@ static void write_overview(void)
            "vigil serve \\-\\-data\\-dir /var/lib/vigil\n"
            "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"
            ".SH SEE ALSO\n"
-           "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8), "
+           "vigil\\-bench(1), vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), "
+           "vigil\\-repair(8), "
            "vigil\\-salvage(8), "
            "vigil\\-kube\\-watch(8)");
     char name[64];
@@ -185,6 +178,10 @@ static int refuse_command(const char *name)
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         if (ctl_resembles(name, slice_from_text(commands[i].name)))
             names[count++] = slice_from_text(commands[i].name);
+    if (strcmp(name, "bench") == 0) {
+        fprintf(stderr, "vigil: the load generator is a program of its own: vigil-bench\n");
+        return EXIT_USAGE;
+    }
     fprintf(stderr, "vigil: there is no command '%.100s'.", name);
     for (size_t i = 0; i < count; i++)
         fprintf(stderr, "%s%.*s", i ? ", " : " Did you mean this: ", SLICE_ARGS(names[i]));

@@ -1,9 +1,9 @@
 #include "cmd/salvage.h"
 
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "cmd/arguments.h"
-#include "cmd/progress.h"
 #include "cmd/repair.h"
 #include "cmd/serve/preflight.h"
 #include "codec/base64.h"

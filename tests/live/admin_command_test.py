@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from server import IN_FRONT, SUBJECT, LiveTest, only_vigil
+from server import GENERATOR, IN_FRONT, SUBJECT, LiveTest, only_vigil
 from terminal import Terminal, needs_tmux
 
 ENDPOINTS = 40  # more than the command uses at the same time
@@ -84,7 +84,7 @@ class Admin(LiveTest):
         terminal = Terminal(self.scratch)
         self.addCleanup(terminal.close)
         for words, end in (("put --duration 100s", "left"), ("load --key-space 100000000 --connections 1 --pipeline 1", "/s, ")):
-            terminal.enter(f"clear; {SUBJECT} bench {words} --endpoint 127.0.0.1:{self.vigil.port}")
+            terminal.enter(f"clear; {GENERATOR} {words} --endpoint 127.0.0.1:{self.vigil.port}")
             terminal.await_screen(lambda text, end=end: "load             [" in text and end in text)
             terminal.press("C-c")
 

@@ -9,14 +9,14 @@ import unittest
 import protobuf as pb
 from client import Client
 from kube import KubeServer
-from server import SUBJECT, LiveTest, only_vigil
+from server import GENERATOR, LiveTest, only_vigil
 
 
 @only_vigil
 class Bench(LiveTest):
     def bench(self, server, command, *flags):
         """Returns the exit code, the report and the messages."""
-        done = subprocess.run([SUBJECT, "bench", command, "--endpoint", f"127.0.0.1:{server.port}",
+        done = subprocess.run([GENERATOR, command, "--endpoint", f"127.0.0.1:{server.port}",
                                "--server-pid", str(server.pid), "--json", *map(str, flags)],
                               capture_output=True, text=True, timeout=120)
         return done.returncode, json.loads(done.stdout), done.stderr
@@ -63,7 +63,7 @@ class Bench(LiveTest):
         answer = self.client(server).call("Range", pb.range_of(b"bench/", b"bench0"))
         self.assertGreater(len(answer[2]), 10)
         code, _, messages = self.bench(server, "watch", "--keys", "shuffled")
-        self.assertEqual((code, messages), (1, "bench watch: --keys: sequential or random\n"))
+        self.assertEqual((code, messages), (1, "vigil-bench watch: --keys: sequential or random\n"))
 
     def test_store_process_is_counted_with_the_server(self):
         server = self.serving()

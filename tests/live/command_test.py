@@ -2,6 +2,7 @@
 """The command line: versions, flags, the environment, and the name under which the program is started."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import unittest
@@ -9,7 +10,7 @@ import urllib.request
 
 import protobuf as pb
 from client import Client
-from server import SUBJECT, LiveTest, Server, free_port, is_etcd, only_vigil
+from server import GENERATOR, SUBJECT, LiveTest, Server, free_port, is_etcd, only_vigil
 
 
 def run(*command, env=None):
@@ -54,7 +55,7 @@ class Command(LiveTest):
 
     @only_vigil
     def test_every_command_has_help(self):
-        for command in ("serve", "import", "snapshot", "repair", "salvage", "kube", "bench", "version", "man", "completion",
+        for command in ("serve", "import", "snapshot", "repair", "salvage", "kube", "version", "man", "completion",
                         "help"):
             for words in ((command, "--help"), ("help", command)):
                 with self.subTest(words=words):
@@ -62,6 +63,21 @@ class Command(LiveTest):
                     self.assertEqual(code, 0, text)
                     self.assertTrue(text)
         self.assertEqual(run(SUBJECT, "man", "nothing")[0], 2)
+
+    @only_vigil
+    def test_load_generator_is_another_program(self):
+        for words in (("bench",), ("bench", "put", "--total", "1"), ("help", "bench")):
+            self.assertEqual(run(SUBJECT, *words), (2, "vigil: the load generator is a program of its own: vigil-bench\n"), words)
+        self.assertIn("put keys", run(GENERATOR, "--help")[1])
+        self.assertRegex(run(GENERATOR, "version")[1], r"^vigil-bench \d")
+        self.assertEqual([run(GENERATOR, *words)[0] for words in ((), ("nothing",), ("put", "--nothing"))], [2, 2, 2])
+
+    @only_vigil
+    def test_only_the_load_generator_needs_nghttp2(self):
+        files = [SUBJECT, GENERATOR, *(str(path) for path in pathlib.Path(SUBJECT).parent.glob("libvigil*.so"))]
+        needed = {file: re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", file)[1]) for file in files}
+        self.assertTrue(all(needed.values()), needed)
+        self.assertEqual([file for file in files if any("nghttp2" in name for name in needed[file])], [GENERATOR])
 
     def test_flags_in_every_form_that_go_accepts(self):
         port = free_port()

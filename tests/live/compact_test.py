@@ -8,7 +8,7 @@ import threading
 import unittest
 import urllib.request
 
-from server import LiveTest, SUBJECT, only_vigil
+from server import GENERATOR, LiveTest, only_vigil
 
 REVISIONS, KEYS = 600_000, 20_000
 # It takes 4 MB with the address sanitizer; it took 60 to 97 MB when the keeper pinned one state during all of the trimming.
@@ -29,7 +29,7 @@ class Compact(LiveTest):
 
     def load(self):
         done = subprocess.run(
-            [SUBJECT, "bench", "put", "--endpoint", f"127.0.0.1:{self.vigil.port}", "--connections", "4",
+            [GENERATOR, "put", "--endpoint", f"127.0.0.1:{self.vigil.port}", "--connections", "4",
              "--pipeline", "100", "--key-space", str(KEYS), "--value-size", "64", "--warmup", "0s",
              "--total", str(REVISIONS), "--json"], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -84,6 +84,13 @@ class Install(InstalledTest):
             for part in ("NAME", "SYNOPSIS", "--endpoints", "EXIT STATUS"):
                 self.assertIn(part, done.stdout, name)
 
+    def test_load_generator_has_a_manual_page(self):
+        page = self.share / "man/man1/vigil-bench.1"
+        done = output("man", "--warnings", "-l", str(page), env={"MANWIDTH": "80", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
+        self.assertEqual(done.stderr, "")
+        for part in ("VIGIL-BENCH(1)", "kube-watch", "--watch-keys CHOICE", "--await-events", "EXIT STATUS", "vigil-serve(8)"):
+            self.assertIn(part, done.stdout)
+
     def test_main_manual_page_refers_to_the_others(self):
         page = self.share / "man/man1/vigil.1"
         done = output("man", "--warnings", "-l", str(page),
@@ -101,6 +108,20 @@ class Install(InstalledTest):
                          env={"HOME": str(self.scratch), "PATH": f"{self.scratch}/usr/bin:/usr/bin:/bin"}).stdout
         self.assertEqual({line.split("\t")[0] for line in offered.splitlines()},
                          {"debug", "info", "warn", "error", "panic", "fatal"})
+
+    def test_shells_complete_the_load_generator(self):
+        bash, zsh = self.share / "bash-completion/completions/vigil-bench", self.share / "zsh/site-functions/_vigil-bench"
+        fish = self.share / "fish/vendor_completions.d/vigil-bench.fish"
+        output("bash", "-n", str(bash))
+        output("zsh", "-n", str(zsh))
+        env = {"HOME": str(self.scratch), "PATH": f"{self.scratch}/usr/bin:/usr/bin:/bin"}
+        offered = output("bash", "-c", f"""source {bash}; COMP_LINE='vigil-bench kube-'; COMP_WORDS=(vigil-bench kube-); COMP_CWORD=1
+            _vigil-bench vigil-bench kube- vigil-bench; echo "${{COMPREPLY[@]}}" """, env=env).stdout
+        self.assertEqual(offered, "kube-load kube-list kube-watch\n")
+        for line, expected in (("put --keys s", {"sequential", "shuffled"}), ("put --watch-", {"--watch-keys"}), ("ki", set()),
+                               ("put --json --watche", {"--watchers"})):
+            offered = output("fish", "-c", f"source {fish}; complete -C 'vigil-bench {line}'", env=env).stdout
+            self.assertEqual({word.split("\t")[0] for word in offered.splitlines()}, expected, line)
 
     def test_units_name_installed_programs(self):
         for name in ("vigil", "vigil-as-etcd"):

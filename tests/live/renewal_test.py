@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from server import LiveTest, SUBJECT, only_vigil
+from server import GENERATOR, LiveTest, SUBJECT, only_vigil
 
 KEYS = 100_000
 SANITIZED = "build-test" in SUBJECT or "build-tsan" in SUBJECT
@@ -74,7 +74,7 @@ class Renewal(LiveTest):
         self.server = self.serving()
         self.caller = Caller(self.server)
         done = subprocess.run(
-            [SUBJECT, "bench", "load", "--endpoint", f"127.0.0.1:{self.server.port}", "--connections", "4",
+            [GENERATOR, "load", "--endpoint", f"127.0.0.1:{self.server.port}", "--connections", "4",
              "--pipeline", "100", "--key-space", str(KEYS), "--value-size", "200"],
             capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

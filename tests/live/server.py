@@ -21,6 +21,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUBJECT = os.environ.get("VIGIL_BIN", str(ROOT / "build-test/vigil"))
+# The load generator, which is built and installed beside the server.
+GENERATOR = str(pathlib.Path(SUBJECT).with_name("vigil-bench"))
 PEER = os.environ.get("VIGIL_PEER", str(ROOT / "build/peer/etcd"))
 READY = "ready to serve client requests"
 # etcd may serve before it knows its cluster's version, and its answers differ until then.

@@ -15,7 +15,7 @@ import time
 import unittest
 
 from certs import Authority
-from server import SUBJECT, LiveTest, free_port, only_vigil
+from server import GENERATOR, LiveTest, free_port, only_vigil
 
 REJECTED = "rejected connection on client endpoint"
 BURST, PER_SECOND = 100, 10  # REJECTIONS_BURST, REJECTIONS_PER_S
@@ -435,7 +435,7 @@ class Changing(TlsTest):
     def test_load_generator_continues_while_certificates_change(self):
         client = self.ca.sign("client", names=None)
         server = self.serving_tls("--trusted-ca-file", self.ca.cert)
-        bench = [SUBJECT, "bench", "watch", "--endpoint", server.url, "--cacert", self.ca.cert,
+        bench = [GENERATOR, "watch", "--endpoint", server.url, "--cacert", self.ca.cert,
                  "--json", "--connections", "4", "--streams", "2", "--duration", "2s", "--warmup",
                  "200ms", "--rate", "500"]
         running = subprocess.Popen([*bench, "--cert", client.cert, "--key", client.key],

@@ -30,7 +30,7 @@ class Packages(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
     def test_programs_and_libraries_are_hardened(self):
-        for package, file in (("vigil", "usr/bin/vigil"), *((name, None) for name in LIBRARIES)):
+        for package, file in (("vigil", "usr/bin/vigil"), ("vigil-bench", "usr/bin/vigil-bench"), *((name, None) for name in LIBRARIES)):
             with self.subTest(package), tempfile.TemporaryDirectory() as folder:
                 run("dpkg-deb", "-x", deb(package), folder)
                 path = pathlib.Path(folder) / file if file else next(pathlib.Path(folder).glob("usr/lib/*/*.so.1.*"))
@@ -41,6 +41,10 @@ class Packages(unittest.TestCase):
                 self.assertNotRegex(dynamic, r"RUNPATH|RPATH")
                 self.assertNotRegex(dynamic, r"GNU_STACK.*RWE")
                 self.assertIn("__stack_chk_fail", run("nm", "-D", "--undefined-only", path))
+
+    def test_only_the_load_generator_depends_on_nghttp2(self):
+        depends = {name: run("dpkg-deb", "-f", deb(name), "Depends") for name in ("vigil", "vigil-bench", *LIBRARIES)}
+        self.assertEqual([name for name, others in depends.items() if "nghttp2" in others], ["vigil-bench"])
 
     def test_libraries_depend_on_what_they_use(self):
         depends = {name: run("dpkg-deb", "-f", deb(name), "Depends") for name in LIBRARIES}

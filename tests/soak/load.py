@@ -5,6 +5,7 @@ import collections
 import http.client
 import itertools
 import json
+import pathlib
 import random
 import socket
 import ssl
@@ -27,8 +28,9 @@ def text64(text):
 class Target:
     """The server as clients see it. It is down from before a restart until it serves again."""
 
-    def __init__(self, server, generator, tls_port, authority):
-        self.server, self.generator, self.tls_port, self.authority = server, generator, tls_port, authority
+    def __init__(self, server, vigil, tls_port, authority):
+        self.server, self.vigil, self.tls_port, self.authority = server, vigil, tls_port, authority
+        self.generator = str(pathlib.Path(vigil).with_name("vigil-bench"))
         self.counts = collections.Counter()
         self.lock = threading.Lock()
         self.starts = 0
@@ -67,11 +69,11 @@ class Target:
     def bench(self, command, *flags, tls=False):
         """The load generator for a short time: what it found."""
         port = self.server.kube_port if command.startswith("kube-") else self.tls_port if tls else self.server.port
-        words = [*self.generator, command, "--endpoint", f"https://127.0.0.1:{port}" if tls else f"127.0.0.1:{port}", "--json",
+        words = [self.generator, command, "--endpoint", f"https://127.0.0.1:{port}" if tls else f"127.0.0.1:{port}", "--json",
                  *(("--cacert", self.authority.cert) if tls else ()), *map(str, flags)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=CALL_SECONDS)
         if done.returncode:
-            raise RuntimeError(f"bench {command}: {done.stderr.strip()}")
+            raise RuntimeError(f"vigil-bench {command}: {done.stderr.strip()}")
         return json.loads(done.stdout)
 
 

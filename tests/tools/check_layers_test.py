@@ -58,6 +58,15 @@ class CheckLayers(unittest.TestCase):
         self.assert_fault("src/store/log: includes itself through",
                           files | {"src/store/index/c.c": '#include "store/log/a.h"\n'})
 
+    def test_layer_outside_src_is_checked(self):
+        cmake = CMAKE + "vigil_layer(load IN bench USES base LIBS m)\n"
+        files = {"bench/load/a.c": '#include "load/a.h"\n#include "base/b.h"\n'}
+        self.assertEqual(self.check(files, cmake), (0, ""))
+        self.assert_fault('bench/load/a.c:1: "store/b.h": load may not use store', {"bench/load/a.c": '#include "store/b.h"\n'}, cmake)
+        self.assert_fault("load/a -> load/b -> load/a",
+                          {"bench/load/a.c": '#include "load/b.h"\n', "bench/load/b.h": '#include "load/a.h"\n'}, cmake)
+        self.assert_fault('"load/a.h": base may not use load', {"src/base/x.c": '#include "load/a.h"\n'}, cmake)
+
     def test_our_own_tree_passes(self):
         done = subprocess.run([ROOT / "tools/check-layers"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, ""))

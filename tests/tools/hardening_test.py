@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RELEASE = pathlib.Path(os.environ.get("VIGIL_RELEASE", ROOT / "build"))
-INSTALLED = ("vigil", "libvigil.so.1.0.0", "libvigil-kube.so.1.0.0", "libvigil-embed.so.1.0.0")
+INSTALLED = ("vigil", "vigil-bench", "libvigil.so.1.0.0", "libvigil-kube.so.1.0.0", "libvigil-embed.so.1.0.0")
 X86, ARM = platform.machine() == "x86_64", platform.machine() == "aarch64"
 # Instructions with which every function begins that can be called by its address: endbr64; bti c or paciasp.
 LANDING = {"x86_64": [b"\xf3\x0f\x1e\xfa"], "aarch64": [b"\x5f\x24\x03\xd5", b"\x3f\x23\x03\xd5"]}.get(platform.machine())

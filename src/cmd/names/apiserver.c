@@ -1,10 +1,10 @@
 #include "cmd/names/apiserver.h"
 
 #include "base/options/value.h"
+#include "base/version.h"
 #include "base/xalloc.h"
 #include "cmd/names/apiserver_ignored.h"
 #include "cmd/serve/serve.h"
-#include "cmd/version.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/server/meta_routes.h"
 

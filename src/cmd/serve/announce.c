@@ -1,8 +1,8 @@
 #include "cmd/serve/announce.h"
 
 #include "base/log/log.h"
+#include "base/version.h"
 #include "cmd/serve/kubeconfig.h"
-#include "cmd/version.h"
 
 #include <stdio.h>
 #include <unistd.h>

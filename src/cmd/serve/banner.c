@@ -1,7 +1,7 @@
 #include "cmd/serve/banner.h"
 
+#include "base/version.h"
 #include "cmd/serve/kubeconfig.h"
-#include "cmd/version.h"
 
 #include <errno.h>
 

@@ -1,12 +1,12 @@
 #include "cmd/serve/config.h"
 
+#include "base/version.h"
 #include "base/xalloc.h"
 #include "cmd/serve/config_kube.h"
 #include "cmd/serve/config_upstream.h"
 #include "cmd/serve/emulated_version.h"
 #include "cmd/serve/feature_gates.h"
 #include "cmd/serve/memory.h"
-#include "cmd/version.h"
 #include "etcd/member_id.h"
 #include "kube/policy/access/account_token.h"
 #include "kube/request/tokens.h"

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "base/version.h"
 #include "cmd/serve/announce.h"
 #include "cmd/serve/banner.h"
 #include "cmd/serve/config.h"
@@ -14,7 +15,6 @@
 #include "cmd/serve/quota_notice.h"
 #include "cmd/serve/settings.h"
 #include "cmd/serve/signals.h"
-#include "cmd/version.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* endpoint status and hashkv, and defrag. */
 #include "cmd/ctl/admin/endpoint.h"
 
+#include "base/progress.h"
 #include "cmd/ctl/admin/admin.h"
 #include "cmd/ctl/print/go_json.h"
-#include "cmd/progress.h"
 #include "codec/pb/rpc.pb.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
  * time.
  */
 #include "base/clock.h"
+#include "base/progress.h"
 #include "cmd/ctl/admin/admin.h"
-#include "cmd/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

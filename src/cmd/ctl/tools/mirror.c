@@ -10,8 +10,8 @@
  * can continue.
  */
 #include "base/clock.h"
+#include "base/progress.h"
 #include "cmd/ctl/tools/mirror_dest.h"
-#include "cmd/progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,0 +1,343 @@
+#include "load/kube_client.h"
+
+#include "load/pod.h"
+#include "load/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS_MAX = 256, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 200 };
+
+#define WATCH_PATH "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false"
+/* In a format. */
+#define OF_A_NODE "&fieldSelector=spec.nodeName%%3D" BENCH_NODE_NAME
+
+/* A request and where its digits stand. */
+struct template
+{
+    struct bench_request request;
+    size_t number; /* of the node or pod in the path */
+    size_t name, node, time;
+};
+
+struct bench_kube_client {
+    struct bench_kube_config config;
+    struct bench_conn *conns; /* the watching ones, those that stop, the changing one */
+    uint32_t conns_open;
+    struct buf *lines; /* of each watch: the start of an event whose rest has not come */
+    struct template watch, watch_all, change;
+    uint64_t next_pod;
+    int epoll_fd;
+    uint8_t *scratch;
+    uint64_t now_ns;
+    bool record;
+    struct bench_kube_counts counts;
+};
+
+static uint32_t conns_of(const struct bench_kube_config *config)
+{
+    return config->connections + config->stopped + 1;
+}
+
+static struct bench_conn *change_conn(struct bench_kube_client *client)
+{
+    return &client->conns[client->config.connections + client->config.stopped];
+}
+
+static bool is_stopped(const struct bench_kube_client *client, const struct bench_conn *conn)
+{
+    return conn >= client->conns + client->config.connections;
+}
+
+/* -- Answers -- */
+
+static enum status on_line(struct bench_kube_client *client, struct slice line)
+{
+    static const struct bench_verdict wrong = {
+        .http_status = -1, .grpc_status = -1, .message = "a watch received an ERROR"};
+    struct slice kind = slice_sub(line, 0, size_min(line.len, 16));
+    uint64_t sent_ns;
+    if (slice_equal(kind, SLICE_LITERAL("{\"type\":\"BOOKMAR")))
+        return ST_OK;
+    if (!bench_pod_time(line, &sent_ns)) {
+        bench_outcome_note(&client->counts.trouble, &wrong);
+        return ST_OK;
+    }
+    client->counts.events++;
+    client->counts.last_event_ns = client->now_ns;
+    if (client->record && sent_ns <= client->now_ns)
+        bench_histogram_add(&client->counts.event_latency, client->now_ns - sent_ns);
+    return ST_OK;
+}
+
+/* Takes whole lines off the front; leaves what is incomplete. */
+static enum status take_lines(struct bench_kube_client *client, struct slice *bytes, size_t looked)
+{
+    for (;;) {
+        const uint8_t *end = memchr(bytes->ptr + looked, '\n', bytes->len - looked);
+        if (!end)
+            return bytes->len > LINE_BYTES_MAX ? ST_MALFORMED : ST_OK;
+        size_t len = (size_t)(end - bytes->ptr) + 1;
+        TRY(on_line(client, slice_sub(*bytes, 0, len)));
+        *bytes = slice_sub(*bytes, len, bytes->len - len);
+        looked = 0;
+        if (!bytes->len)
+            return ST_OK;
+    }
+}
+
+static enum status on_data(struct bench_conn *conn, struct bench_call *call, struct slice bytes)
+{
+    struct bench_kube_client *client = conn->owner;
+    if (is_stopped(client, conn))
+        return ST_OK;
+    struct buf *partial = &client->lines[call->tag];
+    size_t looked = partial->len;
+    struct slice rest = bytes;
+    if (looked) {
+        TRY(buf_append(partial, bytes));
+        rest = buf_slice(partial);
+    }
+    size_t before = rest.len;
+    TRY(take_lines(client, &rest, looked));
+    if (looked) {
+        buf_consume(partial, before - rest.len);
+        return ST_OK;
+    }
+    return buf_append(partial, rest);
+}
+
+static void on_head(struct bench_conn *conn, struct bench_call *call)
+{
+    struct bench_kube_client *client = conn->owner;
+    (void)call;
+    client->counts.opened += conn != change_conn(client);
+}
+
+static void on_end(struct bench_conn *conn, struct bench_call *call,
+                   const struct bench_verdict *error)
+{
+    static const struct bench_verdict early = {
+        .http_status = -1, .grpc_status = -1, .message = "a watch ended"};
+    struct bench_kube_client *client = conn->owner;
+    const struct bench_kube_config *config = &client->config;
+    if (error || conn != change_conn(client)) {
+        bench_outcome_note(&client->counts.trouble, error ? error : &early);
+        return;
+    }
+    client->counts.changes_done++;
+    client->counts.expected += (uint64_t)config->connections * config->streams / config->nodes;
+    if (client->record)
+        bench_histogram_add(&client->counts.change_latency, client->now_ns - call->start_ns);
+}
+
+static const struct bench_conn_handler handler = {
+    .plain = true, .on_head = on_head, .on_data = on_data, .on_end = on_end};
+
+/* -- Requests -- */
+
+static uint32_t node_of(const struct bench_kube_config *config, uint32_t watch)
+{
+    uint32_t of_a_node = config->connections * config->streams / config->nodes;
+    return config->spread ? watch % config->nodes : watch / of_a_node;
+}
+
+static enum status open_watch(struct bench_kube_client *client, struct bench_conn *conn,
+                              uint32_t index)
+{
+    bool all = is_stopped(client, conn);
+    const struct template *template = all ? &client->watch_all : &client->watch;
+    struct bench_call *call = bench_conn_begin(conn, 0, client->now_ns);
+    uint8_t *at;
+    if (!call)
+        return ST_LIMIT;
+    call->tag = index;
+    TRY(bench_request_append(&template->request, call->stream, &conn->out, &at));
+    if (!all)
+        bench_digits_write(at + template->number, BENCH_POD_DIGITS,
+                           node_of(&client->config, index));
+    return ST_OK;
+}
+
+bool bench_kube_client_change(struct bench_kube_client *client, uint64_t at_ns)
+{
+    struct bench_conn *conn = change_conn(client);
+    const struct template *template = &client->change;
+    struct bench_call *call = bench_conn_begin(conn, template->request.body_bytes, at_ns);
+    uint8_t *at;
+    if (!call || bench_request_append(&template->request, call->stream, &conn->out, &at) != ST_OK)
+        return false;
+    uint64_t pod = client->next_pod++ % client->config.pods;
+    bench_digits_write(at + template->number, BENCH_POD_DIGITS, pod);
+    bench_digits_write(at + template->name, BENCH_POD_DIGITS, pod);
+    bench_digits_write(at + template->node, BENCH_POD_DIGITS, pod % client->config.nodes);
+    bench_digits_write(at + template->time, BENCH_POD_TIME_DIGITS, at_ns);
+    client->counts.changes_sent++;
+    return true;
+}
+
+static enum status make_request(struct template *template, const char *method, const char *path,
+                                const char *authority, struct slice body)
+{
+    AUTO(buf_fini) struct buf block = {0};
+    TRY(bench_headers_append_plain(&block, method, path, authority,
+                                   body.len ? "application/json" : NULL));
+    TRY(bench_request_init_plain(&template->request, buf_slice(&block), body));
+    /* The digits are at the end of the path, which is in the block as plain text. */
+    const uint8_t *at = memmem(block.ptr, block.len, path, strlen(path));
+    assert(at);
+    template->number =
+        BENCH_FRAME_HEAD_BYTES + (size_t)(at - block.ptr) + strlen(path) - BENCH_POD_DIGITS;
+    return ST_OK;
+}
+
+static enum status make_requests(struct bench_kube_client *client)
+{
+    const char *authority = client->config.target->authority;
+    AUTO(buf_fini) struct buf pod = {0};
+    char path[PATH_BYTES];
+    struct bench_pod_places places;
+    snprintf(path, sizeof(path), WATCH_PATH OF_A_NODE "%0*d", BENCH_POD_DIGITS, 0);
+    TRY(make_request(&client->watch, "GET", path, authority, SLICE_EMPTY));
+    TRY(make_request(&client->watch_all, "GET", WATCH_PATH, authority, SLICE_EMPTY));
+    TRY(bench_pod_append(&pod, client->config.pod_bytes, &places));
+    snprintf(path, sizeof(path), BENCH_PODS_PATH "/" BENCH_POD_NAME "%0*d", BENCH_POD_DIGITS, 0);
+    TRY(make_request(&client->change, "PUT", path, authority, buf_slice(&pod)));
+    client->change.name = bench_request_place(&client->change.request, places.name);
+    client->change.node = bench_request_place(&client->change.request, places.node);
+    client->change.time = bench_request_place(&client->change.request, places.time);
+    return ST_OK;
+}
+
+/* -- Sockets -- */
+
+static enum status watch_socket(struct bench_kube_client *client, struct bench_conn *conn, int op)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+    if (conn->want_write)
+        event.events |= EPOLLOUT;
+    return epoll_ctl(client->epoll_fd, op, conn->fd, &event) < 0 ? ST_IO : ST_OK;
+}
+
+static enum status send_out(struct bench_kube_client *client, struct bench_conn *conn)
+{
+    bool wanted = conn->want_write;
+    TRY(bench_conn_flush(conn));
+    return wanted == conn->want_write ? ST_OK : watch_socket(client, conn, EPOLL_CTL_MOD);
+}
+
+enum status bench_kube_client_turn(struct bench_kube_client *client, uint64_t wait_ns,
+                                   struct error *error)
+{
+    struct epoll_event events[EVENTS_MAX];
+    const struct timespec wait = {(time_t)(wait_ns / 1000000000u), (long)(wait_ns % 1000000000u)};
+    enum status status = send_out(client, change_conn(client));
+    if (status != ST_OK)
+        return error_set(error, status, "changing: %s", change_conn(client)->failure);
+    int n = epoll_pwait2(client->epoll_fd, events, EVENTS_MAX, &wait, NULL);
+    for (int i = 0; i < n; i++) {
+        struct bench_conn *conn = events[i].data.ptr;
+        client->now_ns = bench_now_ns();
+        status = bench_conn_read(conn, client->scratch);
+        if (status == ST_OK)
+            status = send_out(client, conn);
+        if (status != ST_OK)
+            return error_set(error, status, "a connection was lost: %s", conn->failure);
+    }
+    return ST_OK;
+}
+
+enum status bench_kube_client_stop(struct bench_kube_client *client)
+{
+    for (uint32_t i = 0; i < client->config.stopped; i++) {
+        struct bench_conn *conn = &client->conns[client->config.connections + i];
+        if (epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL) < 0)
+            return ST_IO;
+    }
+    return ST_OK;
+}
+
+static enum status open_watches(struct bench_kube_client *client, struct bench_conn *conn)
+{
+    uint32_t index = (uint32_t)(conn - client->conns);
+    uint32_t count = is_stopped(client, conn) ? 1 : client->config.streams;
+    if (conn == change_conn(client))
+        return ST_OK;
+    for (uint32_t i = 0; i < count; i++)
+        TRY(open_watch(client, conn, index * client->config.streams + i));
+    return ST_OK;
+}
+
+static enum status open_all(struct bench_kube_client *client, struct error *error)
+{
+    const struct bench_kube_config *config = &client->config;
+    for (uint32_t i = 0; i < conns_of(config); i++) {
+        struct bench_conn *conn = &client->conns[i];
+        uint32_t calls = i + 1 == conns_of(config) ? config->pipeline : config->streams;
+        TRY(bench_conn_open(conn, &config->target->address, calls, &handler, client, error));
+        client->conns_open++;
+        enum status status = watch_socket(client, conn, EPOLL_CTL_ADD);
+        if (status == ST_OK)
+            status = open_watches(client, conn);
+        if (status == ST_OK)
+            status = send_out(client, conn);
+        if (status != ST_OK)
+            return error_set(error, status, "cannot begin to watch: %s", status_text(status));
+    }
+    return ST_OK;
+}
+
+enum status bench_kube_client_new(const struct bench_kube_config *config,
+                                  struct bench_kube_client **ret_client, struct error *error)
+{
+    AUTO(bench_kube_client_freep)
+    struct bench_kube_client *client = calloc(1, sizeof(*client));
+    if (!client)
+        return ST_NOMEM;
+    client->config = *config;
+    client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    client->conns = calloc(conns_of(config), sizeof(*client->conns));
+    client->lines = calloc((size_t)config->connections * config->streams, sizeof(*client->lines));
+    client->scratch = malloc(BENCH_CONN_SCRATCH_BYTES);
+    if (!client->conns || !client->lines || !client->scratch || client->epoll_fd < 0)
+        return error_set(error, ST_NOMEM, "no memory for so many watches");
+    enum status status = make_requests(client);
+    if (status != ST_OK)
+        return error_set(error, status, "cannot build the requests: %s", status_text(status));
+    TRY(open_all(client, error));
+    *ret_client = TAKE(client);
+    return ST_OK;
+}
+
+void bench_kube_client_free(struct bench_kube_client *client)
+{
+    if (!client)
+        return;
+    for (uint32_t i = 0; i < client->conns_open; i++)
+        bench_conn_close(&client->conns[i]);
+    size_t watches = (size_t)client->config.connections * client->config.streams;
+    for (size_t i = 0; client->lines && i < watches; i++)
+        buf_fini(&client->lines[i]);
+    if (client->epoll_fd >= 0)
+        close(client->epoll_fd);
+    bench_request_fini(&client->watch.request);
+    bench_request_fini(&client->watch_all.request);
+    bench_request_fini(&client->change.request);
+    free(client->conns);
+    free(client->lines);
+    free(client->scratch);
+    free(client);
+}
+
+void bench_kube_client_record(struct bench_kube_client *client)
+{
+    client->record = true;
+}
+
+const struct bench_kube_counts *bench_kube_client_counts(const struct bench_kube_client *client)
+{
+    return &client->counts;
+}

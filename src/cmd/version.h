@@ -1,8 +1,0 @@
-/* Vigil's own version; clients see the version of etcd that it emulates. */
-#ifndef VIGIL_CMD_VERSION_H
-#define VIGIL_CMD_VERSION_H
-
-#define VIGIL_VERSION "0.1.0"
-#define VIGIL_DATE "2026-11-15" /* of the manual page */
-
-#endif
