@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "watch/hub.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 #include <malloc.h>
 #include <stdio.h>

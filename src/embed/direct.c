@@ -4,7 +4,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "embed/futex.h"
 #include "embed/request.h"
-#include "engine/local/direct.h"
+#include "engine/local/shard/direct.h"
 #include "etcd/service.h"
 #include "etcd/service/kv_check.h"
 #include "store/applier.h"

@@ -2,7 +2,7 @@
 
 #include "auth/check.h"
 #include "auth/method.h"
-#include "watch/stats.h"
+#include "watch/hub/stats.h"
 
 static void op_begin(struct engine_op *op, struct engine_shard *shard, enum auth_need need,
                      const void *request)

@@ -124,7 +124,8 @@ void engine_compact(struct engine_shard *shard, struct engine_op *op,
 
 /* -- Watching -- */
 
-/* The shard's only hub, which holds its watch streams (watch/stream.h). Owned by the shard. */
+/* The shard's only hub, which holds its watch streams (watch/stream/stream.h). Owned by the shard.
+ */
 struct watch_hub *engine_watch_hub(struct engine_shard *shard);
 
 /*
@@ -140,7 +141,8 @@ MUST_CHECK
 enum status engine_watch_recheck(struct engine_shard *shard, const struct auth_principal *principal,
                                  struct slice key, struct slice range_end);
 
-/* The counts of all shards (watch/stats.h) up to their last turns. Any thread, without a lock. */
+/* The counts of all shards (watch/hub/stats.h) up to their last turns. Any thread, without a lock.
+ */
 void engine_watch_stats(const struct engine *engine, struct watch_stats *ret_stats);
 /* The streams farthest behind, the slowest first; about a second old. Returns their number. */
 size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_stats *ret_streams,

@@ -1,8 +1,8 @@
 #include "mirror/cluster.h"
 
 #include "base/xalloc.h"
-#include "engine/local/mirror.h"
-#include "engine/local/revision_notice.h"
+#include "engine/local/mirror/mirror_store.h"
+#include "engine/local/state/revision_notice.h"
 #include "mirror/directory/mirror.h"
 #include "mirror/follower.h"
 #include "mirror/link/phase.h"

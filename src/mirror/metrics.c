@@ -3,7 +3,7 @@
 #include "base/metric/page.h"
 #include "mirror/link/phase.h"
 #include "mirror/shard.h"
-#include "watch/stats.h"
+#include "watch/hub/stats.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Joins the history of the mirror's shard with the cluster's own past (past/past.h). */
 #include "codec/pb/rpc.pb.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 #include "mirror/directory/mirror.h"
 #include "mirror/follower.h"
 #include "mirror/link/upstream.h"

@@ -117,8 +117,8 @@ enum status applier_import(struct applier *applier, int64_t revision,
                            const struct imported_change *changes, size_t count);
 
 /*
- * The same in a mirror (engine/local/mirror.h), where a tombstone of a key that does not exist is
- * left out. If nothing is left, the revision is reached without a record.
+ * The same in a mirror (engine/local/mirror/mirror_store.h), where a tombstone of a key that does
+ * not exist is left out. If nothing is left, the revision is reached without a record.
  */
 MUST_CHECK
 enum status applier_mirror(struct applier *applier, int64_t revision,

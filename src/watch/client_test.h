@@ -7,7 +7,7 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "watch/hub.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 struct client {
     struct watch_stream *stream;

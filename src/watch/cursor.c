@@ -1,10 +1,10 @@
 #include "watch/cursor.h"
 
 #include "base/xalloc.h"
-#include "watch/hub_read.h"
-#include "watch/long_revision.h"
-#include "watch/stats_scan.h"
-#include "watch/stream_private.h"
+#include "watch/hub/hub_read.h"
+#include "watch/hub/long_revision.h"
+#include "watch/stream/stats_scan.h"
+#include "watch/stream/stream_private.h"
 
 /* To the hub, a cursor is a stream with one watcher that is live from the beginning: one that
  * starts in the past is behind the tail, like any stream that had no room. */

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "watch/history_test.h"
-#include "watch/hub_state.h"
-#include "watch/stream.h"
+#include "watch/hub/hub_state.h"
+#include "watch/stream/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include "base/container/hash_map.h"
 #include "base/xalloc.h"
 #include "codec/pb/kv.pb.h"
-#include "watch/history.h"
+#include "watch/index/history.h"
 
 struct memory_event {
     struct buf key, field, prev;

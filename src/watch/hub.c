@@ -2,12 +2,12 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "watch/hub_read.h"
-#include "watch/long_revision.h"
-#include "watch/output.h"
-#include "watch/run.h"
-#include "watch/stats_scan.h"
-#include "watch/stream_private.h"
+#include "watch/hub/hub_read.h"
+#include "watch/hub/long_revision.h"
+#include "watch/hub/run.h"
+#include "watch/stream/output.h"
+#include "watch/stream/stats_scan.h"
+#include "watch/stream/stream_private.h"
 
 enum {
     READ_AHEAD = 16,         /* revisions read before their streams are marked */

@@ -16,7 +16,7 @@
 #ifndef VIGIL_WATCH_HUB_H
 #define VIGIL_WATCH_HUB_H
 
-#include "watch/options.h"
+#include "watch/hub/options.h"
 
 struct watch_hub;
 

@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "watch/client_test.h"
 #include "watch/history_test.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

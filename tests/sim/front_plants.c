@@ -1,7 +1,7 @@
 /* Planted bugs of the server in front (plants.h). */
 #include "codec/pb/rpc.pb.h"
 #include "coverage.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 #include "mirror/follow/watches.h"
 #include "mirror/link/upstream.h"
 #include "mirror/past/source.h"

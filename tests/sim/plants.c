@@ -2,16 +2,16 @@
 
 #include "actors.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/local/auth.h"
-#include "engine/local/lease.h"
+#include "engine/local/state/auth.h"
+#include "engine/local/state/lease.h"
 #include "engine/permission.h"
 #include "kubeclient/informer/cache.h"
 #include "lease/lessor.h"
 #include "store/applier.h"
 #include "store/log/format.h"
 #include "store/range.h"
-#include "watch/output.h"
-#include "watch/watcher.h"
+#include "watch/index/watcher.h"
+#include "watch/stream/output.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
 #include "plants.h"
 
 #include "actors.h"
-#include "engine/local/keeper.h"
-#include "engine/local/lease.h"
-#include "engine/local/messages.h"
+#include "engine/local/keeper/keeper.h"
+#include "engine/local/state/lease.h"
+#include "engine/local/state/messages.h"
 #include "lease/lessor.h"
 #include "store/backend/backend.h"
 #include "store/store.h"

@@ -7,7 +7,7 @@
 #define VIGIL_ENGINE_FAKE_HISTORY_H
 
 #include "engine/fake/model.h"
-#include "watch/history.h"
+#include "watch/index/history.h"
 
 struct fake_history;
 

@@ -1,7 +1,7 @@
 /* Watches are notified of changed permissions. */
 #include "engine/local/access_fixture_test.h"
 #include "watch/hub.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 /* A shard with a watch, on the same thread with its own loop. */
 struct watching {

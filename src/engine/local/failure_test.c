@@ -1,8 +1,8 @@
 /* An engine that stops because its log cannot be synced: everything that has begun is answered.
  * Only the writer's syncs fail or wait. The program is linked with --wrap=fdatasync. */
 #include "engine/local/fixture_test.h"
-#include "engine/local/shared.h"
-#include "engine/local/writer.h"
+#include "engine/local/state/shared.h"
+#include "engine/local/writer/writer.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
-#include "engine/local/options.h"
+#include "engine/local/state/options.h"
 
 /* Opens the store and starts the threads. */
 MUST_CHECK

@@ -2,7 +2,7 @@
  */
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/fixture_test.h"
-#include "engine/local/shared.h"
+#include "engine/local/state/shared.h"
 #include "watch/cursor.h"
 
 #define WAIT_NS_MAX (60 * NS_PER_S)

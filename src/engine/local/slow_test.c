@@ -2,7 +2,7 @@
  */
 #include "base/temp_dir_test.h"
 #include "engine/local/local.h"
-#include "engine/local/shard.h"
+#include "engine/local/shard/shard.h"
 
 #include "codec/pb/rpc.pb.h"
 

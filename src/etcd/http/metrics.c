@@ -5,7 +5,7 @@
 #include "engine/forward.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/service.h"
-#include "watch/stats.h"
+#include "watch/hub/stats.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #include "etcd/service/key_reader.h"
 
 #include "etcd/authenticator.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * Watch.Watch: decodes and checks the requests of the stream. Everything else is done by the watch
- * layer (watch/stream.h), whose output is written directly into DATA frames.
+ * layer (watch/stream/stream.h), whose output is written directly into DATA frames.
  *
  *     messages ──► create, cancel, progress ──► watch stream ── fill ──► DATA
  *                                                   └── wake ──► grpc_call_wake
@@ -22,7 +22,7 @@
 #include "etcd/cluster/watch_foreign.h"
 #include "etcd/service.h"
 #include "etcd/service/services.h"
-#include "watch/stream.h"
+#include "watch/stream/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "base/xalloc.h"
 #include "engine/local/local.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 #include "mirror/directory/mirror_file.h"
 
 #include <errno.h>

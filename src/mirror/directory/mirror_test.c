@@ -4,7 +4,7 @@
 #include "base/crc32c.h"
 #include "base/temp_dir_test.h"
 #include "engine/local/local.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 #include "mirror/directory/mirror_file.h"
 
 #include <fcntl.h>

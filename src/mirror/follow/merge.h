@@ -13,7 +13,7 @@
 #ifndef VIGIL_MIRROR_FOLLOW_MERGE_H
 #define VIGIL_MIRROR_FOLLOW_MERGE_H
 
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 
 struct merge;
 struct pb_event;

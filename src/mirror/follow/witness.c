@@ -2,7 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/xalloc.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 
 void witness_fini(struct witness *witness)
 {

@@ -2,7 +2,7 @@
 #ifndef VIGIL_MIRROR_LINK_OPTIONS_H
 #define VIGIL_MIRROR_LINK_OPTIONS_H
 
-#include "engine/local/options.h"
+#include "engine/local/state/options.h"
 
 /* A member that is silent for this long must give a sign of life, and its connection is lost if
  * there is none: so a call to a member that has stalled ends after eight seconds at most. Members

@@ -17,7 +17,7 @@
 #define VIGIL_MIRROR_LOAD_LOAD_H
 
 #include "base/error.h"
-#include "engine/local/mirror.h"
+#include "engine/local/mirror/mirror_store.h"
 
 #include <vigil/types.h>
 

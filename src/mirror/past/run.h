@@ -5,7 +5,7 @@
 #ifndef VIGIL_MIRROR_PAST_RUN_H
 #define VIGIL_MIRROR_PAST_RUN_H
 
-#include "watch/history.h"
+#include "watch/index/history.h"
 
 /* Bytes as the cluster has sent them. The stretches whose events point into them share them. */
 struct past_body {

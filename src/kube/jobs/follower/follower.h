@@ -21,7 +21,7 @@
 #include "kube/jobs/job.h"
 #include "kube/jobs/manager_lease.h"
 #include "watch/cursor.h"
-#include "watch/history.h"
+#include "watch/index/history.h"
 
 struct kube_follower;
 

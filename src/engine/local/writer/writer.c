@@ -1,0 +1,797 @@
+#include "engine/local/writer/writer.h"
+
+#include "base/clock.h"
+#include "base/turn.h"
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/local/writer/answers.h"
+#include "engine/local/writer/look_ahead.h"
+#include "engine/permission.h"
+#include "engine/quota.h"
+
+#include <stdlib.h>
+
+/*
+ * One turn of the writer:
+ *
+ *     answer lease reads (renewals, time-to-live, lists): everything they can see is durable
+ *     take the requests ─► apply them as a group ─► write and sync once ─► publish ─► answer
+ *                              └── a group ends at GROUP_BYTES_MAX ──┘
+ *                          the last group also revokes some expired leases
+ *     in the middle of a long request, leases are renewed too: serve_between
+ *     then some steps of background work: relocation, trimming, freeing memory
+ */
+enum {
+    GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds to write and sync */
+    RELOCATIONS_PER_STEP = 16,
+    RETIRED_WAIT_NS = 20 * 1000 * 1000,
+    LEASE_READS_PER_TURN = 16384, /* in renewals: a few milliseconds */
+    DEFERRED_LOOK_NS = 1000 * 1000,
+};
+/* Background steps get a tenth of the time, or, while no request waits, this much at once. */
+static const int64_t steps_ns_max = NS_PER_S / 1000;
+enum { STEPS_PART = 10 };
+/* How long an expired lease is kept because some shard has not read its input yet. */
+static const int64_t progress_wait_ns = 30 * NS_PER_S;
+static const int64_t progress_look_ns = NS_PER_S;
+/* A turn that takes longer, or begins this much too late: the process or the disk was stalled. */
+static const int64_t stall_ns = NS_PER_S;
+
+/* -- Permissions -- */
+
+/* With the rights after everything that was applied before it. */
+static enum status may(struct local_writer *writer, const struct engine_op *op)
+{
+    struct auth_leases leases = local_lease_keys(writer->lease);
+    return permission_check(op, writer->shared->auth.state.rights, &leases);
+}
+
+/* -- Groups -- */
+
+/* The keeper is notified once it is durable and visible. */
+static void note_compacted(struct local_writer *writer, int64_t before, int64_t revision)
+{
+    struct local_compacted *message = xcalloc(1, sizeof(*message));
+    message->before = before;
+    message->revision = revision;
+    message->in_mailbox.next = writer->compacted;
+    writer->compacted = &message->in_mailbox;
+}
+
+static void post_compacted(struct local_writer *writer)
+{
+    while (writer->compacted) {
+        struct mailbox_node *node = writer->compacted;
+        writer->compacted = node->next;
+        mailbox_post(&writer->shared->keeper.compactions, node);
+    }
+}
+
+/*
+ * Whether a change may be made that adds this cost to the store (engine/quota.h); 0 for one that
+ * adds nothing. One beyond the quota raises the alarm, and puts are refused until it is disarmed.
+ */
+static enum status admit(struct local_writer *writer, int64_t cost)
+{
+    struct local_shared *shared = writer->shared;
+    struct applier *applier = store_applier(shared->store);
+    unsigned alarms = local_alarms_bits(&shared->alarms);
+    if (alarms & 1u << ENGINE_ALARM_CORRUPT)
+        return ST_CORRUPT;
+    if (cost == 0)
+        return ST_OK;
+    if (alarms & 1u << ENGINE_ALARM_NOSPACE)
+        return ST_NO_SPACE;
+    if (log_is_short(store_log(shared->store)))
+        return ST_DISK_FULL; /* deletes and compactions still fit, and may free space */
+    int64_t quota = shared->options.quota_bytes;
+    int64_t size = LOCAL_DB_BYTES_EMPTY + applier->db_bytes + local_lease_db_bytes(writer->lease);
+    if (quota <= 0 || size + cost < quota)
+        return ST_OK;
+    local_alarms_raise(&shared->alarms, applier, shared->options.member_id, ENGINE_ALARM_NOSPACE);
+    local_warn(&shared->report,
+               "the quota is exceeded and the alarm raised: compact, defragment, disarm it",
+               ST_NO_SPACE, "");
+    return ST_NO_SPACE;
+}
+
+/*
+ * A watch must not be canceled as compacted only because its shard has not read the revisions yet.
+ * The shard will do so soon; until then the compaction waits.
+ */
+static bool defer_compaction(struct local_writer *writer, int64_t revision)
+{
+    struct local_shared *shared = writer->shared;
+    const struct applier *applier = store_applier(shared->store);
+    bool lags = false;
+    for (unsigned i = 0; i < shared->options.shards_max && !lags; i++)
+        lags = revision_notice_lags(&shared->notices[i], revision);
+    if (!lags || revision > applier->revision || revision <= applier->compact_revision)
+        return false;
+    if (!writer->deferred_until_ns)
+        writer->deferred_until_ns = clock_add(writer->now_ns, shared->options.compaction_wait_ns);
+    return writer->now_ns < writer->deferred_until_ns;
+}
+
+/* False: the operation is answered later. */
+static bool compact(struct local_writer *writer, struct engine_op *op)
+{
+    const struct pb_compaction_request *request = op->request;
+    struct applier *applier = store_applier(writer->shared->store);
+    int64_t before = applier->compact_revision;
+    if (defer_compaction(writer, request->revision)) {
+        mailbox_chain_add(&writer->deferred, &op->in_mailbox);
+        return false;
+    }
+    op->status = admit(writer, 0);
+    if (op->status == ST_OK)
+        op->status = applier_compact(applier, request->revision);
+    op->revision = applier->revision;
+    if (op->status != ST_OK)
+        return true;
+    note_compacted(writer, before, request->revision);
+    if (!request->physical)
+        return true;
+    mailbox_chain_add(&writer->waiting, &op->in_mailbox);
+    return false;
+}
+
+static enum engine_lease_call lease_call_of(const struct engine_op *op)
+{
+    return (enum engine_lease_call)(op->kind - LOCAL_LEASE);
+}
+
+static enum status write_keys(struct local_writer *writer, struct engine_write *write)
+{
+    struct applier *applier = store_applier(writer->shared->store);
+    const void *request = write->op.request;
+    struct arena *arena = write->op.arena;
+    if (write->op.kind == LOCAL_PUT) {
+        TRY(admit(writer, quota_cost_put(request)));
+        return applier_put(applier, request, arena, &write->answer);
+    }
+    if (write->op.kind == LOCAL_DELETE_RANGE) {
+        TRY(admit(writer, 0));
+        return applier_delete_range(applier, request, arena, &write->answer);
+    }
+    TRY(admit(writer, quota_cost_txn(request)));
+    return applier_txn(applier, request, arena, &write->answer);
+}
+
+static void write_lease(struct local_writer *writer, struct engine_op *op)
+{
+    enum engine_lease_call call = lease_call_of(op);
+    op->revision = store_applier(writer->shared->store)->revision;
+    op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
+    if (op->status == ST_OK)
+        local_lease_execute(writer->lease, op, call, writer->now_ns);
+    if (op->status == ST_OK && call == ENGINE_LEASE_GRANT &&
+        writer->granted_count < WRITER_GRANTS_MAX)
+        writer->granted[writer->granted_count++] = CONTAINER_OF(op, struct engine_lease, op)->id;
+}
+
+/* False: the operation is answered later. */
+static bool execute(struct local_writer *writer, struct engine_op *op)
+{
+    struct local_shared *shared = writer->shared;
+    struct applier *applier = store_applier(shared->store);
+    struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
+    if (op->kind == LOCAL_AUTH) { /* checks permissions itself */
+        writer->rights_pending = true;
+        local_auth_execute(&shared->auth, CONTAINER_OF(op, struct engine_auth, op));
+        return true;
+    }
+    if (op->kind == LOCAL_MIRROR) {
+        local_mirroring_execute(&writer->mirroring, CONTAINER_OF(op, struct mirror_batch, op),
+                                writer->now_ns);
+        return false;
+    }
+    op->revision = applier->revision;
+    op->status = may(writer, op);
+    if (op->status != ST_OK)
+        return true;
+    if (op->kind >= LOCAL_LEASE) {
+        write_lease(writer, op);
+        return true;
+    }
+    switch ((enum local_op_kind)op->kind) {
+    case LOCAL_PUT:
+    case LOCAL_DELETE_RANGE:
+    case LOCAL_TXN:
+        op->status = local_describe_damage(op, write_keys(writer, write));
+        if (op->status == ST_OK)
+            op->revision = write->answer.revision;
+        break;
+    case LOCAL_COMPACT:
+        return compact(writer, op);
+    case LOCAL_ALARM:
+        op->status = local_alarms_execute(&shared->alarms, applier,
+                                          CONTAINER_OF(op, struct engine_alarm, op));
+        op->revision = applier->revision;
+        break;
+    case LOCAL_MEMBERS:
+        op->status = local_members_execute(&shared->members, applier,
+                                           CONTAINER_OF(op, struct engine_members, op));
+        break;
+    case LOCAL_DOWNGRADE:
+        op->status = local_alarms_downgrade(&shared->alarms, applier, op->request);
+        op->revision = applier->revision;
+        break;
+    default:
+        assert(false && "not for the writer");
+    }
+    return true;
+}
+
+/* True if it was not set before. */
+static bool set_flag(_Atomic bool *flag)
+{
+    return !atomic_load_explicit(flag, memory_order_relaxed) && !atomic_exchange(flag, true);
+}
+
+/* Wakes the keeper when the log begins to grow, and again after checkpoint_bytes. */
+static void wake_keeper(struct local_writer *writer, size_t bytes)
+{
+    struct local_keeper_inbox *keeper = &writer->shared->keeper;
+    writer->bytes_since_wake += bytes;
+    bool first = set_flag(&keeper->dirty);
+    first = (bytes && set_flag(&keeper->unmarked)) || first;
+    bool much = writer->bytes_since_wake > writer->shared->options.checkpoint_bytes;
+    if (!first && !much && !log_wants_prepare(store_log(writer->shared->store)))
+        return;
+    writer->bytes_since_wake = 0;
+    waker_wake(&keeper->waker);
+}
+
+/* Sends a notice to each shard that listens if there are new revisions or new permissions. */
+static void notify_shards(struct local_writer *writer, bool rights_changed)
+{
+    struct local_shared *shared = writer->shared;
+    int64_t revision = store_applier(shared->store)->revision;
+    if (revision == writer->notified_revision && !rights_changed)
+        return;
+    writer->notified_revision = revision;
+    unsigned used = local_shards_used(shared);
+    for (unsigned i = 0; i < used; i++)
+        revision_notice_send(&shared->notices[i]);
+}
+
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_system());
+}
+
+/* Adds what the store has counted since the last group, and the times of the group. */
+static void count_group(struct local_writer *writer, size_t bytes)
+{
+    const struct applier *applier = store_applier(writer->shared->store);
+    struct metric_block *counts = writer->counts;
+    local_count(counts, LOCAL_PUTS, applier->puts - writer->puts);
+    local_count(counts, LOCAL_DELETES, applier->deletes - writer->deletes);
+    local_count(counts, LOCAL_PUT_BYTES, applier->put_bytes - writer->put_bytes);
+    writer->puts = applier->puts;
+    writer->deletes = applier->deletes;
+    writer->put_bytes = applier->put_bytes;
+    if (!bytes)
+        return;
+    struct store_commit_times times = store_commit_times(writer->shared->store);
+    local_count(counts, LOCAL_LOG_BYTES, times.bytes);
+    local_observe(counts, LOCAL_LOG_WRITE_SECONDS, times.write_ns);
+    local_observe(counts, LOCAL_LOG_SYNC_SECONDS, times.sync_ns);
+    local_observe(counts, LOCAL_GROUP_BYTES, (int64_t)times.bytes);
+    local_observe(counts, LOCAL_GROUP_REQUESTS, writer->group_requests);
+}
+
+/* -- After a failure -- */
+
+static bool has_failed(const struct local_writer *writer)
+{
+    return local_has_failed(&writer->shared->report);
+}
+
+/* Whether the group is on the disk is unknown. */
+static void refuse_begun(struct local_writer *writer)
+{
+    local_refuse_chain(&writer->waiting, ST_TIMEOUT);
+    local_refuse_chain(&writer->deferred, ST_STOPPED);
+    for (unsigned i = 0; i <= writer->shared->options.shards_max; i++)
+        local_refuse_chain(&writer->answers[i], ST_TIMEOUT);
+    local_mirroring_refuse(&writer->mirroring);
+    post_compacted(writer); /* which only frees them now */
+}
+
+static void fail(struct local_writer *writer, const char *what, enum status status)
+{
+    local_fail(&writer->shared->report, what, status);
+    refuse_begun(writer);
+    waker_wake(&writer->shared->keeper.waker); /* it refuses what waits for the writer */
+}
+
+/* Also after a failure that the keeper has reported, wherever the writer was at that time. */
+static void refuse_all(struct local_writer *writer)
+{
+    refuse_begun(writer);
+    local_refuse(TAKE(writer->lease_left), ST_STOPPED);
+    local_refuse(mailbox_take(&writer->inbox->lease_reads), ST_STOPPED);
+    local_refuse(mailbox_take(&writer->inbox->requests), ST_STOPPED);
+    if (mailbox_empty(&writer->inbox->requests) && mailbox_empty(&writer->inbox->lease_reads))
+        mailbox_wait(&writer->inbox->requests, CLOCK_NEVER);
+}
+
+static void commit_group(struct local_writer *writer)
+{
+    size_t bytes = store_pending_bytes(writer->shared->store);
+    if (writer->group_requests)
+        local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
+    turn_phase("writing and syncing the log");
+    enum status status = store_sync(writer->shared->store);
+    if (status != ST_OK) {
+        fail(writer, "the log could not be written", status);
+        return;
+    }
+    turn_phase("publishing a group");
+    local_alarms_publish(&writer->shared->alarms);
+    local_lease_publish(writer->lease);
+    bool rights_changed = local_auth_committed(&writer->shared->auth);
+    count_group(writer, bytes);
+    writer->granted_count = 0;
+    writer->rights_pending = false;
+    writer->committed_revision = store_applier(writer->shared->store)->revision;
+    local_answers_send(writer->shared, writer->answers);
+    notify_shards(writer, rights_changed);
+    local_mirroring_published(&writer->mirroring);
+    post_compacted(writer);
+    if (bytes)
+        wake_keeper(writer, bytes);
+    writer->group_requests = 0;
+    turn_phase("freeing what a group has replaced");
+    store_reclaim(writer->shared->store); /* others may be served in between */
+}
+
+static void end_group(void *ctx)
+{
+    commit_group(ctx);
+}
+
+static unsigned shard_number(const struct engine_op *op)
+{
+    return CONTAINER_OF(op->shard, struct local_shard_base, shard)->number;
+}
+
+static bool leases_are_over(const struct local_writer *writer)
+{
+    return local_lease_next_ns(writer->lease) <= writer->lease_read_ns;
+}
+
+static void expire_leases(struct local_writer *writer)
+{
+    if (!leases_are_over(writer))
+        return;
+    turn_phase("revoking expired leases");
+    enum status status = admit(writer, 0);
+    if (status != ST_OK)
+        local_lease_hold(writer->lease, writer->now_ns); /* no changes are allowed */
+    else
+        status = local_lease_expire(writer->lease, writer->lease_read_ns, GROUP_BYTES_MAX);
+    if (status != ST_OK && status != ST_CORRUPT)
+        local_warn(&writer->shared->report, "expired leases could not be revoked", status,
+                   "this will be tried again");
+}
+
+/* -- In the middle of a request -- */
+
+/* The lease existed before the group and is not being revoked, so clients may see it. */
+static bool is_settled(const struct local_writer *writer, int64_t id)
+{
+    for (unsigned i = 0; i < writer->granted_count; i++)
+        if (writer->granted[i] == id)
+            return false;
+    return id != writer->lease->revoking && lessor_has(writer->lease->lessor, id);
+}
+
+static bool is_served_between(const struct local_writer *writer, const struct engine_op *op)
+{
+    const struct engine_renewals *renewals = CONTAINER_OF(op, const struct engine_renewals, op);
+    const struct engine_lease *question = CONTAINER_OF(op, const struct engine_lease, op);
+    if (lease_call_of(op) == ENGINE_LEASE_TIME_TO_LIVE)
+        return !question->want_keys && is_settled(writer, question->id);
+    if (lease_call_of(op) != ENGINE_LEASE_RENEW)
+        return false;
+    for (size_t i = renewals->answered; i < renewals->count; i++)
+        if (!is_settled(writer, renewals->items[i].id))
+            return false;
+    return true;
+}
+
+/* False: it must wait for the end of the group. */
+static bool serve_one_between(struct local_writer *writer, struct engine_op *op, int64_t time_ns)
+{
+    if (!is_served_between(writer, op))
+        return false;
+    op->status = may(writer, op);
+    if (op->status == ST_OK && !local_lease_read(writer->lease, op, lease_call_of(op), time_ns))
+        return false; /* the lease has expired */
+    op->revision = writer->committed_revision;
+    mailbox_chain_add(&writer->early[shard_number(op)], &op->in_mailbox);
+    return true;
+}
+
+/*
+ * Leases are renewed in the middle of a long request. No answer may depend on changes that are not
+ * durable: a call for a lease that the group has granted or revoked, or is revoking, waits for the
+ * end of the group, and so do all calls if permissions may have changed. Otherwise a request only
+ * changes which keys are attached to a lease, which these answers do not show.
+ */
+static void serve_between(void *ctx)
+{
+    struct local_writer *writer = ctx;
+    struct mailbox_chain left = {0};
+    if (writer->rights_pending || writer->granted_count == WRITER_GRANTS_MAX)
+        return;
+    struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->inbox->lease_reads)};
+    int64_t time_ns = now_ns();
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        for (struct mailbox_node *node = taken[i], *next; node; node = next) {
+            next = node->next;
+            if (!serve_one_between(writer, op_of(node), time_ns))
+                mailbox_chain_add(&left, node);
+        }
+    }
+    writer->lease_left = left.first;
+    local_answers_send(writer->shared, writer->early);
+}
+
+/* A request that may take long does not begin while `granted` is full, because then no lease could
+ * be renewed in its middle. */
+static void make_room_between(struct local_writer *writer, const struct engine_op *op)
+{
+    bool may_take_long = op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
+                         op->kind == (unsigned)LOCAL_LEASE + ENGINE_LEASE_REVOKE;
+    if (may_take_long && writer->granted_count == WRITER_GRANTS_MAX)
+        commit_group(writer);
+}
+
+/* -- Running -- */
+
+static void run_requests(struct local_writer *writer, struct mailbox_node *node)
+{
+    const struct mailbox_node *ahead = node;
+    yield_point_here = &writer->yield_point;
+    while (node) {
+        struct engine_op *op = op_of(node);
+        if (node == ahead)
+            ahead = local_look_ahead(store_applier(writer->shared->store), node);
+        make_room_between(writer, op);
+        if (has_failed(writer))
+            break; /* it is refused with those behind it */
+        node = node->next;
+        /* Read before executing: afterwards the operation may be freed. */
+        unsigned shard = op->kind == LOCAL_MIRROR ? 0 : shard_number(op);
+        struct slice name = local_op_name(op);
+        if (writer->group_requests++ == 0) {
+            turn_phase("applying puts");
+            writer->group_begun_ns = now_ns();
+        }
+        if (name.len)
+            turn_work("applying", name);
+        if (execute(writer, op)) {
+            local_disk_note(&writer->shared->alarms, op->status, &writer->shared->keeper.waker);
+            mailbox_chain_add(&writer->answers[shard], &op->in_mailbox);
+        }
+        if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
+            commit_group(writer);
+    }
+    local_refuse(node, ST_STOPPED);
+    if (!has_failed(writer))
+        expire_leases(writer);
+    if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
+        commit_group(writer); /* also with yield_point_here set, because it may take long */
+    yield_point_here = NULL;
+}
+
+/* All shards have read, and posted to us, what their clients sent before this time. A stuck shard
+ * is ignored after progress_wait_ns, so that it does not keep leases alive forever. */
+static int64_t input_read_ns(const struct local_writer *writer)
+{
+    struct local_shared *shared = writer->shared;
+    int64_t read_ns = writer->now_ns;
+    unsigned used = local_shards_used(shared);
+    for (unsigned i = 0; i < used; i++) {
+        int64_t of_shard = read_progress_ns(&shared->progress[i]);
+        read_ns = of_shard < read_ns ? of_shard : read_ns;
+    }
+    int64_t at_least = writer->now_ns - progress_wait_ns;
+    return read_ns > at_least ? read_ns : at_least;
+}
+
+/* A lease has expired, but its renewal may still be in a socket: asks the shards to read their
+ * input. */
+static bool request_progress(struct local_writer *writer)
+{
+    struct local_shared *shared = writer->shared;
+    if (!local_lease_is_due(writer->lease, writer->now_ns) || leases_are_over(writer))
+        return false;
+    for (unsigned i = 0; i < shared->options.shards_max; i++)
+        if (read_progress_ns(&shared->progress[i]) < writer->now_ns)
+            read_progress_ask(&shared->progress[i], writer->now_ns);
+    return true;
+}
+
+/*
+ * Before a group nothing is pending, so everything these calls see is durable and their answers
+ * need not wait for a sync. Expired leases among them must be revoked first, in a group.
+ */
+static void take_lease_reads(struct local_writer *writer)
+{
+    struct mailbox_chain to_execute = {0};
+    if (!writer->lease_left) {
+        writer->lease_taken_ns = input_read_ns(writer);
+        writer->lease_left = mailbox_take(&writer->inbox->lease_reads);
+    }
+    if (writer->lease_left)
+        turn_phase("renewing leases");
+    for (size_t work = 0; writer->lease_left && work < LEASE_READS_PER_TURN;) {
+        struct engine_op *op = op_of(writer->lease_left);
+        writer->lease_left = op->in_mailbox.next;
+        struct slice name = local_op_name(op);
+        if (name.len)
+            turn_work("answering", name);
+        work += local_lease_work(writer->lease, op, lease_call_of(op));
+        op->status = may(writer, op);
+        if (op->status != ST_OK)
+            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
+        else if (!local_lease_read(writer->lease, op, lease_call_of(op), writer->now_ns))
+            mailbox_chain_add(&to_execute, &op->in_mailbox);
+        else if (local_lease_is_unsorted(op, lease_call_of(op)))
+            mailbox_post(&writer->shared->keeper.requests, &op->in_mailbox);
+        else
+            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
+    }
+    if (!writer->lease_left)
+        writer->lease_read_ns = writer->lease_taken_ns;
+    local_answers_send(writer->shared, writer->answers);
+    if (to_execute.first)
+        run_requests(writer, to_execute.first);
+}
+
+static void take_deferred(struct local_writer *writer)
+{
+    if (writer->mirroring.deferred.first) {
+        local_mirroring_continue(&writer->mirroring, writer->now_ns);
+        run_requests(writer, NULL);
+    }
+    struct mailbox_node *node = writer->deferred.first;
+    if (!node)
+        return;
+    writer->deferred = (struct mailbox_chain){0};
+    run_requests(writer, node);
+    if (!writer->deferred.first)
+        writer->deferred_until_ns = 0;
+}
+
+/* -- Between groups -- */
+
+static void answer_waiting(struct local_writer *writer)
+{
+    if (!store_compaction_done(writer->shared->store))
+        return;
+    if (writer->trimming)
+        mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->trimming)->in_mailbox);
+    for (struct mailbox_node *node = writer->waiting.first, *next; node; node = next) {
+        next = node->next;
+        local_answer(op_of(node));
+    }
+    writer->waiting = (struct mailbox_chain){0};
+}
+
+static void take_jobs(struct local_writer *writer)
+{
+    struct store *store = writer->shared->store;
+    for (struct mailbox_node *node = mailbox_take(&writer->inbox->jobs), *next; node; node = next) {
+        next = node->next;
+        struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
+        switch (job->kind) {
+        case LOCAL_RELOCATE:
+            assert(!writer->relocating);
+            writer->relocating = job;
+            break;
+        case LOCAL_TRIM:
+            assert(!writer->trimming);
+            writer->trimming = job;
+            break;
+        case LOCAL_SHRINK:
+            store_shrink(store);
+            commit_group(writer);
+            mailbox_post(&writer->shared->keeper.finished, &job->in_mailbox);
+            break;
+        case LOCAL_FORGET:
+            store_forget_segment(store, job->segment);
+            free(job);
+            commit_group(writer);
+            break;
+        }
+    }
+}
+
+static void relocate_some(struct local_writer *writer)
+{
+    bool done;
+    enum status status = store_relocate(writer->shared->store, writer->relocating->relocation,
+                                        RELOCATIONS_PER_STEP, &done);
+    if (status != ST_OK)
+        fail(writer, "the log could not be written", status);
+    if (status != ST_OK || !done)
+        return;
+    mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
+}
+
+/* There are steps that can be done now; trimming may have to wait for readers. */
+static bool has_steps(const struct local_writer *writer)
+{
+    const struct store *store = writer->shared->store;
+    return writer->relocating || (store_has_work(store) && !store_work_waits(store));
+}
+
+static void step(struct local_writer *writer)
+{
+    turn_phase("pointing the index to relocated records");
+    if (writer->relocating)
+        relocate_some(writer);
+    turn_phase("trimming compacted versions");
+    bool trims = store_has_work(writer->shared->store);
+    enum status status = store_work(writer->shared->store);
+    if (status != ST_OK) {
+        fail(writer, "the log could not be read", status);
+        return;
+    }
+    if (trims && !store_has_work(writer->shared->store))
+        wake_keeper(writer, 0); /* the checkpoint can drop the trimmed versions */
+    answer_waiting(writer);
+}
+
+static bool has_requests(const struct local_writer *writer)
+{
+    return !mailbox_empty(&writer->inbox->requests) ||
+           !mailbox_empty(&writer->inbox->lease_reads) || writer->lease_left;
+}
+
+static void steps(struct local_writer *writer)
+{
+    int64_t begun_ns = now_ns(), now = begun_ns, part_ns = (now - writer->stepped_ns) / STEPS_PART;
+    int64_t share_ns = part_ns < steps_ns_max ? part_ns : steps_ns_max;
+    do {
+        step(writer);
+        now = now_ns();
+    } while (!has_failed(writer) && has_steps(writer) &&
+             now - begun_ns < (has_requests(writer) ? share_ns : steps_ns_max));
+    writer->stepped_ns = now;
+}
+
+/* -- The thread -- */
+
+static bool nothing_to_do(const struct local_writer *writer)
+{
+    bool has_work = !mailbox_empty(&writer->inbox->jobs) || has_steps(writer);
+    return !has_requests(writer) && (!has_work || store_is_hidden(writer->shared->store));
+}
+
+/*
+ * The time is read before the mailboxes, so that a renewal that arrived in time is never too late.
+ * If a wait ended much too late, the process was stopped; renewals are still in the sockets and get
+ * a second to be read. Of a turn that took long, only one second counts for leases.
+ */
+static void take_time(struct local_writer *writer)
+{
+    int64_t before_ns = writer->now_ns, until_ns = writer->wait_until_ns;
+    writer->now_ns = now_ns();
+    writer->wait_until_ns = 0;
+    if (until_ns && writer->now_ns > clock_add(until_ns, stall_ns))
+        local_lease_away(writer->lease, until_ns - stall_ns, writer->now_ns);
+    else if (!until_ns && writer->now_ns > before_ns + stall_ns)
+        local_lease_away(writer->lease, before_ns + stall_ns, writer->now_ns);
+}
+
+static void wait_for_work(struct local_writer *writer, int64_t from_ns)
+{
+    int64_t until_ns = local_lease_next_ns(writer->lease);
+    if (writer->awaits_progress)
+        until_ns = writer->now_ns + progress_look_ns; /* a report of a shard ends the wait */
+    int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
+    int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
+    bool deferred = writer->deferred.first || writer->mirroring.deferred.first;
+    if (deferred && deferred_ns < until_ns)
+        until_ns = deferred_ns;
+    if (store_has_retired(writer->shared->store) && retired_ns < until_ns)
+        until_ns = retired_ns;
+    writer->wait_until_ns = until_ns;
+    if (until_ns > from_ns)
+        mailbox_wait(&writer->inbox->requests,
+                     until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
+}
+
+static void work_between(struct local_writer *writer, bool is_idle)
+{
+    take_jobs(writer);
+    bool retired = store_has_retired(writer->shared->store);
+    if (has_steps(writer) || (retired && is_idle) || writer->waiting.first || writer->trimming)
+        steps(writer);
+}
+
+static void *writer_main(void *arg)
+{
+    struct local_writer *writer = arg;
+    while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
+        if (has_failed(writer)) {
+            refuse_all(writer);
+            continue;
+        }
+        take_time(writer);
+        turn_begin(writer->turn, writer->now_ns);
+        take_lease_reads(writer);
+        take_deferred(writer);
+        struct mailbox_node *requests = mailbox_take(&writer->inbox->requests);
+        if (requests || leases_are_over(writer))
+            run_requests(writer, requests);
+        if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
+            work_between(writer, !requests);
+        writer->awaits_progress = request_progress(writer);
+        int64_t ended_ns = now_ns();
+        turn_end(writer->turn, ended_ns);
+        if (nothing_to_do(writer))
+            wait_for_work(writer, ended_ns);
+    }
+    return NULL;
+}
+
+void local_writer_init(struct local_writer *writer, struct local_shared *shared)
+{
+    struct local_writer_inbox *inbox = &shared->writer;
+    writer->shared = shared;
+    writer->inbox = inbox;
+    writer->lease = &shared->lease;
+    writer->turn = local_turn(shared, "writer");
+    writer->counts = local_metrics_join(shared->metrics);
+    writer->lease->counts = writer->counts;
+    writer->answers = xcalloc(shared->options.shards_max + 1, sizeof(*writer->answers));
+    writer->early = xcalloc(shared->options.shards_max + 1, sizeof(*writer->early));
+    writer->mirroring =
+        (struct local_mirroring){.shared = shared, .commit = end_group, .ctx = writer};
+    writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
+    writer->committed_revision = store_applier(shared->store)->revision;
+    waker_init_thread(&inbox->waker);
+    mailbox_init(&inbox->requests, &inbox->waker);
+    mailbox_init(&inbox->lease_reads, &inbox->waker);
+    mailbox_init(&inbox->jobs, &inbox->waker);
+}
+
+void local_writer_start(struct local_writer *writer)
+{
+    writer->now_ns = now_ns();
+    int error = pthread_create(&writer->thread, NULL, writer_main, writer);
+    if (error)
+        local_fatal(&writer->shared->report, "cannot create the thread of the writer",
+                    status_from_errno(error));
+    pthread_setname_np(writer->thread, "vigil-writer");
+}
+
+void local_writer_stop(struct local_writer *writer)
+{
+    atomic_store_explicit(&writer->stopping, true, memory_order_release);
+    waker_wake(&writer->inbox->waker);
+    pthread_join(writer->thread, NULL);
+}
+
+void local_writer_fini(struct local_writer *writer)
+{
+    if (writer->relocating)
+        local_job_free(writer->relocating);
+    if (writer->trimming)
+        local_job_free(writer->trimming);
+    for (struct mailbox_node *node = mailbox_take(&writer->inbox->jobs), *next; node; node = next) {
+        next = node->next;
+        local_job_free(CONTAINER_OF(node, struct local_job, in_mailbox));
+    }
+    free(writer->answers);
+    free(writer->early);
+    waker_fini(&writer->inbox->waker);
+}

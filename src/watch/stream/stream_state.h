@@ -1,0 +1,146 @@
+/*
+ * The data of a stream: its watchers, its place in history and its unsent responses. Only files of
+ * src/watch/ include it.
+ */
+#ifndef VIGIL_WATCH_STREAM_STREAM_STATE_H
+#define VIGIL_WATCH_STREAM_STREAM_STATE_H
+
+#include "watch/hub/hub_state.h"
+
+/* A control response that waits to be sent. */
+struct watch_control {
+    int64_t watch_id;
+    int64_t revision;
+    struct slice reason; /* owned by the stream when reason_owned */
+    bool created, canceled, reason_owned;
+};
+
+/* Watchers of one stream that catch up over the same part of history, which is read once. */
+struct watch_scan {
+    struct list in_stream;
+    struct list members;
+    size_t member_count;
+    struct watch_place place; /* no member needs anything before it */
+    bool waiting;             /* for the history */
+    int64_t long_revision;    /* the long one that is being sent; 0: none */
+    size_t long_left; /* members, from the front on, to which it may not have been sent yet */
+};
+
+/* A watcher on a scan. */
+struct scan_member {
+    struct list in_scan;
+    struct watch_scan *scan;
+    struct watcher *watcher;
+    int64_t from;    /* the watcher's */
+    uint32_t window; /* the number of the window for which `at` holds */
+    uint32_t at;     /* its position in that window's list; a hint */
+};
+
+struct large_response;
+
+/* Fields that events touch come first: there are many streams, and few of them are in a cache. */
+struct watch_stream {
+    struct watch_hub *hub;
+    struct watch_stream_owner owner;
+
+    /* Live: when dirty, responses are due from `place` to last_hit, the newest known. */
+    int64_t last_hit;
+    bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
+    bool tick_begun : 1; /* its interval runs; otherwise the next tick begins it */
+    bool deferred : 1;   /* in hub->deferred: woken in a later turn, to continue these searches */
+    bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;
+    bool live_waiting : 1, large_waiting : 1; /* for the history */
+    bool cursor : 1; /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
+    bool own : 1;    /* of the server itself, not of a client */
+    bool resume_long : 1; /* resume_hit is a bucket of watchers, and not one of the hub's hits */
+    bool closing : 1;     /* it has no owner any more: never woken, and freed over several turns */
+    bool ids_chosen : 1;  /* by its client, for some of its watchers */
+    uint8_t broken;       /* enum status */
+    uint8_t scan_count, scans_waiting;
+    uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
+                            they were not one: up to this many behind it */
+    struct watch_place place;
+    /* Everything before these was sent of the revision, or run of revisions, at `place`: a hint,
+     * dropped when a watcher is added or removed, or a long revision is not long any more because
+     * the history reads it from elsewhere. */
+    struct watcher *resume_at;
+    uint32_t resume_hit;
+    uint32_t behind_peak; /* revisions */
+    uint64_t events_sent, bytes_sent;
+    uint32_t turn_bytes; /* written since live and catching-up watchers last took turns */
+    uint32_t held_peak;  /* bytes of `rest` */
+
+    struct list scans; /* the first is read next, then moves to the back */
+    struct watcher *compacted;
+
+    struct list in_hub;
+    struct list in_deferred, in_waiting; /* link the hub's lists of these names */
+
+    struct chain_table ids; /* its watchers */
+    int64_t next_id;
+    int64_t future_min; /* no watcher counted in `futures` starts below */
+    uint32_t futures, notifiers;
+
+    struct watch_control *controls; /* a ring */
+    uint16_t control_first, control_count, control_capacity;
+
+    uint8_t *rest; /* the part of a message that did not fit the output; owned */
+    uint32_t rest_len, rest_at;
+    struct large_response *large; /* the message under way when it is too large for that */
+
+    int64_t progress_wanted; /* a request is to be answered at this revision or later; 0: none */
+    int64_t progress_newest; /* revision of the newest request; valid while one is wanted */
+    struct heap_link tick;
+    int64_t tick_ns;        /* its interval */
+    uint32_t progress_less; /* an answer has at most the revision progress_newest minus this;
+                               UINT32_MAX: no limit */
+    uint32_t tick_bucket; /* of ids: where the round of notifications, or the freeing, continues */
+};
+
+_Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");
+
+void stream_wake(struct watch_stream *stream);
+/* The stream cannot continue now: the hub wakes it in a later turn. */
+void stream_defer(struct watch_stream *stream);
+/* The same; the hub wakes it when the history is ready. */
+void stream_wait_for_history(struct watch_stream *stream);
+
+static inline void stream_count_events(struct watch_stream *stream, uint64_t events)
+{
+    stream->events_sent += events;
+    stream->hub->stats.events_sent += events;
+}
+
+/* Watchers were added, removed or moved: the remembered positions are invalid. */
+static inline void stream_changed(struct watch_stream *stream)
+{
+    stream->resume_at = NULL;
+    stream->resume_hit = 0;
+}
+
+/* NULL: the stream has no watcher with this id. */
+struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id);
+void stream_add_id(struct watch_stream *stream, struct watcher *watcher);
+void stream_remove_id(struct watch_stream *stream, struct watcher *watcher);
+
+/* Where a fill writes. Each part of a stream writes whole messages, one after the other; the stream
+ * keeps what does not fit of the last one. */
+struct watch_output {
+    uint8_t *start, *at, *end;
+    uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
+    bool closed;    /* the next message is left to the next fill, where it has room */
+};
+
+/* More messages may begin. */
+static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
+{
+    return out->at < out->pause && !out->closed && !stream->rest && !stream->large;
+}
+/* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
+uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);
+void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
+                size_t len);
+void output_message(struct watch_stream *stream, struct watch_output *out,
+                    const struct message *message, int64_t revision);
+
+#endif
