@@ -7,7 +7,7 @@ struct change_builder {
     const struct auth_store *store;
     struct arena *arena;
     struct auth_change change;
-    size_t bytes_before, bytes_after; /* of the replaced rows, and of the new ones */
+    size_t bytes_before, bytes_after; /* sizes of the replaced rows and of the new ones */
 };
 
 /* Has room for rows_max rows and that of the revision. */

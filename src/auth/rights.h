@@ -24,9 +24,9 @@ struct auth_rights;
 /* The user of a request. All zero: no credentials were given. */
 struct auth_principal {
     struct slice user;
-    uint64_t
-        revision;   /* of users and roles when the credentials were checked; 0: none were given */
-    bool is_server; /* the server itself, which may do everything; set by our own code only */
+    uint64_t revision; /* revision of users and roles when the credentials were checked; 0: none
+                          were given */
+    bool is_server;    /* the server itself, which may do everything; set by our own code only */
     /* With an engine in front of a cluster: the client's own token, which the cluster checks; the
      * fields above are not set then. Empty: none was given. */
     struct slice token;

@@ -13,7 +13,7 @@
 struct auth_entry {
     struct arena arena;
     struct slice name;
-    size_t bytes; /* of the row */
+    size_t bytes; /* size of the row */
     union {
         struct pb_user user;
         struct pb_role role;
@@ -30,7 +30,7 @@ enum { AUTH_ENTRY_TABLES = AUTH_TABLE_STATE };
 
 struct auth_store {
     struct auth_entries tables[AUTH_ENTRY_TABLES];
-    size_t bytes; /* of all rows of users and roles */
+    size_t bytes; /* size of all rows of users and roles */
     bool enabled;
     uint64_t revision; /* never 0 */
 };

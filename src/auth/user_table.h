@@ -34,7 +34,7 @@ struct user_bucket;
 struct user_table {
     struct user_bucket **buckets; /* owned array, one reference each; NULL: empty */
     size_t bucket_count;          /* a power of two, or 0 */
-    size_t count;                 /* of users */
+    size_t count;                 /* number of users */
     struct hash_map secret; /* empty; only its hash function is used, so that clients cannot choose
                            collisions */
 };

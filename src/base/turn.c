@@ -37,7 +37,7 @@ struct turn {
     int64_t since_ns; /* coarse */
     uint8_t copied[TURN_TEXT_BYTES];
 
-    int64_t longest_ns; /* of this turn's completed pieces of work; 0: none yet */
+    int64_t longest_ns; /* the longest of this turn's completed pieces of work; 0: none yet */
     char longest[2 * TURN_TEXT_BYTES];
     char peer[TURN_TEXT_BYTES];
     bool peer_wanted; /* the longest was recorded in this phase, and was long enough to find its

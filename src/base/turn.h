@@ -36,7 +36,8 @@ enum {
 struct turn_report {
     const char *thread; /* kind of thread: "io" */
     int64_t took_ns;
-    int64_t cpu_ns;   /* of the thread in that time, accurate to about 10 ms; the rest it waited */
+    int64_t cpu_ns;   /* CPU time of the thread in that time, accurate to about 10 ms; it waited for
+                         the rest */
     const char *work; /* the longest piece of work: "calling /etcdserverpb.KV/Txn" */
     int64_t work_ns;
     const char *peer;    /* the client; "": unknown */
@@ -45,7 +46,7 @@ struct turn_report {
 
 struct turns_options {
     struct clock *clock;
-    int64_t (*cpu_ns)(void *ctx); /* of the calling thread; NULL: asks the system */
+    int64_t (*cpu_ns)(void *ctx); /* CPU time of the calling thread; NULL: asks the system */
     /* Called on the thread of the turn, after the turn. NULL: only the histogram is kept. */
     void (*on_long)(void *ctx, const struct turn_report *report);
     void *ctx;

@@ -3,6 +3,6 @@
 #define VIGIL_BASE_VERSION_H
 
 #define VIGIL_VERSION "0.1.0"
-#define VIGIL_DATE "2026-11-15" /* of the manual page */
+#define VIGIL_DATE "2026-11-15" /* date of the manual page */
 
 #endif

@@ -30,7 +30,7 @@ enum {
     BOLT_PAGE_BYTES_MIN =
         1024, /* the smallest that bbolt tries when it looks for the second meta page */
     BOLT_PAGE_BYTES_MAX = 65536,
-    BOLT_PAGE_COUNT_MAX = 0xFFFF, /* of a freelist: the count is in the first id instead */
+    BOLT_PAGE_COUNT_MAX = 0xFFFF, /* a freelist with more pages has its count in the first id */
     BOLT_KEY_BYTES_MAX = 32768,
 };
 #define BOLT_VALUE_BYTES_MAX (((int64_t)1 << 31) - 2)

@@ -49,7 +49,7 @@ struct slice bolt_bucket_name(enum bolt_etcd_bucket bucket);
 enum {
     BOLT_NUMBER_BYTES = 8,
     BOLT_REVISION_BYTES = 17,
-    BOLT_TOMBSTONE_BYTES = 18, /* of a revision that deleted its key */
+    BOLT_TOMBSTONE_BYTES = 18, /* key length of a revision that deleted its key */
 };
 
 struct bolt_revision {

@@ -20,10 +20,10 @@ struct element {
 /* A page that is not full yet, and the pages of its level before it. */
 struct bolt_level {
     uint64_t closed;  /* pages of this level that were written */
-    uint64_t last_id; /* of the last of them */
+    uint64_t last_id; /* id of the last of them */
     unsigned count;
-    size_t bytes; /* of data; when counting, data has only the keys */
-    size_t kept;  /* of those: bytes in data */
+    size_t bytes; /* size of data; when counting, data has only the keys */
+    size_t kept;  /* part of them that is in data */
     struct element elements[ELEMENTS_MAX];
     uint8_t data[PAGE_ROOM];
 };
@@ -37,7 +37,7 @@ struct writer_bucket {
 struct waiting {
     struct buf before, after;
     struct slice borrowed;
-    size_t taken; /* of the three together */
+    size_t taken; /* length of the three together */
 };
 
 struct bolt_writer {

@@ -32,7 +32,7 @@ struct kv_delete_answer {
 
 enum kv_answer_kind { KV_ANSWER_RANGE, KV_ANSWER_PUT, KV_ANSWER_DELETE, KV_ANSWER_TXN };
 
-struct kv_answer; /* of one operation in a transaction */
+struct kv_answer; /* answer of one operation in a transaction */
 
 struct kv_txn_answer {
     bool succeeded;

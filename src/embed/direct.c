@@ -197,7 +197,7 @@ struct get_response {
     struct pb_range_response range; /* first */
     struct pb_response_header header;
     struct pb_key_value kv;
-    uint8_t bytes[]; /* of key and value */
+    uint8_t bytes[]; /* key and value */
 };
 
 static struct slice copy_to(uint8_t **to, struct slice bytes)

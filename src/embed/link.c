@@ -17,7 +17,7 @@ struct link {
     struct io_watch *watch; /* the client's; NULL: it wants nothing */
     unsigned events;        /* that it wants */
     bool dry;               /* a read found nothing in this turn, though something is to come */
-    struct timer timer;     /* of the server's side */
+    struct timer timer;     /* timer of the server's side */
     struct list in_links;   /* links links.open */
 };
 

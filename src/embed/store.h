@@ -24,7 +24,7 @@
 
 enum {
     STORE_FAILURE_BYTES = 160,
-    STORE_LISTEN_THREADS = 2, /* of embed/listener.h */
+    STORE_LISTEN_THREADS = 2, /* threads of embed/listener.h */
     STORE_HISTORY_THREADS = 1,
 };
 

@@ -22,7 +22,7 @@ static const uint8_t moves[] = {
 
 struct entry {
     struct embed_store store;
-    dev_t device; /* of the directory, with its inode: how it is found */
+    dev_t device; /* device of the directory; a store is found by it and its inode */
     ino_t inode;
     unsigned forks; /* fork_count of the process that has opened it */
 

@@ -15,7 +15,7 @@
 enum {
     SLOTS = 1024, /* cached tokens; a power of two */
     SCRATCH_BYTES = 512,
-    SCRATCH_BYTES_MAX = 64 << 10, /* of memory for looking up one token */
+    SCRATCH_BYTES_MAX = 64 << 10, /* limit on the memory for looking up one token */
 };
 
 /* As an auth revision: the current one, whatever it is when the token is used. */
@@ -35,7 +35,7 @@ struct authenticator {
     struct engine_shard *shard;
     bool forwards; /* the engine's cluster knows the users; see engine_forwards */
     struct grpc_guard guard;
-    const struct grpc_row *rows;        /* of the services */
+    const struct grpc_row *rows;        /* rows of the services */
     const struct auth_method **methods; /* owned; for each row. NULL: the method is refused */
     struct hash_map hashing;            /* stays empty; only its secret hash function is used */
     struct token_slot slots[SLOTS];

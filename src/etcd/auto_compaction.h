@@ -36,8 +36,9 @@ struct auto_compaction {
     int64_t between_ns; /* the least time from one compaction to the next */
     int64_t *noted;     /* owned; a ring of revisions, the oldest at noted_first */
     size_t noted_first, noted_count, noted_capacity;
-    int64_t bytes_max;          /* limit of the growth; 0: none */
-    int64_t bytes, bytes_least; /* of the store now, and the least since the last compaction */
+    int64_t bytes_max; /* limit of the growth; 0: none */
+    int64_t bytes,
+        bytes_least; /* size of the store now, and its least size since the last compaction */
 };
 
 /*

@@ -23,7 +23,8 @@ struct etcd_config {
     const char *cluster_version; /* "3.7.0": the same version with 0 as its last number */
     bool before_3_5;            /* the reported version is older, and so is the form of some JSON */
     size_t txn_ops_max;         /* operations in one list of a transaction */
-    size_t request_bytes_max;   /* of a write, in the encoding that etcd would put into its log */
+    size_t request_bytes_max;   /* limit on the size of a write, in the encoding that etcd would put
+                                   into its log */
     uint32_t gateway_calls_max; /* concurrent calls of the JSON gateway per shard; 0: no gateway */
     struct worker *worker;      /* parses large JSON bodies (io/worker.h); may be NULL */
     int64_t warn_apply_ns;      /* slower calls are logged; both 0: none are */

@@ -25,7 +25,7 @@ struct pb_response_header;
  * this sends nothing, and an idle one has no memory for it. */
 struct watch_recheck {
     const void *call; /* NULL: none */
-    uint32_t at;      /* of watch_stream_keep */
+    uint32_t at;      /* position in watch_stream_keep */
     uint32_t changes; /* api.rights_changes when it was begun */
     bool is_old;      /* the cluster does not accept the caller's token any more */
     bool unconfirmed; /* the cluster has not confirmed a permission */
@@ -43,7 +43,7 @@ struct etcd_api {
     struct http_routes *metrics_routes; /* owned */
     struct rate_limit http_lines;       /* limits the log lines that HTTP clients can cause */
     uint64_t http_unlogged;             /* lines suppressed since the last one */
-    struct metric_block *counts;        /* of this shard; NULL: calls are not counted */
+    struct metric_block *counts;        /* counters of this shard; NULL: calls are not counted */
     struct slow_log slow;
     struct authenticator *authenticator; /* owned */
     struct password_queue *passwords;    /* owned; NULL: no password can be hashed */
@@ -57,8 +57,9 @@ struct etcd_api {
     struct engine_auth_listener rights;
     uint32_t rights_changes;
     struct deferred recheck;
-    size_t recheck_units;        /* watches that the fills of this turn may still check */
-    struct watch_recheck checks; /* of the call that is first in `watches`, if it is begun */
+    size_t recheck_units; /* watches that the fills of this turn may still check */
+    /* Checks of the call that is first in `watches`, if they have begun. */
+    struct watch_recheck checks;
 };
 
 /* Checks the request's metadata and decodes its message into *ret_struct, in the call's arena.

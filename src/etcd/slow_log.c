@@ -13,7 +13,7 @@ enum { CONTENT_BYTES = LOG_TEXT_BYTES, SCRATCH_BYTES = 4096, SCRATCH_BYTES_MAX =
 static const struct method_form {
     const char *path;
     const struct pb_message *request, *response;
-    const char *prefix;  /* of the apply message; NULL: the method applies nothing */
+    const char *prefix;  /* prefix of the apply message; NULL: the method applies nothing */
     const char *applied; /* the name of the request in the apply message; NULL: it has none */
     int64_t request_count;
 } forms[] = {

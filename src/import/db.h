@@ -13,7 +13,7 @@
 /* The buckets meta and members. Absent numbers are 0, absent revisions -1. */
 struct import_meta {
     uint64_t
-        consistent_index; /* of the write-ahead log: entries up to it are contained in the file */
+        consistent_index; /* index in the write-ahead log: the file contains all entries up to it */
     int64_t finished_compact, scheduled_compact;
     char storage_version[16]; /* "3.7.0"; "" before 3.6 */
     unsigned storage_minor;   /* 7; 0 before 3.6 */

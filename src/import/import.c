@@ -49,7 +49,7 @@ struct import_job {
     struct import_target target;
     struct import_wal wal;
     struct store_builder *builder;
-    struct import_replay *replay; /* of a directory */
+    struct import_replay *replay; /* replays a directory's write-ahead log */
     struct import_counts counts;
     struct import_summary *summary;
     struct error *error;

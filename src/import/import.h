@@ -33,8 +33,8 @@ struct import_options {
 
 struct import_summary {
     bool is_directory;
-    char etcd_version[16]; /* of the storage, or else of the cluster, if the file contains it;
-                              otherwise "" */
+    char etcd_version[16]; /* version of the storage, or else of the cluster, if the file contains
+                              it; otherwise "" */
     uint64_t file_bytes;
     int64_t revision;
     int64_t compact_revision; /* -1: never */

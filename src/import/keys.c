@@ -11,7 +11,7 @@ enum { REPORT_EVERY = 1024 };
 
 /* One change of the file, until its revision is complete. */
 struct key_change {
-    size_t offset, len; /* of its KeyValue in bytes */
+    size_t offset, len; /* place of its KeyValue in bytes */
     int64_t sub;
     bool is_tombstone;
 };
@@ -20,7 +20,7 @@ struct key_import {
     const struct import_source *source;
     struct store_builder *builder;
     struct error *error;
-    int64_t revision; /* of the collected changes */
+    int64_t revision; /* revision of the collected changes */
     int64_t reached;  /* the newest revision is at least this one, whatever is left of it */
     struct buf bytes;
     struct buf changes; /* struct key_change */

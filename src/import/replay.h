@@ -16,7 +16,7 @@ struct import_replay;
 struct import_replay_counts {
     uint64_t applied;
     uint64_t refused; /* as in etcd; a transaction whose comparison failed is not refused */
-    uint64_t v2;      /* of the v2 API, which are not imported */
+    uint64_t v2;      /* keys of the v2 API, which are not imported */
 };
 
 /* The builder is borrowed. The minor version is etcd's, if known; 0: before 3.6. */

@@ -33,7 +33,7 @@ struct import_source_options {
 };
 
 struct import_source {
-    char path[4096];     /* of the bbolt file */
+    char path[4096];     /* path of the bbolt file */
     char wal_path[4096]; /* "" without */
     char snap_path[4096];
     bool is_directory;

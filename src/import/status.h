@@ -10,9 +10,10 @@ struct import_status {
     uint32_t hash;
     int64_t revision;
     uint64_t total_keys;
-    uint64_t total_entries; /* of all buckets: what etcdctl 3.4 shows as the number of keys */
+    /* Entries of all buckets: what etcdctl 3.4 shows as the number of keys. */
+    uint64_t total_entries;
     uint64_t total_bytes;
-    char version[16]; /* of the storage; "" before 3.6 */
+    char version[16]; /* version of the storage; "" before 3.6 */
 };
 
 /* Memory: the names of the keys that exist. */

@@ -20,15 +20,15 @@ enum {
 };
 
 struct import_wal_file {
-    uint64_t sequence, index; /* of the first entry in it */
+    uint64_t sequence, index; /* sequence of the file, and index of its first entry */
     struct file *file;        /* while it is read */
     uint64_t bytes;
 };
 
 struct import_wal_place {
     uint32_t file;
-    uint32_t bytes;  /* of the record */
-    uint64_t offset; /* of the record, behind its frame */
+    uint32_t bytes;  /* size of the record */
+    uint64_t offset; /* offset of the record, behind its frame */
 };
 
 static void path_of(const struct import_wal *wal, const struct import_wal_file *file,

@@ -26,7 +26,7 @@ struct import_wal_place;
 enum import_wal_fault {
     IMPORT_WAL_FINE,
     IMPORT_WAL_NO_FILE,  /* none, or one between others is missing */
-    IMPORT_WAL_CHECKSUM, /* of a record */
+    IMPORT_WAL_CHECKSUM, /* checksum of a record */
     IMPORT_WAL_CHAIN,    /* the checksum of a file does not continue that of the one before it */
     IMPORT_WAL_GAP,      /* an entry is missing */
 };
@@ -45,7 +45,7 @@ struct import_wal {
     uint64_t snapshot_term;     /* … of this term */
     bool is_torn;
     uint64_t torn_bytes;         /* how long the torn record says it is */
-    enum import_wal_fault fault; /* of a failure */
+    enum import_wal_fault fault; /* kind of a failure */
     struct buf record;           /* scratch; holds an entry's data */
 };
 

@@ -4,7 +4,7 @@
 
 enum {
     READY_MAX = 256,
-    MESSAGES_PER_TURN = 1024, /* of one mailbox */
+    MESSAGES_PER_TURN = 1024, /* messages taken from one mailbox */
     TIMERS_PER_TURN = 1024,   /* a timer that sets itself again for now does not block the loop */
     LOOKS_AT_CLOCK_EVERY = 8, /* after this many handles */
 };
@@ -12,7 +12,7 @@ enum {
 
 struct loop {
     struct poller *poller; /* owned */
-    struct waker *waker;   /* of the poller; NULL in a simulation */
+    struct waker *waker;   /* waker of the poller; NULL in a simulation */
     struct clock *clock;
     int64_t now_ns;
     int64_t ended_ns; /* when the last turn ended; 0: unknown */
@@ -212,8 +212,8 @@ static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
 static void poll_ready(struct loop *loop, int64_t wait_ns)
 {
     if (loop->sweep_served == 0)
-        loop->sweep_ns =
-            loop->now_ns; /* of the turn before, so it is not later than the begin of the wait */
+        loop->sweep_ns = loop->now_ns; /* the time of the turn before, so it is not later than the
+                                          begin of the wait */
     loop->ready_next = 0;
     loop->ready_count =
         loop->poller->ops->wait(loop->poller, wait_ns, loop->ready, COUNT_OF(loop->ready));

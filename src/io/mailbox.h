@@ -20,7 +20,7 @@ struct mailbox_node {
 /* The node of a message that may be posted in a chain. */
 struct mailbox_link {
     struct mailbox_node node;
-    struct mailbox_node *last; /* of the chain that begins with this message */
+    struct mailbox_node *last; /* the last message of the chain that begins with this one */
 };
 
 /* Messages in order, oldest first. */
@@ -59,7 +59,7 @@ struct mailbox {
      *   newest ──► 4 ─► 5 ─► 6 ──► 3 ──► 1 ─► 2        4 and 1 know the last of their chains
      */
     _Alignas(64) _Atomic(uintptr_t) newest;
-    struct waker *waker; /* of the receiver; NULL in a simulation */
+    struct waker *waker; /* waker of the receiver; NULL in a simulation */
     /* Used only by the receiver: */
     void (*receive)(void *owner, struct mailbox_node *node);
     void *owner;

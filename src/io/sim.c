@@ -37,7 +37,7 @@ struct sim_handle {
     bool end_arrived, end_sent, broken;
     int64_t silent_until_ns;   /* it breaks then; 0: it is not silent */
     bool silent, slow;         /* what is sent to it is lost, or takes a second longer */
-    struct sim_handle *origin; /* of the accepting end: its listener; NULL once that is closed */
+    struct sim_handle *origin; /* listener of the accepting end; NULL once that is closed */
 
     /* a listener */
     bool unplugged;

@@ -21,7 +21,7 @@ struct sim;
 
 struct sim_options {
     uint64_t seed;
-    int64_t delay_min_ns, delay_max_ns; /* of written bytes */
+    int64_t delay_min_ns, delay_max_ns; /* delay of written bytes */
     size_t buffer_bytes;     /* bytes in flight and unread in one direction; beyond that there is no
                                 room */
     uint32_t split_per_1000; /* reads and writes that transfer only a part */

@@ -11,8 +11,8 @@
 /* A share with waiting jobs. */
 struct worker_share {
     uint64_t group, key;
-    uint64_t turn;  /* of its group: when it was served last */
-    unsigned count; /* of its jobs that may be refused */
+    uint64_t turn;  /* the turn in which its group was last served */
+    unsigned count; /* number of its jobs that may be refused */
     struct mailbox_chain jobs;
 };
 

@@ -27,7 +27,7 @@ struct net_listener {
     struct listener listener;
     const struct protocol_kind *kind;
     unsigned kind_index;   /* index in net_shard.shared */
-    struct io_watch watch; /* of the first shard's loop */
+    struct io_watch watch; /* in the first shard's loop */
     struct timer resume;   /* set while accepting pauses */
 };
 
@@ -86,7 +86,7 @@ struct net_shard {
     struct list connections;             /* net_connection.in_shard */
     struct list dirty;                   /* net_connection.in_dirty */
     struct list unfinished;              /* the same: sent their share of a turn and have more */
-    void *shared[NET_LISTENERS_MAX];     /* of protocol_kind, by kind_index */
+    void *shared[NET_LISTENERS_MAX];     /* made by protocol_kind's shard_new, by kind_index */
     bool shared_made[NET_LISTENERS_MAX]; /* shard_new succeeded */
     uint8_t *read_scratch, *write_scratch;
     bool draining, drained;

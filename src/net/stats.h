@@ -18,7 +18,7 @@ struct net_stats {
 
 struct tls_stats {
     uint64_t rejections;      /* refused clients; counted by the receiver of on_rejection */
-    uint64_t reloads;         /* of changed files */
+    uint64_t reloads;         /* reloads of changed files */
     uint64_t reload_failures; /* changed files that could not be used */
     int64_t expires_s;        /* when our certificate expires, in seconds since 1970 */
 };

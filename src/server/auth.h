@@ -12,7 +12,7 @@
 struct turns;
 
 struct server_auth_config {
-    struct auth_token_settings token; /* of --auth-token; the files are not read yet */
+    struct auth_token_settings token; /* from --auth-token; the files are not read yet */
     int64_t simple_ttl_s;
     int64_t bcrypt_cost;          /* as given */
     bool names_from_certificates; /* --client-cert-auth: a certificate's common name is a user's */

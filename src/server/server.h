@@ -50,7 +50,7 @@ struct server_config {
     bool owns_process; /* it may decide what the C library keeps of freed memory (trimmer.h) */
     struct wire_limits wire;
     const struct url *listen;
-    const enum server_role *roles; /* of each of listen */
+    const enum server_role *roles; /* role of each URL in listen */
     size_t listen_count;
     bool shows_listen; /* etcd.client_urls are the first listeners: port 0 is replaced in them */
     bool guards_pages; /* listeners on loopback refuse requests from web pages; never as etcd */

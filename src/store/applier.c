@@ -92,7 +92,8 @@ static void account(struct applier *applier, size_t field_bytes)
 struct change_place {
     uint32_t sub;                    /* in its revision */
     const struct index_item *before; /* the key's item; NULL: it has none */
-    struct index_path *path;         /* of index_put_begin; NULL: the index searches for the key */
+    /* Path that index_put_begin found; NULL: the index searches for the key. */
+    struct index_path *path;
 };
 
 static void index_change(struct index *index, const struct change_place *place, struct slice key,

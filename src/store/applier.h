@@ -66,7 +66,7 @@ struct applier {
     uint64_t puts, deletes, put_bytes; /* since the start, without replayed ones */
 
     /* The current request. */
-    uint8_t *body; /* of its record, between record_begin and record_end */
+    uint8_t *body; /* body of its record, between record_begin and record_end */
     log_loc body_loc;
     size_t body_bytes;
     uint32_t changes;

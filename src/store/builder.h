@@ -55,7 +55,7 @@ enum status store_builder_compact(struct store_builder *builder, int64_t revisio
 /* The ids of the store. Without them the first start sets them, as for a new store. */
 struct store_builder_identity {
     uint64_t cluster_id, member_id;
-    uint64_t term; /* of its last start */
+    uint64_t term; /* term of its last start */
 };
 
 /* Trims what is compacted and writes everything to disk. Only store_builder_free may follow. */

@@ -35,7 +35,8 @@ enum { CHANGE_TOMBSTONE = 1, CHANGE_SUMMED = 2, CHANGE_SUM_SHIFT = 2 };
 
 struct change_head {
     int64_t revision;
-    int64_t prev_revision; /* of the key's previous version, which may be a tombstone; 0: none */
+    int64_t prev_revision; /* revision of the key's previous version, which may be a tombstone; 0:
+                              none */
     uint32_t prev_sub;
     uint32_t sub; /* position among the changes of its revision */
     uint32_t field_bytes;
@@ -127,7 +128,7 @@ enum status change_record_next(struct log_reader *reader, uint64_t last_index,
 
 struct change_walk {
     struct slice body;
-    size_t offset; /* of the next head */
+    size_t offset; /* offset of the next head */
     uint32_t left;
 };
 MUST_CHECK

@@ -5,7 +5,7 @@ struct scanning {
     struct change_scan *scan;
     struct log_reader reader;
     uint64_t expected; /* the next index */
-    int64_t revision;  /* of the last change */
+    int64_t revision;  /* revision of the last change */
     struct store_gap gap;
     bool in_gap;
 };

@@ -25,7 +25,7 @@ struct loading {
     uint64_t moved_from;   /* a segment that is gone; its versions are located later … */
     uint64_t moved_to;     /* … in this one */
     struct backend_version_id before; /* the previous version */
-    int64_t db_bytes;                 /* of the versions so far, as the checkpoint counts them */
+    int64_t db_bytes; /* size of the versions so far, as the checkpoint counts them */
 };
 
 static enum status take_segment(void *ctx, const struct backend_segment *segment)

@@ -28,8 +28,8 @@ struct range_picking {
     bool sorts;
     int64_t keep;     /* this many are enough; 0: all */
     int64_t passed;   /* how many passed the filters */
-    int64_t count;    /* of picks: passed, or keep */
-    int64_t capacity; /* of picks */
+    int64_t count;    /* number of picks: passed, or keep */
+    int64_t capacity; /* room for picks */
 };
 
 /*
@@ -52,7 +52,7 @@ enum range_phase {
 };
 
 struct range {
-    int64_t count; /* of all keys in the range, without limit and filters */
+    int64_t count; /* number of all keys in the range, without limit and filters */
     bool more;
     int64_t kvs;        /* how many will be sent */
     uint64_t kvs_bytes; /* the length of their fields */
@@ -71,13 +71,13 @@ struct range {
     int64_t next_pick;
     int64_t rebased;            /* picks before this are those of the newer state */
     int64_t left;               /* key-values not begun yet */
-    int64_t in_window;          /* of those, how many fill may begin */
+    int64_t in_window;          /* how many of those fill may begin */
     enum status broken;         /* ST_DAMAGED: there is no more */
-    uint8_t head[16], tail[48]; /* of the current field, around body */
+    uint8_t head[16], tail[48]; /* bytes of the current field around body */
     uint8_t head_bytes, tail_bytes;
     struct slice body;
     size_t field_done;             /* bytes of the current field that were copied */
-    const struct index_item *item; /* of the current field */
+    const struct index_item *item; /* item of the current field */
     struct buf from;               /* the key from which the walk continues after a rebase */
     struct range_walk walk;
 };

@@ -15,14 +15,14 @@ struct rebuilding {
     struct backend *plan;
     struct log_survey survey;
     struct salvage salvage;
-    bool numbers_sure, entries_sure; /* of the salvage: they match their sums */
+    bool numbers_sure, entries_sure; /* whether the salvaged numbers and entries match their sums */
     bool stale; /* the cleaner had a later one; versions deleted since may be in this one */
     struct store_rebuild result;
     /* For a partial rebuild: */
     struct epoch *epoch;
     struct index *index; /* every key of the log */
     int64_t db_bytes;
-    unsigned searches; /* of changes by revision, to salvage */
+    unsigned searches; /* searches for changes by revision, to salvage */
 };
 
 enum { SEARCHES_MAX = 1000 };

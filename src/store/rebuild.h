@@ -41,7 +41,7 @@ struct store_rebuild_options {
     void (*lost)(void *ctx, const struct store_lost *lost);
     void (*gap)(void *ctx, const struct store_gap *gap); /* only to salvage */
     void *ctx;
-    const struct log_survey *salvages; /* of the log, made to salvage. NULL: a repair */
+    const struct log_survey *salvages; /* survey of the log, made to salvage. NULL: a repair */
 };
 
 /*

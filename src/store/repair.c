@@ -371,7 +371,7 @@ static enum status repair_rest(struct repairing *repairing, struct error *ret_er
 {
     const struct store_repair_options *options = repairing->options;
     if (options->backend)
-        return ST_OK; /* of a test, whose checkpoint is in no directory */
+        return ST_OK; /* in a test, whose checkpoint is in no directory */
     TRY(find_damage(repairing, ret_error));
     return repairing->repair.rewrites && options->accept ? rewrite(repairing, ret_error) : ST_OK;
 }

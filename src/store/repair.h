@@ -43,8 +43,9 @@ struct store_repair {
     uint64_t damaged_records; /* that the checkpoint has */
     bool rewrites;            /* the store is rewritten, … */
     bool has_history;         /* … after that is accepted: with its history */
-    uint64_t records_read;    /* of those that are cut off: their keys are named */
-    /* of the records that are cut off; 0: none could be read */
+    /* How many of those that are cut off could be read: their keys are named. */
+    uint64_t records_read;
+    /* range of the records that are cut off; 0: none could be read */
     int64_t first_revision, last_revision;
 };
 

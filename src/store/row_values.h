@@ -17,7 +17,7 @@ struct lease_row {
     int64_t id;
     int64_t ttl_s;
     int64_t remaining_s; /* at the next start, once; 0: all of it */
-    int64_t until_ns;    /* of the real-time clock, independent of restarts; 0: no fixed end */
+    int64_t until_ns;    /* on the real-time clock, independent of restarts; 0: no fixed end */
 };
 
 /* Slices refer to *lease. */

@@ -43,7 +43,7 @@ struct store_salvage {
     uint64_t keys, versions;         /* that were written */
     int64_t revision;
     uint64_t lost_versions;
-    uint64_t lost_current; /* of these, current values of keys */
+    uint64_t lost_current; /* how many of these are current values of keys */
     uint64_t gaps;
     bool has_history; /* otherwise it is compacted to the newest revision */
 };

@@ -12,8 +12,8 @@ struct snapshot_pass {
     int bucket; /* -1: before the first; BOLT_BUCKETS: everything was passed on */
     size_t entry;
     struct log_hold_reader reader;
-    struct change_walk walk; /* of the current record */
-    int64_t revision;        /* of the last change examined */
+    struct change_walk walk; /* walk over the current record */
+    int64_t revision;        /* revision of the last change examined */
     int64_t sub;
     uint64_t compacted; /* the number of changes up to the compact revision so far */
 };

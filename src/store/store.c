@@ -41,10 +41,10 @@ struct store {
     struct compaction compaction; /* the writer's */
     bool hidden;                  /* nothing is published */
     bool index_changed;           /* since the last publish, by something that is not in the log */
-    unsigned unpublished_steps;   /* of trimming */
+    unsigned unpublished_steps;   /* steps of trimming */
     size_t retired;               /* objects waiting for readers */
     struct clock *clock;
-    struct store_commit_times times; /* of the last commit */
+    struct store_commit_times times; /* times of the last commit */
     _Atomic(const struct store_view *) view;
     void *attachment; /* owned; published with the next view: see store_set_attachment */
     void (*attachment_free)(void *ctx, void *object);

@@ -27,7 +27,8 @@ struct store_options {
     size_t segment_bytes_max;
     size_t checkpoint_map_bytes; /* upper bound of the checkpoint's size */
     unsigned readers_max;        /* threads that will pin */
-    bool is_mirror; /* of a cluster: its log is unsynced, and it is never opened as a store */
+    bool is_mirror; /* a mirror of a cluster: its log is unsynced, and it is never opened as a store
+                     */
     uint64_t salt;  /* random: stored values cannot be mistaken for records of the log */
     uint64_t cluster_id, member_id; /* stored at the first start; ignored at later starts */
     row_fn row_seen; /* called for all rows while the store opens (store/row.h); may be NULL */

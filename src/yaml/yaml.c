@@ -17,7 +17,7 @@ struct anchor {
 struct yaml_level {
     struct json_node *node; /* the array or object under construction */
     bool flow;              /* written in brackets */
-    struct slice key;       /* of the next value */
+    struct slice key;       /* key of the next value */
     bool has_key;
     bool key_is_text; /* as opposed to a number or a boolean */
     bool merges;      /* the key is "<<" */

@@ -12,7 +12,7 @@ struct gzip_source {
     struct http_source *inner;
     z_stream z;
     enum http_fill inner_said;
-    uint8_t piece[PIECE_BYTES]; /* of the inner source; z.next_in points into it */
+    uint8_t piece[PIECE_BYTES]; /* piece of the inner source; z.next_in points into it */
 };
 
 /* Takes the next piece from the inner source, which may have nothing to send now. */

@@ -19,7 +19,7 @@ struct auth_token_settings {
     enum auth_token_kind kind;
     struct slice sign_method;
     struct slice public_key_file, private_key_file; /* empty: none */
-    int64_t ttl_s;                                  /* of a JWT; 300 by default */
+    int64_t ttl_s;                                  /* lifetime of a JWT; 300 by default */
 };
 
 /* ST_INVALID with an error text: an unknown kind, or an option that is unknown, repeated or without

@@ -6,8 +6,8 @@
 #include "base/status.h"
 
 enum {
-    LOG_LINE_BYTES = 4096, /* of a whole line; the rest is cut off */
-    LOG_TEXT_BYTES = 1024, /* of one text field */
+    LOG_LINE_BYTES = 4096, /* length of a whole line; the rest is cut off */
+    LOG_TEXT_BYTES = 1024, /* length of one text field */
 };
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_FATAL };

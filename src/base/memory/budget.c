@@ -6,7 +6,7 @@
 enum {
     CELLS = 128,
     RESERVE_PART = 8, /* the last eighth is for accounts that hold little */
-    STEP_PART = 1024, /* of the limit: what a thread takes in advance */
+    STEP_PART = 1024, /* a thread takes this part of the limit in advance */
     STEP_BYTES_MAX = 256 * 1024,
     MUCH_PART = 4,
     FALL_PART = 16,

@@ -19,7 +19,7 @@ _Static_assert((FINE_BYTES << DOUBLINGS) == SLAB_OBJECT_BYTES_MAX, "classes end 
 
 struct pool {
     size_t objects;
-    size_t alone_bytes; /* of objects too large for a slab */
+    size_t alone_bytes; /* size of objects too large for a slab */
     size_t retired_bytes;
     bool let_go; /* by its owner: freed with the last object */
     struct slab slabs[CLASSES];

@@ -24,7 +24,7 @@ struct slab_free_object {
 
 struct slab_chunk {
     struct slab *slab;             /* NULL: a single object with its own mapping */
-    size_t bytes;                  /* of the mapping */
+    size_t bytes;                  /* size of the mapping */
     struct list in_slab;           /* links slab.with_room, or itself when full */
     struct slab_free_object *free; /* last freed first: it is likeliest in the cache */
     uint32_t fresh;                /* offset of the first byte never allocated */

@@ -29,7 +29,7 @@ struct slab {
     uint32_t object_bytes;
     uint32_t chunks;
     size_t objects;
-    size_t held_bytes; /* of all chunks, as far as they were ever used */
+    size_t held_bytes; /* size of all chunks, as far as they were ever used */
 };
 
 /* Larger objects would waste too much of a chunk. */

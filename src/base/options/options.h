@@ -38,7 +38,8 @@ struct option {
     enum option_kind kind;
     const char *fallback; /* the default, written like a value; never NULL */
     const char *help;     /* one or two sentences; NULL hides the row from all output */
-    size_t offset; /* of the field in the configuration; OPTION_NOWHERE: the value is dropped */
+    /* Offset of the field in the configuration; OPTION_NOWHERE: the value is dropped. */
+    size_t offset;
     const char *choices;  /* enum: "json|console" */
     int64_t min, max;     /* int, size, duration: both 0 means any */
     const char *alias_of; /* an alias of that row; all fields besides the name are ignored */

@@ -92,7 +92,7 @@ const vigil_leader_response *vigil_leader_result(const vigil_call *call)
 
 struct observe_call {
     struct parts_call parts;               /* first */
-    int64_t create_revision, mod_revision; /* of the leader that was delivered last */
+    int64_t create_revision, mod_revision; /* revisions of the leader that was delivered last */
 };
 
 static const void *open_leader(struct parts_call *parts, void *response)

@@ -55,8 +55,9 @@ vigil_call *vigil_range_stream(vigil_client *client, const vigil_range_request *
 /* -- Pages -- */
 
 struct pages_call {
-    struct parts_call parts;         /* first */
-    struct pb_range_request request; /* of the next page; its key and end are in the buffers */
+    struct parts_call parts; /* first */
+    /* Request of the next page; its key and end are in the buffers. */
+    struct pb_range_request request;
     struct buf key, end;
     bool last; /* the page that was delivered last is the last one */
 };

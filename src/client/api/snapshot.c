@@ -11,7 +11,7 @@ enum { DATABASE_UNIT_BYTES = 512 };
 
 struct snapshot_call {
     struct parts_call parts;    /* first */
-    struct sha256 *sum;         /* of everything before the tail; owned */
+    struct sha256 *sum;         /* checksum of everything before the tail; owned */
     uint8_t tail[SHA256_BYTES]; /* the last bytes so far */
     size_t tail_len;
     uint64_t bytes; /* so far */

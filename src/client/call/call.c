@@ -134,7 +134,7 @@ static void on_deadline(struct timer *timer)
                           needs_quorum(call));
     const char *failure = channel_failure(call->client->channel);
     if (!*failure)
-        failure = call->operation.error.text; /* of an earlier attempt */
+        failure = call->operation.error.text; /* error of an earlier attempt */
     if (!*failure && call->waits_long)
         failure = "no server could be reached";
     char text[VIGIL_ERROR_TEXT_BYTES];

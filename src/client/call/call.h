@@ -71,18 +71,18 @@ struct vigil_call {
     struct channel_waiter waiter;
     struct timer deadline, pause;
     unsigned attempts;   /* that were sent */
-    unsigned renewals;   /* of the token because of this call */
-    uint64_t generation; /* of the connection of the last attempt */
+    unsigned renewals;   /* renewals of the token because of this call */
+    uint64_t generation; /* generation of the connection of the last attempt */
     int64_t sent_ns;     /* when the last attempt was sent */
     int64_t timeout_ms;
     bool waits_long;     /* the timeout is for reaching a server, not for its answer */
     int64_t reach_by_ns; /* then: when the timeout ends, or would have ended if it was sent */
     const char *invalid; /* why it fails with VIGIL_ERROR_ARGUMENT when it is started, or NULL */
-    struct arena arena;  /* of the response */
+    struct arena arena;  /* memory of the response */
     void *response;      /* in the arena; NULL: none */
     vigil_done done;
     void *user;
-    struct queue_item item; /* of the queue that receives the completion, if there is one */
+    struct queue_item item; /* links the queue that receives the completion, if there is one */
 };
 
 /* With a request that is still empty. NULL: no memory, or no client. */

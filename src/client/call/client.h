@@ -32,7 +32,7 @@ struct vigil_client {
     _Atomic unsigned writes_posted;
 
     /* The loop's thread. */
-    unsigned writes_arrived; /* of writes_posted, in this turn */
+    unsigned writes_arrived; /* part of writes_posted that has arrived in this turn */
     struct channel *channel;
     struct client_watch_stream *watch_streams; /* the first one; NULL: none */
     struct lease_keeper *lease_keeper;         /* NULL: not used yet */

@@ -14,7 +14,7 @@
 struct client_message {
     struct client_message *next;
     size_t len;
-    bool progress; /* of a watch: newer progress may replace it */
+    bool progress; /* it is the progress of a watch: newer progress may replace it */
     bool early;    /* progress whose revision means nothing */
     uint8_t bytes[];
 };

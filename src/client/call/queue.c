@@ -10,7 +10,7 @@ struct vigil_queue {
     _Atomic unsigned refs; /* the user's, one of each item, and one of each thread that takes */
 
     /* Protected by the client's lock. */
-    struct driver_observer observer; /* of the end of the client */
+    struct driver_observer observer; /* observes the end of the client */
     struct list items;               /* queue_item.in_queue */
     bool closed;                     /* freed by the user */
     struct readable readable;        /* while something can be taken, and after the end */

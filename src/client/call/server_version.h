@@ -20,7 +20,7 @@ struct server_inquiry {
     void (*answered)(struct server_inquiry *inquiry);
     /* The answer, valid in answered. */
     bool is_final;        /* a server has answered, even if with an error */
-    uint64_t member_id;   /* of the server; 0: it has not said */
+    uint64_t member_id;   /* id of the server; 0: it has not said */
     struct slice version; /* empty if it has not said */
 };
 

@@ -58,8 +58,8 @@ struct client_stream {
     unsigned failures;   /* in a row: determines the pause */
     int64_t opened_ns;   /* valid while open */
     int64_t again_ns;    /* not opened before this time, after it was refused */
-    unsigned renewals;   /* of the token, in a row */
-    uint64_t generation; /* of the connection */
+    unsigned renewals;   /* consecutive renewals of the token */
+    uint64_t generation; /* generation of the connection */
 };
 
 /* path and hooks are borrowed. */

@@ -39,7 +39,7 @@ struct channel {
     struct tls_client_source *tls; /* NULL: not configured */
     struct endpoint_list endpoints;
     size_t next_endpoint;
-    struct lookup *lookup; /* of SRV records, while resolving */
+    struct lookup *lookup; /* lookup of SRV records, while resolving */
 
     enum channel_state state;
     struct list attempts; /* link.in_channel, the newest last; some exactly while connecting */

@@ -52,8 +52,8 @@ struct connection {
     struct lookup *lookup;     /* owned; NULL: none is under way */
     struct address *addresses; /* owned */
     size_t address_count, address_next;
-    int64_t deadline_ns;         /* of the whole */
-    int64_t attempt_deadline_ns; /* of the current address */
+    int64_t deadline_ns;         /* deadline of all attempts together */
+    int64_t attempt_deadline_ns; /* deadline of the current address */
 
     struct transport transport;     /* to the current address */
     enum session_protocol protocol; /* as the owner wants it */
@@ -338,7 +338,7 @@ static void become_open(struct connection *c)
 {
     move(c, CONNECTION_OPEN);
     drop_addresses(c);
-    c->error.text[0] = 0; /* of addresses that failed */
+    c->error.text[0] = 0; /* drops the error of addresses that failed earlier */
     c->news_open = true;
 }
 

@@ -13,7 +13,7 @@ static const struct {
     {ST_NO_LEADER, {.leaves = true}},
     {ST_STOPPED, {.leaves = true}},
     {ST_TIMEOUT,
-     {.leaves = true}}, /* of the server: it waits longer for a leader than most calls */
+     {.leaves = true}}, /* the server's own timeout: it waits longer for a leader than most calls */
     {ST_TIMEOUT_DUE_TO_LEADER_FAIL, {.leaves = true}},
     {ST_TIMEOUT_DUE_TO_CONNECTION_LOST, {.leaves = true}},
     {ST_TIMEOUT_WAIT_APPLIED_INDEX, {.leaves = true}},

@@ -15,7 +15,7 @@
 
 #include "client/connect/proxy.h"
 
-enum { TUNNEL_HEAD_BYTES_MAX = 16 * 1024 }; /* of the response to CONNECT */
+enum { TUNNEL_HEAD_BYTES_MAX = 16 * 1024 }; /* limit on the size of the response to CONNECT */
 
 struct tunnel;
 

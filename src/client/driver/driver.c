@@ -254,7 +254,7 @@ static void end_with_completions(struct driver *driver)
 {
     struct mailbox_node *node;
     atomic_store(&driver->closing, true);
-    wait_for_signals(driver); /* of starts that were accepted before */
+    wait_for_signals(driver); /* those of starts that were accepted before */
     end_all(driver);
     while ((node = mailbox_take(&driver->mailbox)))
         run_commands(node);

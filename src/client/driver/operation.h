@@ -43,7 +43,7 @@ struct operation {
     /* The loop's thread, from the start on. */
     bool begun;
     struct driver_member member;
-    vigil_error error; /* of the result; any thread once it is completed */
+    vigil_error error; /* error of the result; any thread once it is completed */
 
     /* Set between operation_claim and operation_post. */
     void (*done)(struct operation *operation); /* the callback; may be NULL */

@@ -24,7 +24,7 @@ enum { ENDPOINT_HOST_BYTES = 254, ENDPOINT_TEXT_BYTES = ENDPOINT_HOST_BYTES + 16
 struct endpoint {
     enum endpoint_security security;
     bool is_path;        /* a Unix socket: path is set, and port is 0 */
-    struct address path; /* of the Unix socket */
+    struct address path; /* path of the Unix socket */
     uint16_t port;
     /* The name or the numeric address, without brackets, by which TLS verifies the server. As in
      * clientv3, that of a Unix socket is the last part of its path, up to a colon. */

@@ -24,7 +24,7 @@ struct lookup;
 struct resolver;
 
 enum {
-    RESOLVER_ADDRESSES_MAX = 32, /* of one host; more are ignored */
+    RESOLVER_ADDRESSES_MAX = 32, /* limit on the addresses of one host; more are ignored */
     RESOLVER_THREADS_MAX = 4,    /* lookups that run at the same time; others wait */
 };
 
@@ -61,7 +61,7 @@ DEFINE_CLEANUP(struct resolver *, resolver_free)
 struct lookup_result {
     enum status status; /* ST_OK; ST_NOT_FOUND, ST_AGAIN, ST_MALFORMED, ST_NOMEM, ST_IO */
     const char *reason; /* unless ST_OK: "lookup example.com: no such host" */
-    const struct address *addresses; /* of a host, in the order in which to try them */
+    const struct address *addresses; /* addresses of a host, in the order in which to try them */
     size_t address_count;
     const struct srv_target *targets; /* in the order in which to try them */
     size_t target_count;

@@ -13,7 +13,7 @@ struct random;
 
 enum {
     SRV_HOST_BYTES = 254,    /* the longest name of DNS as text, and a NUL */
-    SRV_TARGETS_MAX = 64,    /* of one answer; more are ignored */
+    SRV_TARGETS_MAX = 64,    /* limit on the targets of one answer; more are ignored */
     SRV_ANSWER_BYTES = 65535 /* the longest message of DNS */
 };
 

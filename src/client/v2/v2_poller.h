@@ -27,8 +27,8 @@ struct v2_poller;
 struct v2_reply {
     struct list in_queue; /* for the receiver */
     bool is_state;
-    int64_t index;         /* of a state: of the store; of a change: its own, 0 if it has none */
-    struct buf body;       /* of a state: empty if the key does not exist */
+    int64_t index; /* a state has the index of the store; a change has its own, 0 if it has none */
+    struct buf body;       /* body of a state; empty if the key does not exist */
     struct arena arena;    /* texts of the event */
     struct v2_event event; /* valid for a change; borrows the body and the arena */
 };
@@ -64,7 +64,7 @@ struct v2_poller {
     struct http_link link; /* its channel is NULL once the poller is over */
     struct http1_call call;
     struct timer limit; /* set while a poll is under way */
-    int64_t next_index; /* of the next change; valid while polling */
+    int64_t next_index; /* index of the next change; valid while polling */
     /* What is known of the response that is arriving. */
     unsigned status;
     int64_t store_index; /* -1: it is missing */

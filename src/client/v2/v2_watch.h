@@ -32,7 +32,7 @@ struct vigil_v2_watch {
     enum v2_watch_state state;
     struct vigil_client *client; /* a reference */
     struct driver_object object; /* protected by the client's lock */
-    struct driver_member member; /* of the client, from the start to the end */
+    struct driver_member member; /* membership of the client, from the start to the end */
     vigil_v2_watch_fn fn;
     vigil_v2_include include;
     struct object_hooks hooks; /* with the user pointer of all functions */
@@ -40,7 +40,7 @@ struct vigil_v2_watch {
     struct v2_poller poller;   /* zeroed while new */
     struct list queue;         /* v2_reply.in_queue */
     size_t queue_max, buffer_bytes;
-    struct v2_tree_reader tree; /* of the first reply, if tree_begun */
+    struct v2_tree_reader tree; /* reads the first reply, if tree_begun */
     bool tree_begun;
     bool paused;
     struct deferred delivery;

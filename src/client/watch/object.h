@@ -19,7 +19,7 @@ struct object_hooks {
     vigil_object_decode decode;
     vigil_object_release release;
     vigil_object_matches matches;
-    void *user; /* of decode and matches */
+    void *user; /* argument of decode and matches */
 };
 
 /* The change of one key. */
@@ -41,7 +41,7 @@ struct object_batch {
     vigil_object_event *events;       /* first or owned */
     size_t count, room;
     uint64_t filtered;           /* changes that yielded no event, ever */
-    vigil_object_error error;    /* of the last event, if that is an ERROR */
+    vigil_object_error error;    /* error of the last event, if that is an ERROR */
     vigil_object_event first[2]; /* enough for a change, and for an ERROR without memory */
 };
 

@@ -44,7 +44,7 @@ struct vigil_object_watch {
     struct object_batch batch;
     struct vigil_call *pages;  /* while listing; owned */
     struct vigil_watch *watch; /* while watching; owned */
-    int64_t list_revision;     /* of the state; 0 before its first page */
+    int64_t list_revision;     /* revision of the state; 0 before its first page */
     int64_t page_limit;
     size_t buffer_bytes;
     bool prefix, progress_notify, require_leader;

@@ -392,7 +392,7 @@ static enum status receive_part(struct vigil_watch *watch, struct slice message,
     AUTO(buf_fini) struct buf complete = {0};
     AUTO(buf_fini) struct buf rest = {0};
     int64_t newest = last_revision(response), kept = newest;
-    size_t first = response->events_count; /* of the newest revision */
+    size_t first = response->events_count; /* first event of the newest revision */
     while (first > 0 && revision_of(&response->events[first - 1]) == newest)
         first--;
     if (watch->parts)

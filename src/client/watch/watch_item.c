@@ -7,7 +7,7 @@
 /* A batch with everything that it refers to, in one block of memory. */
 struct batch_copy {
     struct list in_item;
-    size_t bytes;     /* of the block */
+    size_t bytes;     /* size of the block */
     int64_t revision; /* after which the program would resume when it has taken this */
     vigil_watch_batch batch;
     vigil_header header;
@@ -20,9 +20,10 @@ struct watch_item {
     struct vigil_watch *watch; /* borrowed: it owns this */
     const struct watch_item_hooks *hooks;
     size_t bytes_max;
-    _Atomic int64_t revision; /* of what the program has taken; written with the lock held */
-    _Atomic size_t bytes;     /* of copies and taken */
-    int64_t added_revision;   /* of the newest copy; the loop's thread */
+    /* Revision of what the program has taken; written with the lock held. */
+    _Atomic int64_t revision;
+    _Atomic size_t bytes;   /* size of copies and taken */
+    int64_t added_revision; /* revision of the newest copy; the loop's thread */
 
     /* Protected by the client's lock. */
     struct list copies; /* batch_copy.in_item */
@@ -32,7 +33,7 @@ struct watch_item {
     vigil_header end_header;
     vigil_error end_error;
 
-    struct batch_copy *taken; /* of the thread that has taken the item; owned */
+    struct batch_copy *taken; /* copy that a thread has taken with the item; owned */
 };
 
 /* -- Copies -- */

@@ -29,7 +29,7 @@ struct watch_item_options {
     const struct watch_item_hooks *hooks; /* borrowed */
     void *user;
     int64_t revision; /* after which the program would resume */
-    size_t bytes_max; /* of copies, before the watch is paused */
+    size_t bytes_max; /* limit on the size of copies, before the watch is paused */
 };
 
 /* NULL: no memory. */

@@ -30,7 +30,7 @@ struct watch_progress {
     void (*send)(struct watch_progress *progress); /* sends a request, if the stream is open */
     struct server_inquiry inquiry;                 /* while asking */
     bool is_known;
-    uint64_t member_id;       /* of a server whose answers are not early; 0: none; if known */
+    uint64_t member_id;       /* id of a server whose answers are not early; 0: none; if known */
     uint32_t sent, answered;  /* requests; the last answer belongs to this one or a later one */
     uint32_t created_after;   /* requests that were sent before the newest watch with an id */
     int64_t created_revision; /* the newest one at which a watch was confirmed */

@@ -21,7 +21,7 @@ struct client_watch_stream {
     struct client_stream stream;
     struct vigil_client *client; /* borrowed: it owns this stream */
     struct driver_part part;
-    struct client_watch_stream *next; /* of vigil_client.watch_streams */
+    struct client_watch_stream *next; /* next in vigil_client.watch_streams */
     struct client_metadata *metadata; /* owned; NULL: none */
     size_t watches; /* all except those that are leaving; without any the stream is closed */
     /* vigil_watch.in_stream, each in one of these: */
@@ -34,7 +34,7 @@ struct client_watch_stream {
     size_t canceling_count; /* requests without a confirmation */
     struct hash_map ids;    /* watch_entry */
     size_t unknown_count;   /* entries of ids without a watch */
-    uint64_t seed;          /* of ids */
+    uint64_t seed;          /* seed of ids */
     struct watch_decoder decoder;
     struct watch_progress progress;
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES]; /* for decoding */

@@ -40,7 +40,7 @@ static bool offer(struct slice text, const char *help, size_t *count)
 struct keys {
     vigil_client *client;
     struct slice prefix;
-    struct buf from, end; /* of the next page */
+    struct buf from, end; /* bounds of the next page */
     struct buf found[COMPLETE_MAX];
     size_t count;
     int64_t deadline_ns;

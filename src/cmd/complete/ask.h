@@ -19,7 +19,7 @@ enum {
     COMPLETE_PAGE = 200,          /* keys of one request */
     COMPLETE_PAGES_MAX = 8,       /* for one list of candidates */
     COMPLETE_DEPTH_MAX = 16,      /* slashes that are passed at once */
-    COMPLETE_BYTES_MAX = 4 << 20, /* of one answer */
+    COMPLETE_BYTES_MAX = 4 << 20, /* limit on the size of one answer */
 };
 
 enum complete_kind {

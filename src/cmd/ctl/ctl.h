@@ -73,7 +73,7 @@ struct ctl_command {
     const char *examples;       /* lines for the help; NULL only if the summary is enough */
     const struct option *flags; /* its own; may be NULL */
     size_t flag_count;
-    size_t flags_bytes; /* of the struct that they fill, which ctl->flags points to */
+    size_t flags_bytes; /* size of the struct that they fill, which ctl->flags points to */
     const char *flags_not_3_4, *flags_only_3_4; /* names, each between spaces; NULL: none */
     unsigned words_min, words_max;
     const char *words_error; /* etcdctl's text when there are fewer or more; NULL: ours */

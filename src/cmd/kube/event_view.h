@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <vigil/kube/watch.h>
 
-enum { EVENT_VIEW_BYTES_MAX = 256 << 20 }; /* of last versions */
+enum { EVENT_VIEW_BYTES_MAX = 256 << 20 }; /* limit on the size of last versions */
 
 struct event_view {
     FILE *to;

@@ -254,7 +254,7 @@ static void on_log(void *user, int level, const char *text)
         return;
     flockfile(stderr);
     fputs("vigil kube watch: ", stderr);
-    for (; *text; text++) /* of a server, which must not control the terminal */
+    for (; *text; text++) /* text of a server, which must not control the terminal */
         putc((unsigned char)*text < ' ' || *text == '\x7f' ? '?' : *text, stderr);
     putc('\n', stderr);
     funlockfile(stderr);

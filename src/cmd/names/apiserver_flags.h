@@ -15,7 +15,7 @@
 enum apiserver_flag_kind {
     APISERVER_BOOL,     /* "--f" is "--f=true" */
     APISERVER_OPTIONAL, /* the same, but the value is not a boolean */
-    APISERVER_VALUE,    /* of several values the last counts */
+    APISERVER_VALUE,    /* the last of several values counts */
     APISERVER_LIST,     /* several values are joined with commas */
 };
 

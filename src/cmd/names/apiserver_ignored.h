@@ -16,7 +16,7 @@
 struct apiserver_ignored {
     const char *name;
     const char *why;  /* why the server refuses it; NULL: it is accepted */
-    const char *same; /* of a boolean: the value that asks for what happens here; NULL: none */
+    const char *same; /* value of a boolean that asks for what happens here; NULL: none */
 };
 
 /* NULL: there is no such row. */

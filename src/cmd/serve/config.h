@@ -15,7 +15,7 @@ struct serve_config {
     /* The URLs as given, server.listen_count of them: for clients first, then for HTTP, then for
      * metrics. */
     struct slice *listen_texts;
-    size_t client_count;                     /* of --listen-client-urls */
+    size_t client_count;                     /* number of --listen-client-urls */
     struct kube_tokens *kube_tokens;         /* NULL: none */
     struct kube_account_keys *kube_accounts; /* the same */
     /* Why the Kubernetes API is not served by default; NULL: it is, or a flag decides. */

@@ -13,7 +13,7 @@ struct serve_settings {
     struct options options;
     struct serve_options values;
     struct config_file *file; /* owned; NULL: flags and variables */
-    const char *path;         /* of the file */
+    const char *path;         /* path of the file */
     char *const *variables;
 };
 

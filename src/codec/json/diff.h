@@ -25,7 +25,7 @@ struct json_diff {
     void (*fn)(void *ctx, const struct json_difference *difference);
     void *ctx;
     struct arena *arena; /* borrowed: texts without their escapes */
-    struct buf path;     /* of the values that are being compared */
+    struct buf path;     /* path of the values that are being compared */
 };
 
 /* Calls fn for every difference, in the order of `after` and then of what was removed. ST_NOMEM. */

@@ -334,7 +334,7 @@ static const uint8_t *pass_plain_scalar(const uint8_t *at, const uint8_t *end)
  */
 struct plain_pass {
     const uint8_t *at, *end;
-    uint64_t nesting; /* of the first levels */
+    uint64_t nesting; /* kinds of the first levels */
     uint32_t depth;
     uint8_t expects;
     bool object; /* the innermost one is an object, and not an array */

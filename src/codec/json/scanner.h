@@ -32,7 +32,7 @@ enum json_token {
     JSON_TRUE,
     JSON_FALSE,
     JSON_NULL,
-    JSON_END,   /* of the text, after one whole value */
+    JSON_END,   /* end of the text, after one whole value */
     JSON_FAULT, /* returned again by every further call; see json_scanner.fault */
 };
 

@@ -1,8 +1,8 @@
 #include "codec/json/spans.h"
 
 enum {
-    SPAN_ITEMS = 64,                 /* of a new span; shorter arrays have no spans */
-    SPAN_ITEMS_MAX = 4 * SPAN_ITEMS, /* of a span after insertions */
+    SPAN_ITEMS = 64,                 /* items of a new span; shorter arrays have no spans */
+    SPAN_ITEMS_MAX = 4 * SPAN_ITEMS, /* limit on the items of a span after insertions */
 };
 
 struct json_span {

@@ -147,7 +147,7 @@ bool json_escaped_is(struct slice inner, struct slice text)
 /* The decoded bytes of a string, one after the other. */
 struct meaning {
     const uint8_t *at, *end;
-    uint8_t held[4]; /* of an escaped character */
+    uint8_t held[4]; /* bytes of an escaped character */
     size_t held_at, held_len;
 };
 

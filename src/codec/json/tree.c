@@ -228,7 +228,7 @@ struct tree_reader {
     struct error *error;
     struct json_node *open[JSON_TREE_DEPTH_MAX];
     size_t depth;
-    struct slice key; /* of the next value */
+    struct slice key; /* key of the next value */
     bool key_verbatim;
     struct json_node *root;
     struct buf *repeats; /* receives the names of repeated keys; NULL: none are collected */

@@ -39,23 +39,23 @@ struct json_spans;
 struct json_node {
     const struct json_node *parent;      /* its array or object, or NULL */
     const struct json_node *prev, *next; /* in its array or object */
-    struct slice key;                    /* of a member, decoded */
+    struct slice key;                    /* key of a member, decoded */
     /* Items or members; NULL in every other node, so that walking it finds nothing. */
     const struct json_node *first, *last;
     union {
-        struct json_index *index; /* of an object with many members */
-        struct json_spans *spans; /* of a long array: codec/json/spans.h */
+        struct json_index *index; /* index of an object with many members */
+        struct json_spans *spans; /* spans of a long array: codec/json/spans.h */
         /* The digits of a number; the bytes between the quotes of a string. In every other node its
          * length is 0. */
         struct slice text;
     };
-    uint32_t count;  /* of items or members */
+    uint32_t count;  /* number of items or members */
     uint16_t height; /* levels of arrays and objects, including this one; may be larger than
                         necessary */
     uint8_t type;    /* enum json_type */
     union {
         struct {
-            bool truth : 1;    /* of a bool */
+            bool truth : 1;    /* value of a bool */
             bool escaped : 1;  /* text has JSON escapes, and only necessary ones; otherwise it is
                                   decoded and may need some */
             bool verbatim : 1; /* text was read without escapes, so it needs none when written */

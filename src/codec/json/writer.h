@@ -22,7 +22,7 @@
 
 struct json_writer {
     struct buf *out;
-    enum status status; /* of the first step that failed */
+    enum status status; /* status of the first step that failed */
     unsigned depth;     /* objects and arrays still open */
     bool needs_comma;   /* the next item on this level follows another */
 };

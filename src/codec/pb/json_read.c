@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-    QUOTED_BYTES_MAX = 200, /* of a token in an error */
+    QUOTED_BYTES_MAX = 200, /* limit on the length of a token in an error */
     NAME_BYTES_MAX = 128,   /* an escaped name that is longer does not name a field */
     NUMBER_BYTES_MAX = 64,
     FIELDS_MAX = 64,

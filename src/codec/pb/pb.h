@@ -57,7 +57,7 @@ struct pb_enum {
 
 struct pb_field {
     uint32_t tag;         /* as encoders write it: repeated numbers packed */
-    uint16_t offset;      /* of the value; of a repeated field: of its struct pb_array */
+    uint16_t offset;      /* offset of the value, or for a repeated field of its struct pb_array */
     uint16_t case_offset; /* PB_ONEOF: of the case */
     uint16_t item_bytes;  /* size of the value in the struct, or of one item of a repeated field */
     uint8_t kind;         /* enum pb_kind */

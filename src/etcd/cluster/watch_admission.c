@@ -15,7 +15,7 @@ struct watch_admission {
     bool starting;  /* within watch_admission_start */
     bool abandoned; /* to be freed when it is answered */
     struct pb_watch_request request;
-    struct arena arena;      /* of the request; charged */
+    struct arena arena;      /* memory of the request; charged */
     struct account *account; /* a reference; NULL: nothing is charged */
     struct buf queue;        /* charged: messages, each after its length */
     size_t queue_at;         /* those before are done with */

@@ -28,8 +28,9 @@ struct pb_watch_create_request;
 struct watch_foreign;
 
 enum {
-    WATCH_FOREIGN_MAX = 1000,                    /* watches of one call */
-    WATCH_FOREIGN_RESPONSE_BYTES_MAX = 64 << 20, /* of one response; a longer one ends the call */
+    WATCH_FOREIGN_MAX = 1000, /* watches of one call */
+    /* Limit on the size of one response; a longer one ends the call. */
+    WATCH_FOREIGN_RESPONSE_BYTES_MAX = 64 << 20,
 };
 
 struct watch_foreign_owner {

@@ -28,7 +28,7 @@ enum {
     PIECE_BYTES = 4096,         /* pulled from the service at once */
     TIMEOUT_NS_MIN = 1000,      /* a shorter timeout has passed already */
     DELIVER_MAX = 256,          /* requests of a call per turn */
-    WHOLE_BYTES_MAX = 16 << 10, /* of messages that are converted and sent in one piece */
+    WHOLE_BYTES_MAX = 16 << 10, /* messages up to this size are converted and sent in one piece */
 };
 
 enum gateway_state {

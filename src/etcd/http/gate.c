@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { PATH_BYTES_MAX = 2048 }; /* of a path that is cleaned; a longer one is not found */
+enum {
+    PATH_BYTES_MAX = 2048
+}; /* limit on the length of a path that is cleaned; a longer one is not found */
 
 static bool add_field(struct http_exchange *x, const char *name, struct slice value)
 {

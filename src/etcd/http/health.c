@@ -40,7 +40,7 @@ enum health_check {
 static const struct {
     enum health_check check;
     const char *name;
-    enum etcd_health_row row; /* of /readyz */
+    enum etcd_health_row row; /* row of /readyz */
 } check_names[] = {
     {CHECK_DATA_CORRUPTION, "data_corruption", ETCD_READYZ_DATA_CORRUPTION},
     {CHECK_SERIALIZABLE_READ, "serializable_read", ETCD_READYZ_SERIALIZABLE_READ},

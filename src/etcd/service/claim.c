@@ -50,7 +50,7 @@ struct claim {
     struct slice name, value;
     struct slice prefix, prefix_end, key;
     int64_t lease_id;
-    int64_t create_revision; /* of the key */
+    int64_t create_revision; /* revision of the key */
     int64_t revision;        /* for the answer's header */
     struct key_reader reader;
     union {

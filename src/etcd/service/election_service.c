@@ -150,7 +150,7 @@ struct observe_call {
     bool follows; /* Observe */
     bool ended;
     bool held;
-    int64_t sent_revision; /* of the value that was sent last */
+    int64_t sent_revision; /* revision of the value that was sent last */
     struct buf out;        /* a framed response */
     size_t out_at;         /* bytes of it sent */
 };

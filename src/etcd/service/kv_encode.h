@@ -50,7 +50,7 @@ uint8_t *kv_range_tail_write(uint8_t *dst, bool more, int64_t count);
 struct kv_plan {
     const struct kv_answer *answer;
     struct kv_header header;
-    size_t bytes;   /* of the whole message */
+    size_t bytes;   /* size of the whole message */
     size_t *nested; /* sizes of nested answers, in the order in which they are written */
 };
 
@@ -65,7 +65,7 @@ enum { KV_DEPTH_MAX = PB_DEPTH_MAX / 2 + 1, KV_SMALL_BYTES_MAX = 128 };
 /* Writes a plan, in one or several pieces. Borrows the plan. */
 struct kv_writer {
     const size_t *nested; /* the next size */
-    unsigned depth;       /* of the transaction that is being written */
+    unsigned depth;       /* depth of the transaction that is being written */
     /* The answer that is being written: small bytes, then fields, then small bytes. */
     uint8_t small_at, head_len, small_len;
     bool retagged; /* the fields are written with the tag 1a instead of 12 */

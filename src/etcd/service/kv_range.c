@@ -43,7 +43,7 @@ struct range_output {
     struct range_call *range;
     struct range_chunk head;
     struct range_chunk tail;
-    uint64_t kvs_bytes_left; /* of this message */
+    uint64_t kvs_bytes_left; /* part of this message that is left */
     int64_t kvs_left;        /* after this message */
     int64_t keys_per_message;
     uint64_t messages; /* begun */

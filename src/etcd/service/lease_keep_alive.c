@@ -8,16 +8,16 @@
 enum {
     PAUSE_WAITING = 1024, /* waiting renewals from which on the client gets no more window */
     BATCH_MAX = 512,      /* renewals in one operation of the engine */
-    KEEP_BYTES = 512,     /* of memory that an idle stream keeps */
-    REQUEST_BYTES_MAX = 64 << 10, /* of memory for one decoded request */
+    KEEP_BYTES = 512,     /* memory that an idle stream keeps */
+    REQUEST_BYTES_MAX = 64 << 10, /* limit on the memory for one decoded request */
 };
 
 /* One stream. In the call's arena, on the connection's thread. */
 struct keep_alive {
     struct engine_renewals renewals; /* first */
     struct service_call base;
-    struct buf waiting; /* of struct engine_renewal: not started */
-    struct buf batch;   /* of struct engine_renewal: used by the engine while pending */
+    struct buf waiting; /* struct engine_renewal each: not started */
+    struct buf batch;   /* struct engine_renewal each: used by the engine while pending */
     bool paused;
     bool half_closed;
     bool over; /* half-closed or failed; the call ends when the batch is answered */
@@ -56,7 +56,8 @@ static void begin(struct keep_alive *k)
     if (k->waiting.len == 0)
         buf_reset(&k->waiting, KEEP_BYTES);
     service_call_begin(&k->base);
-    k->renewals.op.principal = etcd_call_principal(k->base.call); /* of the latest message */
+    k->renewals.op.principal =
+        etcd_call_principal(k->base.call); /* the principal of the latest message */
     k->renewals.items = (struct engine_renewal *)(void *)k->batch.ptr;
     k->renewals.count = bytes / sizeof(struct engine_renewal);
     engine_lease_renew(k->base.api->shard, &k->renewals);

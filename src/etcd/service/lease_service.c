@@ -106,7 +106,7 @@ static void revoke_on_message(struct grpc_call *call, void *service, struct slic
 
 /* -- Long responses: ids or keys, written as the connection has room -- */
 
-enum { AT_ONCE_BYTES = 16 << 10 }; /* of items that are encoded in one step */
+enum { AT_ONCE_BYTES = 16 << 10 }; /* items up to this size are encoded in one step */
 
 /* In the call's arena. */
 struct long_output {

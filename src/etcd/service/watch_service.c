@@ -32,7 +32,7 @@ enum {
     RESUME_WAITING = 128, /* … until only this many are left */
     REFUSAL_BYTES = 256,
     REQUEST_BYTES_FIRST = 512,
-    REQUEST_BYTES_MAX = 16 << 20, /* of memory for one decoded request */
+    REQUEST_BYTES_MAX = 16 << 20, /* limit on the memory for one decoded request */
     RECHECK_CALLS = 512, /* calls examined in one turn after permissions have changed … */
     RECHECK_WATCHES =
         1024,          /* … and watches of them, 3 ms in front of a cluster; as many by fills */

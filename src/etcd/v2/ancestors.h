@@ -19,8 +19,8 @@ struct v2_ancestors {
     /* The node of each part of the path, from 1 on. modified is 0 if the node does not exist or has
      * expired. Only the last node has its value. */
     struct v2_node nodes[V2_DEPTH_MAX + 1];
-    struct slice value; /* of the last node, in the arena */
-    bool has_children;  /* of the last node */
+    struct slice value; /* value of the last node, in the arena */
+    bool has_children;  /* whether the last node has children */
     int64_t revision;
 };
 

@@ -65,14 +65,14 @@ struct v2_auth {
     struct v2_call call; /* first */
     enum v2_auth_state state;
     const struct v2_auth_area *area;
-    struct slice name; /* of the user or role; empty: all of them, or enabling */
+    struct slice name; /* name of the user or role; empty: all of them, or enabling */
     bool put, removal;
     union {
         struct v2_user_change user;
         struct v2_role_change role;
     };
     struct password_job job;
-    struct arena arena; /* of this attempt */
+    struct arena arena; /* memory of this attempt */
     unsigned attempts;
     struct v2_policy_store store;
     struct v2_policy policy;

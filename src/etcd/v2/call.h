@@ -13,7 +13,7 @@
 struct password_job;
 struct v2_guard;
 
-enum { V2_CALL_BYTES_MAX = 16 << 20 }; /* of a call's arena */
+enum { V2_CALL_BYTES_MAX = 16 << 20 }; /* limit on the size of a call's arena */
 
 /*
  *     ready ◄──────► pending       the engine or the hasher works on it

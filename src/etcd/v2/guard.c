@@ -7,8 +7,8 @@
 #include "etcd/v2/policy_store.h"
 
 enum {
-    CREDENTIALS_BYTES_MAX = 4096, /* of the Authorization field */
-    SHOWN_BYTES = 128,            /* of a user name in the log */
+    CREDENTIALS_BYTES_MAX = 4096, /* limit on the length of the Authorization field */
+    SHOWN_BYTES = 128,            /* length of a user name in the log */
 };
 
 /* In the call's arena. */

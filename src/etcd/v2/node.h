@@ -22,7 +22,7 @@
 
 enum {
     V2_DEPTH_MAX = 64,        /* parts of a path */
-    V2_PATH_BYTES_MAX = 4096, /* of a path in its clean form */
+    V2_PATH_BYTES_MAX = 4096, /* limit on the length of a path in its clean form */
 };
 
 /* The action that made a version of a node; part of the stored value. */
@@ -70,8 +70,8 @@ bool v2_key_is_hidden(struct slice key, size_t base_len);
 
 struct v2_node {
     struct slice key;          /* in the store */
-    struct slice value;        /* of a file */
-    int64_t revision;          /* of the key in the store; 0: it does not exist */
+    struct slice value;        /* value of a file */
+    int64_t revision;          /* revision of the key in the store; 0: it does not exist */
     int64_t modified, created; /* as clients see them */
     int64_t expires_ns;        /* by the real clock; 0: never */
     int64_t lease;

@@ -22,8 +22,9 @@
 
 enum {
     V2_POLICY_BYTES_MAX = 128 * 1024, /* as stored */
-    V2_POLICY_NAME_BYTES_MAX = 500,   /* of a user, a role or a pattern */
-    V2_POLICY_NAMES_MAX = 256,        /* roles of a user; patterns of a role to read, to write */
+    V2_POLICY_NAME_BYTES_MAX =
+        500,                   /* limit on the length of a user's or role's name, or of a pattern */
+    V2_POLICY_NAMES_MAX = 256, /* roles of a user; patterns of a role to read, to write */
 };
 
 /* A list that may be null, which etcd and its clients distinguish from an empty one. */

@@ -15,7 +15,7 @@ struct v2_policy_store {
         struct engine_range range;
         struct engine_write write;
     };
-    int64_t revision; /* of the key when it was read; 0: it did not exist */
+    int64_t revision; /* revision of the key when it was read; 0: it did not exist */
     struct buf text;  /* the new value */
     struct pb_range_request request;
     struct pb_txn_request txn;

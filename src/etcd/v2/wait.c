@@ -21,14 +21,15 @@
 struct v2_wait {
     struct v2_call call; /* first */
     struct watch_cursor *cursor;
-    struct watch_cursor *above[V2_DEPTH_MAX]; /* of the directories above, the topmost first */
+    /* Cursors of the directories above, the topmost first. */
+    struct watch_cursor *above[V2_DEPTH_MAX];
     size_t above_count;
     int64_t began; /* the revision at the start; events up to it are in the past */
     struct http_source source;
     struct buf piece; /* an event not sent yet */
     size_t sent;
     size_t charged;         /* bytes of piece's capacity that are charged to the account */
-    int64_t event_revision; /* of the latest event; one event is sent per revision */
+    int64_t event_revision; /* revision of the latest event; one event is sent per revision */
     bool finished;
 };
 

@@ -62,7 +62,7 @@ struct v2_write {
     bool post, removal;
 
     struct v2_ancestors ancestors;
-    struct v2_key key; /* of the node: the call's, or that of the new child of a POST */
+    struct v2_key key; /* key of the node: the call's, or that of the new child of a POST */
     enum v2_action action;
     struct v2_node node; /* to be put */
     int64_t expires_ns;

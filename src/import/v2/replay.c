@@ -113,7 +113,7 @@ enum status v2_replay_entry(struct v2_tree *tree, struct v2_members *members,
     if (pb_decode(&pb_log_v2_entry_table, entry->data, &none, &v2) != ST_OK)
         return error_set(ret_error, ST_DAMAGED, "the log has something that is not a request");
     if (v2.v2.len == 0)
-        return ST_OK; /* of the v3 API, or an election */
+        return ST_OK; /* a request of the v3 API, or an election */
     return apply_request(tree, members, is_method(v2.v2) ? entry->data : v2.v2, ret_error);
 }
 

@@ -18,7 +18,7 @@ struct v2_members;
 
 struct v2_store {
     struct v2_tree tree;
-    uint64_t raft_index; /* of the last entry that is in it */
+    uint64_t raft_index; /* index of the last entry that is in it */
 };
 
 struct v2_store_options {

@@ -100,7 +100,7 @@ struct reading {
     struct json_scanner scanner;
     struct v2_tree *tree;
     struct buf scratch; /* a decoded text */
-    unsigned depth;     /* of the current node; the root's is 0 */
+    unsigned depth;     /* depth of the current node; the root's is 0 */
     struct error *error;
 };
 
@@ -293,7 +293,7 @@ enum status v2_snapshot_read(struct slice json, struct v2_tree *tree, struct err
 /* -- Files -- */
 
 struct names {
-    char (*all)[NAME_BYTES_MAX]; /* of snapshots */
+    char (*all)[NAME_BYTES_MAX]; /* names of snapshots */
     size_t count, left_out;
     struct fs *fs;
     const char *dir;

@@ -22,7 +22,7 @@
 
 struct v2_snapshot {
     bool exists;
-    uint64_t index, term; /* of raft; 0 without a snapshot */
+    uint64_t index, term; /* raft index and term of the snapshot; 0 without one */
 };
 
 /* Fills the tree, which is new. What etcd says meanwhile is written to `notes`. ST_NOT_FOUND: the

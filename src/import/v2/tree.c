@@ -257,7 +257,7 @@ enum status v2_tree_update(struct v2_tree *tree, const struct v2_tree_change *ch
     if (!node || (node->children && change->value.len))
         return ST_OK;
     tree->index++;
-    if (!node->children) { /* of a directory only the expiry changes */
+    if (!node->children) { /* only the expiry of a directory changes */
         if (!change->is_refresh)
             v2_tree_set_value(node, change->value);
         node->modified = tree->index;

@@ -37,8 +37,8 @@ struct v2_tree_node {
 struct v2_tree {
     struct v2_tree_node *root;
     struct heap expiry;
-    uint64_t index;               /* of the last change */
-    uint64_t seed;                /* of the maps */
+    uint64_t index;               /* index of the last change */
+    uint64_t seed;                /* seed of the maps */
     size_t node_count, nodes_max; /* without the root */
 };
 

@@ -71,7 +71,7 @@ struct vigil_kube_call {
     struct kube_exchange exchange;
     struct rate_waiter turn;
     struct timer deadline, pause;
-    unsigned retries;          /* of this request */
+    unsigned retries;          /* retries of this request */
     char previous[128];        /* why the connection of an earlier attempt broke; "" if none did */
     bool may_be_sent;          /* one of its attempts may have reached the server */
     bool is_json, is_protobuf; /* the content type of the response */
@@ -80,7 +80,7 @@ struct vigil_kube_call {
     struct buf received;
     struct vigil_kube_status *refusal; /* owned; NULL: it was not refused */
     struct vigil_kube_object *object;  /* owned; NULL: none */
-    struct buf version, next;          /* of a list: with a final zero, or empty */
+    struct buf version, next; /* version and next page of a list: with a final zero, or empty */
     vigil_kube_done done;
     void *user;
 };

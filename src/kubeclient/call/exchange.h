@@ -25,7 +25,7 @@
 #include <vigil/kube/status.h>
 
 enum {
-    EXCHANGE_ERROR_BYTES_MAX = 64 << 10, /* of a refusal that are read; the rest is dropped */
+    EXCHANGE_ERROR_BYTES_MAX = 64 << 10, /* bytes of a refusal that are read; the rest is dropped */
 };
 /* For the body of a refusal; afterwards what has arrived of it is used. */
 #define EXCHANGE_ERROR_NS (10 * NS_PER_S)
@@ -81,7 +81,7 @@ struct exchange_request {
     const char *method;
     struct slice target;      /* path and query, without the prefix of the server's URL */
     const char *accept;       /* "application/json" */
-    const char *content_type; /* of the body; NULL without one */
+    const char *content_type; /* type of the body; NULL without one */
     struct slice body;
     bool waits; /* a stream of events: silence is not a stall */
 };
@@ -94,7 +94,7 @@ struct kube_exchange {
     struct credentials_waiter waiter;
     struct exchange_copy *copy;       /* owned: the request, while authorizing */
     struct exchange_refusal *refusal; /* owned; while refusing */
-    uint64_t generation;              /* of the credentials that were sent */
+    uint64_t generation;              /* generation of the credentials that were sent */
     bool creates;                     /* the method is POST */
 };
 

@@ -39,9 +39,10 @@ struct vigil_kube {
 
     /* Constant. */
     struct kubeconfig config;
-    struct slice path_prefix; /* of the server's URL, without a slash at its end; often empty */
-    bool secure;              /* TLS is used */
-    char *user_agent;         /* owned */
+    /* Path of the server's URL, without a slash at its end; often empty. */
+    struct slice path_prefix;
+    bool secure;      /* TLS is used */
+    char *user_agent; /* owned */
     int64_t call_timeout_ms;
     size_t receive_bytes_max;
     void (*warning)(void *user, const char *text); /* may be NULL; its user is driver.log_user */
@@ -53,7 +54,7 @@ struct vigil_kube {
     struct credentials *credentials; /* owned */
     struct rate_limiter *limiter;    /* owned; NULL: no limit */
     struct random random;
-    struct server_backoff backoff; /* of watches */
+    struct server_backoff backoff; /* pause between watches */
     struct http_field *fields;     /* owned: room for those of a request */
     struct kube_counters counters;
 

@@ -16,7 +16,7 @@ struct list_each_call {
     void *user;
     vigil_kube_list_options options; /* its texts are owned */
     struct buf path;                 /* without a query */
-    struct buf token; /* of the page that is being read; with a final zero or empty */
+    struct buf token; /* token of the page that is being read; with a final zero or empty */
     bool renewed;     /* the token is one that the server offered after 410 */
     struct list_reader reader;
     bool reading; /* the reader is in use */

@@ -41,12 +41,11 @@ enum child_end {
 struct child_result {
     enum child_end end;
     int number;
-    struct slice output,
-        errors; /* of its standard output and the beginning of its standard error */
+    struct slice output, errors; /* its standard output and the beginning of its standard error */
 };
 
 struct child_params {
-    const char *path;        /* of the program; PATH is not searched */
+    const char *path;        /* path of the program; PATH is not searched */
     const char *const *args; /* begins with its name, ends with NULL */
     const char *const *env;  /* "NAME=value", ends with NULL */
     size_t output_bytes_max;

@@ -14,8 +14,9 @@
 
 enum {
     PIECE_BYTES = 16 * 1024,
-    ERRORS_DRAINED_BYTES = 64 * 1024, /* of the standard error of a process that has ended */
-    REAP_MS_MAX = 2000,               /* how long freeing waits for a process that was killed */
+    /* Bytes read from the standard error of a process that has ended. */
+    ERRORS_DRAINED_BYTES = 64 * 1024,
+    REAP_MS_MAX = 2000, /* how long freeing waits for a process that was killed */
 };
 #define KILLED_NS_MAX (10 * NS_PER_S) /* a process that does not end even then is given up */
 #define LOOK_NS_MIN (1 * NS_PER_MS)

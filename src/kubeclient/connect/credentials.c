@@ -36,8 +36,8 @@ struct credentials {
     struct exec_plugin *plugin; /* NULL: none is used */
     struct list waiters;        /* credentials_waiter.in_credentials; pausing or running */
     struct timer pause;         /* set while pausing */
-    struct buf cert, key;       /* of the plugin */
-    int64_t expires_ns;         /* of the real-time clock */
+    struct buf cert, key;       /* certificate and key of the plugin */
+    int64_t expires_ns;         /* on the real-time clock */
     int64_t ended_ns;           /* when the plugin last ended */
     unsigned tries;             /* runs, each of them soon after the one before */
 };

@@ -15,7 +15,7 @@ enum { EXEC_CREDENTIAL_ARENA_BYTES_MAX = 32 << 20 };
 struct exec_credential {
     struct slice token;     /* empty: none */
     struct slice cert, key; /* PEM; both are empty, or none is */
-    int64_t expires_ns;     /* of the real-time clock; CLOCK_NEVER: never */
+    int64_t expires_ns;     /* on the real-time clock; CLOCK_NEVER: never */
 };
 
 /* Whether plugins of this version can be used. */

@@ -16,7 +16,7 @@
 
 struct exec_plugin;
 
-enum { EXEC_PLUGIN_VARIABLES_MAX = 1024 }; /* of the kubeconfig */
+enum { EXEC_PLUGIN_VARIABLES_MAX = 1024 }; /* limit on the variables of the kubeconfig */
 
 struct exec_plugin_options {
     struct loop *loop;                 /* borrowed */

@@ -20,7 +20,7 @@ struct reading {
     struct error *error;
     struct source sources[KUBECONFIG_FILES_MAX];
     size_t count;
-    const char *path; /* of the file that is being looked at */
+    const char *path; /* the file that is being read */
 };
 
 void kubeconfig_fini(struct kubeconfig *config)

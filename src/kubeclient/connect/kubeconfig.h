@@ -15,7 +15,7 @@
 #include "base/memory/arena.h"
 
 enum {
-    KUBECONFIG_BYTES_MAX = 4 << 20, /* of one file */
+    KUBECONFIG_BYTES_MAX = 4 << 20, /* limit on the size of one file */
     KUBECONFIG_FILES_MAX = 32,
     KUBECONFIG_ARENA_BYTES_MAX = 64 << 20,
 };

@@ -14,7 +14,8 @@
 
 struct server_url {
     struct endpoint endpoint; /* its security is known */
-    struct slice prefix;      /* of all paths, without a slash at its end; borrowed; often empty */
+    /* Prefix of all paths, without a slash at its end; borrowed; often empty. */
+    struct slice prefix;
 };
 
 /* ST_INVALID: the error says what is wrong. */

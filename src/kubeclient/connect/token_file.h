@@ -22,7 +22,7 @@ struct token_file {
     const char *path; /* borrowed */
     struct buf token; /* without white space around it; never empty */
     int64_t read_ns;  /* the last attempt */
-    int64_t due_ns;   /* of the next one */
+    int64_t due_ns;   /* when the next one is due */
 };
 
 /* Reads the file; if that fails, the first token is used, which may be NULL. The error says why

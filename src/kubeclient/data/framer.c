@@ -2,7 +2,9 @@
 
 #include "codec/json/plain.h"
 
-enum { KEPT_BYTES_MAX = 64 << 10 }; /* of a buffer, while pieces follow each other */
+enum {
+    KEPT_BYTES_MAX = 64 << 10
+}; /* size of a buffer that is kept while pieces follow each other */
 
 /*
  *     none ──► container, string, scalar ──► none

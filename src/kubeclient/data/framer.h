@@ -28,7 +28,7 @@ struct framer {
     enum framer_format format;
     size_t bytes_max;
     struct slice piece; /* the rest of what was fed, borrowed */
-    struct buf held;    /* of an incomplete frame: what earlier pieces had of it */
+    struct buf held;    /* part of an incomplete frame that earlier pieces contained */
     bool given;         /* held was returned as a frame */
     size_t length;      /* bytes of the frame so far; for protobuf without what is before it */
     bool skips;         /* the frame is too long, and its bytes are dropped */

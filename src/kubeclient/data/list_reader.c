@@ -409,7 +409,7 @@ static enum status take_content(struct list_reader *reader, struct slice content
 
 /* What the head of a field says. */
 struct field_head {
-    uint64_t number;        /* of the field */
+    uint64_t number;        /* number of the field */
     uint64_t content_bytes; /* that follow the head */
     bool is_bytes;          /* a text or a message */
 };

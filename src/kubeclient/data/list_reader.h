@@ -29,7 +29,8 @@
 
 enum {
     LIST_ITEM_BYTES_MAX = FRAMER_BYTES_MAX, /* also of every other member of a list */
-    LIST_TEXT_BYTES_MAX = 64 << 10,         /* of a text in struct list_info, as it is written */
+    /* Limit on the length of a text in struct list_info, as it is written. */
+    LIST_TEXT_BYTES_MAX = 64 << 10,
 };
 
 /* What a list says about itself. The texts belong to the reader; those that the list does not have
@@ -55,7 +56,7 @@ struct list_reader {
     uint32_t field;      /* the field whose content follows */
     bool in_list;        /* it is a field of the list, and not of the envelope */
     uint64_t list_left;  /* bytes of the list that follow */
-    struct buf envelope; /* of an item, up to the item */
+    struct buf envelope; /* bytes of the envelope before an item */
     /* Both: */
     uint8_t seen;        /* a bit for each list_member that was begun */
     enum status failure; /* why the reader has failed */

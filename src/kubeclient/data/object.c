@@ -24,7 +24,7 @@ static const uint8_t field_numbers[FIELDS] = {
     [FIELD_VERSION] = OBJECT_META_VERSION,
 };
 
-enum { FIELD_BYTES_MAX = UINT16_MAX }; /* of uid and version */
+enum { FIELD_BYTES_MAX = UINT16_MAX }; /* limit on the length of uid and version */
 
 struct vigil_kube_object {
     _Atomic uint32_t refs;
@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct vigil_kube_object) == 36, "a program may have milli
 struct found_fields {
     struct slice text[FIELDS];
     bool escaped[FIELDS];
-    bool beyond_ascii; /* of one or several */
+    bool beyond_ascii; /* whether any of them is beyond ASCII */
     uint8_t count;     /* JSON: those that were found */
 };
 

@@ -22,12 +22,12 @@ enum {
     UNKNOWN_RAW = 2,
     UNKNOWN_ENCODING = 3,
     UNKNOWN_CONTENT_TYPE = 4,
-    OBJECT_METADATA = 1, /* of every kind that is an object */
+    OBJECT_METADATA = 1, /* field of every kind that is an object */
     OBJECT_META_NAME = 1,
     OBJECT_META_NAMESPACE = 3,
     OBJECT_META_UID = 5,
     OBJECT_META_VERSION = 6,
-    LIST_METADATA = 1, /* of every kind that is a list */
+    LIST_METADATA = 1, /* field of every kind that is a list */
     LIST_ITEMS = 2,
     LIST_META_VERSION = 2,
     LIST_META_CONTINUE = 3,

@@ -347,7 +347,7 @@ enum status discovery_table_read(struct discovery_table *table, struct slice doc
 struct wanted {
     struct slice name;
     struct slice rest;           /* after the first dot; its ptr is NULL: there is no dot */
-    struct slice version, group; /* of the rest */
+    struct slice version, group; /* version and group in the rest */
 };
 
 static bool equal(struct slice a, const char *b)

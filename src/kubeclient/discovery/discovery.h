@@ -19,9 +19,10 @@
 #include <vigil/kube/discovery.h>
 
 enum {
-    DISCOVERY_RESOURCES_MAX = 20000, /* of all groups and versions */
-    DISCOVERY_VERSIONS_MAX = 2000,   /* of all groups, that are read one by one */
-    DISCOVERY_BYTES_MAX = 16 << 20,  /* of the texts of a table */
+    DISCOVERY_RESOURCES_MAX = 20000, /* limit on the resources of all groups and versions */
+    /* Limit on the versions of all groups that are read one by one. */
+    DISCOVERY_VERSIONS_MAX = 2000,
+    DISCOVERY_BYTES_MAX = 16 << 20, /* limit on the size of the texts of a table */
 };
 
 struct discovery;

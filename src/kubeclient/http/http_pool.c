@@ -9,7 +9,7 @@
 #include <vigil/client.h>
 
 enum {
-    REPEATS_MAX = 7,     /* of one request, as in Go */
+    REPEATS_MAX = 7,     /* how often one request is repeated at most, as in Go */
     HTTP1_IDLE_MAX = 25, /* connections that are kept without requests, as in client-go */
     REASON_BYTES = 640,
 };
@@ -68,8 +68,8 @@ struct http_pool {
     size_t waiting_count;
     struct list paused; /* attempts that will be sent again, and are not waiting yet */
     struct list links[COUNT_OF(moves)];
-    unsigned counts[COUNT_OF(moves)]; /* of the links in each state */
-    unsigned idle_http1;              /* of the available ones */
+    unsigned counts[COUNT_OF(moves)]; /* number of links in each state */
+    unsigned idle_http1;              /* number of available ones that are idle */
 
     bool speaks_http1;   /* known from the latest connection */
     size_t streams_seen; /* that one connection of HTTP/2 can carry; 0: unknown */
@@ -77,8 +77,8 @@ struct http_pool {
     uint64_t tls_generation;
     struct list tls_changes;
     struct deferred dispatch;
-    struct timer expiry; /* of idle connections */
-    struct timer pause;  /* of the paused attempt that is due first */
+    struct timer expiry; /* ends idle connections */
+    struct timer pause;  /* ends when the first paused attempt is due */
     struct http_pool_stats stats;
 };
 

@@ -21,7 +21,7 @@ struct pool_route {
     struct endpoint first; /* to which connections are made: the server, or a proxy that forwards */
     struct proxy proxy;    /* valid if it is used */
     bool forwards;
-    char authority[ENDPOINT_TEXT_BYTES]; /* of the server, for Host and :authority */
+    char authority[ENDPOINT_TEXT_BYTES]; /* authority of the server, for Host and :authority */
 };
 
 /* Sets the proxy of the connector, which keeps a pointer into the route. http2: the protocol is

@@ -43,9 +43,9 @@ struct cache {
      * so no consumer misses a change. ST_NOMEM. May be NULL. */
     enum status (*reserve)(void *ctx);
     void *ctx;
-    size_t bytes_max; /* of JSON; 0: no limit. Until a list ends, objects that it may remove are not
-                         counted, but there are at most twice as many bytes. */
-    size_t listed_bytes; /* of the objects that the list under way has */
+    size_t bytes_max; /* limit on the size of JSON; 0: no limit. Until a list ends, objects that it
+                         may remove are not counted, but there are at most twice as many bytes. */
+    size_t listed_bytes; /* size of the objects in the list under way */
 };
 
 void cache_init(struct cache *cache, uint64_t seed,

@@ -48,15 +48,15 @@ void queued_change_fini(struct queued_change *change);
 
 struct change_queue {
     /* The cache's owner. */
-    struct list incoming; /* of struct waiting_change: added, and not published */
+    struct list incoming; /* struct waiting_change each: added, and not published */
     size_t incoming_count;
     struct waiting_change *spare; /* reserved; NULL: none */
 
     struct lock lock; /* protects what follows */
     pthread_cond_t changed;
-    struct hash_map waiting; /* of struct waiting_change, those that others may be joined with */
+    struct hash_map waiting; /* struct waiting_change each: those that others may be joined with */
     struct list order;       /* owned: all that wait, oldest first */
-    size_t count, bytes;     /* of those, and of their objects */
+    size_t count, bytes;     /* number of those, and size of their objects */
     size_t join_count;       /* changes are joined while at least this many wait */
     uint64_t published;      /* so many changes were put into the order */
     uint64_t taken;          /* the number of the change that the consumer has not finished; or 0 */

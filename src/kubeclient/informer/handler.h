@@ -35,7 +35,7 @@ struct vigil_kube_handler {
 
     /* The loop's thread. */
     struct driver_member member;
-    struct deferred deliver; /* of callbacks */
+    struct deferred deliver; /* delivers callbacks */
     struct timer resync;
 
     /* With an own thread. */

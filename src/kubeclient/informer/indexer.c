@@ -143,9 +143,9 @@ static void entry_undo(struct index *index, struct slice value, struct vigil_kub
 struct index_change {
     struct vigil_kube_object *object;             /* NULL: it is removed */
     struct vigil_kube_object *old;                /* NULL: there is none */
-    struct vigil_kube_index_values *now, *before; /* of each index */
+    struct vigil_kube_index_values *now, *before; /* values of each index, now and before */
     uint32_t added;                               /* values of the object */
-    uint32_t replaced;                            /* of those, the old one had so many */
+    uint32_t replaced;                            /* number of those that the old object had */
 };
 
 static void undo_values(struct index *index, const struct index_change *change, size_t i,

@@ -32,14 +32,14 @@ struct index {
     char *name; /* owned */
     vigil_kube_index_fn fn;
     void *user;
-    struct hash_map entries; /* of struct index_entry, owned */
+    struct hash_map entries; /* struct index_entry each, owned */
 };
 
 struct indexer {
-    struct hash_map objects; /* of struct vigil_kube_object, a reference each */
+    struct hash_map objects; /* a reference to a struct vigil_kube_object each */
     struct index *indexes;
     size_t index_count;
-    size_t json_bytes; /* of all objects */
+    size_t json_bytes; /* size of all objects */
     uint64_t seed;
 };
 

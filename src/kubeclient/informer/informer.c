@@ -14,7 +14,7 @@
 enum { INFORMER_WANTS_JOIN = 1, INFORMER_WANTS_START = 2, INFORMER_WANTS_END = 4 };
 
 enum { PAGE_LIMIT_MAX = 100000, OWNER_UID_BYTES = 256 };
-enum { OBJECT_META_OWNERS = 13 }; /* of Kubernetes' ObjectMeta in protobuf */
+enum { OBJECT_META_OWNERS = 13 }; /* field number in the protobuf of Kubernetes' ObjectMeta */
 
 #define TO(state) (1u << INFORMER_##state)
 

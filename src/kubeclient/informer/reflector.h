@@ -45,9 +45,9 @@ enum reflector_state {
 struct reflector_request {
     enum reflector_state kind;   /* streaming, listing or watching */
     const char *version;         /* resourceVersion; "" for the most recent state */
-    struct slice continue_token; /* of a list after its first page */
-    int limit;                   /* of a page; 0: everything at once */
-    int timeout_s;               /* of a watch: when the server ends it */
+    struct slice continue_token; /* where a list continues after its first page */
+    int limit;                   /* objects of a page; 0: everything at once */
+    int timeout_s;               /* when the server ends a watch */
 };
 
 struct reflector_ops {
@@ -78,14 +78,15 @@ struct reflector {
     void *ctx;
     struct random random;
     char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "": unknown */
-    char newest[REFLECTOR_VERSION_BYTES];  /* of anything in the cache: a list must not be older */
-    bool version_unavailable;              /* the server does not have it any more, or not yet */
+    char
+        newest[REFLECTOR_VERSION_BYTES]; /* newest version in the cache: a list must not be older */
+    bool version_unavailable;            /* the server does not have it any more, or not yet */
     bool lists;        /* the server refuses to stream; the owner may set it before the start */
-    int page_objects;  /* of a page; the owner may change it before the start */
+    int page_objects;  /* objects of a page; the owner may change it before the start */
     bool whole;        /* a list in pages took too long: everything at once the next time */
     bool in_pages;     /* the server cuts lists into pages */
-    struct buf token;  /* of the next page */
-    size_t events;     /* of the watch under way */
+    struct buf token;  /* token of the next page */
+    size_t events;     /* number of events of the watch under way */
     unsigned failures; /* since the last event */
     int64_t begun_ns;  /* the watch under way */
     struct reflector_delay after_answer, after_silence; /* the server could not be reached */

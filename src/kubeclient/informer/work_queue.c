@@ -30,7 +30,7 @@ struct vigil_work_queue {
 
     struct lock lock; /* protects what follows */
     pthread_cond_t changed;
-    struct hash_map items; /* of struct work_item, owned */
+    struct hash_map items; /* struct work_item each, owned */
     struct list queued;
     size_t queued_count, processing_count;
     struct heap waiting;

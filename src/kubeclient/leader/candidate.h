@@ -30,7 +30,7 @@ struct vigil_kube_candidate {
     enum candidate_state state;
     struct vigil_kube *kube; /* a reference to its driver */
     struct driver_object object;
-    struct driver_member member; /* of the driver, from the start to the end */
+    struct driver_member member; /* membership of the driver, from the start to the end */
     struct driver_shared shared; /* its references are the user's, the loop's until it has ended,
                                     and one while the command is posted */
     vigil_kube_leader_fn fn;
@@ -39,7 +39,7 @@ struct vigil_kube_candidate {
     bool keeps; /* the lease is not released */
 
     struct kube_exchange exchange;
-    struct buf answer;                /* of the request under way */
+    struct buf answer;                /* answer to the request under way */
     bool answer_lost;                 /* it was too long, or there was no memory */
     struct buf lease;                 /* as it was read or written last */
     int64_t request_until_ns;         /* while a request is under way */

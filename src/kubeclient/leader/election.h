@@ -41,7 +41,7 @@ struct election {
     bool from_memory; /* writing: the Lease was not read before */
     bool leads;
     int64_t observed_ns; /* when `observed` was seen first; 0: never */
-    int64_t begun_ns;    /* of the attempt under way */
+    int64_t begun_ns;    /* when the attempt under way began */
     int64_t renewed_ns;  /* leads: the beginning of the last successful attempt */
     int64_t give_up_ns;  /* leads: without a success until then it stops leading */
     int64_t next_ns;     /* waiting: when the next attempt begins */

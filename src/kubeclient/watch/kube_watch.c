@@ -25,7 +25,7 @@
 #include <vigil/kube/watch.h>
 
 enum {
-    VERSION_BYTES = 128, /* of a resourceVersion that is kept for the next request */
+    VERSION_BYTES = 128, /* length of a resourceVersion that is kept for the next request */
 };
 
 /* From the start of a request to the next one, as in client-go. */

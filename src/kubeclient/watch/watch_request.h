@@ -83,7 +83,7 @@ struct watch_request {
     const struct watch_request_ops *ops; /* set by the owner; the rest is private */
     enum watch_request_state state;
     bool withheld;
-    unsigned retries;                      /* of the request under way, or of the last one */
+    unsigned retries; /* retries of the request under way, or of the last one */
     _Atomic uint64_t bytes, sent, retried; /* since it was zeroed; to be read by any thread */
     struct vigil_kube *kube;               /* borrowed; the owner holds a reference */
     struct kube_exchange exchange;

@@ -10,9 +10,9 @@ struct tls_source {
 
     struct lock lock;            /* protects the fields below */
     struct tls_context *context; /* owned; never NULL after tls_source_new */
-    struct tls_files_mark mark;  /* of the files as they were last read, also if that failed */
+    struct tls_files_mark mark;  /* mark of the files as they were last read, also if that failed */
     bool fresh; /* the files may have changed without a change of the mark: read them again */
-    uint8_t digest[TLS_DIGEST_BYTES]; /* of what was last read */
+    uint8_t digest[TLS_DIGEST_BYTES]; /* digest of what was last read */
     struct error failure;             /* the last one that was reported */
     uint64_t reloads, failures;
 };

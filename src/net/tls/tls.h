@@ -22,7 +22,7 @@ struct tls_rejection {
     const char *server_name; /* the requested name; may be "" */
     const char *reason;
     const char *dns_names,
-        *ip_addresses; /* of its certificate, separated by commas; NULL without one */
+        *ip_addresses; /* in its certificate, separated by commas; NULL without one */
     bool left;         /* the client closed the connection during the handshake */
 };
 

@@ -31,7 +31,7 @@ struct backend_lmdb {
     MDB_txn *write;                 /* between begin and commit */
     MDB_txn *read;                  /* begun once, then reset and renewed */
     bool reading;                   /* read is renewed */
-    MDB_cursor *cursor;             /* of write, over versions */
+    MDB_cursor *cursor;             /* cursor of the transaction `write`, over versions */
     struct backend_version_id last; /* the greatest version, as seen by write */
     struct buf value;               /* a version is encoded here */
 };
@@ -625,7 +625,7 @@ static enum status make_env(struct backend_lmdb *lmdb, const char *dir, size_t m
     snprintf(path, sizeof(path), "%s/data.mdb", dir);
     snprintf(new_dir, sizeof(new_dir), "%s/new", dir);
     snprintf(new_path, sizeof(new_path), "%s/data.mdb", new_dir);
-    remove_unfinished(new_dir); /* of an interrupted start */
+    remove_unfinished(new_dir); /* files of an interrupted start */
     TRY(make_in(lmdb, new_dir, map_bytes));
     TRY(lmdb_check(lmdb, rename(new_path, path) < 0 ? errno : MDB_SUCCESS, "making"));
     remove_unfinished(new_dir);

@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct table_head) == 48, "read from disk as it is");
 struct meta {
     uint32_t magic, version;
     uint64_t address, map_bytes;
-    struct table_head tables[2]; /* of free pages, of tables */
+    struct table_head tables[2]; /* the tables of free pages and of tables */
     uint64_t last_page, transaction;
 };
 _Static_assert(sizeof(struct meta) == 136, "read from disk as it is");

@@ -26,8 +26,8 @@ enum backend_meta {
     BACKEND_MOVED_FROM,
     BACKEND_MOVED_TO,
     /* Maintained by the backend itself: see backend_verify. */
-    BACKEND_SUM_OF_ENTRIES, /* of versions and rows */
-    BACKEND_SUM,            /* of that, the segments and all other numbers; must be last */
+    BACKEND_SUM_OF_ENTRIES, /* sum of versions and rows */
+    BACKEND_SUM,            /* sum of that, the segments and all other numbers; must be last */
     BACKEND_META_COUNT
 };
 
@@ -56,7 +56,7 @@ struct backend_segment {
     uint64_t id;
     uint64_t first_index, last_index; /* last_index 0: still being written */
     uint64_t used_bytes;
-    uint64_t live_bytes; /* of changes that versions refer to */
+    uint64_t live_bytes; /* size of changes that versions refer to */
 };
 
 #endif

@@ -113,7 +113,7 @@ struct index_sum index_root_sum(const struct index_root *root, struct slice from
 struct index_cursor {
     const struct index_node *path[INDEX_DEPTH_MAX];
     uint16_t at[INDEX_DEPTH_MAX];
-    int depth;                      /* of the leaf; -1 at the end */
+    int depth;                      /* depth of the leaf; -1 at the end */
     const struct index_node *after; /* the next leaf, which is prefetched; or NULL */
 };
 void index_cursor_init(struct index_cursor *cursor, const struct index_root *root,

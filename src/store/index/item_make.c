@@ -1,7 +1,8 @@
 #include "store/index/item_make.h"
 
 struct older_array {
-    uint64_t stamp; /* of the state it was made in, in which alone its locations may change */
+    /* Stamp of the state in which it was made; its locations may change only there. */
+    uint64_t stamp;
     uint32_t capacity;
     uint32_t found_at; /* position of the last relocated one; the next is likely to follow it */
     uint64_t locations[];

@@ -55,7 +55,8 @@ enum { INDEX_SHARED_BYTES = 16 };
 struct index_inner {
     struct index_node head;
     uint8_t shared[INDEX_SHARED_BYTES]; /* the first `skip` bytes of the separators, if they fit */
-    uint64_t prefix[INDEX_INNER_MAX]; /* of the separators; prefix[0] and separator[0] are unused */
+    uint64_t prefix[INDEX_INNER_MAX];   /* first bytes of the separators; prefix[0] and separator[0]
+                                           are unused */
     struct index_node *child[INDEX_INNER_MAX];
     uint64_t live_keys[INDEX_INNER_MAX];
     uint64_t live_bytes[INDEX_INNER_MAX];

@@ -16,9 +16,9 @@ void log_note_damage(const struct log *log, log_loc loc);
  */
 enum { LOG_DAMAGED_KEY_BYTES = 128 };
 struct log_damaged {
-    log_loc loc;                        /* 0: none */
-    int64_t revision;                   /* of the version that cannot be read; 0: unknown */
-    size_t key_len;                     /* of the whole key; 0: unknown */
+    log_loc loc;      /* 0: none */
+    int64_t revision; /* revision of the version that cannot be read; 0: unknown */
+    size_t key_len;   /* length of the whole key; 0: unknown */
     uint8_t key[LOG_DAMAGED_KEY_BYTES]; /* its first bytes */
 };
 /* Adds what the caller of a function that has failed knows about the damage. */

@@ -39,7 +39,7 @@ struct segment_head {
     uint64_t capacity;    /* length of the file in bytes */
     uint64_t spare[2];
     uint32_t salt;
-    uint32_t crc; /* of everything before it */
+    uint32_t crc; /* checksum of everything before it */
 };
 _Static_assert(sizeof(struct segment_head) == 64, "written to disk as it is");
 
@@ -56,14 +56,15 @@ struct segment_seal {
 _Static_assert(sizeof(struct segment_seal) == 64, "written to disk as it is");
 
 struct record_head {
-    uint32_t crc; /* of salt, the rest of the head, and the body */
-    uint32_t len; /* of head and body; the next record begins at the next multiple of 8 */
+    uint32_t crc; /* checksum of salt, the rest of the head, and the body */
+    uint32_t len; /* length of head and body; the next record begins at the next multiple of 8 */
     uint64_t index;
     int64_t revision;
     /* index minus the index known to be durable then; all ones if it does not fit */
     uint32_t behind;
     uint8_t type;
-    uint8_t check[3]; /* of the salt and the head before it: detects a bad head without its body */
+    uint8_t check[3]; /* checksum of the salt and the head before it: detects a bad head without its
+                         body */
 };
 enum { RECORD_HEAD_BYTES = sizeof(struct record_head) };
 _Static_assert(RECORD_HEAD_BYTES == 32, "written to disk as it is");

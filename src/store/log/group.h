@@ -16,7 +16,7 @@ struct group_block {
     struct segment *segment;  /* borrowed from the log */
     uint64_t offset;          /* in the segment, of the block's first byte */
     uint64_t last_index;
-    int64_t first_revision, last_revision; /* of its records; 0 if they have none */
+    int64_t first_revision, last_revision; /* range of its records; 0 if they have none */
     size_t len, capacity;
     _Alignas(16) uint8_t bytes[];
 };

@@ -26,7 +26,7 @@ struct log_hold_reader {
     const struct log_hold *hold;
     size_t segment; /* position among the held segments */
     uint64_t offset;
-    log_loc at;    /* of the last record that was read, or could not be */
+    log_loc at;    /* location of the last record that was read, or could not be */
     bool verifies; /* checks whole records, not only their heads */
 };
 /* Positions the reader before the first record. */

@@ -44,7 +44,7 @@ struct log {
     _Atomic uint64_t next_capacity;
     struct log_cut cut;            /* what the start cut off */
     uint64_t removed_spare;        /* log_removed_spare */
-    unsigned heads_mended;         /* of damaged heads that the start has found twins of */
+    unsigned heads_mended;         /* number of damaged heads for which the start has found twins */
     struct mark mark;              /* as last read or written; the keeper's */
     _Atomic uint64_t damage_count; /* log_damage_count */
     _Atomic log_loc damage_loc;
@@ -59,8 +59,8 @@ struct log {
     struct segment *replaced;
     struct segment *left;   /* in order, linked by next_left: to be sealed by the next write */
     uint64_t append_offset; /* in current, where the next record begins */
-    uint64_t last_index;    /* of the last appended record */
-    size_t reserved_bytes;  /* of the record's body */
+    uint64_t last_index;    /* index of the last appended record */
+    size_t reserved_bytes;  /* size of the record's body */
     enum log_append append;
     struct group group;
 

@@ -13,7 +13,7 @@ struct mark_copy {
     uint32_t spare;
     struct mark mark;
     uint32_t spare_too;
-    uint32_t crc; /* of everything before it */
+    uint32_t crc; /* checksum of everything before it */
 };
 _Static_assert(sizeof(struct mark_copy) == 72, "written to disk as it is");
 

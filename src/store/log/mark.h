@@ -25,11 +25,12 @@ enum { MARK_FORMAT_VERSION = 1, MARK_COPY_BYTES = 4096, MARK_COPIES = 2 };
 
 /* Damage before the checkpoint's index that an operator has accepted: a start skips it. */
 struct mark_passed {
-    uint64_t segment_id;  /* 0: no damage was accepted */
-    uint64_t first_index; /* of the segment, whose first record may be the damaged one */
-    uint64_t index;       /* records up to this are not checked, and … */
-    uint64_t offset;      /* … the next one begins here */
-    int64_t revision;     /* the greatest of the records that are not checked */
+    uint64_t segment_id; /* 0: no damage was accepted */
+    /* First index of the segment, whose first record may be the damaged one. */
+    uint64_t first_index;
+    uint64_t index;   /* records up to this are not checked, and … */
+    uint64_t offset;  /* … the next one begins here */
+    int64_t revision; /* the greatest of the records that are not checked */
 };
 
 struct mark {

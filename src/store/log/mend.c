@@ -7,7 +7,7 @@
 /* The state before a byte, by the upper byte of the state after it. */
 struct crc_back {
     uint32_t table[256];
-    uint8_t place[256]; /* of the entry with this upper byte */
+    uint8_t place[256]; /* place of the entry with this upper byte */
 };
 
 static void crc_back_init(struct crc_back *back)

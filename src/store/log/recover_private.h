@@ -20,11 +20,11 @@ struct recovery {
     struct error *error;
 
     struct segment_order found; /* opened and not placed yet; owned */
-    uint64_t *ids;              /* of segment files; owned */
+    uint64_t *ids;              /* ids of segment files; owned */
     size_t id_count, id_capacity;
-    uint64_t *temporary_ids; /* of temporary files; owned */
+    uint64_t *temporary_ids; /* ids of temporary files; owned */
     size_t temporary_count, temporary_capacity;
-    uint64_t *spare_ids; /* of damaged segments without any record, to be removed; owned */
+    uint64_t *spare_ids; /* ids of damaged segments without any record, to be removed; owned */
     size_t spare_count, spare_capacity;
     bool nomem;
 
@@ -37,7 +37,7 @@ struct recovery {
 
     const struct log_repair_options *repair; /* NULL at a start */
     struct log_repair repaired;
-    uint64_t *unreadable_ids; /* of segments that a repair sets aside; owned */
+    uint64_t *unreadable_ids; /* ids of segments that a repair sets aside; owned */
     size_t unreadable_count, unreadable_capacity;
 };
 

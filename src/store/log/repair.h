@@ -36,7 +36,7 @@ struct log_lost {
 
 struct log_repair_options {
     struct log_options log;
-    uint64_t after_index; /* of the checkpoint, and … */
+    uint64_t after_index; /* last index of the checkpoint, and … */
     int64_t after_revision;
     const struct log_listed *listed; /* … the segments it lists */
     size_t listed_count;

@@ -19,7 +19,7 @@ struct log_rewrite {
     struct file *file; /* owned; NULL before the first record */
     struct buf chunk;  /* records not yet written; begins at chunk_offset */
     uint64_t chunk_offset;
-    uint64_t last_index; /* of the last record added */
+    uint64_t last_index; /* index of the last record added */
     /* The current record: the offset of its head, and how much of its body is still to come. */
     uint64_t record_offset;
     size_t record_left;

@@ -27,8 +27,8 @@ struct segment {
     struct segment_head head; /* its capacity does not include the twin (log/format.h) */
     struct file *file;        /* owned */
     bool has_twin;
-    uint64_t first_index;        /* of the range it covers; set before it is added to the order */
-    uint64_t next_id;            /* the segment in which the writer continued; 0 before that */
+    uint64_t first_index; /* start of the range it covers; set before it is added to the order */
+    uint64_t next_id;     /* the segment in which the writer continued; 0 before that */
     _Atomic uint64_t last_index; /* first_index - 1 while it has no record */
     _Atomic int64_t first_revision, last_revision;
     _Atomic bool full; /* the writer has left it */

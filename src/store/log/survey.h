@@ -15,13 +15,13 @@
 
 struct log_survey {
     struct log *log; /* for readers; owned */
-    uint64_t *ids;   /* of all segment files; owned */
+    uint64_t *ids;   /* ids of all segment files; owned */
     size_t id_count;
     uint64_t incomplete_to;   /* the cleaner may have dropped records up to this index */
     bool has_copies;          /* there are copies made by the cleaner */
     uint64_t copied_to;       /* the last index of those */
-    unsigned heads_mended;    /* of damaged heads that were made again in memory */
-    unsigned unreadable;      /* of files that could not be opened */
+    unsigned heads_mended;    /* number of damaged heads that were made again in memory */
+    unsigned unreadable;      /* number of files that could not be opened */
     uint64_t last_index;      /* no record after it continues the sequence */
     uint64_t last_seen;       /* the greatest index in a record or a seal */
     int64_t last_revision;    /* at that index, according to seals and records */

@@ -12,7 +12,7 @@ struct copying {
     struct backend *backend;
     struct log_rewrite *rewrite;
     struct buf alive;    /* one bit for each change of the current record */
-    uint64_t live_bytes; /* of the changes copied so far */
+    uint64_t live_bytes; /* size of the changes copied so far */
 };
 
 /* The live changes of a record. */

@@ -42,10 +42,11 @@ struct compaction {
      */
     bool reading;
     struct log_reader reader;
-    struct log_record record; /* of revision `trimmed` while it has changes left */
+    struct log_record record; /* record of revision `trimmed` while it has changes left */
     size_t offset;            /* in its body, of the next change … */
     uint32_t left;            /* … and how many are left */
-    int64_t next_revision;    /* of the change at `offset`; 0: continue with the next record */
+    /* Revision of the change at `offset`; 0: continue with the next record. */
+    int64_t next_revision;
     uint32_t next_sub;
     /*
      * Bytes that the changes at `counting`, the compact revision, hold so far. When all are

@@ -19,7 +19,7 @@ struct store_hash {
     int64_t compact_revision;
     int64_t keep_revision; /* compacted versions count if they are visible at this revision */
     int64_t revision;      /* the last one hashed */
-    uint64_t log_index;    /* of the view at the beginning: later records are not read */
+    uint64_t log_index;    /* index of the view at the beginning: later records are not read */
     bool any;              /* some key is known to exist at keep_revision */
     struct log_reader reader;
     uint32_t crc;

@@ -18,7 +18,8 @@ enum {
      */
     TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
-    PREPARE_BYTES = 1 << 20, /* of a new segment: 1 to 3 ms to zero and sync */
+    /* Part of a new segment that is made at once: 1 to 3 ms to zero and sync. */
+    PREPARE_BYTES = 1 << 20,
     /*
      * Versions read to find those that they have replaced, which are then dropped in order, so that
      * each page is written a few times and not once for each version in it.
@@ -40,7 +41,7 @@ struct keeper {
     uint64_t held; /* the epoch that is pinned */
     /* The numbers of the checkpoint as of `index`, committed together. */
     uint64_t index;
-    log_loc end; /* of the record with that index; 0: not known */
+    log_loc end; /* end of the record with that index; 0: not known */
     int64_t revision;
     int64_t compact_revision;
     int64_t trimmed;

@@ -99,8 +99,8 @@ enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
 /* As in store/upkeep/hash.h, over the newest view. */
 struct keeper_hash {
     uint32_t hash;
-    int64_t revision;         /* of the hash */
-    int64_t compact_revision; /* of the view */
+    int64_t revision;         /* revision of the hash */
+    int64_t compact_revision; /* compact revision of the view */
     int64_t newest;           /* revision of the view */
 };
 /* at 0: the newest revision. ST_COMPACTED, ST_FUTURE_REV; `newest` is always set. */

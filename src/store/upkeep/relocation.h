@@ -37,7 +37,7 @@ struct relocation {
     /* Then the new segment is walked again, to put the new locations into the checkpoint. */
     struct segment_walk record_walk;
     bool recording;
-    int64_t recorded_revision; /* of the last version recorded */
+    int64_t recorded_revision; /* revision of the last version recorded */
 };
 
 #endif

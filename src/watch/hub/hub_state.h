@@ -80,7 +80,7 @@ struct watch_stats_scan {
 /* The long revisions of a hub (long_revision.h). */
 struct long_revisions {
     struct list held, gone;
-    unsigned count;     /* of held */
+    unsigned count;     /* number of entries in held */
     bool wanted;        /* some stream waits for a place among them */
     uint64_t turn;      /* counts turns */
     size_t budget;      /* units that fills and cursors may still use in this turn */
@@ -120,13 +120,13 @@ struct watch_hub {
     void *tagger_ctx;
     size_t tagged;          /* cursors with a tag */
     size_t cursors;         /* among the streams */
-    size_t own_watchers;    /* of the server itself, which statistics leave out */
+    size_t own_watchers;    /* watchers of the server itself, which statistics leave out */
     int64_t pause_until_ns; /* new revisions are not read before; 0: no pause */
     struct tag_index tag_index;
     struct tag_cache tag_cache;
     size_t walk_budget; /* what is left of WATCH_WALK_EVENTS */
     size_t live;        /* watchers for which the tail must be read */
-    size_t scans;       /* of all streams */
+    size_t scans;       /* scans of all streams */
     /* Scratch of the turn, or of one call. */
     struct encoded_events encoded[WATCH_ENCODED_SLOTS];
     uint8_t *encoded_bytes;
@@ -143,7 +143,7 @@ struct watch_hub {
     size_t budget; /* events that the current fill may still examine */
     struct watch_stats stats;
     struct watch_stats_scan stats_scan;
-    struct watch_report report; /* of the last stats_scan */
+    struct watch_report report; /* result of the last stats_scan */
 };
 
 #endif

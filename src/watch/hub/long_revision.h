@@ -72,7 +72,7 @@ struct long_revision {
     size_t searched;         /* events looked up so far in the current search */
     uint32_t passes;         /* completed searches */
     bool marking;            /* the tail waits for it */
-    bool tags_unknown;       /* of some event: all cursors must examine the revision */
+    bool tags_unknown; /* some event has unknown tags: all cursors must examine the revision */
     uint64_t used_turn;
     uint64_t opened_turn, ready_turn; /* ready: loaded, and its first search, if any, has ended */
     int64_t used_ns;

@@ -24,7 +24,7 @@ struct watch_hub_options {
     int64_t progress_interval_ns;
     /* Work on long revisions in one turn (long_revision.h); 0: LONG_REVISION_TURN_UNITS. */
     size_t turn_units;
-    uint64_t seed; /* of the progress jitter and of the hash tables */
+    uint64_t seed; /* for the progress jitter and the hash tables */
 };
 
 enum { WATCH_TAGS_MAX = 4, WATCH_TAGS_UNKNOWN = WATCH_TAGS_MAX + 1 };

@@ -12,7 +12,7 @@
 
 enum {
     WATCH_RUN_EVENTS = 32,
-    WATCH_RUN_BYTES = 8 * 1024, /* of key-values, so that a response fits a DATA frame */
+    WATCH_RUN_BYTES = 8 * 1024, /* size of key-values, so that a response fits a DATA frame */
     WATCH_RUN_SPAN = UINT8_MAX, /* between the first revision and the last */
 };
 
@@ -20,11 +20,11 @@ struct watch_run {
     struct watch_batch batch; /* the last revision, and the events of all of them, in order */
     int64_t first;            /* the first revision */
     struct watch_place after; /* the place behind the last */
-    size_t bytes;             /* of their key-values */
+    size_t bytes;             /* size of their key-values */
     uint64_t turn;            /* the hub's; otherwise nothing here is valid */
     int64_t from, last;       /* the arguments of run_next */
     struct watch_event events[WATCH_RUN_EVENTS]; /* batch.events, if it has several revisions */
-    int64_t revisions[WATCH_RUN_EVENTS];         /* of these events */
+    int64_t revisions[WATCH_RUN_EVENTS];         /* revisions of these events */
 };
 
 static inline bool run_is_joined(const struct watch_run *run)

@@ -25,7 +25,7 @@ enum {
 struct window_found {
     const struct watch_event *event;
     int64_t revision;
-    uint32_t next; /* of the same range */
+    uint32_t next; /* the next event of the same range */
 };
 
 struct window_list {

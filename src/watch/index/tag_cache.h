@@ -14,7 +14,7 @@
 enum {
     TAG_CACHE_ENTRIES = 32768, /* 800 KB per shard that has cursors with tags */
     TAG_CACHE_WAYS = 4,        /* slots in which an event may be */
-    TAG_CACHE_TAGS = 2,        /* of one event; an event with more counts as having every tag */
+    TAG_CACHE_TAGS = 2, /* tags of one event; an event with more counts as having every tag */
 };
 
 struct tag_cache_entry {

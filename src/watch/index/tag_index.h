@@ -18,8 +18,9 @@ enum { TAG_INDEX_EVENTS = 16384 }; /* the oldest are replaced first; 1 MiB per s
 struct tag_event {
     struct watch_place before; /* the place from which its revision is read */
     int64_t revision;
-    size_t event;        /* its index in the revision */
-    uint64_t prev, next; /* of the same tag; 0, or the number of a replaced entry: none */
+    size_t event; /* its index in the revision */
+    uint64_t prev,
+        next; /* neighbours with the same tag; 0, or the number of a replaced entry: none */
 };
 
 struct tag_index {

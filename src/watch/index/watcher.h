@@ -39,7 +39,7 @@ enum watcher_flag {
 };
 
 struct watcher {
-    struct chain_link in_ids; /* of its stream */
+    struct chain_link in_ids; /* links the ids of its stream */
     struct watch_stream *stream;
     struct watch_range *range; /* NULL when COMPACTED */
     /* The ring of all watchers of its stream on its range, the LIVE ones first. When COMPACTED: the
@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct watcher) <= 64, "there are millions of them");
 
 /* Keys that are watched on this shard. Exists as long as it has a watcher. */
 struct watch_range {
-    struct chain_link in_keys; /* of a single key; ranges have an interval_link in front */
+    struct chain_link in_keys; /* links single keys; ranges have an interval_link in front */
     /* One watcher of each stream, the first of its ring; ascending by the stream's address. */
     union {
         struct watcher *one;
@@ -70,11 +70,11 @@ struct watch_range {
     uint32_t key_len : 31, wide : 1; /* wide: not a single key */
     union {
         uint32_t end_len; /* when wide; the end "\0": no upper bound */
-        uint32_t hash;    /* of a single key: others in its chain need not be read */
+        uint32_t hash;    /* hash of a single key: others in its chain need not be read */
     };
     uint32_t catching_up; /* number of its watchers that are CATCHING_UP */
     uint32_t hit;         /* scratch: its index in the hub's list of hits, if it is there */
-    uint64_t tag_newest;  /* of a tag: its newest event in the hub's tag index; 0: none */
+    uint64_t tag_newest;  /* newest event of a tag in the hub's tag index; 0: none */
     uint8_t bytes[];
 };
 

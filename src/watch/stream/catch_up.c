@@ -14,7 +14,7 @@
 
 enum {
     FEW_MEMBERS = 8, /* up to this many are compared one by one */
-    SCANS_MAX = 8,   /* of one stream */
+    SCANS_MAX = 8,   /* scans of one stream */
     SCAN_NEAR =
         4096, /* a watcher joins a scan that is at most this many revisions before its start */
     RESPONSE_REVISIONS = 1000, /* in one response of a catching-up watcher, as in etcd */

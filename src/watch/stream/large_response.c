@@ -11,10 +11,11 @@
  */
 struct large_response {
     int64_t watch_id;
-    int64_t revision;         /* of the events */
-    struct watch_place place; /* of a long revision, which is held; otherwise its revision is 0 */
-    size_t end;               /* of a long revision: behind the last event of the range */
-    int64_t header_revision;  /* in the response's header */
+    int64_t revision; /* revision of the events */
+    /* Place of a long revision, which is held; otherwise its revision is 0. */
+    struct watch_place place;
+    size_t end;              /* for a long revision: the place after the last event of the range */
+    int64_t header_revision; /* in the response's header */
     size_t at_event, at_byte;
     size_t piece_end; /* the event behind this piece, which is one message; 0: the piece is not
                          begun */
@@ -25,7 +26,7 @@ struct large_response {
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
     size_t head_len, head_at;
     bool orphan;    /* its watcher is closed */
-    unsigned flags; /* of the watcher */
+    unsigned flags; /* flags of the watcher */
     size_t key_len, end_len;
     uint8_t bytes[];
 };

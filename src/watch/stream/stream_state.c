@@ -51,7 +51,7 @@ void stream_defer(struct watch_stream *stream)
         return;
     stream->deferred = true;
     struct watch_hub *hub = stream->hub;
-    list_remove(&stream->in_deferred); /* of hub->unwoken */
+    list_remove(&stream->in_deferred); /* from hub->unwoken */
     list_push_back(hub->long_revisions.used_up ? &hub->starved : &hub->deferred,
                    &stream->in_deferred);
 }

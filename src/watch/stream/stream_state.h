@@ -51,7 +51,7 @@ struct watch_stream {
     bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1; /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
-    bool own : 1;    /* of the server itself, not of a client */
+    bool own : 1;    /* belongs to the server itself, not to a client */
     bool resume_long : 1; /* resume_hit is a bucket of watchers, and not one of the hub's hits */
     bool closing : 1;     /* it has no owner any more: never woken, and freed over several turns */
     bool ids_chosen : 1;  /* by its client, for some of its watchers */
@@ -94,7 +94,8 @@ struct watch_stream {
     int64_t tick_ns;        /* its interval */
     uint32_t progress_less; /* an answer has at most the revision progress_newest minus this;
                                UINT32_MAX: no limit */
-    uint32_t tick_bucket; /* of ids: where the round of notifications, or the freeing, continues */
+    uint32_t tick_bucket;   /* bucket of ids at which the round of notifications, or the freeing,
+                               continues */
 };
 
 _Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");

@@ -34,7 +34,7 @@ struct grpc_endpoint {
     /* Without a session: there is output, or the status is known. */
     void (*on_output)(void *owner);
     void *owner;
-    const char *peer_name; /* of the client's certificate; borrowed; may be NULL */
+    const char *peer_name; /* name in the client's certificate; borrowed; may be NULL */
     struct wire_peer peer;
     int64_t (*fresh_ns)(void *owner); /* called with peer.owner; may be NULL */
     struct list timed;                /* calls with a deadline, or whose output may stall */
@@ -42,7 +42,7 @@ struct grpc_endpoint {
     int64_t check_at_ns;              /* no call in timed has to be checked before */
     struct account *account;          /* the connection's; outlives the endpoint; may be NULL */
     size_t queued_bytes;              /* in chunks */
-    size_t held_bytes; /* of messages delivered to calls whose answer has not begun */
+    size_t held_bytes; /* size of messages delivered to calls whose answer has not begun */
     bool leaving;      /* shutting down: calls that park are refused */
     bool guarded;      /* see grpc_services_refuse_pages */
 };
@@ -52,7 +52,7 @@ struct grpc_call {
     struct grpc_endpoint *endpoint; /* NULL once the stream is closed */
     struct grpc_server *server;
     const struct grpc_method *method; /* NULL: the call was refused */
-    const struct grpc_row *row;       /* of the method; NULL if method is */
+    const struct grpc_row *row;       /* row of the method; NULL if method is */
     void *user;
     struct h2_headers *headers; /* a reference */
     void *caller;               /* set by the guard */
@@ -64,7 +64,7 @@ struct grpc_call {
 
     /* The message that is being received. It and the answer are charged to arena.account. */
     struct buf message;
-    struct slice request; /* of a call with one message, once it has arrived */
+    struct slice request; /* request of a call with one message, once it has arrived */
     uint32_t message_len; /* from the prefix */
     uint32_t held;        /* bytes of request counted in endpoint.held_bytes */
     uint32_t withheld;    /* window in bytes that the peer gets back when the pause ends */
@@ -73,7 +73,7 @@ struct grpc_call {
     uint8_t prefix_len;
 
     /* Small members are together, so that a parking call keeps room for its service. */
-    uint16_t http_status;   /* of the answer */
+    uint16_t http_status;   /* status of the answer */
     uint8_t code;           /* enum grpc_code, of the answer */
     bool known : 1;         /* on_message or on_half_close was called, so on_end is due */
     bool ended : 1;         /* on_end was called, if it was due */
@@ -82,12 +82,12 @@ struct grpc_call {
     bool source_parked : 1; /* the source had nothing to send */
     bool paused : 1;        /* the peer gets no more window */
     bool sourced : 1;       /* has or had a source */
-    bool small : 1;         /* of GRPC_PARKING_CALL_BYTES; not recycled */
+    bool small : 1;         /* it has GRPC_PARKING_CALL_BYTES and is not recycled */
 
     /* The answer. */
     struct grpc_source *source; /* owned by the service */
     struct grpc_chunk *first_chunk, *last_chunk;
-    struct slice text; /* of the status: static or in the arena */
+    struct slice text; /* text of the status: static or in the arena */
     struct arena arena;
 };
 

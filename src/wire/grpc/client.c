@@ -6,7 +6,7 @@
 enum {
     OUTPUT_KEPT = 4096,       /* bytes of an empty queue that stay allocated */
     MESSAGE_KEPT = 16 * 1024, /* the same for messages that arrive in pieces */
-    TEXT_BYTES = 512,         /* of an outcome that is derived here */
+    TEXT_BYTES = 512,         /* length of the text of an outcome that is derived here */
 };
 
 static struct grpc_client_call *call_of(struct h2_stream *stream)

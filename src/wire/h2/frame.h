@@ -61,7 +61,7 @@ enum h2_setting {
 };
 
 struct h2_frame {
-    uint32_t len; /* of the payload */
+    uint32_t len; /* length of the payload */
     uint32_t stream_id;
     uint8_t type;
     uint8_t flags;

@@ -21,11 +21,11 @@ enum h2_headers_kind {
 struct h2_headers {
     uint32_t refs;
     uint32_t count;
-    uint32_t bytes;         /* of memory, in total */
+    uint32_t bytes;         /* memory in total */
     uint32_t malformed : 1; /* violates RFC 9113 section 8: the stream is reset */
     uint32_t too_large : 1; /* exceeds a limit; fields has the ones before */
     uint32_t kind : 2;      /* enum h2_headers_kind */
-    uint32_t status : 10;   /* of a response */
+    uint32_t status : 10;   /* status of a response */
     int64_t content_length; /* -1 if absent */
     struct slice method, scheme, path, authority;
     /* What the user of the session derived from these fields, kept for the next stream that shares

@@ -6,7 +6,7 @@
 
 enum {
     LIST_BYTES_MAX = HPACK_LIST_BYTES_MAX,
-    FEW_BYTES = 4096, /* of an ordinary list, which is collected on the stack */
+    FEW_BYTES = 4096, /* size of an ordinary list, which is collected on the stack */
     FIELDS_MAX = HPACK_FIELDS_MAX,
     FIELD_OVERHEAD = 32,    /* RFC 7541 section 4.1 */
     MEMO_BLOCK_BYTES = 128, /* longer blocks are not remembered */
@@ -15,14 +15,14 @@ enum {
 /* Fields collected from a block before their number and size are known. The largest list does not
  * belong on the stack: a thread would keep these pages although it may never see such a list. */
 struct collected_fields {
-    size_t list_bytes; /* of all fields, as HPACK counts */
+    size_t list_bytes; /* size of all fields, as HPACK counts */
     size_t bytes_len;
     uint32_t count;
     bool too_large;
     struct {
         uint16_t name_len, value_len;
     } lengths[FIELDS_MAX];
-    size_t room;    /* of bytes */
+    size_t room;    /* size of the buffer `bytes` */
     uint8_t *bytes; /* few or many */
     uint8_t *many;  /* owned: LIST_BYTES_MAX; NULL as long as few are enough */
     uint8_t few[FEW_BYTES];
@@ -138,7 +138,7 @@ struct block_reader {
     size_t scratch_used;
     size_t scratch_room;
     uint8_t *scratch;    /* for the decoded strings of one field */
-    size_t excess_bytes; /* of strings that did not fit into it */
+    size_t excess_bytes; /* size of strings that did not fit into it */
 };
 
 static enum status read_string(struct block_reader *r, struct slice *ret_string)

@@ -13,9 +13,10 @@
 
 struct h2_limits {
     uint32_t streams_max;        /* open at the same time; a server refuses more of them */
-    uint32_t header_list_bytes;  /* of one message, decoded, plus 32 per field as HPACK counts */
-    uint32_t header_fields_max;  /* of one message */
-    uint32_t headers_bytes_max;  /* of all open streams: more are refused */
+    uint32_t header_list_bytes;  /* size of the fields of one message, decoded, plus 32 per field as
+                                    HPACK counts */
+    uint32_t header_fields_max;  /* fields of one message */
+    uint32_t headers_bytes_max;  /* size of the fields of all open streams: more are refused */
     uint32_t continuations_max;  /* CONTINUATION frames of one header block */
     uint32_t control_bytes_soft; /* queued control frames: reading stops */
     uint32_t control_bytes_hard; /* at this size the connection ends: ENHANCE_YOUR_CALM */

@@ -4,7 +4,8 @@
 enum {
     CONTROL_KEPT = 256, /* bytes of the empty control queue that stay allocated */
     BULK_RESERVE =
-        64 * 1024,       /* of the connection's window, reserved for streams that are not bulk */
+        64 *
+        1024, /* part of the connection's window that is reserved for streams that are not bulk */
     DATA_ROOM_MIN = 512, /* with less room in the output no DATA frame is begun */
 };
 

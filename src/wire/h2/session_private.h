@@ -30,8 +30,8 @@ struct h2_session {
     /* Streams. */
     struct h2_table table;
     struct list open;
-    uint32_t open_plain;    /* open streams that are not bulk */
-    size_t headers_bytes;   /* of the headers of all open streams; shared ones count each time */
+    uint32_t open_plain;  /* open streams that are not bulk */
+    size_t headers_bytes; /* size of the headers of all open streams; shared ones count each time */
     size_t streams_charged; /* charged to the account for streams and their headers */
     uint32_t last_id;       /* the highest id that the peer opened; of a client: the maximum, so
                                that nothing it receives opens a stream */

@@ -97,7 +97,7 @@ struct h2_stream {
     uint32_t recv_owed;    /* consumed, not yet given back */
     uint32_t headers_bytes;
     struct list in_open; /* links session.open */
-    int64_t body_left;   /* of the given content-length; -1: none was given */
+    int64_t body_left;   /* rest of the given content-length; -1: none was given */
 };
 
 /* The stream has something to send. Cheap to call again. */

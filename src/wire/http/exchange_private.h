@@ -57,7 +57,7 @@ enum { HTTP_TRANSPORT_BYTES = 144 };
  * that sending uses come first. */
 struct http_exchange {
     const struct http_exchange_ops *ops;
-    struct http_source *source; /* of the handler; NULL unless answering */
+    struct http_source *source; /* source of the handler; NULL unless answering */
     uint8_t state;              /* enum http_exchange_state */
     bool bodiless : 1;          /* answers HEAD, or its status has no body */
     bool source_parked : 1;     /* the source had nothing to send */
@@ -75,7 +75,7 @@ struct http_exchange {
     struct account *account; /* the connection's, charged for the buffers below; may be NULL */
     struct buf body;
     struct buf path;   /* request.path, if it had escapes */
-    struct buf fields; /* of the response, as text: "Name: value\r\n" each */
+    struct buf fields; /* fields of the response, as text: "Name: value\r\n" each */
 };
 
 /* Asserts that the exchange is consistent. */

@@ -20,7 +20,7 @@ struct http_local_request {
     struct slice method;
     struct slice path;         /* without escapes */
     struct slice query;        /* may be empty */
-    struct slice content_type; /* of the body */
+    struct slice content_type; /* type of the body */
     struct slice body;
 };
 

@@ -20,7 +20,7 @@ struct member_flags {
 struct endpoint_flags {
     bool cluster;
     int64_t revision;
-    const char *data_dir; /* of defrag in 3.4 */
+    const char *data_dir; /* data directory, for defrag in 3.4 */
 };
 
 struct user_flags {

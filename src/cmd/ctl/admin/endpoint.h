@@ -19,7 +19,7 @@ void endpoint_cell(struct endpoint_row *row, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 struct endpoint_shape {
-    const char *const *heads; /* of the table */
+    const char *const *heads; /* head row of the table */
     size_t head_count;
     void (*row)(const struct asked *asked, struct endpoint_row *row);
     void (*line)(const struct asked *asked); /* NULL: the row with commas */

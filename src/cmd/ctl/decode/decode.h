@@ -35,7 +35,7 @@ enum decoded_form { DECODED_TEXT, DECODED_JSON, DECODED_YAML };
 struct decoded {
     enum decoded_form form;
     struct slice text;            /* lines for people; of DECODED_TEXT: the value itself */
-    const struct json_node *tree; /* of JSON and YAML; otherwise NULL */
+    const struct json_node *tree; /* tree of JSON and YAML; otherwise NULL */
 };
 
 /* What auto means here. */

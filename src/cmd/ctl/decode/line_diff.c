@@ -47,7 +47,7 @@ struct script {
     const struct slice *before, *after;
     long before_count, after_count;
     char *signs;  /* the result: '-' '+' ' ', in order */
-    size_t count; /* of signs */
+    size_t count; /* number of signs */
 };
 
 /* The frontier for d changes begins after those of fewer, which have 1, 3, 5 … diagonals. */

@@ -7,7 +7,7 @@ enum { PIECE_BYTES = 16 };
 /* One character of the text as it is shown. */
 struct piece {
     char text[PIECE_BYTES];
-    size_t len;  /* of the text */
+    size_t len;  /* length of the text */
     size_t read; /* bytes that it stands for */
     bool escaped;
 };

@@ -11,7 +11,7 @@
 
 enum {
     BATCH_MAX = 64, /* changes whose values are read together: etcd allows 128 operations */
-    BATCH_KEY_BYTES = 1 << 20 /* of their keys */
+    BATCH_KEY_BYTES = 1 << 20 /* size of their keys */
 };
 
 /* A key that differs. */
@@ -35,7 +35,7 @@ struct differ {
     int64_t from, to;
     struct change batch[BATCH_MAX];
     size_t batch_count, batch_max;
-    struct buf keys; /* of the batch */
+    struct buf keys; /* keys of the batch */
     uint64_t differences;
     int exit;
 };

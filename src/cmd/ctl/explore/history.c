@@ -45,10 +45,10 @@ struct history {
     vigil_client *client;
     struct change_view view;
     vigil_bytes key;
-    int64_t newest;      /* of the store when the command began */
+    int64_t newest;      /* newest revision of the store when the command began */
     int64_t last;        /* revision of the newest version; 0: the key does not exist */
     int64_t compacted;   /* the oldest revision that can be read; valid if it is compacted */
-    unsigned answers;    /* of progress since the last event */
+    unsigned answers;    /* progress answers since the last event */
     bool requested;      /* progress, and it was not answered yet */
     int64_t request_ns;  /* when it is requested next */
     bool has_previous;   /* the value of the version before, for the difference */

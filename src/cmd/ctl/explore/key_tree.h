@@ -18,22 +18,22 @@
 
 enum {
     KEY_TREE_NODES_MAX = 100 * 1000,
-    KEY_TREE_NAME_BYTES_MAX = 32 << 20, /* of all names */
+    KEY_TREE_NAME_BYTES_MAX = 32 << 20, /* limit on the size of all names */
     KEY_TREE_DEPTH_MAX = 64,
 };
 
 struct key_tree_node {
     struct key_tree_node *parent, *next; /* next: of the same parent */
     struct key_tree_node *first, *last;  /* children, in the order of their names */
-    uint64_t keys, bytes;                /* of it and everything below: keys with their values */
-    struct slice name; /* with the separator at its end if it is a directory; owned */
-    unsigned depth;    /* 0: the root */
+    uint64_t keys, bytes; /* keys and bytes of it and everything below, with values */
+    struct slice name;    /* with the separator at its end if it is a directory; owned */
+    unsigned depth;       /* 0: the root */
 };
 
 struct key_tree {
     struct key_tree_node root; /* its name is the prefix */
     struct slice separator;    /* borrowed; not empty */
-    unsigned depth;            /* of the deepest level that is kept */
+    unsigned depth;            /* the deepest level that is kept */
     bool is_cut;               /* a level was given up, or names of the first one are not kept */
     uint64_t nodes, name_bytes;
     struct key_tree_node *open; /* the one that the last key was counted in */

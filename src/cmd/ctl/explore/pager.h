@@ -17,10 +17,10 @@
 #include "cmd/ctl/session.h"
 
 enum {
-    PAGER_KEYS_FIRST = 256,         /* of the first page */
-    PAGER_KEYS_MAX = 4096,          /* of every page */
-    PAGER_BYTES_AIM = 4 << 20,      /* of a page, if keys are like those before */
-    PAGER_RECEIVE_BYTES = 64 << 20, /* of a page at most: explore_client */
+    PAGER_KEYS_FIRST = 256,         /* keys of the first page */
+    PAGER_KEYS_MAX = 4096,          /* keys of every later page */
+    PAGER_BYTES_AIM = 4 << 20,      /* size of a page, if keys are like those before */
+    PAGER_RECEIVE_BYTES = 64 << 20, /* limit on the size of a page: explore_client */
 };
 
 struct pager_options {
@@ -33,10 +33,10 @@ struct pager {
     struct ctl *ctl;
     vigil_client *client;
     struct pager_options options;
-    int64_t revision; /* of all pages, after the first */
-    int64_t limit;    /* of the next page */
+    int64_t revision; /* revision of all pages, after the first */
+    int64_t limit;    /* limit of the next page */
     struct buf from;  /* the key at which it begins */
-    struct buf end;   /* of the range */
+    struct buf end;   /* end of the range */
     vigil_call *call; /* owns the current page */
     const vigil_range_response *page;
     size_t at; /* next one in the page */

@@ -16,7 +16,7 @@
 
 enum {
     VALUE_VIEW_LINES_DEFAULT = 60,
-    VALUE_VIEW_COLUMNS_MAX = 300, /* of one line */
+    VALUE_VIEW_COLUMNS_MAX = 300, /* limit on the columns of one line */
     VALUE_VIEW_CONTEXT = 2,       /* unchanged lines around a change */
 };
 

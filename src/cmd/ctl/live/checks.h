@@ -15,7 +15,7 @@ struct examined {
     const char *endpoint;
     bool is_plain, is_local;             /* without TLS; on a loopback address */
     const vigil_status_response *status; /* NULL: not known */
-    int64_t latency_ns;                  /* of the status */
+    int64_t latency_ns;                  /* time that the status took */
     struct metrics metrics;              /* time_ns is 0: not known */
     int64_t wall_s;                      /* the time now */
 };

@@ -25,7 +25,7 @@ struct finding {
 struct findings {
     struct finding *all;
     size_t count;
-    const char *where; /* of the findings that are added now; borrowed */
+    const char *where; /* place of the findings that are added now; borrowed */
 };
 
 void findings_fini(struct findings *findings);

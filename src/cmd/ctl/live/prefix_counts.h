@@ -21,8 +21,8 @@ struct prefix_count {
 
 struct prefix_counts {
     struct hash_map map;        /* owns the prefix_count */
-    struct prefix_count others; /* of which its name is empty */
-    uint64_t changes, bytes;    /* of all */
+    struct prefix_count others; /* all others together; its name is empty */
+    uint64_t changes, bytes;    /* all changes and their bytes */
     uint64_t total;
     struct slice separator;
     unsigned depth;

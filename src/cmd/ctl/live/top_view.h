@@ -15,7 +15,7 @@ struct top_view {
     const struct prefix_counts *counts; /* NULL: not wanted */
     enum prefix_order order;
     double counted_s; /* for how long */
-    unsigned rows;    /* of the screen */
+    unsigned rows;    /* rows of the screen */
     int64_t wall_ns;
 };
 

@@ -22,11 +22,11 @@ struct db_file {
     bool was_created; /* by us */
     mode_t mode;
     struct bolt_reader reader;                           /* if it has bytes */
-    struct bolt_writer *writer;                          /* of this pass */
+    struct bolt_writer *writer;                          /* writer of this pass */
     char names[BOLT_WRITER_BUCKETS_MAX][NAME_BYTES_MAX]; /* the writer borrows them */
     unsigned name_count;
     uint8_t *chunk;
-    struct error *error; /* of the current call */
+    struct error *error; /* error of the current call */
 };
 
 static enum status fail(struct db_file *file, const char *what, const char *path)

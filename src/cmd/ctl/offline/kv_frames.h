@@ -20,13 +20,13 @@
 
 struct kv_frame {
     int64_t revision;
-    size_t order;                      /* of arrival */
+    size_t order;                      /* order of arrival */
     uint8_t key[BOLT_TOMBSTONE_BYTES]; /* the revision, BOLT_REVISION_BYTES of them */
     struct slice value;                /* owned; an mvccpb.KeyValue */
 };
 
 struct kv_frames {
-    uint64_t bytes_max; /* of all of them */
+    uint64_t bytes_max; /* limit on the size of all of them */
     uint64_t bytes;
     struct buf partial; /* the beginning of the next one */
     struct kv_frame *all;

@@ -13,7 +13,7 @@
 struct go_json {
     FILE *to;
     bool hex_ids;  /* cluster_id, member_id and ID as hexadecimal texts, and never left out */
-    bool go_names; /* of the parts of a oneof: "ResponsePut", as in etcd 3.4 */
+    bool go_names; /* the parts of a oneof have Go's names: "ResponsePut", as in etcd 3.4 */
 };
 
 /* {"field":value,…} */

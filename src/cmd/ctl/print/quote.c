@@ -38,7 +38,7 @@ static bool is_printable(uint32_t c)
 
 static void write_ascii(FILE *to, uint8_t c)
 {
-    static const char letters[] = "abtnvfr"; /* of 7 to 13 */
+    static const char letters[] = "abtnvfr"; /* letters that escape the characters 7 to 13 */
     if (c >= 7 && c <= 13)
         fprintf(to, "\\%c", letters[c - 7]);
     else if (c == '"' || c == '\\')

@@ -29,7 +29,7 @@ enum http1_body_state {
 
 struct http1_body {
     enum http1_body_state state;
-    size_t left; /* of the body or chunk */
+    size_t left; /* rest of the body or chunk */
     size_t trailer_bytes;
     const char *fault; /* after HTTP1_BODY_IS_BAD */
     unsigned status;   /* the same: with which a server refuses it */

@@ -32,11 +32,11 @@ struct http1_client {
     bool bodiless;           /* the request was HEAD */
     bool last;               /* the connection is not kept after the current call */
     bool withheld;           /* the body of the current call is not read */
-    struct buf out;          /* of the request; bytes before out_sent were sent */
+    struct buf out;          /* bytes of the request; those before out_sent were sent */
     size_t out_sent;
     struct buf in; /* an incomplete head or line */
     size_t head_seen;
-    size_t interim_bytes; /* of interim responses to the current request */
+    size_t interim_bytes; /* size of interim responses to the current request */
     struct http1_body body;
     int64_t now_ns;
     int64_t since_ns; /* the start of the request, or the latest byte of the body */

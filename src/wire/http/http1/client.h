@@ -27,7 +27,8 @@ struct http1_client;
 struct http1_call;
 
 struct http1_client_limits {
-    uint32_t head_bytes_max; /* of a response, with all interim responses before it */
+    /* Limit on the head of a response, with all interim responses before it. */
+    uint32_t head_bytes_max;
     uint32_t fields_max;
     int64_t head_ns;  /* from the start of a request to the end of the response's head */
     int64_t stall_ns; /* without a byte of the body, unless the call waits for events */

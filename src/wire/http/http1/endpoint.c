@@ -8,9 +8,9 @@
 
 enum {
     IN_KEPT = 0,                  /* an idle connection holds no buffers */
-    OUT_PIPELINE_MAX = 64 * 1024, /* of queued answers: the next request waits */
+    OUT_PIPELINE_MAX = 64 * 1024, /* size of queued answers beyond which the next request waits */
     ARENA_MAX = 256 * 1024,
-    DROPPED_BODY_MAX = 256 * 1024, /* of a refused request; as in Go */
+    DROPPED_BODY_MAX = 256 * 1024, /* part of a refused request's body that is read; as in Go */
 };
 
 #define TO(state) (1u << HTTP1_##state)

@@ -38,7 +38,7 @@ struct http1_endpoint {
     struct buf in; /* received bytes; parsed up to in_at, which is 0 outside of pump */
     size_t in_at;
     size_t head_seen;
-    struct http1_body body; /* of the request */
+    struct http1_body body; /* body of the request */
     size_t body_max;
     int64_t admitting_ns; /* when admission of the request began */
     struct buf out;       /* response bytes; those before out_sent were sent */

@@ -7,7 +7,7 @@ enum {
     CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
     CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
     CHUNK_BYTES_MAX = 0xffff,
-    HEAD_BYTES = 512,    /* of a response without x->fields, approximately */
+    HEAD_BYTES = 512,    /* approximate size of the head of a response without x->fields */
     PULL_ROOM_MIN = 256, /* with less room the source is not called */
 };
 

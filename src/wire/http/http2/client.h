@@ -35,7 +35,7 @@ struct http2_call {
     struct h2_stream stream;
     struct h2_session *session; /* borrowed; NULL: idle */
     struct buf head;            /* the header block, until it is written */
-    struct buf body;            /* of the request; bytes before sent were written */
+    struct buf body;            /* body of the request; bytes before sent were written */
     size_t sent;
     size_t withheld_bytes; /* received while withheld */
     bool *gone;            /* set to true when the call ends within on_head or on_body */

@@ -17,8 +17,8 @@ struct http2_endpoint {
     struct list waiting;
     int64_t now_ns;      /* time of the current turn */
     int64_t check_at_ns; /* no exchange has to be checked before */
-    size_t queued_bytes; /* of answers */
-    size_t early_bytes;  /* of bodies whose clients are not admitted yet */
+    size_t queued_bytes; /* size of answers */
+    size_t early_bytes;  /* size of bodies whose clients are not admitted yet */
     bool leaving;
 };
 
@@ -39,8 +39,8 @@ struct http2_exchange {
     struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
     size_t body_max;            /* set when the route is known */
-    size_t early_bytes; /* of the body: arrived before the client was admitted, and not given back
-                           to the stream's window */
+    size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
+                           back to the stream's window */
     bool received;      /* the request arrived completely */
 };
 
