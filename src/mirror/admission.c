@@ -7,11 +7,11 @@
  */
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "mirror/joined/grants.h"
 #include "mirror/link/phase.h"
 #include "mirror/link/upstream.h"
 #include "mirror/mirror_wait.h"
 #include "mirror/shard.h"
+#include "mirror/shared_calls/grants.h"
 
 #include <stdio.h>
 

@@ -3,12 +3,12 @@
 #include "base/xalloc.h"
 #include "engine/local/mirror/mirror_store.h"
 #include "engine/local/state/revision_notice.h"
-#include "mirror/directory/mirror.h"
-#include "mirror/follower.h"
+#include "mirror/directory/directory.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/phase.h"
 #include "mirror/metrics.h"
-#include "mirror/refused.h"
 #include "mirror/shard.h"
+#include "mirror/unsupported.h"
 
 #include <errno.h>
 #include <semaphore.h>

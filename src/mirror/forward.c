@@ -6,8 +6,8 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "mirror/follower.h"
-#include "mirror/link/hold.h"
+#include "mirror/follow/follower.h"
+#include "mirror/link/kept_answers.h"
 #include "mirror/link/upstream.h"
 #include "mirror/shard.h"
 

@@ -1,5 +1,5 @@
 /* What the engine reads from calls that it passes on. */
-#include "mirror/follower.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/shard.h"
 

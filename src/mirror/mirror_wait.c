@@ -1,7 +1,7 @@
 #include "mirror/mirror_wait.h"
 
 #include "base/clock.h"
-#include "mirror/follower.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/state.h"
 
 #define LOOK_NS NS_PER_MS

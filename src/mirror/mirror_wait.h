@@ -6,8 +6,8 @@
  * The history of a shard shows one state of the mirror in a turn, and that may have been taken
  * before the client has sent its request. So what the mirror had in the turn before counts.
  */
-#ifndef VIGIL_MIRROR_DIRECTORY_WAIT_H
-#define VIGIL_MIRROR_DIRECTORY_WAIT_H
+#ifndef VIGIL_MIRROR_MIRROR_WAIT_H
+#define VIGIL_MIRROR_MIRROR_WAIT_H
 
 #include "base/container/list.h"
 #include "io/loop.h"

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "io/sim.h"
-#include "mirror/follower.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/state.h"
 
 #include <setjmp.h>

@@ -21,13 +21,13 @@
 #include "engine/local/state/revision_notice.h"
 #include "io/loop.h"
 #include "mirror/answer/forwarded_range.h"
-#include "mirror/directory/mirror.h"
-#include "mirror/follower.h"
-#include "mirror/joined/grants.h"
-#include "mirror/joined/probe.h"
-#include "mirror/link/hold.h"
+#include "mirror/directory/directory.h"
+#include "mirror/follow/follower.h"
+#include "mirror/link/kept_answers.h"
 #include "mirror/link/upstream.h"
 #include "mirror/shard.h"
+#include "mirror/shared_calls/grants.h"
+#include "mirror/shared_calls/probe.h"
 
 #include <stdlib.h>
 

@@ -9,12 +9,12 @@
 #include "engine/local/mirror/mirror_store.h"
 #include "engine/local/state/revision_notice.h"
 #include "io/sim.h"
-#include "mirror/directory/mirror.h"
-#include "mirror/follower.h"
-#include "mirror/joined/grants.h"
-#include "mirror/joined/probe.h"
+#include "mirror/directory/directory.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/shard.h"
+#include "mirror/shared_calls/grants.h"
+#include "mirror/shared_calls/probe.h"
 
 enum { READS = 1000 };
 #define WAIT_NS NS_PER_MS

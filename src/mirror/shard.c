@@ -2,13 +2,13 @@
 
 #include "base/xalloc.h"
 #include "io/socket.h"
-#include "mirror/directory/mirror.h"
-#include "mirror/follower.h"
-#include "mirror/joined/grants.h"
-#include "mirror/joined/lease_streams.h"
-#include "mirror/joined/probe.h"
+#include "mirror/backfill/backfill.h"
+#include "mirror/directory/directory.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/upstream.h"
-#include "mirror/past/past.h"
+#include "mirror/shared_calls/grants.h"
+#include "mirror/shared_calls/lease_streams.h"
+#include "mirror/shared_calls/probe.h"
 #include "watch/hub.h"
 
 #include <stdlib.h>

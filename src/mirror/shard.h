@@ -5,11 +5,11 @@
 #include "engine/engine_private.h"
 #include "engine/forward.h"
 #include "mirror/answer/answer.h"
+#include "mirror/backfill/backfill.h"
+#include "mirror/link/loop_guard.h"
 #include "mirror/link/options.h"
 #include "mirror/link/state.h"
-#include "mirror/link/via.h"
 #include "mirror/mirror_wait.h"
-#include "mirror/past/past.h"
 
 struct shard_reads;
 struct follower;
@@ -87,7 +87,7 @@ void cluster_await_revision(struct engine_shard *shard, int64_t revision);
 void cluster_lease_start(struct engine_shard *shard, struct engine_op *op,
                          enum engine_lease_call call);
 
-/* -- older.c: history older than the mirror's -- */
+/* -- shard_history.c: history older than the mirror's -- */
 /* Makes the mirror's shard, with a history around its own. */
 MUST_CHECK
 enum status cluster_mirror_shard_new(struct cluster_shard *shard);

@@ -14,7 +14,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "io/loop.h"
 #include "mirror/answer/write_answer.h"
-#include "mirror/follower.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/upstream.h"
 #include "mirror/shard.h"
 

@@ -6,7 +6,7 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/loop.h"
-#include "mirror/follower.h"
+#include "mirror/follow/follower.h"
 #include "mirror/link/upstream.h"
 #include "mirror/shard.h"
 

@@ -4,7 +4,7 @@
 #include "history.h"
 #include "machine.h"
 #include "mirror/directory/mirror_file.h"
-#include "mirror/load/spool.h"
+#include "mirror/load/scratch_file.h"
 #include "server/server.h"
 #include "tls.h"
 #include "trace.h"

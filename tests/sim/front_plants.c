@@ -2,9 +2,9 @@
 #include "codec/pb/rpc.pb.h"
 #include "coverage.h"
 #include "engine/local/mirror/mirror_store.h"
+#include "mirror/backfill/source.h"
 #include "mirror/follow/watches.h"
 #include "mirror/link/upstream.h"
-#include "mirror/past/source.h"
 #include "mirror/shard.h"
 #include "plants.h"
 

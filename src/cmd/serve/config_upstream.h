@@ -29,7 +29,7 @@ MUST_CHECK
 enum status config_upstream_check_variables(const struct options *options, char *const *variables,
                                             struct error *error);
 /* None of the endpoints may be an address on which the server listens itself. Names are not looked
- * up; what they hide is found once the server runs (mirror/link/via.h). */
+ * up; what they hide is found once the server runs (mirror/link/loop_guard.h). */
 MUST_CHECK
 enum status config_upstream_check_addresses(const char *endpoints, const struct url *listen,
                                             size_t count, struct error *error);

@@ -3,7 +3,7 @@
 #include "base/xalloc.h"
 #include "client/call/client.h"
 #include "mirror/answer/possible.h"
-#include "mirror/link/via.h"
+#include "mirror/link/loop_guard.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #define VIGIL_MIRROR_FOLLOW_COMPARER_H
 
 #include "mirror/directory/raft_mark.h"
-#include "mirror/follow/witness.h"
+#include "mirror/follow/history_check.h"
 
 #include <vigil/call.h>
 

@@ -3,9 +3,9 @@
 #include "engine/operation.h"
 #include "mirror/directory/raft_mark.h"
 #include "mirror/follow/compact_search.h"
-#include "mirror/follow/pulse.h"
-#include "mirror/follow/witness.h"
-#include "mirror/laggard.h"
+#include "mirror/follow/history_check.h"
+#include "mirror/follow/lag_monitor.h"
+#include "mirror/follow/status_poll.h"
 #include "mirror/load/ranges.h"
 
 #include <setjmp.h>

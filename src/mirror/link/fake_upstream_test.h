@@ -7,7 +7,7 @@
 #include "base/container/list.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/loop.h"
-#include "mirror/link/hold.h"
+#include "mirror/link/kept_answers.h"
 #include "mirror/link/upstream.h"
 
 #include <setjmp.h>

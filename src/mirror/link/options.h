@@ -16,7 +16,7 @@ struct upstream_options {
     const char *ca_file, *cert_file, *key_file, *server_name; /* "" or NULL: none */
     bool insecure_skip_verify;
     const char *user, *password; /* Vigil's own user; NULL: none */
-    const char *via;             /* of this server (link/via.h); NULL: it is not recognised */
+    const char *via; /* of this server (link/loop_guard.h); NULL: it is not recognised */
     int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns; /* 0: the defaults */
 };
 

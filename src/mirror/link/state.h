@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "mirror/answer/possible.h"
-#include "mirror/link/roster.h"
-#include "mirror/link/trouble.h"
+#include "mirror/link/follow_failure.h"
+#include "mirror/link/member_table.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

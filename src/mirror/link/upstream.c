@@ -6,9 +6,9 @@
 #include "client/connect/policy.h"
 #include "io/loop.h"
 #include "mirror/link/hint.h"
-#include "mirror/link/hold.h"
+#include "mirror/link/kept_answers.h"
+#include "mirror/link/loop_guard.h"
 #include "mirror/link/options.h"
-#include "mirror/link/via.h"
 
 #include <stdio.h>
 #include <stdlib.h>

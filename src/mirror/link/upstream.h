@@ -40,7 +40,7 @@ enum {
     /* Queued by one call that lasts. */
     UPSTREAM_QUEUED_BYTES_MAX = 1 << 20,
     /* A longer answer ends its call with ResourceExhausted. All answers that arrive at a time have
-     * the limits of link/room.h: they wait for room, or are refused in the same way. */
+     * the limits of link/receive_budget.h: they wait for room, or are refused in the same way. */
     UPSTREAM_ANSWER_BYTES_MAX = 64 << 20,
 };
 
@@ -48,7 +48,7 @@ enum {
 struct upstream_caller {
     bool is_self;       /* Vigil's own user, with the credentials of the options */
     struct slice token; /* otherwise: the client's; empty: none. Borrowed until the end */
-    struct slice via;   /* and through which servers it came (link/via.h); copied */
+    struct slice via;   /* and through which servers it came (link/loop_guard.h); copied */
 };
 
 /* Which connection of those for clients a call uses. */
@@ -103,7 +103,7 @@ enum status upstream_start(struct upstream *upstream, const struct upstream_requ
                            struct upstream_call **ret_call);
 void *upstream_call_user(const struct upstream_call *call);
 /* Within on_message of a call that holds: a long answer keeps its room until the hold is released,
- * with upstream_hold_release (link/hold.h). No effect for others. */
+ * with upstream_hold_release (link/kept_answers.h). No effect for others. */
 void upstream_hold(struct upstream_call *call, struct upstream_hold *hold);
 /* Within on_end: the cluster's answer was too long, or there was no room for it. */
 bool upstream_call_is_too_long(const struct upstream_call *call);

@@ -5,7 +5,7 @@
 #include "mirror/link/upstream.h"
 
 #include "client/sim/etcd_sim_test.h"
-#include "mirror/link/hold.h"
+#include "mirror/link/kept_answers.h"
 #include "mirror/link/options.h"
 
 enum { MEMBERS = 2, FLOOD_MESSAGES = 400, FLOOD_BYTES = 16 * 1024 };

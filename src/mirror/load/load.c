@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/xalloc.h"
-#include "mirror/load/spool.h"
+#include "mirror/load/scratch_file.h"
 
 /* A difference: where the spool has it. */
 struct entry {

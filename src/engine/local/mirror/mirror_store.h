@@ -2,7 +2,7 @@
  * A local engine as the mirror of another server (engine_local_options.is_mirror): its content is
  * given to it revision by revision, with the numbers of that server. It has no leases, users and
  * alarms of its own, refuses writes, and does not sync: after a crash of the machine, and only
- * then, what is on disk is worthless (mirror/directory/mirror.h).
+ * then, what is on disk is worthless (mirror/directory/directory.h).
  */
 #ifndef VIGIL_ENGINE_LOCAL_MIRROR_MIRROR_STORE_H
 #define VIGIL_ENGINE_LOCAL_MIRROR_MIRROR_STORE_H
@@ -33,7 +33,7 @@ struct mirror_batch {
      * More batches of the same state follow: readers see nothing of them before the last one, which
      * has it false. All have the same `compact`, the revision of the state, so that no watch reads
      * the revisions of a state as if they were its history. A start that finds only some of the
-     * parts discards the mirror (mirror/directory/mirror.h).
+     * parts discards the mirror (mirror/directory/directory.h).
      */
     bool is_part;
     /* On the writer's thread, when it is visible to readers; of a part, when it is applied. A

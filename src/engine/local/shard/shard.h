@@ -12,7 +12,8 @@ struct local_shard {
     struct loop *loop;
     struct epoch_slot *slot;
     struct local_watch *watch; /* owned; NULL until the first watch */
-    struct watch_history *(*wrap)(void *ctx, struct watch_history *own); /* NULL: see mirror.h */
+    struct watch_history *(*wrap)(void *ctx,
+                                  struct watch_history *own); /* NULL: see mirror_store.h */
     void *wrap_ctx;
     struct local_auth_reader rights;
     struct metric_block *counts;

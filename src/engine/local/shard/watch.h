@@ -18,7 +18,8 @@ struct local_watch_options {
     struct local_auth_reader *rights;
     struct metric_block *counts;
     unsigned shard_number;
-    struct watch_history *(*wrap)(void *ctx, struct watch_history *own); /* NULL: see mirror.h */
+    struct watch_history *(*wrap)(void *ctx,
+                                  struct watch_history *own); /* NULL: see mirror_store.h */
     void *wrap_ctx;
 };
 

@@ -1,0 +1,32 @@
+/*
+ * Asks the member that is followed for its status now and then: the alarms of the cluster, which
+ * every member knows, the raft term, and where the raft log is. The answer costs the member nothing
+ * but itself.
+ *
+ * Owned by the follower; its thread.
+ */
+#ifndef VIGIL_MIRROR_FOLLOW_STATUS_POLL_H
+#define VIGIL_MIRROR_FOLLOW_STATUS_POLL_H
+
+#include "base/slice.h"
+
+#include <vigil/client.h>
+
+struct cluster_state;
+struct raft_mark;
+struct pulse;
+
+/* All are borrowed. Aborts without memory. */
+struct pulse *pulse_new(vigil_client *client, struct cluster_state *state, struct raft_mark *raft);
+void pulse_free(struct pulse *pulse); /* accepts NULL */
+
+/* Begins with a question at once. */
+void pulse_start(struct pulse *pulse);
+/* No effect if it was not started. */
+void pulse_stop(struct pulse *pulse);
+
+/* The alarms that an error of a status is about, as bits (1 << ENGINE_ALARM_…): it is the text of a
+ * message, such as "memberID:1 alarm:NOSPACE". */
+unsigned pulse_alarms_in(struct slice error);
+
+#endif
