@@ -8,9 +8,9 @@ enum { WINDOW_MAX_S = 3600, PERIOD_MAX_S = 1800 };
 static void check_segment(struct check *c, const struct at *at, const struct json_node *of,
                           const char *name, const char *detail)
 {
-    struct slice text = text_in(c, of, name);
+    struct slice text = rule_text(c, of, name);
     if (text.len)
-        check_name(c, AT(at, name), text, segment_valid);
+        rule_name(c, AT(at, name), text, segment_valid);
     else
         bad_required(c, AT(at, name), detail);
 }
@@ -25,10 +25,11 @@ static void check_target(struct check *c, const struct at *at, const struct json
 static void check_target_group(struct check *c, const struct at *at, const struct json_node *ref,
                                const struct json_node *old)
 {
-    struct slice version = text_in(c, ref, "apiVersion");
+    struct slice version = rule_text(c, ref, "apiVersion");
     bool grouped = version.len && memchr(version.ptr, '/', version.len);
-    bool same = old && same_member(ref, old, "apiVersion") && same_member(ref, old, "kind");
-    if (!grouped && !same && !text_is(ref, "kind", "ReplicationController"))
+    bool same =
+        old && rule_same_member(ref, old, "apiVersion") && rule_same_member(ref, old, "kind");
+    if (!grouped && !same && !rule_text_is(ref, "kind", "ReplicationController"))
         bad_text(c, AT(at, "apiVersion"), version, "apiVersion must specify API group");
 }
 
@@ -37,7 +38,7 @@ static void check_target_group(struct check *c, const struct at *at, const struc
 static void check_metric_amount(struct check *c, const struct at *at,
                                 const struct json_node *target, const char *name)
 {
-    const struct json_node *amount = member(target, name);
+    const struct json_node *amount = rule_member(target, name);
     if (amount && quantity_of(c, amount) <= 0)
         bad_text(c, AT(at, name), quantity_text(c, amount), "must be positive");
 }
@@ -45,39 +46,39 @@ static void check_metric_amount(struct check *c, const struct at *at,
 static void check_metric_target(struct check *c, const struct at *at,
                                 const struct json_node *target)
 {
-    struct slice type = text_in(c, target, "type");
-    const struct json_node *use = member(target, "averageUtilization");
+    struct slice type = rule_text(c, target, "type");
+    const struct json_node *use = rule_member(target, "averageUtilization");
     if (!type.len)
         bad_required(c, AT(at, "type"), "must specify a metric target type");
-    if (!one_of(type, "Utilization,Value,AverageValue"))
+    if (!rule_one_of(type, "Utilization,Value,AverageValue"))
         bad_text(c, AT(at, "type"), type, "must be either Utilization, Value, or AverageValue");
     check_metric_amount(c, at, target, "value");
     check_metric_amount(c, at, target, "averageValue");
-    if (use && int_of(use) < 1)
-        bad_int(c, AT(at, "averageUtilization"), int_of(use), "must be greater than 0");
+    if (use && rule_int_of(use) < 1)
+        bad_int(c, AT(at, "averageUtilization"), rule_int_of(use), "must be greater than 0");
 }
 
 static void check_metric(struct check *c, const struct at *at, const struct json_node *source)
 {
-    check_segment(c, AT(at, "metric"), member(source, "metric"), "name",
+    check_segment(c, AT(at, "metric"), rule_member(source, "metric"), "name",
                   "must specify a metric name");
-    check_metric_target(c, AT(at, "target"), member(source, "target"));
+    check_metric_target(c, AT(at, "target"), rule_member(source, "target"));
 }
 
 static void check_object_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
-    const struct json_node *target = member(of, "target");
-    check_target(c, AT(at, "describedObject"), member(of, "describedObject"));
+    const struct json_node *target = rule_member(of, "target");
+    check_target(c, AT(at, "describedObject"), rule_member(of, "describedObject"));
     check_metric(c, at, of);
-    if (!member(target, "value") && !member(target, "averageValue"))
+    if (!rule_member(target, "value") && !rule_member(target, "averageValue"))
         bad_required(c, AT(AT(at, "target"), "averageValue"),
                      "must set either a target value or averageValue");
 }
 
 static void check_external_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
-    const struct json_node *target = member(of, "target");
-    bool value = member(target, "value"), average = member(target, "averageValue");
+    const struct json_node *target = rule_member(of, "target");
+    bool value = rule_member(target, "value"), average = rule_member(target, "averageValue");
     check_metric(c, at, of);
     if (!value && !average)
         bad_required(c, AT(AT(at, "target"), "averageValue"),
@@ -90,15 +91,16 @@ static void check_external_metric(struct check *c, const struct at *at, const st
 static void check_pods_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
     check_metric(c, at, of);
-    if (!member(member(of, "target"), "averageValue"))
+    if (!rule_member(rule_member(of, "target"), "averageValue"))
         bad_required(c, AT(AT(at, "target"), "averageValue"),
                      "must specify a positive target averageValue");
 }
 
 static void check_use(struct check *c, const struct at *at, const struct json_node *of)
 {
-    const struct json_node *target = member(of, "target");
-    bool use = member(target, "averageUtilization"), average = member(target, "averageValue");
+    const struct json_node *target = rule_member(of, "target");
+    bool use = rule_member(target, "averageUtilization"),
+         average = rule_member(target, "averageValue");
     check_metric_target(c, AT(at, "target"), target);
     if (!use && !average)
         bad_required(c, AT(AT(at, "target"), "averageUtilization"),
@@ -110,22 +112,22 @@ static void check_use(struct check *c, const struct at *at, const struct json_no
 
 static void check_resource_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
-    if (!text_in(c, of, "name").len)
+    if (!rule_text(c, of, "name").len)
         bad_required(c, AT(at, "name"), "must specify a resource name");
     check_use(c, at, of);
 }
 
 static void check_container_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
-    struct slice name = text_in(c, of, "name"), container = text_in(c, of, "container");
+    struct slice name = rule_text(c, of, "name"), container = rule_text(c, of, "container");
     if (!name.len)
         bad_required(c, AT(at, "name"), "must specify a resource name");
     else
-        check_container_resource_name(c, AT(at, "name"), name);
+        rule_container_resource_name(c, AT(at, "name"), name);
     if (!container.len)
         bad_required(c, AT(at, "container"), "must specify a container");
     else
-        check_name(c, AT(at, "container"), container, dns_label_valid);
+        rule_name(c, AT(at, "container"), container, dns_label_valid);
     check_use(c, at, of);
 }
 
@@ -143,31 +145,31 @@ static const struct {
 
 static void check_metric_type(struct check *c, const struct at *at, const struct json_node *metric)
 {
-    struct slice type = text_in(c, metric, "type");
+    struct slice type = rule_text(c, metric, "type");
     if (!type.len)
         bad_required(c, AT(at, "type"), "must specify a metric source type");
-    check_choice(c, AT(at, "type"), type, METRIC_TYPES);
+    rule_choice(c, AT(at, "type"), type, METRIC_TYPES);
 }
 
 static void check_metric_spec(struct check *c, const struct at *at, const struct json_node *metric)
 {
-    struct slice type = text_in(c, metric, "type");
+    struct slice type = rule_text(c, metric, "type");
     size_t found = 0, expected = COUNT_OF(metrics);
     check_metric_type(c, at, metric);
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
-        const struct json_node *of = member(metric, metrics[i].member);
+        const struct json_node *of = rule_member(metric, metrics[i].member);
         if (slice_equal(type, slice_from_text(metrics[i].type)))
             expected = i;
         if (of && ++found == 1)
             metrics[i].rule(c, AT(at, metrics[i].member), of);
     }
     if (expected == COUNT_OF(metrics))
-        check_choice(c, AT(at, "type"), type, METRIC_TYPES);
-    else if (!member(metric, metrics[expected].member))
+        rule_choice(c, AT(at, "type"), type, METRIC_TYPES);
+    else if (!rule_member(metric, metrics[expected].member))
         bad_required(c, AT(at, metrics[expected].member),
                      "must populate information for the given metric source");
     for (size_t i = 0; i < COUNT_OF(metrics) && found != 1; i++) {
-        if (i != expected && member(metric, metrics[i].member))
+        if (i != expected && rule_member(metric, metrics[i].member))
             bad_forbidden(c, AT(at, metrics[i].member),
                           "must populate the given metric source only");
     }
@@ -175,8 +177,8 @@ static void check_metric_spec(struct check *c, const struct at *at, const struct
 
 static bool has_outer_metric(const struct json_node *list)
 {
-    const struct json_node *item = first_in(list);
-    while (item && !text_is(item, "type", "Object") && !text_is(item, "type", "External"))
+    const struct json_node *item = rule_first(list);
+    while (item && !rule_text_is(item, "type", "Object") && !rule_text_is(item, "type", "External"))
         item = item->next;
     return item;
 }
@@ -185,9 +187,9 @@ static bool has_outer_metric(const struct json_node *list)
 
 static void check_policy(struct check *c, const struct at *at, const struct json_node *policy)
 {
-    struct slice type = text_in(c, policy, "type");
-    int64_t value = int_in(policy, "value", 0), period = int_in(policy, "periodSeconds", 0);
-    check_choice(c, AT(at, "type"), type, "Percent,Pods");
+    struct slice type = rule_text(c, policy, "type");
+    int64_t value = rule_int(policy, "value", 0), period = rule_int(policy, "periodSeconds", 0);
+    rule_choice(c, AT(at, "type"), type, "Percent,Pods");
     if (value <= 0)
         bad_int(c, AT(at, "value"), value, "must be greater than zero");
     if (period <= 0)
@@ -199,7 +201,7 @@ static void check_policy(struct check *c, const struct at *at, const struct json
 static void check_scaling(struct check *c, const struct at *at, const struct json_node *rules)
 {
     const struct at *list = AT(at, "policies"), *window = AT(at, "stabilizationWindowSeconds");
-    int64_t window_s = int_in(rules, "stabilizationWindowSeconds", 0);
+    int64_t window_s = rule_int(rules, "stabilizationWindowSeconds", 0);
     size_t i = 0;
     if (!rules)
         return;
@@ -207,45 +209,47 @@ static void check_scaling(struct check *c, const struct at *at, const struct jso
         bad_int(c, window, window_s, "must be greater than or equal to zero");
     if (window_s > WINDOW_MAX_S)
         bad_int(c, window, window_s, "must be less than or equal to 3600");
-    if (member(rules, "selectPolicy"))
-        check_choice(c, AT(at, "selectPolicy"), text_in(c, rules, "selectPolicy"),
-                     "Disabled,Max,Min");
-    for (const struct json_node *item = first_in(member(rules, "policies")); item;
+    if (rule_member(rules, "selectPolicy"))
+        rule_choice(c, AT(at, "selectPolicy"), rule_text(c, rules, "selectPolicy"),
+                    "Disabled,Max,Min");
+    for (const struct json_node *item = rule_first(rule_member(rules, "policies")); item;
          item = item->next)
         check_policy(c, AT_ITEM(list, i++), item);
 }
 
 static void check_replicas(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    int64_t min = int_in(spec, "minReplicas", 1), max = int_in(spec, "maxReplicas", 0);
+    int64_t min = rule_int(spec, "minReplicas", 1), max = rule_int(spec, "maxReplicas", 0);
     if (!max)
         bad_required(c, AT(at, "maxReplicas"), "must be set and greater than 0");
     if (max < min)
         bad_int(c, AT(at, "maxReplicas"), max, "must be greater than or equal to `minReplicas`");
 }
 
-void validate_autoscaler(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_autoscaler(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *behavior = member(spec, "behavior");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *behavior = rule_member(spec, "behavior");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "metrics"), *in = AT(at, "behavior");
-    int64_t min = int_in(spec, "minReplicas", 1), max = int_in(spec, "maxReplicas", 0);
-    bool from_zero = old && !int_in(member(old, "spec"), "minReplicas", 1);
+    int64_t min = rule_int(spec, "minReplicas", 1), max = rule_int(spec, "maxReplicas", 0);
+    bool from_zero = old && !rule_int(rule_member(old, "spec"), "minReplicas", 1);
     size_t i = 0;
     if (min < !from_zero)
         bad_int(c, AT(at, "minReplicas"), min, "must be greater than or equal to 1");
     if (max < 0)
         bad_int(c, AT(at, "maxReplicas"), max, "must be greater than or equal to 1");
     check_replicas(c, at, spec);
-    check_target(c, AT(at, "scaleTargetRef"), member(spec, "scaleTargetRef"));
-    check_target_group(c, AT(at, "scaleTargetRef"), member(spec, "scaleTargetRef"),
+    check_target(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"));
+    check_target_group(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"),
                        json_node_path(old, "spec.scaleTargetRef"));
-    for (const struct json_node *item = first_in(member(spec, "metrics")); item; item = item->next)
+    for (const struct json_node *item = rule_first(rule_member(spec, "metrics")); item;
+         item = item->next)
         check_metric_spec(c, AT_ITEM(list, i++), item);
-    if (!min && !has_outer_metric(member(spec, "metrics")))
+    if (!min && !has_outer_metric(rule_member(spec, "metrics")))
         bad_forbidden(c, list,
                       "must specify at least one Object or External metric to support scaling to "
                       "zero replicas");
-    check_scaling(c, AT(in, "scaleUp"), member(behavior, "scaleUp"));
-    check_scaling(c, AT(in, "scaleDown"), member(behavior, "scaleDown"));
+    check_scaling(c, AT(in, "scaleUp"), rule_member(behavior, "scaleUp"));
+    check_scaling(c, AT(in, "scaleDown"), rule_member(behavior, "scaleDown"));
 }

@@ -236,19 +236,19 @@ void bad_many(struct check *c, const struct at *at, size_t count, int max)
 
 /* -- Members -- */
 
-const struct json_node *member(const struct json_node *object, const char *name)
+const struct json_node *rule_member(const struct json_node *object, const char *name)
 {
     const struct json_node *node = json_node_named(object, name);
     return node && node->type != JSON_TYPE_NULL ? node : NULL;
 }
 
-const struct json_node *filled(const struct json_node *object, const char *name)
+const struct json_node *rule_filled(const struct json_node *object, const char *name)
 {
-    const struct json_node *node = member(object, name);
+    const struct json_node *node = rule_member(object, name);
     return node && node->first ? node : NULL;
 }
 
-struct slice text_of(struct check *c, const struct json_node *node)
+struct slice rule_text_of(struct check *c, const struct json_node *node)
 {
     struct slice text = SLICE_EMPTY;
     if (node && node->type == JSON_TYPE_NUMBER)
@@ -258,9 +258,9 @@ struct slice text_of(struct check *c, const struct json_node *node)
     return text;
 }
 
-struct slice text_in(struct check *c, const struct json_node *object, const char *name)
+struct slice rule_text(struct check *c, const struct json_node *object, const char *name)
 {
-    return text_of(c, member(object, name));
+    return rule_text_of(c, rule_member(object, name));
 }
 
 static bool is_space(uint8_t c)
@@ -268,9 +268,9 @@ static bool is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-struct slice trimmed_in(struct check *c, const struct json_node *object, const char *name)
+struct slice rule_trimmed(struct check *c, const struct json_node *object, const char *name)
 {
-    struct slice text = text_in(c, object, name);
+    struct slice text = rule_text(c, object, name);
     while (text.len && is_space(text.ptr[0]))
         text = slice_sub(text, 1, text.len - 1);
     while (text.len && is_space(text.ptr[text.len - 1]))
@@ -278,33 +278,33 @@ struct slice trimmed_in(struct check *c, const struct json_node *object, const c
     return text;
 }
 
-bool text_is(const struct json_node *object, const char *name, const char *text)
+bool rule_text_is(const struct json_node *object, const char *name, const char *text)
 {
     return json_node_is_text(json_node_named(object, name), text);
 }
 
-bool choice_is(const struct json_node *object, const char *name, const char *fallback,
-               const char *text)
+bool rule_choice_is(const struct json_node *object, const char *name, const char *fallback,
+                    const char *text)
 {
-    const struct json_node *node = member(object, name);
+    const struct json_node *node = rule_member(object, name);
     if (node && node->text.len)
         return json_node_is_text(node, text);
     return strcmp(fallback, text) == 0;
 }
 
-int64_t int_of(const struct json_node *node)
+int64_t rule_int_of(const struct json_node *node)
 {
     int64_t value = 0;
     return node && json_node_int(node, &value) ? value : 0;
 }
 
-int64_t int_in(const struct json_node *object, const char *name, int64_t fallback)
+int64_t rule_int(const struct json_node *object, const char *name, int64_t fallback)
 {
-    const struct json_node *node = member(object, name);
-    return node ? int_of(node) : fallback;
+    const struct json_node *node = rule_member(object, name);
+    return node ? rule_int_of(node) : fallback;
 }
 
-bool truth_in(const struct json_node *object, const char *name)
+bool rule_truth(const struct json_node *object, const char *name)
 {
     const struct json_node *node = json_node_named(object, name);
     return node && node->type == JSON_TYPE_BOOL && node->truth;
@@ -317,19 +317,19 @@ static bool is_nothing(const struct json_node *node)
     return (node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && !node->first;
 }
 
-bool same_node(const struct json_node *a, const struct json_node *b)
+bool rule_same_node(const struct json_node *a, const struct json_node *b)
 {
     if (is_nothing(a) || is_nothing(b))
         return is_nothing(a) && is_nothing(b);
     return json_node_equal(a, b);
 }
 
-bool same_member(const struct json_node *a, const struct json_node *b, const char *name)
+bool rule_same_member(const struct json_node *a, const struct json_node *b, const char *name)
 {
-    return same_node(json_node_named(a, name), json_node_named(b, name));
+    return rule_same_node(json_node_named(a, name), json_node_named(b, name));
 }
 
-bool is_kept(const struct check *c, const struct json_node *is, const struct json_node *was)
+bool rule_is_kept(const struct check *c, const struct json_node *is, const struct json_node *was)
 {
     return !c->all && was && json_node_equal(is, was);
 }

@@ -3,6 +3,9 @@
  * package, and access to members. Paths are made on the stack and written only for an error, so a
  * valid object costs nothing but the lookups.
  *
+ * What this folder exports begins with rule_, with bad_ if it adds an error, or with
+ * kube_validate_ if it checks a kind.
+ *
  *     bad_required(c, AT(AT_ITEM(AT(spec, "ports"), 0), "name"), NULL)   spec.ports[0].name: …
  */
 #ifndef VIGIL_KUBE_TYPES_VALIDATE_CHECK_H
@@ -66,63 +69,63 @@ void bad_many(struct check *c, const struct at *at, size_t count, int max);
 
 /* -- Members; an absent one and null are NULL, "", 0 and false -- */
 
-const struct json_node *member(const struct json_node *object, const char *name);
+const struct json_node *rule_member(const struct json_node *object, const char *name);
 /* A list or map, NULL if it is empty. */
-const struct json_node *filled(const struct json_node *object, const char *name);
-static inline const struct json_node *first_in(const struct json_node *list)
+const struct json_node *rule_filled(const struct json_node *object, const char *name);
+static inline const struct json_node *rule_first(const struct json_node *list)
 {
     return list ? list->first : NULL;
 }
-static inline size_t count_in(const struct json_node *list)
+static inline size_t rule_count(const struct json_node *list)
 {
     return list ? list->count : 0;
 }
 /* The decoded text of a string; that of a number as it stands. */
-struct slice text_of(struct check *c, const struct json_node *node);
-struct slice text_in(struct check *c, const struct json_node *object, const char *name);
+struct slice rule_text_of(struct check *c, const struct json_node *node);
+struct slice rule_text(struct check *c, const struct json_node *object, const char *name);
 /* Without white space at both ends. */
-struct slice trimmed_in(struct check *c, const struct json_node *object, const char *name);
-bool text_is(const struct json_node *object, const char *name, const char *text);
+struct slice rule_trimmed(struct check *c, const struct json_node *object, const char *name);
+bool rule_text_is(const struct json_node *object, const char *name, const char *text);
 /* The same with a default for an absent or empty text. */
-bool choice_is(const struct json_node *object, const char *name, const char *fallback,
-               const char *text);
-int64_t int_of(const struct json_node *node);
-int64_t int_in(const struct json_node *object, const char *name, int64_t fallback);
-bool truth_in(const struct json_node *object, const char *name);
+bool rule_choice_is(const struct json_node *object, const char *name, const char *fallback,
+                    const char *text);
+int64_t rule_int_of(const struct json_node *node);
+int64_t rule_int(const struct json_node *object, const char *name, int64_t fallback);
+bool rule_truth(const struct json_node *object, const char *name);
 /* An absent value, null, and an empty list or map are equal. */
-bool same_node(const struct json_node *a, const struct json_node *b);
-bool same_member(const struct json_node *a, const struct json_node *b, const char *name);
+bool rule_same_node(const struct json_node *a, const struct json_node *b);
+bool rule_same_member(const struct json_node *a, const struct json_node *b, const char *name);
 /* Whether the old object has the same value, which was valid when it was stored. was NULL: it has
  * none. */
-bool is_kept(const struct check *c, const struct json_node *is, const struct json_node *was);
+bool rule_is_kept(const struct check *c, const struct json_node *is, const struct json_node *was);
 
 /* -- Values -- */
 
 typedef bool (*name_rule)(struct slice name, char why[NAME_ERROR_BYTES]);
 /* Adds an error for each reason. */
-bool check_name(struct check *c, const struct at *at, struct slice value, name_rule rule);
-void check_choice(struct check *c, const struct at *at, struct slice value, const char *values);
-bool one_of(struct slice value, const char *values);
-void check_range(struct check *c, const struct at *at, int64_t value, int64_t low, int64_t high);
-void check_port(struct check *c, const struct at *at, int64_t port);
+bool rule_name(struct check *c, const struct at *at, struct slice value, name_rule rule);
+void rule_choice(struct check *c, const struct at *at, struct slice value, const char *values);
+bool rule_one_of(struct slice value, const char *values);
+void rule_range(struct check *c, const struct at *at, int64_t value, int64_t low, int64_t high);
+void rule_port(struct check *c, const struct at *at, int64_t port);
 /* A number from 1 to 65535 or the name of a port. */
-void check_port_or_name(struct check *c, const struct at *at, const struct json_node *port);
-void check_not_negative(struct check *c, const struct at *at, int64_t value);
-void check_immutable(struct check *c, const struct at *at, const struct json_node *value,
-                     const struct json_node *old);
+void rule_port_or_name(struct check *c, const struct at *at, const struct json_node *port);
+void rule_not_negative(struct check *c, const struct at *at, int64_t value);
+void rule_immutable(struct check *c, const struct at *at, const struct json_node *value,
+                    const struct json_node *old);
 /* The same of a text that has a default. */
-void check_immutable_choice(struct check *c, const struct at *at, const struct json_node *value,
-                            const struct json_node *old, const char *fallback);
-void check_labels(struct check *c, const struct at *at, const struct json_node *labels);
-void check_selector(struct check *c, const struct at *at, const struct json_node *selector);
-bool selector_is_valid(struct check *c, const struct json_node *selector);
+void rule_immutable_choice(struct check *c, const struct at *at, const struct json_node *value,
+                           const struct json_node *old, const char *fallback);
+void rule_labels(struct check *c, const struct at *at, const struct json_node *labels);
+void rule_selector(struct check *c, const struct at *at, const struct json_node *selector);
+bool rule_selector_is_valid(struct check *c, const struct json_node *selector);
 /* Values in expressions stay valid if the stored selector is invalid. */
-void check_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
-                         const struct json_node *old);
+void rule_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                        const struct json_node *old);
 /* An IP address is not of a special range. */
-void check_ip_range(struct check *c, const struct at *at, struct slice text);
+void rule_ip_range(struct check *c, const struct at *at, struct slice text);
 /* The same, and it is valid. */
-void check_usable_ip(struct check *c, const struct at *at, struct slice text);
+void rule_usable_ip(struct check *c, const struct at *at, struct slice text);
 
 /* -- Texts seen before -- */
 

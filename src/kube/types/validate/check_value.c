@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-bool check_name(struct check *c, const struct at *at, struct slice value, name_rule rule)
+bool rule_name(struct check *c, const struct at *at, struct slice value, name_rule rule)
 {
     char why[NAME_ERROR_BYTES];
     if (rule(value, why))
@@ -14,7 +14,7 @@ bool check_name(struct check *c, const struct at *at, struct slice value, name_r
     return false;
 }
 
-bool one_of(struct slice value, const char *values)
+bool rule_one_of(struct slice value, const char *values)
 {
     while (*values) {
         const char *end = strchrnul(values, ',');
@@ -25,13 +25,13 @@ bool one_of(struct slice value, const char *values)
     return false;
 }
 
-void check_choice(struct check *c, const struct at *at, struct slice value, const char *values)
+void rule_choice(struct check *c, const struct at *at, struct slice value, const char *values)
 {
-    if (!one_of(value, values))
+    if (!rule_one_of(value, values))
         bad_choice(c, at, value, values);
 }
 
-void check_range(struct check *c, const struct at *at, int64_t value, int64_t low, int64_t high)
+void rule_range(struct check *c, const struct at *at, int64_t value, int64_t low, int64_t high)
 {
     char why[80];
     if (value >= low && value <= high)
@@ -41,59 +41,59 @@ void check_range(struct check *c, const struct at *at, int64_t value, int64_t lo
     bad_int(c, at, value, why);
 }
 
-void check_port(struct check *c, const struct at *at, int64_t port)
+void rule_port(struct check *c, const struct at *at, int64_t port)
 {
-    check_range(c, at, port, 1, 65535);
+    rule_range(c, at, port, 1, 65535);
 }
 
-void check_port_or_name(struct check *c, const struct at *at, const struct json_node *port)
+void rule_port_or_name(struct check *c, const struct at *at, const struct json_node *port)
 {
     if (port && port->type == JSON_TYPE_STRING)
-        check_name(c, at, text_of(c, port), port_name_valid);
+        rule_name(c, at, rule_text_of(c, port), port_name_valid);
     else
-        check_port(c, at, int_of(port));
+        rule_port(c, at, rule_int_of(port));
 }
 
-void check_not_negative(struct check *c, const struct at *at, int64_t value)
+void rule_not_negative(struct check *c, const struct at *at, int64_t value)
 {
     if (value < 0)
         bad_int(c, at, value, "must be greater than or equal to 0");
 }
 
-void check_immutable(struct check *c, const struct at *at, const struct json_node *value,
-                     const struct json_node *old)
+void rule_immutable(struct check *c, const struct at *at, const struct json_node *value,
+                    const struct json_node *old)
 {
-    if (!same_node(value, old))
+    if (!rule_same_node(value, old))
         bad_node(c, at, value, "field is immutable");
 }
 
-void check_immutable_choice(struct check *c, const struct at *at, const struct json_node *value,
-                            const struct json_node *old, const char *fallback)
+void rule_immutable_choice(struct check *c, const struct at *at, const struct json_node *value,
+                           const struct json_node *old, const char *fallback)
 {
-    struct slice is = text_of(c, value), was = text_of(c, old);
+    struct slice is = rule_text_of(c, value), was = rule_text_of(c, old);
     is = is.len ? is : slice_from_text(fallback);
     was = was.len ? was : slice_from_text(fallback);
     if (!slice_equal(is, was))
         bad_text(c, at, is, "field is immutable");
 }
 
-void check_labels(struct check *c, const struct at *at, const struct json_node *labels)
+void rule_labels(struct check *c, const struct at *at, const struct json_node *labels)
 {
-    for (const struct json_node *label = first_in(labels); label; label = label->next) {
-        check_name(c, at, label->key, label_key_valid);
-        check_name(c, at, text_of(c, label), label_value_valid);
+    for (const struct json_node *label = rule_first(labels); label; label = label->next) {
+        rule_name(c, at, label->key, label_key_valid);
+        rule_name(c, at, rule_text_of(c, label), label_value_valid);
     }
 }
 
 static void check_operator(struct check *c, const struct at *at, const struct json_node *item)
 {
-    struct slice op = text_in(c, item, "operator");
-    bool values = filled(item, "values");
-    if (one_of(op, "In,NotIn")) {
+    struct slice op = rule_text(c, item, "operator");
+    bool values = rule_filled(item, "values");
+    if (rule_one_of(op, "In,NotIn")) {
         if (!values)
             bad_required(c, AT(at, "values"),
                          "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (one_of(op, "Exists,DoesNotExist")) {
+    } else if (rule_one_of(op, "Exists,DoesNotExist")) {
         if (values)
             bad_forbidden(c, AT(at, "values"),
                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
@@ -107,41 +107,41 @@ static void check_requirement(struct check *c, const struct at *at, const struct
     const struct at *values = AT(at, "values");
     size_t i = 0;
     check_operator(c, at, item);
-    check_name(c, AT(at, "key"), text_in(c, item, "key"), label_key_valid);
-    for (const struct json_node *value = first_in(member(item, "values"));
+    rule_name(c, AT(at, "key"), rule_text(c, item, "key"), label_key_valid);
+    for (const struct json_node *value = rule_first(rule_member(item, "values"));
          value && !c->any_label_values; value = value->next)
-        check_name(c, AT_ITEM(values, i++), text_of(c, value), label_value_valid);
+        rule_name(c, AT_ITEM(values, i++), rule_text_of(c, value), label_value_valid);
 }
 
-void check_selector(struct check *c, const struct at *at, const struct json_node *selector)
+void rule_selector(struct check *c, const struct at *at, const struct json_node *selector)
 {
     const struct at *list = AT(at, "matchExpressions");
     size_t i = 0;
-    check_labels(c, AT(at, "matchLabels"), member(selector, "matchLabels"));
-    for (const struct json_node *item = first_in(member(selector, "matchExpressions")); item;
+    rule_labels(c, AT(at, "matchLabels"), rule_member(selector, "matchLabels"));
+    for (const struct json_node *item = rule_first(rule_member(selector, "matchExpressions")); item;
          item = item->next)
         check_requirement(c, AT_ITEM(list, i++), item);
 }
 
-bool selector_is_valid(struct check *c, const struct json_node *selector)
+bool rule_selector_is_valid(struct check *c, const struct json_node *selector)
 {
     struct kube_field_errors errors = {.arena = c->arena};
     struct check alone = {.arena = c->arena, .errors = &errors};
-    check_selector(&alone, NULL, selector);
+    rule_selector(&alone, NULL, selector);
     c->errors->no_memory = c->errors->no_memory || errors.no_memory;
     return !errors.count;
 }
 
-void check_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
-                         const struct json_node *old)
+void rule_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                        const struct json_node *old)
 {
     bool before = c->any_label_values;
-    c->any_label_values = old && !selector_is_valid(c, old);
-    check_selector(c, at, selector);
+    c->any_label_values = old && !rule_selector_is_valid(c, old);
+    rule_selector(c, at, selector);
     c->any_label_values = before;
 }
 
-void check_ip_range(struct check *c, const struct at *at, struct slice text)
+void rule_ip_range(struct check *c, const struct at *at, struct slice text)
 {
     static const char *const ranges[] = {
         [ADDRESS_LOOPBACK] = "may not be in the loopback range (127.0.0.0/8, ::1/128)",
@@ -161,8 +161,8 @@ void check_ip_range(struct check *c, const struct at *at, struct slice text)
     }
 }
 
-void check_usable_ip(struct check *c, const struct at *at, struct slice text)
+void rule_usable_ip(struct check *c, const struct at *at, struct slice text)
 {
-    if (check_name(c, at, text, ip_valid))
-        check_ip_range(c, at, text);
+    if (rule_name(c, at, text, ip_valid))
+        rule_ip_range(c, at, text);
 }

@@ -3,15 +3,16 @@
 
 #include <stdio.h>
 
-void validate_lease(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_lease(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
-    const struct json_node *duration = member(spec, "leaseDurationSeconds");
+    const struct json_node *spec = rule_member(object, "spec");
+    const struct json_node *duration = rule_member(spec, "leaseDurationSeconds");
     const struct at *at = AT(NULL, "spec");
     (void)old;
-    if (duration && int_of(duration) <= 0)
-        bad_int(c, AT(at, "leaseDurationSeconds"), int_of(duration), "must be greater than 0");
-    check_not_negative(c, AT(at, "leaseTransitions"), int_in(spec, "leaseTransitions", 0));
+    if (duration && rule_int_of(duration) <= 0)
+        bad_int(c, AT(at, "leaseDurationSeconds"), rule_int_of(duration), "must be greater than 0");
+    rule_not_negative(c, AT(at, "leaseTransitions"), rule_int(spec, "leaseTransitions", 0));
 }
 
 /* -- PriorityClass -- */
@@ -45,10 +46,10 @@ static void check_system_class(struct check *c, const struct json_node *object, 
         i++;
     if (i == COUNT_OF(system_classes))
         snprintf(why, sizeof(why), "%.*s is not a known system priority class", SLICE_ARGS(name));
-    else if (int_in(object, "value", 0) != system_classes[i].value)
+    else if (rule_int(object, "value", 0) != system_classes[i].value)
         snprintf(why, sizeof(why), "value of %s PriorityClass must be %lld", system_classes[i].name,
                  (long long)system_classes[i].value);
-    else if (truth_in(object, "globalDefault"))
+    else if (rule_truth(object, "globalDefault"))
         snprintf(why, sizeof(why), "globalDefault of %s PriorityClass must be false",
                  system_classes[i].name);
     else
@@ -56,31 +57,31 @@ static void check_system_class(struct check *c, const struct json_node *object, 
     bad_system_class(c, why);
 }
 
-void validate_priority_class(struct check *c, const struct json_node *object,
-                             const struct json_node *old)
+void kube_validate_priority_class(struct check *c, const struct json_node *object,
+                                  const struct json_node *old)
 {
-    struct slice name = text_in(c, member(object, "metadata"), "name");
-    const struct json_node *policy = member(object, "preemptionPolicy");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    const struct json_node *policy = rule_member(object, "preemptionPolicy");
     if (old) {
-        if (int_in(object, "value", 0) != int_in(old, "value", 0))
+        if (rule_int(object, "value", 0) != rule_int(old, "value", 0))
             bad_forbidden(c, AT(NULL, "value"), "may not be changed in an update.");
-        check_immutable_choice(c, AT(NULL, "preemptionPolicy"), policy,
-                               member(old, "preemptionPolicy"), "PreemptLowerPriority");
+        rule_immutable_choice(c, AT(NULL, "preemptionPolicy"), policy,
+                              rule_member(old, "preemptionPolicy"), "PreemptLowerPriority");
         return;
     }
     if (name.len >= 7 && memcmp(name.ptr, "system-", 7) == 0)
         check_system_class(c, object, name);
-    else if (int_in(object, "value", 0) > USER_PRIORITY_MAX)
+    else if (rule_int(object, "value", 0) > USER_PRIORITY_MAX)
         bad_forbidden(c, AT(NULL, "value"),
                       "maximum allowed value of a user defined priority is 1000000000");
     if (policy)
-        check_preemption_policy(c, AT(NULL, "preemptionPolicy"), text_of(c, policy));
+        rule_preemption_policy(c, AT(NULL, "preemptionPolicy"), rule_text_of(c, policy));
 }
 
-void check_preemption_policy(struct check *c, const struct at *at, struct slice policy)
+void rule_preemption_policy(struct check *c, const struct at *at, struct slice policy)
 {
     if (!policy.len)
         bad_required(c, at, NULL);
     else
-        check_choice(c, at, policy, "PreemptLowerPriority,Never");
+        rule_choice(c, at, policy, "PreemptLowerPriority,Never");
 }

@@ -21,12 +21,12 @@ static void check_frozen(struct check *c, const struct json_node *object,
                          const struct json_node *old, const char *const *members)
 {
     static const char *const why = "field is immutable when `immutable` is set";
-    if (!truth_in(old, "immutable"))
+    if (!rule_truth(old, "immutable"))
         return;
-    if (!truth_in(object, "immutable"))
+    if (!rule_truth(object, "immutable"))
         bad_forbidden(c, AT(NULL, "immutable"), why);
     for (; *members; members++) {
-        if (!same_member(object, old, *members))
+        if (!rule_same_member(object, old, *members))
             bad_forbidden(c, AT(NULL, *members), why);
     }
 }
@@ -36,23 +36,23 @@ static size_t check_keys(struct check *c, const char *name, const struct json_no
 {
     const struct at *at = AT(NULL, name);
     size_t bytes = 0;
-    for (const struct json_node *entry = first_in(data); entry; entry = entry->next) {
-        check_name(c, AT_KEY(at, entry->key), entry->key, config_key_valid);
+    for (const struct json_node *entry = rule_first(data); entry; entry = entry->next) {
+        rule_name(c, AT_KEY(at, entry->key), entry->key, config_key_valid);
         if (json_node_member(other, entry->key))
             bad_text(c, AT_KEY(at, entry->key), entry->key,
                      "duplicate of key present in binaryData");
-        bytes += encoded ? base64_bytes(entry->text) : text_of(c, entry).len;
+        bytes += encoded ? base64_bytes(entry->text) : rule_text_of(c, entry).len;
     }
     return bytes;
 }
 
-void validate_config_map(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_config_map(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
     static const char *const frozen[] = {"data", "binaryData", NULL};
-    const struct json_node *binary = member(object, "binaryData");
+    const struct json_node *binary = rule_member(object, "binaryData");
     check_frozen(c, object, old, frozen);
-    size_t bytes = check_keys(c, "data", member(object, "data"), binary, false);
+    size_t bytes = check_keys(c, "data", rule_member(object, "data"), binary, false);
     bytes += check_keys(c, "binaryData", binary, NULL, true);
     if (bytes > DATA_BYTES_MAX)
         bad_long(c, AT_KEY(NULL, SLICE_EMPTY), DATA_BYTES_MAX);
@@ -77,7 +77,7 @@ static const struct secret_type {
 static void check_is_json(struct check *c, const struct at *at, const struct json_node *entry)
 {
     static const struct slice hidden = SLICE_LITERAL("<secret contents redacted>");
-    struct slice text = text_of(c, entry);
+    struct slice text = rule_text_of(c, entry);
     uint8_t *bytes = arena_alloc(c->arena, text.len + 4);
     struct json_node *root;
     struct error error = {0};
@@ -118,23 +118,25 @@ static void check_secret_type(struct check *c, const struct secret_type *type,
 static void check_secret(struct check *c, const struct json_node *object)
 {
     static const struct slice account = SLICE_LITERAL("kubernetes.io/service-account.name");
-    const struct json_node *data = member(object, "data"), *metadata = member(object, "metadata");
+    const struct json_node *data = rule_member(object, "data"),
+                           *metadata = rule_member(object, "metadata");
     if (check_keys(c, "data", data, NULL, true) > DATA_BYTES_MAX)
         bad_long(c, AT(NULL, "data"), DATA_BYTES_MAX);
     for (size_t i = 0; i < COUNT_OF(secret_types); i++) {
-        if (text_is(object, "type", secret_types[i].type))
+        if (rule_text_is(object, "type", secret_types[i].type))
             check_secret_type(c, &secret_types[i], data);
     }
-    if (text_is(object, "type", "kubernetes.io/service-account-token") &&
-        !text_of(c, json_node_member(member(metadata, "annotations"), account)).len)
+    if (rule_text_is(object, "type", "kubernetes.io/service-account-token") &&
+        !rule_text_of(c, json_node_member(rule_member(metadata, "annotations"), account)).len)
         bad_required(c, AT_KEY(AT(AT(NULL, "metadata"), "annotations"), account), NULL);
 }
 
-void validate_secret(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_secret(struct check *c, const struct json_node *object,
+                          const struct json_node *old)
 {
     static const char *const frozen[] = {"data", NULL};
     if (old) {
-        check_immutable(c, AT(NULL, "type"), member(object, "type"), member(old, "type"));
+        rule_immutable(c, AT(NULL, "type"), rule_member(object, "type"), rule_member(old, "type"));
         check_frozen(c, object, old, frozen);
     }
     check_secret(c, object);
@@ -144,32 +146,32 @@ void validate_secret(struct check *c, const struct json_node *object, const stru
 
 static void check_finalizer(struct check *c, const struct at *at, struct slice name)
 {
-    bool known = one_of(name, "kubernetes,orphan,foregroundDeletion");
-    check_name(c, at, name, label_key_valid);
+    bool known = rule_one_of(name, "kubernetes,orphan,foregroundDeletion");
+    rule_name(c, at, name, label_key_valid);
     if (!known && !(name.len && memchr(name.ptr, '/', name.len)))
         bad_text(c, at, name,
                  "name is neither a standard finalizer name nor is it fully qualified");
 }
 
-void validate_namespace(struct check *c, const struct json_node *object,
-                        const struct json_node *old)
+void kube_validate_namespace(struct check *c, const struct json_node *object,
+                             const struct json_node *old)
 {
-    const struct json_node *list = member(member(object, "spec"), "finalizers");
+    const struct json_node *list = rule_member(rule_member(object, "spec"), "finalizers");
     const struct at *at = AT(AT(NULL, "spec"), "finalizers");
     if (old)
         return;
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        check_finalizer(c, at, text_of(c, item));
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        check_finalizer(c, at, rule_text_of(c, item));
 }
 
 /* Only a delete makes a namespace Terminating, so its phase agrees with deletionTimestamp. */
-void validate_namespace_status(struct check *c, const struct json_node *object,
-                               const struct json_node *old)
+void kube_validate_namespace_status(struct check *c, const struct json_node *object,
+                                    const struct json_node *old)
 {
-    bool deleting = member(member(old, "metadata"), "deletionTimestamp");
-    const struct json_node *status = member(object, "status");
-    if (!text_is(status, "phase", deleting ? "Terminating" : "Active"))
-        bad_text(c, AT(AT(NULL, "status"), "Phase"), text_in(c, status, "phase"),
+    bool deleting = rule_member(rule_member(old, "metadata"), "deletionTimestamp");
+    const struct json_node *status = rule_member(object, "status");
+    if (!rule_text_is(status, "phase", deleting ? "Terminating" : "Active"))
+        bad_text(c, AT(AT(NULL, "status"), "Phase"), rule_text(c, status, "phase"),
                  deleting ? "may only be 'Terminating' if `deletionTimestamp` is not empty"
                           : "may only be 'Active' if `deletionTimestamp` is empty");
 }

@@ -12,21 +12,21 @@
 
 static void check_amounts(struct check *c, const struct at *at, const struct json_node *amounts)
 {
-    for (const struct json_node *item = first_in(amounts); item; item = item->next) {
-        check_quota_resource_name(c, AT_KEY(at, item->key), item->key);
-        check_quantity_of(c, AT_KEY(at, item->key), item->key, item);
+    for (const struct json_node *item = rule_first(amounts); item; item = item->next) {
+        rule_quota_resource_name(c, AT_KEY(at, item->key), item->key);
+        rule_quantity_of(c, AT_KEY(at, item->key), item->key, item);
     }
 }
 
 static bool is_scope_of(struct slice scope, struct slice resource)
 {
-    if (one_of(scope, POD_SCOPES))
-        return one_of(resource, "pods,cpu,memory,limits.cpu,limits.memory,requests.cpu,"
-                                "requests.memory");
+    if (rule_one_of(scope, POD_SCOPES))
+        return rule_one_of(resource, "pods,cpu,memory,limits.cpu,limits.memory,requests.cpu,"
+                                     "requests.memory");
     if (slice_equal(scope, SLICE_LITERAL("BestEffort")))
         return slice_equal(resource, SLICE_LITERAL("pods"));
     if (slice_equal(scope, SLICE_LITERAL("VolumeAttributesClass")))
-        return one_of(resource, "persistentvolumeclaims,requests.storage");
+        return rule_one_of(resource, "persistentvolumeclaims,requests.storage");
     return true;
 }
 
@@ -35,9 +35,9 @@ static void check_scope_of(struct check *c, const struct at *at, struct slice sc
                            const struct json_node *hard, const struct json_node *shown,
                            struct seen *checked)
 {
-    if (!one_of(scope, SCOPES) || !seen_add(c, checked, scope))
+    if (!rule_one_of(scope, SCOPES) || !seen_add(c, checked, scope))
         return;
-    for (const struct json_node *item = first_in(hard); item; item = item->next) {
+    for (const struct json_node *item = rule_first(hard); item; item = item->next) {
         if (resource_is_standard_quota(item->key) && !is_scope_of(scope, item->key))
             bad_node(c, at, shown, "unsupported scope applied to resource");
     }
@@ -66,15 +66,15 @@ static void check_conflicts(struct check *c, const struct at *at, unsigned found
 
 static void check_scopes(struct check *c, const struct at *spec, const struct json_node *of)
 {
-    const struct json_node *scopes = filled(of, "scopes");
+    const struct json_node *scopes = rule_filled(of, "scopes");
     const struct at *at = AT(spec, "scopes");
     struct seen checked = {0};
     unsigned found = 0;
-    for (const struct json_node *item = first_in(scopes); item; item = item->next) {
-        struct slice scope = text_of(c, item);
-        if (!one_of(scope, SCOPES))
+    for (const struct json_node *item = rule_first(scopes); item; item = item->next) {
+        struct slice scope = rule_text_of(c, item);
+        if (!rule_one_of(scope, SCOPES))
             bad_node(c, at, scopes, "unsupported scope");
-        check_scope_of(c, at, scope, member(of, "hard"), scopes, &checked);
+        check_scope_of(c, at, scope, rule_member(of, "hard"), scopes, &checked);
         found |= scope_bit(scope);
     }
     check_conflicts(c, at, found, scopes);
@@ -82,21 +82,21 @@ static void check_scopes(struct check *c, const struct at *spec, const struct js
 
 static void check_scope_operator(struct check *c, const struct at *at, const struct json_node *item)
 {
-    struct slice op = text_in(c, item, "operator"), scope = text_in(c, item, "scopeName");
-    const struct json_node *values = filled(item, "values");
-    if (one_of(scope, "BestEffort,NotBestEffort,Terminating,NotTerminating,"
-                      "CrossNamespacePodAffinity") &&
+    struct slice op = rule_text(c, item, "operator"), scope = rule_text(c, item, "scopeName");
+    const struct json_node *values = rule_filled(item, "values");
+    if (rule_one_of(scope, "BestEffort,NotBestEffort,Terminating,NotTerminating,"
+                           "CrossNamespacePodAffinity") &&
         !slice_equal(op, SLICE_LITERAL("Exists")))
         bad_text(c, AT(at, "operator"), op,
                  "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                  "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                  "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
-    if (one_of(op, "In,NotIn")) {
+    if (rule_one_of(op, "In,NotIn")) {
         if (!values)
             bad_required(c, AT(at, "values"),
                          "must be at least one value when `operator` is 'In' or 'NotIn' for scope "
                          "selector");
-    } else if (!one_of(op, "Exists,DoesNotExist")) {
+    } else if (!rule_one_of(op, "Exists,DoesNotExist")) {
         bad_text(c, AT(at, "operator"), op, "not a valid selector operator");
     } else if (values) {
         bad_node(
@@ -107,56 +107,57 @@ static void check_scope_operator(struct check *c, const struct at *at, const str
 
 static void check_scope_selector(struct check *c, const struct at *spec, const struct json_node *of)
 {
-    const struct json_node *selector = member(of, "scopeSelector");
+    const struct json_node *selector = rule_member(of, "scopeSelector");
     const struct at *at = AT(AT(spec, "scopeSelector"), "matchExpressions");
     struct seen checked = {0};
     unsigned found = 0;
-    for (const struct json_node *item = first_in(member(selector, "matchExpressions")); item;
+    for (const struct json_node *item = rule_first(rule_member(selector, "matchExpressions")); item;
          item = item->next) {
-        struct slice scope = text_in(c, item, "scopeName");
-        if (!one_of(scope, SCOPES))
+        struct slice scope = rule_text(c, item, "scopeName");
+        if (!rule_one_of(scope, SCOPES))
             bad_text(c, AT(at, "scopeName"), scope, "unsupported scope");
-        check_scope_of(c, at, scope, member(of, "hard"), selector, &checked);
+        check_scope_of(c, at, scope, rule_member(of, "hard"), selector, &checked);
         check_scope_operator(c, at, item);
         found |= scope_bit(scope);
     }
-    check_conflicts(c, at, found, filled(of, "scopes"));
+    check_conflicts(c, at, found, rule_filled(of, "scopes"));
 }
 
 /* The same scopes in any order, and however often. */
 static bool has_all(struct check *c, const struct json_node *in, const struct json_node *of)
 {
     struct seen seen = {0};
-    for (const struct json_node *item = first_in(in); item; item = item->next)
-        seen_add(c, &seen, text_of(c, item));
-    for (const struct json_node *item = first_in(of); item; item = item->next) {
-        if (!seen_has(&seen, text_of(c, item)))
+    for (const struct json_node *item = rule_first(in); item; item = item->next)
+        seen_add(c, &seen, rule_text_of(c, item));
+    for (const struct json_node *item = rule_first(of); item; item = item->next) {
+        if (!seen_has(&seen, rule_text_of(c, item)))
             return false;
     }
     return true;
 }
 
-void validate_quota(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_quota(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
-    const struct json_node *scopes = member(spec, "scopes");
-    const struct json_node *had = member(member(old, "spec"), "scopes");
+    const struct json_node *spec = rule_member(object, "spec");
+    const struct json_node *scopes = rule_member(spec, "scopes");
+    const struct json_node *had = rule_member(rule_member(old, "spec"), "scopes");
     const struct at *at = AT(NULL, "spec");
-    check_amounts(c, AT(at, "hard"), member(spec, "hard"));
+    check_amounts(c, AT(at, "hard"), rule_member(spec, "hard"));
     check_scopes(c, at, spec);
     check_scope_selector(c, at, spec);
     if (old && (!has_all(c, scopes, had) || !has_all(c, had, scopes)))
         bad_node(c, AT(at, "scopes"), scopes, "field is immutable");
 }
 
-void validate_quota_status(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_quota_status(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
-    const struct json_node *status = member(object, "status");
+    const struct json_node *status = rule_member(object, "status");
     const struct at *at = AT(NULL, "status");
     (void)old;
-    check_amounts(c, AT(at, "hard"), member(status, "hard"));
-    check_amounts(c, AT(at, "used"), member(status, "used"));
+    check_amounts(c, AT(at, "hard"), rule_member(status, "hard"));
+    check_amounts(c, AT(at, "used"), rule_member(status, "used"));
 }
 
 /* -- Limit ranges -- */
@@ -170,10 +171,10 @@ static bool check_limit_names(struct check *c, const struct limit *limit, const 
                               const struct json_node *amounts, bool of_pod)
 {
     const struct at *at = AT(limit->at, name);
-    for (const struct json_node *item = first_in(amounts); item; item = item->next)
-        (of_pod ? check_container_resource_name : check_resource_name)(c, AT_KEY(at, item->key),
-                                                                       item->key);
-    return first_in(amounts);
+    for (const struct json_node *item = rule_first(amounts); item; item = item->next)
+        (of_pod ? rule_container_resource_name : rule_resource_name)(c, AT_KEY(at, item->key),
+                                                                     item->key);
+    return rule_first(amounts);
 }
 
 struct amount {
@@ -242,9 +243,9 @@ static void check_limit_of(struct check *c, const struct limit *limit, struct sl
 
 static void check_limit_type(struct check *c, const struct at *at, struct slice type)
 {
-    if (!check_name(c, at, type, label_key_valid) || memchr(type.ptr, '/', type.len))
+    if (!rule_name(c, at, type, label_key_valid) || memchr(type.ptr, '/', type.len))
         return;
-    if (!one_of(type, "Pod,Container,PersistentVolumeClaim"))
+    if (!rule_one_of(type, "Pod,Container,PersistentVolumeClaim"))
         bad_text(c, at, type, "must be a standard limit type or fully qualified");
 }
 
@@ -256,9 +257,9 @@ static void check_limit_defaults(struct check *c, struct limit *limit, bool pod,
         check_limit_names(c, limit, "defaultRequest", limit->request, container);
         return;
     }
-    if (count_in(limit->normal))
+    if (rule_count(limit->normal))
         bad_forbidden(c, AT(limit->at, "default"), why);
-    if (count_in(limit->request))
+    if (rule_count(limit->request))
         bad_forbidden(c, AT(limit->at, "defaultRequest"), why);
     limit->normal = limit->request = NULL;
 }
@@ -266,42 +267,43 @@ static void check_limit_defaults(struct check *c, struct limit *limit, bool pod,
 static void check_limit(struct check *c, const struct at *at, const struct json_node *item)
 {
     struct limit limit = {.at = at,
-                          .min = member(item, "min"),
-                          .max = member(item, "max"),
-                          .normal = member(item, "default"),
-                          .request = member(item, "defaultRequest"),
-                          .ratio = member(item, "maxLimitRequestRatio")};
+                          .min = rule_member(item, "min"),
+                          .max = rule_member(item, "max"),
+                          .normal = rule_member(item, "default"),
+                          .request = rule_member(item, "defaultRequest"),
+                          .ratio = rule_member(item, "maxLimitRequestRatio")};
     const struct json_node *const all[] = {limit.max, limit.min, limit.normal, limit.request,
                                            limit.ratio};
-    bool pod = text_is(item, "type", "Pod"), container = pod || text_is(item, "type", "Container");
+    bool pod = rule_text_is(item, "type", "Pod"),
+         container = pod || rule_text_is(item, "type", "Container");
     struct seen seen = {0};
     check_limit_names(c, &limit, "max", limit.max, container);
     check_limit_names(c, &limit, "min", limit.min, container);
     check_limit_defaults(c, &limit, pod, container);
-    if (text_is(item, "type", "PersistentVolumeClaim") && !member(limit.min, "storage") &&
-        !member(limit.max, "storage"))
+    if (rule_text_is(item, "type", "PersistentVolumeClaim") && !rule_member(limit.min, "storage") &&
+        !rule_member(limit.max, "storage"))
         bad_required(c, AT(at, "limits"),
                      "either minimum or maximum storage value is required, but neither was "
                      "provided");
     check_limit_names(c, &limit, "maxLimitRequestRatio", limit.ratio, container);
     for (size_t i = 0; i < COUNT_OF(all); i++) {
-        for (const struct json_node *one = first_in(all[i]); one; one = one->next) {
+        for (const struct json_node *one = rule_first(all[i]); one; one = one->next) {
             if (seen_add(c, &seen, one->key))
                 check_limit_of(c, &limit, one->key);
         }
     }
 }
 
-void validate_limit_range(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_limit_range(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
-    const struct json_node *list = member(member(object, "spec"), "limits");
+    const struct json_node *list = rule_member(rule_member(object, "spec"), "limits");
     const struct at *at = AT(AT(NULL, "spec"), "limits");
     struct seen types = {0};
     size_t i = 0;
     (void)old;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice type = text_in(c, item, "type");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice type = rule_text(c, item, "type");
         check_limit_type(c, AT(AT_ITEM(at, i), "type"), type);
         if (!seen_add(c, &types, type))
             bad_repeat(c, AT(AT_ITEM(at, i), "type"), type);

@@ -9,7 +9,7 @@
 
 static bool is_of_type(const struct json_node *spec, const char *type)
 {
-    return choice_is(spec, "type", "ClusterIP", type);
+    return rule_choice_is(spec, "type", "ClusterIP", type);
 }
 
 /* The cluster IPs; those of an object that only has clusterIP are made from it. */
@@ -21,7 +21,8 @@ struct cluster_ips {
 
 static struct cluster_ips cluster_ips_of(const struct json_node *spec)
 {
-    const struct json_node *list = filled(spec, "clusterIPs"), *one = member(spec, "clusterIP");
+    const struct json_node *list = rule_filled(spec, "clusterIPs"),
+                           *one = rule_member(spec, "clusterIP");
     if (list)
         return (struct cluster_ips){.first = list->first, .list = list, .count = list->count};
     if (one && one->text.len)
@@ -47,9 +48,9 @@ static void check_families(struct check *c, const struct at *spec, const struct 
     const struct at *at = AT(spec, "ipFamilies");
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice family = text_of(c, item);
-        check_choice(c, AT_ITEM(at, i), family, "IPv4,IPv6");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice family = rule_text_of(c, item);
+        rule_choice(c, AT_ITEM(at, i), family, "IPv4,IPv6");
         if (!seen_add(c, &seen, family))
             bad_repeat(c, AT_ITEM(at, i), family);
     }
@@ -61,17 +62,17 @@ static bool check_cluster_addresses(struct check *c, const struct at *at, struct
     bool fine = true;
     size_t i = 0;
     for (const struct json_node *item = ips.first; item; item = ips.list ? item->next : NULL, i++) {
-        struct slice text = text_of(c, item);
+        struct slice text = rule_text_of(c, item);
         if (!i && json_node_is_text(item, "None")) {
             if (ips.count > 1)
                 bad_node(c, at, ips.list, "'None' must be the first and only value");
             fine = fine && ips.count == 1;
             continue;
         }
-        const struct json_node *had = first_in(member(old, "clusterIPs"));
+        const struct json_node *had = rule_first(rule_member(old, "clusterIPs"));
         while (had && !json_node_equal(had, item))
             had = had->next;
-        fine = (had || check_name(c, AT_ITEM(at, i), text, ip_valid)) && fine;
+        fine = (had || rule_name(c, AT_ITEM(at, i), text, ip_valid)) && fine;
     }
     return fine;
 }
@@ -93,9 +94,9 @@ static void check_address_family(struct check *c, const struct at *at, struct sl
 static void check_dual_stack(struct check *c, const struct at *at, const struct json_node *list)
 {
     unsigned found = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
         struct address a;
-        bool six = address_read(text_of(c, item), &a) && a.len == 16;
+        bool six = address_read(rule_text_of(c, item), &a) && a.len == 16;
         found |= 1U << six;
     }
     if (found != 3 || list->count != 2)
@@ -105,7 +106,7 @@ static void check_dual_stack(struct check *c, const struct at *at, const struct 
 static void check_synced(struct check *c, const struct at *at, const struct json_node *spec,
                          struct cluster_ips ips)
 {
-    const struct json_node *one = member(spec, "clusterIP");
+    const struct json_node *one = rule_member(spec, "clusterIP");
     if (!ips.list)
         return;
     if (!one || !one->text.len)
@@ -118,17 +119,17 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
                               const struct json_node *old)
 {
     const struct at *list = AT(at, "clusterIPs");
-    const struct json_node *policy = member(spec, "ipFamilyPolicy");
-    const struct json_node *family = first_in(member(spec, "ipFamilies"));
+    const struct json_node *policy = rule_member(spec, "ipFamilyPolicy");
+    const struct json_node *family = rule_first(rule_member(spec, "ipFamilies"));
     struct cluster_ips ips = cluster_ips_of(spec);
     size_t i = 0;
     if (is_external(spec))
         return;
     check_synced(c, list, spec, ips);
-    check_families(c, at, member(spec, "ipFamilies"));
+    check_families(c, at, rule_member(spec, "ipFamilies"));
     if (policy)
-        check_choice(c, AT(at, "ipFamilyPolicy"), text_of(c, policy),
-                     "PreferDualStack,RequireDualStack,SingleStack");
+        rule_choice(c, AT(at, "ipFamilyPolicy"), rule_text_of(c, policy),
+                    "PreferDualStack,RequireDualStack,SingleStack");
     bool fine = check_cluster_addresses(c, list, ips, old);
     if (ips.count > 2)
         bad_node(c, list, ips.list, "may only hold up to 2 values");
@@ -138,7 +139,7 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
         check_dual_stack(c, list, ips.list);
     const struct json_node *ip = is_headless(spec) ? NULL : ips.first;
     for (; ip && family; family = family->next, ip = ips.list ? ip->next : NULL, i++)
-        check_address_family(c, AT_ITEM(list, i), text_of(c, ip), family, i);
+        check_address_family(c, AT_ITEM(list, i), rule_text_of(c, ip), family, i);
 }
 
 /* -- Ports -- */
@@ -146,33 +147,34 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
 static void check_service_port(struct check *c, const struct at *at, const struct json_node *port,
                                bool needs_name, struct seen *names)
 {
-    struct slice name = text_in(c, port, "name");
-    const struct json_node *target = member(port, "targetPort");
+    struct slice name = rule_text(c, port, "name");
+    const struct json_node *target = rule_member(port, "targetPort");
     if (needs_name && !name.len) {
         bad_required(c, AT(at, "name"), NULL);
     } else if (name.len) {
-        check_name(c, AT(at, "name"), name, dns_label_valid);
+        rule_name(c, AT(at, "name"), name, dns_label_valid);
         if (!seen_add(c, names, name))
             bad_repeat(c, AT(at, "name"), name);
     }
-    check_port(c, AT(at, "port"), int_in(port, "port", 0));
-    if (text_in(c, port, "protocol").len)
-        check_choice(c, AT(at, "protocol"), text_in(c, port, "protocol"), "SCTP,TCP,UDP");
+    rule_port(c, AT(at, "port"), rule_int(port, "port", 0));
+    if (rule_text(c, port, "protocol").len)
+        rule_choice(c, AT(at, "protocol"), rule_text(c, port, "protocol"), "SCTP,TCP,UDP");
     /* Without one it is the port. */
-    check_port_or_name(c, AT(at, "targetPort"),
-                       target && (int_of(target) || text_of(c, target).len) ? target
-                                                                            : member(port, "port"));
-    if (member(port, "appProtocol"))
-        check_name(c, AT(at, "appProtocol"), text_in(c, port, "appProtocol"), label_key_valid);
+    rule_port_or_name(c, AT(at, "targetPort"),
+                      target && (rule_int_of(target) || rule_text_of(c, target).len)
+                          ? target
+                          : rule_member(port, "port"));
+    if (rule_member(port, "appProtocol"))
+        rule_name(c, AT(at, "appProtocol"), rule_text(c, port, "appProtocol"), label_key_valid);
 }
 
 static struct slice port_key(struct check *c, const struct json_node *port, const char *name)
 {
-    struct slice protocol = text_in(c, port, "protocol"), key = SLICE_EMPTY;
+    struct slice protocol = rule_text(c, port, "protocol"), key = SLICE_EMPTY;
     char text[96];
     if (!protocol.len)
         protocol = SLICE_LITERAL("TCP");
-    int len = snprintf(text, sizeof(text), "%lld/%.*s", (long long)int_in(port, name, 0),
+    int len = snprintf(text, sizeof(text), "%lld/%.*s", (long long)rule_int(port, name, 0),
                        (int)size_min(protocol.len, 40), (const char *)protocol.ptr);
     if (arena_dup(c->arena, slice_of(text, (size_t)len), &key) != ST_OK)
         c->errors->no_memory = true;
@@ -183,15 +185,15 @@ static void check_node_ports(struct check *c, const struct at *list, const struc
 {
     struct seen seen = {0};
     size_t i = 0;
-    const struct json_node *ports = member(spec, "ports");
-    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
-        if (is_of_type(spec, "ClusterIP") && int_in(port, "nodePort", 0))
+    const struct json_node *ports = rule_member(spec, "ports");
+    for (const struct json_node *port = rule_first(ports); port; port = port->next, i++) {
+        if (is_of_type(spec, "ClusterIP") && rule_int(port, "nodePort", 0))
             bad_forbidden(c, AT(AT_ITEM(list, i), "nodePort"),
                           "may not be used when `type` is 'ClusterIP'");
     }
     i = 0;
-    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
-        int64_t number = int_in(port, "nodePort", 0);
+    for (const struct json_node *port = rule_first(ports); port; port = port->next, i++) {
+        int64_t number = rule_int(port, "nodePort", 0);
         if (number && !seen_add(c, &seen, port_key(c, port, "nodePort")))
             bad_repeat_int(c, AT(AT_ITEM(list, i), "nodePort"), number);
     }
@@ -203,8 +205,8 @@ static void check_distinct_ports(struct check *c, const struct at *list,
     struct seen seen = {0};
     size_t i = 0;
     char json[160];
-    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
-        struct slice protocol = text_in(c, port, "protocol");
+    for (const struct json_node *port = rule_first(ports); port; port = port->next, i++) {
+        struct slice protocol = rule_text(c, port, "protocol");
         if (seen_add(c, &seen, port_key(c, port, "port")))
             continue;
         if (!protocol.len)
@@ -213,7 +215,7 @@ static void check_distinct_ports(struct check *c, const struct at *list,
                  "{\"Name\":\"\",\"Protocol\":\"%.*s\",\"AppProtocol\":null,\"Port\":%lld,"
                  "\"TargetPort\":0,\"NodePort\":0}",
                  (int)size_min(protocol.len, 40), (const char *)protocol.ptr,
-                 (long long)int_in(port, "port", 0));
+                 (long long)rule_int(port, "port", 0));
         bad_repeat_raw(c, AT_ITEM(list, i), json);
     }
 }
@@ -222,23 +224,24 @@ static void check_ports(struct check *c, const struct at *list, const struct jso
 {
     struct seen names = {0};
     size_t i = 0;
-    for (const struct json_node *port = first_in(ports); port; port = port->next)
+    for (const struct json_node *port = rule_first(ports); port; port = port->next)
         check_service_port(c, AT_ITEM(list, i++), port, ports->count > 1, &names);
 }
 
 /* -- Session affinity -- */
 
-static void check_affinity(struct check *c, const struct at *spec, const struct json_node *of)
+static void rule_affinity(struct check *c, const struct at *spec, const struct json_node *of)
 {
-    const struct json_node *config = member(of, "sessionAffinityConfig");
-    const struct json_node *timeout = member(member(config, "clientIP"), "timeoutSeconds");
-    struct slice type = text_in(c, of, "sessionAffinity");
+    const struct json_node *config = rule_member(of, "sessionAffinityConfig");
+    const struct json_node *timeout =
+        rule_member(rule_member(config, "clientIP"), "timeoutSeconds");
+    struct slice type = rule_text(c, of, "sessionAffinity");
     const struct at *at = AT(spec, "sessionAffinityConfig");
     if (type.len)
-        check_choice(c, AT(spec, "sessionAffinity"), type, "ClientIP,None");
-    if (!text_is(of, "sessionAffinity", "ClientIP") || !timeout)
+        rule_choice(c, AT(spec, "sessionAffinity"), type, "ClientIP,None");
+    if (!rule_text_is(of, "sessionAffinity", "ClientIP") || !timeout)
         return;
-    if (int_of(timeout) <= 0 || int_of(timeout) > 86400)
+    if (rule_int_of(timeout) <= 0 || rule_int_of(timeout) > 86400)
         bad_node(c, AT(AT(at, "clientIP"), "timeoutSeconds"), timeout,
                  "must be greater than 0 and less than 86400");
 }
@@ -248,17 +251,17 @@ static void check_affinity(struct check *c, const struct at *spec, const struct 
 static void check_external_name(struct check *c, const struct at *at, const struct json_node *spec)
 {
     static const char *const why = "may not be set for ExternalName services";
-    struct slice name = text_in(c, spec, "externalName");
+    struct slice name = rule_text(c, spec, "externalName");
     if (cluster_ips_of(spec).count)
         bad_forbidden(c, AT(at, "clusterIPs"), why);
-    if (filled(spec, "ipFamilies"))
+    if (rule_filled(spec, "ipFamilies"))
         bad_forbidden(c, AT(at, "ipFamilies"), why);
-    if (member(spec, "ipFamilyPolicy"))
+    if (rule_member(spec, "ipFamilyPolicy"))
         bad_forbidden(c, AT(at, "ipFamilyPolicy"), why);
     if (name.len && name.ptr[name.len - 1] == '.')
         name.len--;
     if (name.len)
-        check_name(c, AT(at, "externalName"), name, subdomain_valid);
+        rule_name(c, AT(at, "externalName"), name, subdomain_valid);
     else
         bad_required(c, AT(at, "externalName"), NULL);
 }
@@ -266,7 +269,7 @@ static void check_external_name(struct check *c, const struct at *at, const stru
 static void check_of_type(struct check *c, const struct at *at, const struct json_node *spec)
 {
     const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
-    if (!filled(spec, "ports") && !is_headless(spec) && !is_external(spec))
+    if (!rule_filled(spec, "ports") && !is_headless(spec) && !is_external(spec))
         bad_required(c, AT(at, "ports"), NULL);
     if (is_external(spec))
         check_external_name(c, at, spec);
@@ -281,8 +284,8 @@ static void check_of_type(struct check *c, const struct at *at, const struct jso
 static struct seen texts_of(struct check *c, const struct json_node *list)
 {
     struct seen seen = {0};
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        seen_add(c, &seen, slice_trim(text_of(c, item)));
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        seen_add(c, &seen, slice_trim(rule_text_of(c, item)));
     return seen;
 }
 
@@ -290,14 +293,14 @@ static void check_external_ips(struct check *c, const struct at *at, const struc
                                const struct json_node *was)
 {
     const struct at *list = AT(at, "externalIPs");
-    struct seen kept = texts_of(c, member(was, "externalIPs"));
+    struct seen kept = texts_of(c, rule_member(was, "externalIPs"));
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(spec, "externalIPs")); item;
+    for (const struct json_node *item = rule_first(rule_member(spec, "externalIPs")); item;
          item = item->next, i++) {
-        if (seen_has(&kept, text_of(c, item)))
-            check_ip_range(c, AT_ITEM(list, i), text_of(c, item));
+        if (seen_has(&kept, rule_text_of(c, item)))
+            rule_ip_range(c, AT_ITEM(list, i), rule_text_of(c, item));
         else
-            check_usable_ip(c, AT_ITEM(list, i), text_of(c, item));
+            rule_usable_ip(c, AT_ITEM(list, i), rule_text_of(c, item));
     }
 }
 
@@ -305,26 +308,26 @@ static void check_source_ranges(struct check *c, const struct at *at, const stru
                                 const struct json_node *was)
 {
     const struct at *list = AT(at, "LoadBalancerSourceRanges");
-    const struct json_node *ranges = filled(spec, "loadBalancerSourceRanges");
-    struct seen kept = texts_of(c, member(was, "loadBalancerSourceRanges"));
+    const struct json_node *ranges = rule_filled(spec, "loadBalancerSourceRanges");
+    struct seen kept = texts_of(c, rule_member(was, "loadBalancerSourceRanges"));
     size_t i = 0;
     if (ranges && !is_of_type(spec, "LoadBalancer"))
         bad_forbidden(c, list, FOR_LOAD_BALANCERS);
-    for (const struct json_node *item = first_in(ranges); item; item = item->next, i++) {
-        struct slice text = slice_trim(text_of(c, item));
+    for (const struct json_node *item = rule_first(ranges); item; item = item->next, i++) {
+        struct slice text = slice_trim(rule_text_of(c, item));
         if (!seen_has(&kept, text))
-            check_name(c, AT_ITEM(list, i), text, cidr_valid);
+            rule_name(c, AT_ITEM(list, i), text, cidr_valid);
     }
 }
 
 static void check_balancer(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *class = member(spec, "loadBalancerClass");
+    const struct json_node *class = rule_member(spec, "loadBalancerClass");
     bool balancer = is_of_type(spec, "LoadBalancer");
-    if (member(spec, "allocateLoadBalancerNodePorts") && !balancer)
+    if (rule_member(spec, "allocateLoadBalancerNodePorts") && !balancer)
         bad_forbidden(c, AT(at, "allocateLoadBalancerNodePorts"), FOR_LOAD_BALANCERS);
     if (class && balancer)
-        check_name(c, AT(at, "loadBalancerClass"), text_of(c, class), label_key_valid);
+        rule_name(c, AT(at, "loadBalancerClass"), rule_text_of(c, class), label_key_valid);
     else if (class)
         bad_forbidden(c, AT(at, "loadBalancerClass"), FOR_LOAD_BALANCERS);
 }
@@ -332,36 +335,36 @@ static void check_balancer(struct check *c, const struct at *at, const struct js
 static bool is_reachable(const struct json_node *spec)
 {
     return is_of_type(spec, "LoadBalancer") || is_of_type(spec, "NodePort") ||
-           (is_of_type(spec, "ClusterIP") && filled(spec, "externalIPs"));
+           (is_of_type(spec, "ClusterIP") && rule_filled(spec, "externalIPs"));
 }
 
 static bool needs_health_check(const struct json_node *spec)
 {
-    return is_of_type(spec, "LoadBalancer") && text_is(spec, "externalTrafficPolicy", "Local");
+    return is_of_type(spec, "LoadBalancer") && rule_text_is(spec, "externalTrafficPolicy", "Local");
 }
 
 static void check_traffic(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice outside = text_in(c, spec, "externalTrafficPolicy");
-    struct slice inside = text_in(c, spec, "internalTrafficPolicy");
-    const struct json_node *distribution = member(spec, "trafficDistribution");
-    int64_t health = int_in(spec, "healthCheckNodePort", 0);
+    struct slice outside = rule_text(c, spec, "externalTrafficPolicy");
+    struct slice inside = rule_text(c, spec, "internalTrafficPolicy");
+    const struct json_node *distribution = rule_member(spec, "trafficDistribution");
+    int64_t health = rule_int(spec, "healthCheckNodePort", 0);
     if (outside.len && !is_reachable(spec))
         bad_text(c, AT(at, "externalTrafficPolicy"), outside,
                  "may only be set for externally-accessible services");
     else if (outside.len)
-        check_choice(c, AT(at, "externalTrafficPolicy"), outside, "Cluster,Local");
+        rule_choice(c, AT(at, "externalTrafficPolicy"), outside, "Cluster,Local");
     if (health && !needs_health_check(spec))
         bad_int(c, AT(at, "healthCheckNodePort"), health,
                 "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
                 "'Local'");
     else if (health)
-        check_port(c, AT(at, "healthCheckNodePort"), health);
-    if (member(spec, "internalTrafficPolicy"))
-        check_choice(c, AT(at, "internalTrafficPolicy"), inside, "Cluster,Local");
+        rule_port(c, AT(at, "healthCheckNodePort"), health);
+    if (rule_member(spec, "internalTrafficPolicy"))
+        rule_choice(c, AT(at, "internalTrafficPolicy"), inside, "Cluster,Local");
     if (distribution)
-        check_choice(c, AT(at, "trafficDistribution"), text_of(c, distribution),
-                     "PreferClose,PreferSameZone,PreferSameNode");
+        rule_choice(c, AT(at, "trafficDistribution"), rule_text_of(c, distribution),
+                    "PreferClose,PreferSameZone,PreferSameNode");
 }
 
 /* -- Updates -- */
@@ -388,7 +391,7 @@ static void check_kept(struct check *c, const struct at *at, const struct json_n
     if (is.list)
         bad_node(c, first, is.list, "may not change once set");
     else
-        bad_raw(c, first, json_list_of(text_of(c, is.first), json), "may not change once set");
+        bad_raw(c, first, json_list_of(rule_text_of(c, is.first), json), "may not change once set");
 }
 
 static void check_service_update(struct check *c, const struct at *at, const struct json_node *spec,
@@ -396,11 +399,12 @@ static void check_service_update(struct check *c, const struct at *at, const str
 {
     check_kept(c, at, spec, old);
     if (is_of_type(spec, "LoadBalancer") && is_of_type(old, "LoadBalancer") &&
-        !same_member(spec, old, "loadBalancerClass"))
-        bad_node(c, AT(at, "loadBalancerClass"), member(spec, "loadBalancerClass"),
+        !rule_same_member(spec, old, "loadBalancerClass"))
+        bad_node(c, AT(at, "loadBalancerClass"), rule_member(spec, "loadBalancerClass"),
                  "may not change once set");
     if (needs_health_check(spec) && needs_health_check(old) &&
-        int_in(spec, "healthCheckNodePort", 0) && !same_member(spec, old, "healthCheckNodePort"))
+        rule_int(spec, "healthCheckNodePort", 0) &&
+        !rule_same_member(spec, old, "healthCheckNodePort"))
         bad_forbidden(c, AT(at, "healthCheckNodePort"), "field is immutable");
 }
 
@@ -409,42 +413,43 @@ static void check_range_annotation(struct check *c, const struct json_node *obje
                                    const struct json_node *old)
 {
     static const char name[] = "service.beta.kubernetes.io/load-balancer-source-ranges";
-    const struct json_node *is = member(json_node_path(object, "metadata.annotations"), name);
-    const struct json_node *was = member(json_node_path(old, "metadata.annotations"), name);
+    const struct json_node *is = rule_member(json_node_path(object, "metadata.annotations"), name);
+    const struct json_node *was = rule_member(json_node_path(old, "metadata.annotations"), name);
     const struct at *at = AT_KEY(AT(AT(NULL, "metadata"), "annotations"), slice_from_text(name));
-    struct slice rest = slice_trim(text_of(c, is));
+    struct slice rest = slice_trim(rule_text_of(c, is));
     if (!is)
         return;
-    if (!is_of_type(member(object, "spec"), "LoadBalancer"))
+    if (!is_of_type(rule_member(object, "spec"), "LoadBalancer"))
         bad_forbidden(c, at, FOR_LOAD_BALANCERS);
-    if (old && same_node(is, was))
+    if (old && rule_same_node(is, was))
         return;
     for (bool more = rest.len; more;) {
         more = memchr(rest.ptr, ',', rest.len);
-        check_name(c, at, slice_trim(slice_cut(&rest, ',')), cidr_valid);
+        rule_name(c, at, slice_trim(slice_cut(&rest, ',')), cidr_valid);
         rest = rest.len ? rest : SLICE_LITERAL("");
     }
 }
 
-void validate_service(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_service(struct check *c, const struct json_node *object,
+                           const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
-    const struct json_node *ports = member(spec, "ports");
+    const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
+    const struct json_node *ports = rule_member(spec, "ports");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "ports");
     if (old)
         check_service_update(c, at, spec, was);
     check_of_type(c, at, spec);
     check_ports(c, list, ports);
-    check_labels(c, AT(at, "selector"), member(spec, "selector"));
-    check_affinity(c, at, spec);
+    rule_labels(c, AT(at, "selector"), rule_member(spec, "selector"));
+    rule_affinity(c, at, spec);
     check_cluster_ips(c, at, spec, was);
     check_external_ips(c, at, spec, was);
-    if (text_in(c, spec, "type").len)
-        check_choice(c, AT(at, "type"), text_in(c, spec, "type"),
-                     "ClusterIP,ExternalName,LoadBalancer,NodePort");
+    if (rule_text(c, spec, "type").len)
+        rule_choice(c, AT(at, "type"), rule_text(c, spec, "type"),
+                    "ClusterIP,ExternalName,LoadBalancer,NodePort");
     check_node_ports(c, list, spec);
     check_distinct_ports(c, list, ports);
-    if (filled(spec, "loadBalancerSourceRanges"))
+    if (rule_filled(spec, "loadBalancerSourceRanges"))
         check_source_ranges(c, at, spec, was);
     else
         check_range_annotation(c, object, old);

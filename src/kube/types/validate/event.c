@@ -27,7 +27,7 @@ static void check_length(struct check *c, const char *name, struct slice text, s
 
 static void check_short(struct check *c, const struct json_node *object, const char *name)
 {
-    struct slice text = text_in(c, object, name);
+    struct slice text = rule_text(c, object, name);
     if (!text.len)
         bad_required(c, AT(NULL, name), NULL);
     check_length(c, name, text, TEXT_BYTES_MAX);
@@ -36,23 +36,23 @@ static void check_short(struct check *c, const struct json_node *object, const c
 /* Checks an event with the time at which it happened. */
 static void check_timed(struct check *c, const struct json_node *object, const struct names *names)
 {
-    struct slice controller = text_in(c, object, names->controller);
+    struct slice controller = rule_text(c, object, names->controller);
     if (!controller.len)
         bad_required(c, AT(NULL, names->shown_controller), NULL);
-    check_name(c, AT(NULL, names->shown_controller), controller, label_key_valid);
+    rule_name(c, AT(NULL, names->shown_controller), controller, label_key_valid);
     check_short(c, object, "reportingInstance");
     check_short(c, object, "action");
     check_short(c, object, "reason");
-    check_length(c, "message", text_in(c, object, names->note), NOTE_BYTES_MAX);
+    check_length(c, "message", rule_text(c, object, names->note), NOTE_BYTES_MAX);
 }
 
 static void check_common(struct check *c, const struct json_node *object, const struct names *names)
 {
-    struct slice namespace = text_in(c, member(object, "metadata"), "namespace");
-    struct slice of = text_in(c, member(object, names->object), "namespace");
-    bool timed = member(object, "eventTime");
+    struct slice namespace = rule_text(c, rule_member(object, "metadata"), "namespace");
+    struct slice of = rule_text(c, rule_member(object, names->object), "namespace");
+    bool timed = rule_member(object, "eventTime");
     bool fits = of.len ? timed || slice_equal(of, namespace)
-                       : one_of(namespace, timed ? "default,kube-system" : "default");
+                       : rule_one_of(namespace, timed ? "default,kube-system" : "default");
     if (!fits)
         bad_text(c, AT(AT(NULL, "involvedObject"), "namespace"), of,
                  "does not match event.namespace");
@@ -60,7 +60,8 @@ static void check_common(struct check *c, const struct json_node *object, const 
         check_timed(c, object, names);
 }
 
-void validate_event(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_event(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
 {
     (void)old;
     check_common(c, object, &of_core);
@@ -73,9 +74,9 @@ static void check_series(struct check *c, const struct json_node *series)
     const struct at *at = AT(NULL, "series");
     if (!series)
         return;
-    if (int_in(series, "count", 0) < 2)
+    if (rule_int(series, "count", 0) < 2)
         bad_text(c, AT(at, "count"), SLICE_EMPTY, "should be at least 2");
-    if (!member(series, "lastObservedTime"))
+    if (!rule_member(series, "lastObservedTime"))
         bad_required(c, AT(at, "lastObservedTime"), NULL);
 }
 
@@ -87,20 +88,21 @@ static void check_unset(struct check *c, bool is_set, const char *name)
 
 static void check_new_event(struct check *c, const struct json_node *object)
 {
-    const struct json_node *source = member(object, "deprecatedSource");
-    struct slice type = text_in(c, object, "type");
+    const struct json_node *source = rule_member(object, "deprecatedSource");
+    struct slice type = rule_text(c, object, "type");
     char why[TEXT_BYTES_MAX + 32];
-    check_series(c, member(object, "series"));
-    if (!member(object, "eventTime"))
+    check_series(c, rule_member(object, "series"));
+    if (!rule_member(object, "eventTime"))
         bad_required(c, AT(NULL, "eventTime"), NULL);
     snprintf(why, sizeof(why), "has invalid value: %.*s", (int)size_min(type.len, TEXT_BYTES_MAX),
              (const char *)type.ptr);
-    if (!one_of(type, "Normal,Warning"))
+    if (!rule_one_of(type, "Normal,Warning"))
         bad_text(c, AT(NULL, "type"), SLICE_EMPTY, why);
-    check_unset(c, member(object, "deprecatedFirstTimestamp"), "firstTimestamp");
-    check_unset(c, member(object, "deprecatedLastTimestamp"), "lastTimestamp");
-    check_unset(c, int_in(object, "deprecatedCount", 0), "count");
-    check_unset(c, text_in(c, source, "component").len || text_in(c, source, "host").len, "source");
+    check_unset(c, rule_member(object, "deprecatedFirstTimestamp"), "firstTimestamp");
+    check_unset(c, rule_member(object, "deprecatedLastTimestamp"), "lastTimestamp");
+    check_unset(c, rule_int(object, "deprecatedCount", 0), "count");
+    check_unset(c, rule_text(c, source, "component").len || rule_text(c, source, "host").len,
+                "source");
 }
 
 static void check_event_update(struct check *c, const struct json_node *object,
@@ -128,18 +130,18 @@ static void check_event_update(struct check *c, const struct json_node *object,
                                            {"related", "related"},
                                            {"reportingController", "reportingController"},
                                            {"reportingInstance", "reportingInstance"}};
-    if (!same_member(object, old, "series"))
-        check_series(c, member(object, "series"));
-    if (!same_member(object, old, "regarding"))
+    if (!rule_same_member(object, old, "series"))
+        check_series(c, rule_member(object, "series"));
+    if (!rule_same_member(object, old, "regarding"))
         bad_raw(c, AT(NULL, "involvedObject"),
-                show_struct(c, member(object, "regarding"), &reference), "field is immutable");
+                show_struct(c, rule_member(object, "regarding"), &reference), "field is immutable");
     for (size_t i = 0; i < COUNT_OF(fixed); i++)
-        check_immutable(c, AT(NULL, fixed[i][1]), member(object, fixed[i][0]),
-                        member(old, fixed[i][0]));
+        rule_immutable(c, AT(NULL, fixed[i][1]), rule_member(object, fixed[i][0]),
+                       rule_member(old, fixed[i][0]));
 }
 
-void validate_new_event(struct check *c, const struct json_node *object,
-                        const struct json_node *old)
+void kube_validate_new_event(struct check *c, const struct json_node *object,
+                             const struct json_node *old)
 {
     check_common(c, object, &of_events);
     if (old)

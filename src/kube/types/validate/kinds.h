@@ -12,84 +12,84 @@ typedef void (*kind_rule)(struct check *c, const struct json_node *object,
 #define KIND_RULE(name) \
     void name(struct check *c, const struct json_node *object, const struct json_node *old)
 
-KIND_RULE(validate_config_map); /* core_config.c */
-KIND_RULE(validate_secret);
-KIND_RULE(validate_namespace);
-KIND_RULE(validate_namespace_status);
-KIND_RULE(validate_quota); /* core_quota.c */
-KIND_RULE(validate_quota_status);
-KIND_RULE(validate_limit_range);
-KIND_RULE(validate_service); /* core_service.c */
-KIND_RULE(validate_role);    /* rbac.c */
-KIND_RULE(validate_cluster_role);
-KIND_RULE(validate_role_binding);
-KIND_RULE(validate_cluster_role_binding);
-KIND_RULE(validate_disruption_budget); /* policy.c */
-KIND_RULE(validate_lease);             /* coordination.c */
-KIND_RULE(validate_priority_class);
-KIND_RULE(validate_storage_class); /* storage.c */
-KIND_RULE(validate_volume_attributes_class);
+KIND_RULE(kube_validate_config_map); /* core_config.c */
+KIND_RULE(kube_validate_secret);
+KIND_RULE(kube_validate_namespace);
+KIND_RULE(kube_validate_namespace_status);
+KIND_RULE(kube_validate_quota); /* core_quota.c */
+KIND_RULE(kube_validate_quota_status);
+KIND_RULE(kube_validate_limit_range);
+KIND_RULE(kube_validate_service); /* core_service.c */
+KIND_RULE(kube_validate_role);    /* rbac.c */
+KIND_RULE(kube_validate_cluster_role);
+KIND_RULE(kube_validate_role_binding);
+KIND_RULE(kube_validate_cluster_role_binding);
+KIND_RULE(kube_validate_disruption_budget); /* policy.c */
+KIND_RULE(kube_validate_lease);             /* coordination.c */
+KIND_RULE(kube_validate_priority_class);
+KIND_RULE(kube_validate_storage_class); /* storage.c */
+KIND_RULE(kube_validate_volume_attributes_class);
 
-KIND_RULE(validate_network_policy); /* networking.c */
-KIND_RULE(validate_ingress);
-KIND_RULE(validate_ingress_class);
-KIND_RULE(validate_endpoints); /* endpoints.c */
-KIND_RULE(validate_endpoint_slice);
-KIND_RULE(validate_autoscaler); /* autoscaling.c */
-KIND_RULE(validate_claim);      /* workload/claim.c */
-KIND_RULE(validate_volume);
-KIND_RULE(validate_pod); /* workload/pod.c */
-KIND_RULE(validate_pod_template);
-KIND_RULE(validate_deployment); /* workload/apps.c */
-KIND_RULE(validate_deployment_status);
-KIND_RULE(validate_replica_set);
-KIND_RULE(validate_replica_set_status);
-KIND_RULE(validate_replication_controller);
-KIND_RULE(validate_daemon_set);
-KIND_RULE(validate_stateful_set);
-KIND_RULE(validate_stateful_set_status);
-KIND_RULE(validate_job); /* workload/batch.c */
-KIND_RULE(validate_cron_job);
-KIND_RULE(validate_node); /* workload/node.c */
-KIND_RULE(validate_node_status);
+KIND_RULE(kube_validate_network_policy); /* networking.c */
+KIND_RULE(kube_validate_ingress);
+KIND_RULE(kube_validate_ingress_class);
+KIND_RULE(kube_validate_endpoints); /* endpoints.c */
+KIND_RULE(kube_validate_endpoint_slice);
+KIND_RULE(kube_validate_autoscaler); /* autoscaling.c */
+KIND_RULE(kube_validate_claim);      /* workload/claim.c */
+KIND_RULE(kube_validate_volume);
+KIND_RULE(kube_validate_pod); /* workload/pod.c */
+KIND_RULE(kube_validate_pod_template);
+KIND_RULE(kube_validate_deployment); /* workload/apps.c */
+KIND_RULE(kube_validate_deployment_status);
+KIND_RULE(kube_validate_replica_set);
+KIND_RULE(kube_validate_replica_set_status);
+KIND_RULE(kube_validate_replication_controller);
+KIND_RULE(kube_validate_daemon_set);
+KIND_RULE(kube_validate_stateful_set);
+KIND_RULE(kube_validate_stateful_set_status);
+KIND_RULE(kube_validate_job); /* workload/batch.c */
+KIND_RULE(kube_validate_cron_job);
+KIND_RULE(kube_validate_node); /* workload/node.c */
+KIND_RULE(kube_validate_node_status);
 
-KIND_RULE(validate_controller_revision); /* workload/revision.c */
-KIND_RULE(validate_event);               /* event.c */
-KIND_RULE(validate_new_event);
+KIND_RULE(kube_validate_controller_revision); /* workload/revision.c */
+KIND_RULE(kube_validate_event);               /* event.c */
+KIND_RULE(kube_validate_new_event);
 
-KIND_RULE(validate_csi_driver); /* cluster/csi.c */
-KIND_RULE(validate_csi_node);
-KIND_RULE(validate_csi_capacity);
-KIND_RULE(validate_volume_attachment);
-KIND_RULE(validate_volume_attachment_status);
-KIND_RULE(validate_csr); /* cluster/certificates.c */
-KIND_RULE(validate_csr_status);
-KIND_RULE(validate_validating_webhooks); /* cluster/webhook.c */
-KIND_RULE(validate_mutating_webhooks);
-KIND_RULE(validate_validating_policy); /* cluster/admission_policy.c */
-KIND_RULE(validate_mutating_policy);
-KIND_RULE(validate_validating_binding);
-KIND_RULE(validate_mutating_binding);
-KIND_RULE(validate_flow_schema); /* cluster/flow_control.c */
-KIND_RULE(validate_priority_level);
-KIND_RULE(validate_flow_status);
-KIND_RULE(validate_runtime_class); /* cluster/runtime_class.c */
-KIND_RULE(validate_service_range); /* cluster/service_range.c */
-KIND_RULE(validate_ip_address);
-KIND_RULE(validate_api_service); /* cluster/api_service.c */
-KIND_RULE(validate_api_service_status);
+KIND_RULE(kube_validate_csi_driver); /* cluster/csi.c */
+KIND_RULE(kube_validate_csi_node);
+KIND_RULE(kube_validate_csi_capacity);
+KIND_RULE(kube_validate_volume_attachment);
+KIND_RULE(kube_validate_volume_attachment_status);
+KIND_RULE(kube_validate_csr); /* cluster/certificates.c */
+KIND_RULE(kube_validate_csr_status);
+KIND_RULE(kube_validate_validating_webhooks); /* cluster/webhook.c */
+KIND_RULE(kube_validate_mutating_webhooks);
+KIND_RULE(kube_validate_validating_policy); /* cluster/admission_policy.c */
+KIND_RULE(kube_validate_mutating_policy);
+KIND_RULE(kube_validate_validating_binding);
+KIND_RULE(kube_validate_mutating_binding);
+KIND_RULE(kube_validate_flow_schema); /* cluster/flow_control.c */
+KIND_RULE(kube_validate_priority_level);
+KIND_RULE(kube_validate_flow_status);
+KIND_RULE(kube_validate_runtime_class); /* cluster/runtime_class.c */
+KIND_RULE(kube_validate_service_range); /* cluster/service_range.c */
+KIND_RULE(kube_validate_ip_address);
+KIND_RULE(kube_validate_api_service); /* cluster/api_service.c */
+KIND_RULE(kube_validate_api_service_status);
 
 /* -- Parts that several kinds have in common -- */
 
 /* A number or "25%": policy.c */
-void check_int_or_percent(struct check *c, const struct at *at, const struct json_node *value);
-void check_at_most_100_percent(struct check *c, const struct at *at, const struct json_node *value);
+void rule_int_or_percent(struct check *c, const struct at *at, const struct json_node *value);
+void rule_at_most_100_percent(struct check *c, const struct at *at, const struct json_node *value);
 /* -1: it is not a percentage. */
-int64_t percent_of(struct check *c, const struct json_node *value);
-int64_t int_or_percent_of(struct check *c, const struct json_node *value);
+int64_t rule_percent_of(struct check *c, const struct json_node *value);
+int64_t rule_int_or_percent_of(struct check *c, const struct json_node *value);
 /* Whether labels meet a selector that is valid: workload/apps.c */
-bool selector_matches(struct check *c, const struct json_node *selector,
-                      const struct json_node *labels);
-void check_preemption_policy(struct check *c, const struct at *at, struct slice policy);
+bool rule_selector_matches(struct check *c, const struct json_node *selector,
+                           const struct json_node *labels);
+void rule_preemption_policy(struct check *c, const struct at *at, struct slice policy);
 
 #endif

@@ -9,27 +9,27 @@
 
 static void check_policy_port(struct check *c, const struct at *at, const struct json_node *item)
 {
-    const struct json_node *port = member(item, "port"), *end = member(item, "endPort");
+    const struct json_node *port = rule_member(item, "port"), *end = rule_member(item, "endPort");
     const struct at *last = AT(at, "endPort");
-    if (member(item, "protocol"))
-        check_choice(c, AT(at, "protocol"), text_in(c, item, "protocol"), "TCP,UDP,SCTP");
+    if (rule_member(item, "protocol"))
+        rule_choice(c, AT(at, "protocol"), rule_text(c, item, "protocol"), "TCP,UDP,SCTP");
     if (!port) {
         if (end)
-            bad_int(c, last, int_of(end), "may not be specified when `port` is not specified");
+            bad_int(c, last, rule_int_of(end), "may not be specified when `port` is not specified");
         return;
     }
     if (port->type == JSON_TYPE_STRING) {
         if (end)
-            bad_int(c, last, int_of(end), "may not be specified when `port` is non-numeric");
-        check_name(c, AT(at, "port"), text_of(c, port), port_name_valid);
+            bad_int(c, last, rule_int_of(end), "may not be specified when `port` is non-numeric");
+        rule_name(c, AT(at, "port"), rule_text_of(c, port), port_name_valid);
         return;
     }
-    check_port(c, AT(at, "port"), int_of(port));
+    rule_port(c, AT(at, "port"), rule_int_of(port));
     if (!end)
         return;
-    if (int_of(end) < int_of(port))
-        bad_int(c, last, int_of(port), "must be greater than or equal to `port`");
-    check_port(c, last, int_of(end));
+    if (rule_int_of(end) < rule_int_of(port))
+        bad_int(c, last, rule_int_of(port), "must be greater than or equal to `port`");
+    rule_port(c, last, rule_int_of(end));
 }
 
 /* A block that the stored policy has stays valid. */
@@ -37,7 +37,7 @@ static void check_cidr(struct check *c, const struct at *at, struct slice text,
                        const struct seen *kept)
 {
     if (!seen_has(kept, text))
-        check_name(c, at, text, cidr_valid);
+        rule_name(c, at, text, cidr_valid);
 }
 
 static void check_except(struct check *c, const struct at *at, const struct address_block *whole,
@@ -54,7 +54,7 @@ static void check_except(struct check *c, const struct at *at, const struct addr
 static void check_ip_block(struct check *c, const struct at *at, const struct json_node *block,
                            const struct seen *kept)
 {
-    struct slice text = text_in(c, block, "cidr");
+    struct slice text = rule_text(c, block, "cidr");
     struct address_block whole;
     const struct at *list = AT(at, "except");
     size_t i = 0;
@@ -65,17 +65,19 @@ static void check_ip_block(struct check *c, const struct at *at, const struct js
     check_cidr(c, AT(at, "cidr"), text, kept);
     if (!address_block_read(text, &whole))
         return;
-    for (const struct json_node *item = first_in(member(block, "except")); item; item = item->next)
-        check_except(c, AT_ITEM(list, i++), &whole, text_of(c, item), kept);
+    for (const struct json_node *item = rule_first(rule_member(block, "except")); item;
+         item = item->next)
+        check_except(c, AT_ITEM(list, i++), &whole, rule_text_of(c, item), kept);
 }
 
 static void check_peer(struct check *c, const struct at *at, const struct json_node *peer,
                        const struct seen *kept)
 {
-    const struct json_node *pods = member(peer, "podSelector"), *block = member(peer, "ipBlock");
-    const struct json_node *namespaces = member(peer, "namespaceSelector");
-    check_selector(c, AT(at, "podSelector"), pods);
-    check_selector(c, AT(at, "namespaceSelector"), namespaces);
+    const struct json_node *pods = rule_member(peer, "podSelector"),
+                           *block = rule_member(peer, "ipBlock");
+    const struct json_node *namespaces = rule_member(peer, "namespaceSelector");
+    rule_selector(c, AT(at, "podSelector"), pods);
+    rule_selector(c, AT(at, "namespaceSelector"), namespaces);
     if (block)
         check_ip_block(c, AT(at, "ipBlock"), block, kept);
     if (!pods && !namespaces && !block)
@@ -88,14 +90,15 @@ static void check_policy_rules(struct check *c, const struct at *at, const struc
                                const char *peers, const struct seen *kept)
 {
     size_t i = 0;
-    for (const struct json_node *rule = first_in(rules); rule; rule = rule->next, i++) {
+    for (const struct json_node *rule = rule_first(rules); rule; rule = rule->next, i++) {
         const struct at *ports = AT(AT_ITEM(at, i), "ports"), *list = AT(AT_ITEM(at, i), peers);
         size_t j = 0;
-        for (const struct json_node *port = first_in(member(rule, "ports")); port;
+        for (const struct json_node *port = rule_first(rule_member(rule, "ports")); port;
              port = port->next)
             check_policy_port(c, AT_ITEM(ports, j++), port);
         j = 0;
-        for (const struct json_node *peer = first_in(member(rule, peers)); peer; peer = peer->next)
+        for (const struct json_node *peer = rule_first(rule_member(rule, peers)); peer;
+             peer = peer->next)
             check_peer(c, AT_ITEM(list, j++), peer, kept);
     }
 }
@@ -103,40 +106,41 @@ static void check_policy_rules(struct check *c, const struct at *at, const struc
 static void add_blocks(struct check *c, const struct json_node *rules, const char *peers,
                        struct seen *blocks)
 {
-    for (const struct json_node *rule = first_in(rules); rule; rule = rule->next) {
-        for (const struct json_node *peer = first_in(member(rule, peers)); peer;
+    for (const struct json_node *rule = rule_first(rules); rule; rule = rule->next) {
+        for (const struct json_node *peer = rule_first(rule_member(rule, peers)); peer;
              peer = peer->next) {
-            const struct json_node *block = member(peer, "ipBlock");
+            const struct json_node *block = rule_member(peer, "ipBlock");
             if (block)
-                seen_add(c, blocks, text_in(c, block, "cidr"));
-            for (const struct json_node *item = first_in(member(block, "except")); item;
+                seen_add(c, blocks, rule_text(c, block, "cidr"));
+            for (const struct json_node *item = rule_first(rule_member(block, "except")); item;
                  item = item->next)
-                seen_add(c, blocks, text_of(c, item));
+                seen_add(c, blocks, rule_text_of(c, item));
         }
     }
 }
 
-void validate_network_policy(struct check *c, const struct json_node *object,
-                             const struct json_node *old)
+void kube_validate_network_policy(struct check *c, const struct json_node *object,
+                                  const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *types = member(spec, "policyTypes");
-    const struct json_node *was = member(old, "spec");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *types = rule_member(spec, "policyTypes");
+    const struct json_node *was = rule_member(old, "spec");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "policyTypes");
     struct seen kept = {0};
     size_t i = 0;
-    add_blocks(c, member(was, "ingress"), "from", &kept);
-    add_blocks(c, member(was, "egress"), "to", &kept);
-    c->any_label_values = was && !selector_is_valid(c, member(was, "podSelector"));
-    check_selector(c, AT(at, "podSelector"), member(spec, "podSelector"));
-    check_policy_rules(c, AT(at, "ingress"), member(spec, "ingress"), "from", &kept);
-    check_policy_rules(c, AT(at, "egress"), member(spec, "egress"), "to", &kept);
+    add_blocks(c, rule_member(was, "ingress"), "from", &kept);
+    add_blocks(c, rule_member(was, "egress"), "to", &kept);
+    c->any_label_values = was && !rule_selector_is_valid(c, rule_member(was, "podSelector"));
+    rule_selector(c, AT(at, "podSelector"), rule_member(spec, "podSelector"));
+    check_policy_rules(c, AT(at, "ingress"), rule_member(spec, "ingress"), "from", &kept);
+    check_policy_rules(c, AT(at, "egress"), rule_member(spec, "egress"), "to", &kept);
     c->any_label_values = false;
-    if (count_in(types) > 2) {
+    if (rule_count(types) > 2) {
         bad_node(c, list, types, "may not specify more than two policyTypes");
         return;
     }
-    for (const struct json_node *item = first_in(types); item; item = item->next)
-        check_choice(c, AT_ITEM(list, i++), text_of(c, item), "Ingress,Egress");
+    for (const struct json_node *item = rule_first(types); item; item = item->next)
+        rule_choice(c, AT_ITEM(list, i++), rule_text_of(c, item), "Ingress,Egress");
 }
 
 /* -- Ingresses -- */
@@ -144,17 +148,17 @@ void validate_network_policy(struct check *c, const struct json_node *object,
 static void check_segment(struct check *c, const struct at *at, const struct json_node *of,
                           const char *name)
 {
-    struct slice text = text_in(c, of, name);
+    struct slice text = rule_text(c, of, name);
     if (text.len)
-        check_name(c, AT(at, name), text, segment_valid);
+        rule_name(c, AT(at, name), text, segment_valid);
     else
         bad_required(c, AT(at, name), NULL);
 }
 
 static void check_reference(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    if (member(ref, "apiGroup"))
-        check_name(c, AT(at, "apiGroup"), text_in(c, ref, "apiGroup"), subdomain_valid);
+    if (rule_member(ref, "apiGroup"))
+        rule_name(c, AT(at, "apiGroup"), rule_text(c, ref, "apiGroup"), subdomain_valid);
     check_segment(c, at, ref, "kind");
     check_segment(c, at, ref, "name");
 }
@@ -162,28 +166,28 @@ static void check_reference(struct check *c, const struct at *at, const struct j
 static void check_service_backend(struct check *c, const struct at *at,
                                   const struct json_node *service)
 {
-    const struct json_node *port = member(service, "port");
+    const struct json_node *port = rule_member(service, "port");
     const struct at *in = AT(at, "service"), *to = AT(in, "port");
-    struct slice name = text_in(c, service, "name"), port_name = text_in(c, port, "name");
-    int64_t number = int_in(port, "number", 0);
+    struct slice name = rule_text(c, service, "name"), port_name = rule_text(c, port, "name");
+    int64_t number = rule_int(port, "number", 0);
     if (!name.len)
         bad_required(c, AT(in, "name"), NULL);
     else
-        check_name(c, AT(in, "name"), name, dns_label_valid);
+        rule_name(c, AT(in, "name"), name, dns_label_valid);
     if (port_name.len && number)
         bad_text(c, at, SLICE_EMPTY, "cannot set both port name & port number");
     else if (port_name.len)
-        check_name(c, AT(to, "name"), port_name, port_name_valid);
+        rule_name(c, AT(to, "name"), port_name, port_name_valid);
     else if (number)
-        check_port(c, AT(to, "number"), number);
+        rule_port(c, AT(to, "number"), number);
     else
         bad_required(c, at, "port name or number is required");
 }
 
 static void check_backend(struct check *c, const struct at *at, const struct json_node *backend)
 {
-    const struct json_node *resource = member(backend, "resource");
-    const struct json_node *service = member(backend, "service");
+    const struct json_node *resource = rule_member(backend, "resource");
+    const struct json_node *service = rule_member(backend, "service");
     if (resource && service)
         bad_text(c, at, SLICE_EMPTY, "cannot set both resource and service backends");
     else if (resource)
@@ -226,18 +230,18 @@ static void check_exact_path(struct check *c, const struct at *at, struct slice 
 
 static void check_http_path(struct check *c, const struct at *at, const struct json_node *item)
 {
-    struct slice type = text_in(c, item, "pathType"), path = text_in(c, item, "path");
-    if (!member(item, "pathType")) {
+    struct slice type = rule_text(c, item, "pathType"), path = rule_text(c, item, "path");
+    if (!rule_member(item, "pathType")) {
         bad_required(c, AT(at, "pathType"), "pathType must be specified");
         return;
     }
-    if (one_of(type, "Exact,Prefix"))
+    if (rule_one_of(type, "Exact,Prefix"))
         check_exact_path(c, AT(at, "path"), path);
     else if (!slice_equal(type, SLICE_LITERAL("ImplementationSpecific")))
         bad_choice(c, AT(at, "pathType"), type, "Exact,ImplementationSpecific,Prefix");
     else if (path.len && path.ptr[0] != '/')
         bad_text(c, AT(at, "path"), path, "must be an absolute path");
-    check_backend(c, AT(at, "backend"), member(item, "backend"));
+    check_backend(c, AT(at, "backend"), rule_member(item, "backend"));
 }
 
 static void check_host(struct check *c, const struct at *at, struct slice host)
@@ -245,66 +249,68 @@ static void check_host(struct check *c, const struct at *at, struct slice host)
     struct address a;
     if (address_read(host, &a))
         bad_text(c, at, host, "must be a DNS name, not an IP address");
-    check_name(c, at, host, memchr(host.ptr, '*', host.len) ? wildcard_valid : subdomain_valid);
+    rule_name(c, at, host, memchr(host.ptr, '*', host.len) ? wildcard_valid : subdomain_valid);
 }
 
 static void check_ingress_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    const struct json_node *http = member(rule, "http"), *paths = member(http, "paths");
+    const struct json_node *http = rule_member(rule, "http"), *paths = rule_member(http, "paths");
     const struct at *list = AT(AT(at, "http"), "paths");
-    struct slice host = text_in(c, rule, "host");
+    struct slice host = rule_text(c, rule, "host");
     size_t i = 0;
     if (host.len)
         check_host(c, AT(at, "host"), host);
-    if (http && !count_in(paths))
+    if (http && !rule_count(paths))
         bad_required(c, list, NULL);
-    for (const struct json_node *item = first_in(paths); item; item = item->next)
+    for (const struct json_node *item = rule_first(paths); item; item = item->next)
         check_http_path(c, AT_ITEM(list, i++), item);
 }
 
 static void check_ingress_tls(struct check *c, const struct at *at, const struct json_node *tls)
 {
     const struct at *list = AT(at, "hosts");
-    struct slice secret = text_in(c, tls, "secretName");
+    struct slice secret = rule_text(c, tls, "secretName");
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(tls, "hosts")); item;
+    for (const struct json_node *item = rule_first(rule_member(tls, "hosts")); item;
          item = item->next, i++) {
-        struct slice host = text_of(c, item);
+        struct slice host = rule_text_of(c, item);
         bool star = host.len && memchr(host.ptr, '*', host.len);
-        check_name(c, AT_ITEM(list, i), host, star ? wildcard_valid : subdomain_valid);
+        rule_name(c, AT_ITEM(list, i), host, star ? wildcard_valid : subdomain_valid);
     }
     if (secret.len)
-        check_name(c, AT(at, "secretName"), secret, subdomain_valid);
+        rule_name(c, AT(at, "secretName"), secret, subdomain_valid);
 }
 
 static void check_class_annotation(struct check *c, const struct json_node *object,
                                    const struct json_node *spec)
 {
     const struct json_node *annotations = json_node_path(object, "metadata.annotations");
-    const struct json_node *node = member(annotations, "kubernetes.io/ingress.class");
-    const struct json_node *class = member(spec, "ingressClassName");
-    if (node && class && !slice_equal(text_of(c, node), text_of(c, class)))
-        bad_text(c, AT(AT(NULL, "annotations"), "kubernetes.io/ingress.class"), text_of(c, node),
-                 "must match `ingressClassName` when both are specified");
+    const struct json_node *node = rule_member(annotations, "kubernetes.io/ingress.class");
+    const struct json_node *class = rule_member(spec, "ingressClassName");
+    if (node && class && !slice_equal(rule_text_of(c, node), rule_text_of(c, class)))
+        bad_text(c, AT(AT(NULL, "annotations"), "kubernetes.io/ingress.class"),
+                 rule_text_of(c, node), "must match `ingressClassName` when both are specified");
 }
 
-void validate_ingress(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_ingress(struct check *c, const struct json_node *object,
+                           const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *rules = member(spec, "rules");
-    const struct json_node *backend = member(spec, "defaultBackend");
+    const struct json_node *spec = rule_member(object, "spec"), *rules = rule_member(spec, "rules");
+    const struct json_node *backend = rule_member(spec, "defaultBackend");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "rules"), *tls = AT(at, "tls");
     size_t i = 0, j = 0;
-    if (!count_in(rules) && !backend)
+    if (!rule_count(rules) && !backend)
         bad_node(c, at, rules, "either `defaultBackend` or `rules` must be specified");
     if (backend)
         check_backend(c, AT(at, "defaultBackend"), backend);
-    for (const struct json_node *item = first_in(rules); item; item = item->next)
+    for (const struct json_node *item = rule_first(rules); item; item = item->next)
         check_ingress_rule(c, AT_ITEM(list, i++), item);
-    for (const struct json_node *item = first_in(member(spec, "tls")); item; item = item->next)
+    for (const struct json_node *item = rule_first(rule_member(spec, "tls")); item;
+         item = item->next)
         check_ingress_tls(c, AT_ITEM(tls, j++), item);
-    if (member(spec, "ingressClassName"))
-        check_name(c, AT(at, "ingressClassName"), text_in(c, spec, "ingressClassName"),
-                   subdomain_valid);
+    if (rule_member(spec, "ingressClassName"))
+        rule_name(c, AT(at, "ingressClassName"), rule_text(c, spec, "ingressClassName"),
+                  subdomain_valid);
     if (!old)
         check_class_annotation(c, object, spec);
 }
@@ -324,35 +330,35 @@ static void check_controller(struct check *c, const struct at *at, struct slice 
     else if (!host || host + 1 == name.len)
         bad_text(c, at, name, "must be a domain-prefixed path (such as \"acme.io/foo\")");
     else
-        check_name(c, at, slice_sub(name, 0, host), subdomain_valid);
+        rule_name(c, at, slice_sub(name, 0, host), subdomain_valid);
 }
 
 static void check_parameters(struct check *c, const struct at *at, const struct json_node *of)
 {
-    struct slice scope = text_in(c, of, "scope"), namespace = text_in(c, of, "namespace");
-    bool has = member(of, "namespace");
+    struct slice scope = rule_text(c, of, "scope"), namespace = rule_text(c, of, "namespace");
+    bool has = rule_member(of, "namespace");
     check_reference(c, at, of);
     if (scope.len)
-        check_choice(c, AT(at, "scope"), scope, "Cluster,Namespace");
+        rule_choice(c, AT(at, "scope"), scope, "Cluster,Namespace");
     if (slice_equal(scope, SLICE_LITERAL("Namespace"))) {
         if (!has)
             bad_required(c, AT(at, "namespace"), "`parameters.scope` is set to 'Namespace'");
         else
-            check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+            rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
     } else if (has) {
         bad_forbidden(c, AT(at, "namespace"), "`parameters.scope` is set to 'Cluster'");
     }
 }
 
-void validate_ingress_class(struct check *c, const struct json_node *object,
-                            const struct json_node *old)
+void kube_validate_ingress_class(struct check *c, const struct json_node *object,
+                                 const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     if (old)
-        check_immutable(c, AT(at, "controller"), member(spec, "controller"),
-                        json_node_path(old, "spec.controller"));
-    check_controller(c, AT(at, "controller"), text_in(c, spec, "controller"));
-    if (member(spec, "parameters"))
-        check_parameters(c, AT(at, "parameters"), member(spec, "parameters"));
+        rule_immutable(c, AT(at, "controller"), rule_member(spec, "controller"),
+                       json_node_path(old, "spec.controller"));
+    check_controller(c, AT(at, "controller"), rule_text(c, spec, "controller"));
+    if (rule_member(spec, "parameters"))
+        check_parameters(c, AT(at, "parameters"), rule_member(spec, "parameters"));
 }

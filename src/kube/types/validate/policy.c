@@ -2,19 +2,19 @@
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
 
-void check_int_or_percent(struct check *c, const struct at *at, const struct json_node *value)
+void rule_int_or_percent(struct check *c, const struct at *at, const struct json_node *value)
 {
     char why[NAME_ERROR_BYTES];
     if (value->type != JSON_TYPE_STRING)
-        check_not_negative(c, at, int_of(value));
-    else if (!percent_valid(text_of(c, value), why))
+        rule_not_negative(c, at, rule_int_of(value));
+    else if (!percent_valid(rule_text_of(c, value), why))
         bad_node(c, at, value, why);
 }
 
-int64_t percent_of(struct check *c, const struct json_node *value)
+int64_t rule_percent_of(struct check *c, const struct json_node *value)
 {
     char why[NAME_ERROR_BYTES];
-    struct slice text = text_of(c, value);
+    struct slice text = rule_text_of(c, value);
     int64_t percent = 0;
     if (!value || value->type != JSON_TYPE_STRING || !percent_valid(text, why))
         return -1;
@@ -23,17 +23,17 @@ int64_t percent_of(struct check *c, const struct json_node *value)
     return percent;
 }
 
-int64_t int_or_percent_of(struct check *c, const struct json_node *value)
+int64_t rule_int_or_percent_of(struct check *c, const struct json_node *value)
 {
-    int64_t percent = percent_of(c, value);
+    int64_t percent = rule_percent_of(c, value);
     if (percent >= 0)
         return percent;
-    return value && value->type == JSON_TYPE_STRING ? 0 : int_of(value);
+    return value && value->type == JSON_TYPE_STRING ? 0 : rule_int_of(value);
 }
 
-void check_at_most_100_percent(struct check *c, const struct at *at, const struct json_node *value)
+void rule_at_most_100_percent(struct check *c, const struct at *at, const struct json_node *value)
 {
-    if (percent_of(c, value) > 100)
+    if (rule_percent_of(c, value) > 100)
         bad_node(c, at, value, "must not be greater than 100%");
 }
 
@@ -41,25 +41,25 @@ static void check_amount(struct check *c, const struct at *at, const struct json
 {
     if (!value)
         return;
-    check_int_or_percent(c, at, value);
-    check_at_most_100_percent(c, at, value);
+    rule_int_or_percent(c, at, value);
+    rule_at_most_100_percent(c, at, value);
 }
 
-void validate_disruption_budget(struct check *c, const struct json_node *object,
-                                const struct json_node *old)
+void kube_validate_disruption_budget(struct check *c, const struct json_node *object,
+                                     const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
-    const struct json_node *min = member(spec, "minAvailable"), *max;
-    const struct json_node *policy = member(spec, "unhealthyPodEvictionPolicy");
+    const struct json_node *spec = rule_member(object, "spec");
+    const struct json_node *min = rule_member(spec, "minAvailable"), *max;
+    const struct json_node *policy = rule_member(spec, "unhealthyPodEvictionPolicy");
     const struct at *at = AT(NULL, "spec");
-    max = member(spec, "maxUnavailable");
+    max = rule_member(spec, "maxUnavailable");
     if (min && max)
         bad_node(c, at, spec, "minAvailable and maxUnavailable cannot be both set");
     check_amount(c, AT(at, "minAvailable"), min);
     check_amount(c, AT(at, "maxUnavailable"), max);
-    check_kept_selector(c, AT(at, "selector"), member(spec, "selector"),
-                        json_node_path(old, "spec.selector"));
+    rule_kept_selector(c, AT(at, "selector"), rule_member(spec, "selector"),
+                       json_node_path(old, "spec.selector"));
     if (policy)
-        check_choice(c, AT(at, "unhealthyPodEvictionPolicy"), text_of(c, policy),
-                     "AlwaysAllow,IfHealthyBudget");
+        rule_choice(c, AT(at, "unhealthyPodEvictionPolicy"), rule_text_of(c, policy),
+                    "AlwaysAllow,IfHealthyBudget");
 }

@@ -13,7 +13,7 @@ static const quantity billion = 1000000000;
 
 quantity quantity_of(struct check *c, const struct json_node *node)
 {
-    struct slice text = text_of(c, node);
+    struct slice text = rule_text_of(c, node);
     struct quantity read = {0};
     if (!text.len)
         return 0;
@@ -30,7 +30,7 @@ quantity quantity_of(struct check *c, const struct json_node *node)
 struct slice quantity_text(struct check *c, const struct json_node *node)
 {
     char text[QUANTITY_BYTES];
-    struct slice shown = quantity_canonical(text_of(c, node), false, text), copy;
+    struct slice shown = quantity_canonical(rule_text_of(c, node), false, text), copy;
     if (arena_dup(c->arena, shown, &copy) == ST_OK)
         return copy;
     c->errors->no_memory = true;
@@ -42,23 +42,23 @@ int64_t quantity_units(quantity amount)
     return (int64_t)(amount > 0 ? (amount + billion - 1) / billion : amount / billion);
 }
 
-void check_quantity_not_negative(struct check *c, const struct at *at,
-                                 const struct json_node *amount)
+void rule_quantity_not_negative(struct check *c, const struct at *at,
+                                const struct json_node *amount)
 {
     if (quantity_of(c, amount) < 0)
         bad_text(c, at, quantity_text(c, amount), "must be greater than or equal to 0");
 }
 
-void check_quantity_positive(struct check *c, const struct at *at, const struct json_node *amount)
+void rule_quantity_positive(struct check *c, const struct at *at, const struct json_node *amount)
 {
     if (quantity_of(c, amount) <= 0)
         bad_text(c, at, quantity_text(c, amount), "must be greater than zero");
 }
 
-void check_quantity_of(struct check *c, const struct at *at, struct slice resource,
-                       const struct json_node *amount)
+void rule_quantity_of(struct check *c, const struct at *at, struct slice resource,
+                      const struct json_node *amount)
 {
-    check_quantity_not_negative(c, at, amount);
+    rule_quantity_not_negative(c, at, amount);
     if (resource_is_counted(resource) && quantity_of(c, amount) % billion)
         bad_text(c, at, quantity_text(c, amount), "must be an integer");
 }
@@ -90,7 +90,7 @@ bool resource_is_huge_page(struct slice name)
 
 static bool is_standard(struct slice name)
 {
-    return one_of(name, COMPUTED "," COUNTED ",storage") || resource_is_huge_page(name) ||
+    return rule_one_of(name, COMPUTED "," COUNTED ",storage") || resource_is_huge_page(name) ||
            has_prefix(name, "requests.hugepages-");
 }
 
@@ -116,12 +116,12 @@ bool resource_is_extended(struct slice name)
 
 bool resource_is_counted(struct slice name)
 {
-    return one_of(name, COUNTED) || resource_is_extended(name);
+    return rule_one_of(name, COUNTED) || resource_is_extended(name);
 }
 
-bool check_resource_name(struct check *c, const struct at *at, struct slice name)
+bool rule_resource_name(struct check *c, const struct at *at, struct slice name)
 {
-    if (!check_name(c, at, name, label_key_valid))
+    if (!rule_name(c, at, name, label_key_valid))
         return false;
     if (is_qualified(name) || is_standard(name))
         return true;
@@ -129,12 +129,12 @@ bool check_resource_name(struct check *c, const struct at *at, struct slice name
     return false;
 }
 
-bool check_container_resource_name(struct check *c, const struct at *at, struct slice name)
+bool rule_container_resource_name(struct check *c, const struct at *at, struct slice name)
 {
-    bool fine = check_resource_name(c, at, name);
+    bool fine = rule_resource_name(c, at, name);
     const char *why = NULL;
     if (!is_qualified(name)) {
-        if (!one_of(name, "cpu,memory,ephemeral-storage") && !resource_is_huge_page(name))
+        if (!rule_one_of(name, "cpu,memory,ephemeral-storage") && !resource_is_huge_page(name))
             why = "must be a standard resource for containers";
     } else if (!resource_is_native(name) && !resource_is_extended(name)) {
         why = "doesn't follow extended resource name standard";
@@ -144,9 +144,9 @@ bool check_container_resource_name(struct check *c, const struct at *at, struct 
     return fine && !why;
 }
 
-void check_quota_resource_name(struct check *c, const struct at *at, struct slice name)
+void rule_quota_resource_name(struct check *c, const struct at *at, struct slice name)
 {
-    check_resource_name(c, at, name);
+    rule_resource_name(c, at, name);
     if (!is_qualified(name) && !resource_is_standard_quota(name))
         bad_text(c, at, name, "must be a standard resource for quota");
 }

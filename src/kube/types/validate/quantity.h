@@ -17,12 +17,12 @@ struct slice quantity_text(struct check *c, const struct json_node *node);
 /* In units, rounded up. */
 int64_t quantity_units(quantity amount);
 
-void check_quantity_not_negative(struct check *c, const struct at *at,
-                                 const struct json_node *amount);
-void check_quantity_positive(struct check *c, const struct at *at, const struct json_node *amount);
+void rule_quantity_not_negative(struct check *c, const struct at *at,
+                                const struct json_node *amount);
+void rule_quantity_positive(struct check *c, const struct at *at, const struct json_node *amount);
 /* Not negative, and whole if the resource is counted. */
-void check_quantity_of(struct check *c, const struct at *at, struct slice resource,
-                       const struct json_node *amount);
+void rule_quantity_of(struct check *c, const struct at *at, struct slice resource,
+                      const struct json_node *amount);
 
 bool resource_is_huge_page(struct slice name);
 /* Unqualified or of kubernetes.io. */
@@ -32,8 +32,8 @@ bool resource_is_counted(struct slice name);
 bool resource_is_standard_quota(struct slice name);
 
 /* False: errors have been added. */
-bool check_resource_name(struct check *c, const struct at *at, struct slice name);
-bool check_container_resource_name(struct check *c, const struct at *at, struct slice name);
-void check_quota_resource_name(struct check *c, const struct at *at, struct slice name);
+bool rule_resource_name(struct check *c, const struct at *at, struct slice name);
+bool rule_container_resource_name(struct check *c, const struct at *at, struct slice name);
+void rule_quota_resource_name(struct check *c, const struct at *at, struct slice name);
 
 #endif

@@ -9,14 +9,14 @@
 static void check_rule(struct check *c, const struct at *at, const struct json_node *rule,
                        bool namespaced)
 {
-    const struct json_node *urls = filled(rule, "nonResourceURLs");
-    if (!filled(rule, "verbs"))
+    const struct json_node *urls = rule_filled(rule, "nonResourceURLs");
+    if (!rule_filled(rule, "verbs"))
         bad_required(c, AT(at, "verbs"), "verbs must contain at least one value");
     if (!urls) {
-        if (!filled(rule, "apiGroups"))
+        if (!rule_filled(rule, "apiGroups"))
             bad_required(c, AT(at, "apiGroups"),
                          "resource rules must supply at least one api group");
-        if (!filled(rule, "resources"))
+        if (!rule_filled(rule, "resources"))
             bad_required(c, AT(at, "resources"),
                          "resource rules must supply at least one resource");
         return;
@@ -24,7 +24,8 @@ static void check_rule(struct check *c, const struct at *at, const struct json_n
     if (namespaced)
         bad_node(c, AT(at, "nonResourceURLs"), urls,
                  "namespaced rules cannot apply to non-resource URLs");
-    if (filled(rule, "apiGroups") || filled(rule, "resources") || filled(rule, "resourceNames"))
+    if (rule_filled(rule, "apiGroups") || rule_filled(rule, "resources") ||
+        rule_filled(rule, "resourceNames"))
         bad_node(c, AT(at, "nonResourceURLs"), urls,
                  "rules cannot apply to both regular resources and non-resource URLs");
 }
@@ -33,33 +34,35 @@ static void check_rules(struct check *c, const struct json_node *object, bool na
 {
     const struct at *at = AT(NULL, "rules");
     size_t i = 0;
-    for (const struct json_node *rule = first_in(member(object, "rules")); rule; rule = rule->next)
+    for (const struct json_node *rule = rule_first(rule_member(object, "rules")); rule;
+         rule = rule->next)
         check_rule(c, AT_ITEM(at, i++), rule, namespaced);
 }
 
-void validate_role(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_role(struct check *c, const struct json_node *object,
+                        const struct json_node *old)
 {
     (void)old;
     check_rules(c, object, true);
 }
 
-void validate_cluster_role(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_cluster_role(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
-    const struct json_node *rule = member(object, "aggregationRule");
+    const struct json_node *rule = rule_member(object, "aggregationRule");
     const struct at *at = AT(AT(NULL, "aggregationRule"), "clusterRoleSelectors");
     size_t i = 0;
     (void)old;
     check_rules(c, object, false);
     if (!rule)
         return;
-    if (!filled(rule, "clusterRoleSelectors"))
+    if (!rule_filled(rule, "clusterRoleSelectors"))
         bad_required(c, at,
                      "at least one clusterRoleSelector required if aggregationRule is non-nil");
-    for (const struct json_node *item = first_in(member(rule, "clusterRoleSelectors")); item;
+    for (const struct json_node *item = rule_first(rule_member(rule, "clusterRoleSelectors")); item;
          item = item->next, i++) {
         size_t before = c->errors->count;
-        check_selector(c, AT_ITEM(at, i), item);
+        rule_selector(c, AT_ITEM(at, i), item);
         if (c->errors->count > before)
             bad_node(c, AT_ITEM(at, i), NULL, "invalid label selector.");
     }
@@ -70,26 +73,26 @@ void validate_cluster_role(struct check *c, const struct json_node *object,
 static void check_account(struct check *c, const struct at *at, const struct json_node *subject,
                           bool namespaced)
 {
-    struct slice name = text_in(c, subject, "name"), group = text_in(c, subject, "apiGroup");
+    struct slice name = rule_text(c, subject, "name"), group = rule_text(c, subject, "apiGroup");
     if (name.len)
-        check_name(c, AT(at, "name"), name, subdomain_valid);
+        rule_name(c, AT(at, "name"), name, subdomain_valid);
     if (group.len)
         bad_choice(c, AT(at, "apiGroup"), group, "");
-    if (!namespaced && !text_in(c, subject, "namespace").len)
+    if (!namespaced && !rule_text(c, subject, "namespace").len)
         bad_required(c, AT(at, "namespace"), NULL);
 }
 
 static void check_subject(struct check *c, const struct at *at, const struct json_node *subject,
                           bool namespaced)
 {
-    struct slice kind = text_in(c, subject, "kind"), group = text_in(c, subject, "apiGroup");
-    if (!text_in(c, subject, "name").len)
+    struct slice kind = rule_text(c, subject, "kind"), group = rule_text(c, subject, "apiGroup");
+    if (!rule_text(c, subject, "name").len)
         bad_required(c, AT(at, "name"), NULL);
     if (slice_equal(kind, SLICE_LITERAL("ServiceAccount"))) {
         check_account(c, at, subject, namespaced);
-    } else if (one_of(kind, "User,Group")) {
+    } else if (rule_one_of(kind, "User,Group")) {
         if (group.len) /* otherwise the default */
-            check_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);
+            rule_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);
     } else {
         bad_choice(c, AT(at, "kind"), kind, "ServiceAccount,User,Group");
     }
@@ -98,8 +101,8 @@ static void check_subject(struct check *c, const struct at *at, const struct jso
 /* Kubernetes shows its internal type. */
 static void bad_role(struct check *c, const struct at *at, const struct json_node *role)
 {
-    struct slice group = text_in(c, role, "apiGroup"), kind = text_in(c, role, "kind");
-    struct slice name = text_in(c, role, "name");
+    struct slice group = rule_text(c, role, "apiGroup"), kind = rule_text(c, role, "kind");
+    struct slice name = rule_text(c, role, "name");
     AUTO(buf_fini) struct buf json = {0};
     if (buf_append_format(&json, "{\"APIGroup\":\"%.*s\",\"Kind\":\"%.*s\",\"Name\":\"%.*s\"}",
                           SLICE_ARGS(group), SLICE_ARGS(kind), SLICE_ARGS(name)) != ST_OK ||
@@ -112,33 +115,33 @@ static void bad_role(struct check *c, const struct at *at, const struct json_nod
 static void check_binding(struct check *c, const struct json_node *object,
                           const struct json_node *old, bool namespaced)
 {
-    const struct json_node *role = member(object, "roleRef");
+    const struct json_node *role = rule_member(object, "roleRef");
     const struct at *at = AT(NULL, "roleRef"), *list = AT(NULL, "subjects");
-    struct slice group = text_in(c, role, "apiGroup"), name = text_in(c, role, "name");
+    struct slice group = rule_text(c, role, "apiGroup"), name = rule_text(c, role, "name");
     size_t i = 0;
     if (group.len)
-        check_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);
-    check_choice(c, AT(at, "kind"), text_in(c, role, "kind"),
-                 namespaced ? "Role,ClusterRole" : "ClusterRole");
+        rule_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);
+    rule_choice(c, AT(at, "kind"), rule_text(c, role, "kind"),
+                namespaced ? "Role,ClusterRole" : "ClusterRole");
     if (name.len)
-        check_name(c, AT(at, "name"), name, segment_valid);
+        rule_name(c, AT(at, "name"), name, segment_valid);
     else
         bad_required(c, AT(at, "name"), NULL);
-    for (const struct json_node *item = first_in(member(object, "subjects")); item;
+    for (const struct json_node *item = rule_first(rule_member(object, "subjects")); item;
          item = item->next)
         check_subject(c, AT_ITEM(list, i++), item, namespaced);
-    if (old && !same_node(role, member(old, "roleRef")))
+    if (old && !rule_same_node(role, rule_member(old, "roleRef")))
         bad_role(c, at, role);
 }
 
-void validate_role_binding(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_role_binding(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
     check_binding(c, object, old, true);
 }
 
-void validate_cluster_role_binding(struct check *c, const struct json_node *object,
-                                   const struct json_node *old)
+void kube_validate_cluster_role_binding(struct check *c, const struct json_node *object,
+                                        const struct json_node *old)
 {
     check_binding(c, object, old, false);
 }

@@ -11,7 +11,7 @@ static enum status append_list(struct check *c, const struct json_node *list,
                                const struct shown_type *type, struct buf *to)
 {
     TRY(buf_append_text(to, "["));
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
         if (to->len > GO_SHOWN_BYTES_MAX)
             return ST_OK;
         TRY(append_struct(c, item, type, to));
@@ -39,7 +39,7 @@ static enum status append_struct(struct check *c, const struct json_node *object
     TRY(buf_append_text(to, "{"));
     for (size_t i = 0; i < type->count; i++) {
         TRY(buf_append_text(to, i ? "," : ""));
-        TRY(append_member(c, member(object, type->members[i].name), &type->members[i], to));
+        TRY(append_member(c, rule_member(object, type->members[i].name), &type->members[i], to));
     }
     return buf_append_text(to, "}");
 }
@@ -81,8 +81,8 @@ static void set_sorted(struct check *c, struct json_node *to, const struct json_
 {
     size_t count = 0;
     const struct json_node **members =
-        arena_calloc(c->arena, count_in(from) + 1, sizeof(const struct json_node *));
-    for (const struct json_node *item = first_in(from); members && item; item = item->next)
+        arena_calloc(c->arena, rule_count(from) + 1, sizeof(const struct json_node *));
+    for (const struct json_node *item = rule_first(from); members && item; item = item->next)
         members[count++] = item;
     if (count)
         qsort(members, count, sizeof(members[0]), key_order);
@@ -113,10 +113,10 @@ void bad_selector(struct check *c, const struct at *at, const struct json_node *
     if (!sorted || !labels)
         return;
     labels->key = SLICE_LITERAL("matchLabels");
-    set_sorted(c, labels, member(selector, "matchLabels"));
+    set_sorted(c, labels, rule_member(selector, "matchLabels"));
     if (!labels->first || set_copy(c, sorted, labels)) {
-        if (filled(selector, "matchExpressions"))
-            set_copy(c, sorted, member(selector, "matchExpressions"));
+        if (rule_filled(selector, "matchExpressions"))
+            set_copy(c, sorted, rule_member(selector, "matchExpressions"));
         bad_node(c, at, sorted, why);
     }
 }

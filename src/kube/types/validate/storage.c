@@ -16,25 +16,25 @@ static void check_provisioner(struct check *c, const struct at *at, struct slice
     }
     for (size_t i = 0; i < name.len; i++)
         lower[i] = name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i];
-    check_name(c, at, slice_of(lower, name.len), label_key_valid);
+    rule_name(c, at, slice_of(lower, name.len), label_key_valid);
 }
 
 static void check_parameters(struct check *c, const struct json_node *parameters, bool needed)
 {
     const struct at *at = AT(NULL, "parameters");
     size_t bytes = 0;
-    if (count_in(parameters) > PARAMETERS_MAX) {
+    if (rule_count(parameters) > PARAMETERS_MAX) {
         bad_long(c, at, PARAMETERS_MAX);
         return;
     }
-    for (const struct json_node *item = first_in(parameters); item; item = item->next) {
+    for (const struct json_node *item = rule_first(parameters); item; item = item->next) {
         if (!item->key.len)
             bad_text(c, at, item->key, "field can not be empty.");
-        bytes += item->key.len + text_of(c, item).len;
+        bytes += item->key.len + rule_text_of(c, item).len;
     }
     if (bytes > PARAMETERS_BYTES_MAX)
         bad_long(c, at, PARAMETERS_BYTES_MAX);
-    if (needed && !count_in(parameters))
+    if (needed && !rule_count(parameters))
         bad_required(c, at, "must contain at least one key/value pair");
 }
 
@@ -43,16 +43,16 @@ static void check_topology(struct check *c, const struct at *at, const struct js
 {
     const struct at *values = AT(at, "values");
     struct seen seen = {0};
-    struct slice key = text_in(c, item, "key");
+    struct slice key = rule_text(c, item, "key");
     size_t i = 0;
-    if (!filled(item, "values"))
+    if (!rule_filled(item, "values"))
         bad_required(c, values, NULL);
-    for (const struct json_node *value = first_in(member(item, "values")); value;
+    for (const struct json_node *value = rule_first(rule_member(item, "values")); value;
          value = value->next, i++) {
-        if (!seen_add(c, &seen, text_of(c, value)))
-            bad_repeat(c, AT_ITEM(values, i), text_of(c, value));
+        if (!seen_add(c, &seen, rule_text_of(c, value)))
+            bad_repeat(c, AT_ITEM(values, i), rule_text_of(c, value));
     }
-    check_name(c, AT(at, "key"), key, label_key_valid);
+    rule_name(c, AT(at, "key"), key, label_key_valid);
     if (!seen_add(c, keys, key))
         bad_repeat(c, AT(at, "key"), key);
 }
@@ -61,49 +61,49 @@ static void check_topologies(struct check *c, const struct json_node *list)
 {
     const struct at *at = AT(NULL, "allowedTopologies");
     size_t i = 0;
-    for (const struct json_node *term = first_in(list); term; term = term->next, i++) {
+    for (const struct json_node *term = rule_first(list); term; term = term->next, i++) {
         const struct at *items = AT(AT_ITEM(at, i), "matchLabelExpressions");
         struct seen keys = {0};
         size_t j = 0;
-        for (const struct json_node *item = first_in(member(term, "matchLabelExpressions")); item;
-             item = item->next)
+        for (const struct json_node *item = rule_first(rule_member(term, "matchLabelExpressions"));
+             item; item = item->next)
             check_topology(c, AT_ITEM(items, j++), item, &keys);
     }
 }
 
-void validate_storage_class(struct check *c, const struct json_node *object,
-                            const struct json_node *old)
+void kube_validate_storage_class(struct check *c, const struct json_node *object,
+                                 const struct json_node *old)
 {
-    struct slice reclaim = text_in(c, object, "reclaimPolicy");
-    const struct json_node *mode = member(object, "volumeBindingMode");
+    struct slice reclaim = rule_text(c, object, "reclaimPolicy");
+    const struct json_node *mode = rule_member(object, "volumeBindingMode");
     if (old) {
-        check_immutable(c, AT(NULL, "parameters"), member(object, "parameters"),
-                        member(old, "parameters"));
-        check_immutable(c, AT(NULL, "provisioner"), member(object, "provisioner"),
-                        member(old, "provisioner"));
-        check_immutable_choice(c, AT(NULL, "reclaimPolicy"), member(object, "reclaimPolicy"),
-                               member(old, "reclaimPolicy"), "Delete");
-        check_immutable_choice(c, AT(NULL, "volumeBindingMode"), mode,
-                               member(old, "volumeBindingMode"), "Immediate");
+        rule_immutable(c, AT(NULL, "parameters"), rule_member(object, "parameters"),
+                       rule_member(old, "parameters"));
+        rule_immutable(c, AT(NULL, "provisioner"), rule_member(object, "provisioner"),
+                       rule_member(old, "provisioner"));
+        rule_immutable_choice(c, AT(NULL, "reclaimPolicy"), rule_member(object, "reclaimPolicy"),
+                              rule_member(old, "reclaimPolicy"), "Delete");
+        rule_immutable_choice(c, AT(NULL, "volumeBindingMode"), mode,
+                              rule_member(old, "volumeBindingMode"), "Immediate");
         return;
     }
-    check_provisioner(c, AT(NULL, "provisioner"), text_in(c, object, "provisioner"));
-    check_parameters(c, member(object, "parameters"), false);
+    check_provisioner(c, AT(NULL, "provisioner"), rule_text(c, object, "provisioner"));
+    check_parameters(c, rule_member(object, "parameters"), false);
     if (reclaim.len)
-        check_choice(c, AT(NULL, "reclaimPolicy"), reclaim, "Delete,Retain");
+        rule_choice(c, AT(NULL, "reclaimPolicy"), reclaim, "Delete,Retain");
     if (mode)
-        check_choice(c, AT(NULL, "volumeBindingMode"), text_of(c, mode),
-                     "Immediate,WaitForFirstConsumer");
-    check_topologies(c, member(object, "allowedTopologies"));
+        rule_choice(c, AT(NULL, "volumeBindingMode"), rule_text_of(c, mode),
+                    "Immediate,WaitForFirstConsumer");
+    check_topologies(c, rule_member(object, "allowedTopologies"));
 }
 
-void validate_volume_attributes_class(struct check *c, const struct json_node *object,
-                                      const struct json_node *old)
+void kube_validate_volume_attributes_class(struct check *c, const struct json_node *object,
+                                           const struct json_node *old)
 {
-    if (old && !same_member(object, old, "driverName"))
+    if (old && !rule_same_member(object, old, "driverName"))
         bad_forbidden(c, AT(NULL, "driverName"), "updates to driverName are forbidden.");
-    if (old && !same_member(object, old, "parameters"))
+    if (old && !rule_same_member(object, old, "parameters"))
         bad_forbidden(c, AT(NULL, "parameters"), "updates to parameters are forbidden.");
-    check_provisioner(c, AT(NULL, "driverName"), text_in(c, object, "driverName"));
-    check_parameters(c, member(object, "parameters"), true);
+    check_provisioner(c, AT(NULL, "driverName"), rule_text(c, object, "driverName"));
+    check_parameters(c, rule_member(object, "parameters"), true);
 }

@@ -25,7 +25,7 @@ bool kube_limit_range_is_sound(const struct json_node *range)
     const struct json_node *items = json_node_path(range, "spec.limits");
     if (items && items->count > KUBE_LIMIT_RANGE_ITEMS_MAX)
         return false;
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
         for (size_t i = 0; i < COUNT_OF(item_lists); i++) {
             const struct json_node *list = json_node_named(item, item_lists[i]);
             if (list && list->count > KUBE_LIMIT_RANGE_AMOUNTS_MAX)
@@ -114,7 +114,7 @@ static const struct json_node *last_amount(const struct json_node *items, const 
                                            const struct json_node *amount)
 {
     const struct json_node *found = amount;
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
         const struct json_node *other = json_look_member(json_node_named(item, list), amount->key);
         if (other && is_of(item, "Container"))
             found = other;
@@ -126,9 +126,9 @@ static enum status set_list(struct arena *arena, const struct json_node *items, 
                             struct json_node *container, const char *to, struct note *note)
 {
     note->count = 0;
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
         const struct json_node *amounts = json_node_named(item, from);
-        for (const struct json_node *one = first_in(amounts); one; one = one->next) {
+        for (const struct json_node *one = rule_first(amounts); one; one = one->next) {
             if (is_of(item, "Container"))
                 TRY(set_one(arena, container, to, last_amount(items, from, one), note));
         }
@@ -172,9 +172,9 @@ static enum status annotate(struct arena *arena, struct json_node *pod, struct s
 
 static bool has_defaults(const struct json_node *items)
 {
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
-        if (is_of(item, "Container") && (first_in(json_node_named(item, "default")) ||
-                                         first_in(json_node_named(item, "defaultRequest"))))
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
+        if (is_of(item, "Container") && (rule_first(json_node_named(item, "default")) ||
+                                         rule_first(json_node_named(item, "defaultRequest"))))
             return true;
     }
     return false;
@@ -426,7 +426,7 @@ static void check_list(struct errors *errors, const struct subject *subject,
                        const struct json_node *list, void (*check)(const struct rule *rule))
 {
     struct rule rule;
-    for (const struct json_node *one = first_in(list); one && !is_full(errors); one = one->next) {
+    for (const struct json_node *one = rule_first(list); one && !is_full(errors); one = one->next) {
         rule_init(&rule, errors, subject, one);
         check(&rule);
     }
@@ -444,10 +444,10 @@ static void check_item(struct errors *errors, const struct subject *subject,
 
 /* -- Pods and claims -- */
 
-static void check_containers(struct errors *errors, const struct json_node *item,
-                             const struct json_node *containers)
+static void rule_containers(struct errors *errors, const struct json_node *item,
+                            const struct json_node *containers)
 {
-    const struct json_node *one = first_in(containers);
+    const struct json_node *one = rule_first(containers);
     for (; one && !is_full(errors); one = one->next) {
         const struct json_node *resources = json_node_named(one, "resources");
         const struct subject container = {.type = "Container",
@@ -464,7 +464,7 @@ static enum status places_of(struct arena *arena, const struct json_node *item,
     struct slice names[COUNT_OF(item_lists) * KUBE_LIMIT_RANGE_AMOUNTS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < COUNT_OF(item_lists); i++) {
-        const struct json_node *one = first_in(json_node_named(item, item_lists[i]));
+        const struct json_node *one = rule_first(json_node_named(item, item_lists[i]));
         for (; one && count < COUNT_OF(names); one = one->next)
             names[count++] = one->key;
     }
@@ -492,10 +492,10 @@ enum status kube_limit_range_check_pod(struct arena *arena, const struct json_no
     struct errors errors = {.arena = arena};
     const struct json_node *spec = json_node_named(pod, "spec");
     const struct json_node *items = json_node_path(range, "spec.limits");
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
         if (is_of(item, "Container")) {
-            check_containers(&errors, item, json_node_named(spec, "containers"));
-            check_containers(&errors, item, json_node_named(spec, "initContainers"));
+            rule_containers(&errors, item, json_node_named(spec, "containers"));
+            rule_containers(&errors, item, json_node_named(spec, "initContainers"));
         } else if (is_of(item, "Pod")) {
             TRY(check_whole_pod(&errors, item, pod));
         }
@@ -511,7 +511,7 @@ enum status kube_limit_range_check_claim(struct arena *arena, const struct json_
                                     .requests = json_node_path(claim, "spec.resources.requests"),
                                     .is_claim = true};
     const struct json_node *items = json_node_path(range, "spec.limits");
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
         if (is_of(item, "PersistentVolumeClaim"))
             check_item(&errors, &subject, item);
     }

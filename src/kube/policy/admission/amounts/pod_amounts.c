@@ -32,7 +32,7 @@ static int by_name(const void *a, const void *b)
 
 static void take_reports(struct sums *sums, const struct json_node *statuses)
 {
-    for (const struct json_node *item = first_in(statuses); item; item = item->next) {
+    for (const struct json_node *item = rule_first(statuses); item; item = item->next) {
         const struct json_node *name = json_node_named(item, "name");
         /* One that says nothing of resources does not count. */
         if (name && json_node_named(item, "resources"))
@@ -46,8 +46,8 @@ static enum status find_reports(struct sums *sums, const struct json_node *statu
 {
     const struct json_node *containers = json_node_named(status, "containerStatuses");
     const struct json_node *init = json_node_named(status, "initContainerStatuses");
-    const struct json_node *condition = first_in(json_node_named(status, "conditions"));
-    size_t most = count_in(containers) + count_in(init);
+    const struct json_node *condition = rule_first(json_node_named(status, "conditions"));
+    size_t most = rule_count(containers) + rule_count(init);
     if (!most)
         return ST_OK;
     sums->reports = arena_calloc(arena, most, sizeof(*sums->reports));
@@ -96,7 +96,7 @@ static struct lists lists_of(const struct sums *sums, const struct json_node *co
 static void raise_one(struct sums *sums, const struct lists *lists)
 {
     for (size_t i = 0; i < COUNT_OF(lists->of); i++) {
-        for (const struct json_node *item = first_in(lists->of[i]); item; item = item->next) {
+        for (const struct json_node *item = rule_first(lists->of[i]); item; item = item->next) {
             struct kube_amount *amount = kube_amounts_find(&sums->one, item->key);
             struct quantity value = kube_amount_read(item);
             if (amount)
@@ -121,7 +121,7 @@ static void add_container(struct sums *sums, const struct lists *lists, bool alw
 {
     raise_one(sums, lists);
     for (size_t i = 0; i < COUNT_OF(lists->of); i++) {
-        for (const struct json_node *item = first_in(lists->of[i]); item; item = item->next) {
+        for (const struct json_node *item = rule_first(lists->of[i]); item; item = item->next) {
             struct kube_amount *amount = kube_amounts_find(&sums->one, item->key);
             if (!amount || !amount->known)
                 continue;
@@ -158,12 +158,12 @@ static void add_to_init(struct sums *sums, size_t at, const struct quantity *val
 
 static void add_containers(struct sums *sums, const struct json_node *spec)
 {
-    const struct json_node *item = first_in(json_node_named(spec, "containers"));
+    const struct json_node *item = rule_first(json_node_named(spec, "containers"));
     for (; item; item = item->next) {
         struct lists lists = lists_of(sums, item, true);
         add_container(sums, &lists, false, add_to_total);
     }
-    item = first_in(json_node_named(spec, "initContainers"));
+    item = rule_first(json_node_named(spec, "initContainers"));
     for (; item; item = item->next) {
         bool always = json_node_is_text(json_node_named(item, "restartPolicy"), "Always");
         struct lists lists = lists_of(sums, item, always);
@@ -183,7 +183,7 @@ static bool is_own(struct slice name, bool huge_pages)
 
 static void replace(struct kube_amounts *amounts, const struct json_node *list, bool huge_pages)
 {
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
         struct kube_amount *amount = kube_amounts_find(amounts, item->key);
         if (amount && is_own(item->key, huge_pages)) {
             amount->known = true;
@@ -196,7 +196,7 @@ static void replace(struct kube_amounts *amounts, const struct json_node *list, 
 static void add_overhead(struct kube_amounts *amounts, const struct json_node *overhead,
                          bool to_limits)
 {
-    for (const struct json_node *item = first_in(overhead); item; item = item->next) {
+    for (const struct json_node *item = rule_first(overhead); item; item = item->next) {
         struct kube_amount *amount = kube_amounts_find(amounts, item->key);
         struct quantity value = kube_amount_read(item);
         if (amount && (!to_limits || (amount->known && amount->value.amount)))
@@ -229,7 +229,7 @@ enum status kube_pod_amounts(const struct json_node *pod, enum kube_pod_list lis
 
 static bool has_own(const struct json_node *list)
 {
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
         if (is_own(item->key, true))
             return true;
     }

@@ -14,14 +14,15 @@ bool kube_quota_is_sound(const struct json_node *quota)
     const struct json_node *spec = json_node_named(quota, "spec");
     const struct json_node *status = json_node_named(quota, "status");
     const struct json_node *selected = json_node_path(spec, "scopeSelector.matchExpressions");
-    for (const struct json_node *item = first_in(selected); item; item = item->next) {
-        if (count_in(json_node_named(item, "values")) > KUBE_QUOTA_SCOPES_MAX)
+    for (const struct json_node *item = rule_first(selected); item; item = item->next) {
+        if (rule_count(json_node_named(item, "values")) > KUBE_QUOTA_SCOPES_MAX)
             return false;
     }
-    return count_in(json_node_named(spec, "hard")) <= KUBE_QUOTA_AMOUNTS_MAX &&
-           count_in(json_node_named(status, "hard")) <= KUBE_QUOTA_AMOUNTS_MAX &&
-           count_in(json_node_named(status, "used")) <= KUBE_QUOTA_AMOUNTS_MAX &&
-           count_in(json_node_named(spec, "scopes")) + count_in(selected) <= KUBE_QUOTA_SCOPES_MAX;
+    return rule_count(json_node_named(spec, "hard")) <= KUBE_QUOTA_AMOUNTS_MAX &&
+           rule_count(json_node_named(status, "hard")) <= KUBE_QUOTA_AMOUNTS_MAX &&
+           rule_count(json_node_named(status, "used")) <= KUBE_QUOTA_AMOUNTS_MAX &&
+           rule_count(json_node_named(spec, "scopes")) + rule_count(selected) <=
+               KUBE_QUOTA_SCOPES_MAX;
 }
 
 /* -- Matching -- */
@@ -42,7 +43,7 @@ static enum status places_of(const struct kube_admission_write *write,
 {
     struct slice names[KUBE_QUOTA_AMOUNTS_MAX];
     size_t count = 0;
-    const struct json_node *one = first_in(json_node_path(quota, "status.hard"));
+    const struct json_node *one = rule_first(json_node_path(quota, "status.hard"));
     for (; one && count < COUNT_OF(names); one = one->next) {
         if (kube_quota_knows(write->kind, one->key))
             names[count++] = one->key;

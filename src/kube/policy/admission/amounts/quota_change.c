@@ -45,7 +45,7 @@ static enum status append_members(struct slice array, const char *names, struct 
             const uint8_t *from = s.at;
             if (!json_skip(&s, JSON_KEY))
                 return ST_MALFORMED;
-            if (one_of(key, names))
+            if (rule_one_of(key, names))
                 TRY(buf_append(to, slice_of(from, (size_t)(s.at - from))));
         }
     }

@@ -14,7 +14,7 @@ enum status kube_quota_count_init(struct kube_quota_count *count, struct arena *
     struct slice names[KUBE_QUOTA_AMOUNTS_MAX];
     size_t found = 0;
     *count = (struct kube_quota_count){.quota = quota};
-    const struct json_node *one = first_in(hard_of(count));
+    const struct json_node *one = rule_first(hard_of(count));
     for (; one && found < COUNT_OF(names); one = one->next)
         names[found++] = one->key;
     return kube_amounts_init(&count->used, arena, names, found);
@@ -32,8 +32,8 @@ bool kube_quota_count_concerns(const struct kube_quota_count *count, const struc
 static bool is_scoped(const struct kube_quota_count *count)
 {
     const struct json_node *spec = json_node_named(count->quota, "spec");
-    return count_in(json_node_named(spec, "scopes")) ||
-           count_in(json_node_path(spec, "scopeSelector.matchExpressions"));
+    return rule_count(json_node_named(spec, "scopes")) ||
+           rule_count(json_node_path(spec, "scopeSelector.matchExpressions"));
 }
 
 enum status kube_quota_count_kind(struct kube_quota_count *count, struct arena *arena,
@@ -98,12 +98,12 @@ static bool has_hard(const struct kube_quota_count *count)
 {
     const struct json_node *hard = json_node_path(count->quota, "status.hard");
     const struct json_node *wanted = hard_of(count);
-    for (const struct json_node *one = first_in(wanted); one; one = one->next) {
+    for (const struct json_node *one = rule_first(wanted); one; one = one->next) {
         struct quantity value = kube_amount_read(one);
         if (!is_equal(json_node_member(hard, one->key), &value))
             return false;
     }
-    return count_in(hard) == count_in(wanted);
+    return rule_count(hard) == rule_count(wanted);
 }
 
 enum status kube_quota_count_status(const struct kube_quota_count *count, struct arena *arena,
@@ -133,7 +133,7 @@ enum status kube_quota_count_status(const struct kube_quota_count *count, struct
             return ST_NOMEM;
         TRY(json_node_set(arena, used, amount->name, node));
     }
-    differs = differs || count_in(used) != count_in(old);
+    differs = differs || rule_count(used) != rule_count(old);
     TRY(json_node_set(arena, status, SLICE_LITERAL("hard"), hard));
     TRY(json_node_set(arena, status, SLICE_LITERAL("used"), used));
     *ret_status = differs ? status : NULL;

@@ -26,7 +26,7 @@ static bool satisfies(const struct scope *scope, struct slice value)
         return value.len;
     if (json_node_is_text(op, "DoesNotExist"))
         return !value.len;
-    for (const struct json_node *item = first_in(values); item && value.len; item = item->next) {
+    for (const struct json_node *item = rule_first(values); item && value.len; item = item->next) {
         struct slice text;
         listed = listed ||
                  (json_node_text(item, scope->arena, &text) == ST_OK && slice_equal(text, value));
@@ -53,7 +53,7 @@ static bool has_amounts(const struct json_node *resources)
 
 static bool containers_have_amounts(const struct json_node *containers)
 {
-    for (const struct json_node *item = first_in(containers); item; item = item->next) {
+    for (const struct json_node *item = rule_first(containers); item; item = item->next) {
         if (has_amounts(json_node_named(item, "resources")))
             return true;
     }
@@ -74,19 +74,19 @@ static bool is_best_effort(const struct json_node *pod)
 
 static bool crosses(const struct json_node *term)
 {
-    return count_in(json_node_named(term, "namespaces")) ||
+    return rule_count(json_node_named(term, "namespaces")) ||
            json_node_named(term, "namespaceSelector");
 }
 
 static bool any_crosses(const struct json_node *affinity)
 {
     const struct json_node *term =
-        first_in(json_node_named(affinity, "requiredDuringSchedulingIgnoredDuringExecution"));
+        rule_first(json_node_named(affinity, "requiredDuringSchedulingIgnoredDuringExecution"));
     for (; term; term = term->next) {
         if (crosses(term))
             return true;
     }
-    term = first_in(json_node_named(affinity, "preferredDuringSchedulingIgnoredDuringExecution"));
+    term = rule_first(json_node_named(affinity, "preferredDuringSchedulingIgnoredDuringExecution"));
     for (; term; term = term->next) {
         if (crosses(json_node_named(term, "podAffinityTerm")))
             return true;
@@ -97,7 +97,7 @@ static bool any_crosses(const struct json_node *affinity)
 static bool pod_has(const struct scope *scope, const struct json_node *pod)
 {
     const struct json_node *spec = json_node_named(pod, "spec");
-    bool terminating = int_in(spec, "activeDeadlineSeconds", -1) >= 0;
+    bool terminating = rule_int(spec, "activeDeadlineSeconds", -1) >= 0;
     struct slice class;
     if (scope_is(scope, "Terminating"))
         return terminating;
@@ -152,12 +152,12 @@ bool kube_quota_scopes_match(const struct json_node *spec, enum kube_quota_scope
 {
     const struct json_node *scopes = json_node_named(spec, "scopes");
     const struct json_node *selector = json_node_path(spec, "scopeSelector.matchExpressions");
-    for (const struct json_node *item = first_in(scopes); item; item = item->next) {
+    for (const struct json_node *item = rule_first(scopes); item; item = item->next) {
         struct scope scope = {.arena = arena};
         if (json_node_text(item, arena, &scope.name) != ST_OK || !has_scope(kind, &scope, object))
             return false;
     }
-    for (const struct json_node *item = first_in(selector); item; item = item->next) {
+    for (const struct json_node *item = rule_first(selector); item; item = item->next) {
         struct scope scope = {.arena = arena, .requirement = item};
         if (json_node_text(json_node_named(item, "scopeName"), arena, &scope.name) != ST_OK ||
             !has_scope(kind, &scope, object))

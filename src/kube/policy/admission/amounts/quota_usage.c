@@ -36,7 +36,7 @@ bool kube_quota_concerns(const struct kube_kind *kind)
 
 static bool is_terminating(const struct json_node *pod)
 {
-    return int_in(json_node_named(pod, "spec"), "activeDeadlineSeconds", -1) >= 0;
+    return rule_int(json_node_named(pod, "spec"), "activeDeadlineSeconds", -1) >= 0;
 }
 
 bool kube_quota_applies(const struct kube_kind *kind, struct slice subresource,
@@ -89,7 +89,7 @@ static bool counts(const struct kube_kind *kind, struct slice resource)
 static bool counts_by_old_name(const struct kube_kind *kind, struct slice resource)
 {
     return !*kind->group && slice_equal(resource, slice_from_text(kind->plural)) &&
-           one_of(resource, "configmaps,resourcequotas,replicationcontrollers,secrets");
+           rule_one_of(resource, "configmaps,resourcequotas,replicationcontrollers,secrets");
 }
 
 /* What a pod has to request or be limited to: "cpu" of "requests.cpu". Empty: none. */
@@ -97,10 +97,10 @@ static struct slice requested_by_pod(struct slice resource)
 {
     struct slice rest = without(resource, "requests.");
     bool native =
-        one_of(resource, "cpu,memory,ephemeral-storage") || resource_is_huge_page(resource);
+        rule_one_of(resource, "cpu,memory,ephemeral-storage") || resource_is_huge_page(resource);
     if (native)
         return resource;
-    if (one_of(rest, "cpu,memory,ephemeral-storage") || resource_is_huge_page(rest) ||
+    if (rule_one_of(rest, "cpu,memory,ephemeral-storage") || resource_is_huge_page(rest) ||
         !resource_is_native(resource) ||
         slice_has_prefix(rest, SLICE_LITERAL("deviceclass.resource.kubernetes.io/")))
         return rest;
@@ -110,14 +110,14 @@ static struct slice requested_by_pod(struct slice resource)
 static struct slice limited_by_pod(struct slice resource)
 {
     struct slice rest = without(resource, "limits.");
-    return one_of(rest, "cpu,memory,ephemeral-storage") ? rest : SLICE_EMPTY;
+    return rule_one_of(rest, "cpu,memory,ephemeral-storage") ? rest : SLICE_EMPTY;
 }
 
 #define OF_CLASS ".storageclass.storage.k8s.io/"
 
 static bool is_claimed(struct slice resource)
 {
-    return one_of(resource, "persistentvolumeclaims,requests.storage") ||
+    return rule_one_of(resource, "persistentvolumeclaims,requests.storage") ||
            has_suffix(resource, SLICE_LITERAL(OF_CLASS "persistentvolumeclaims")) ||
            has_suffix(resource, SLICE_LITERAL(OF_CLASS "requests.storage"));
 }
@@ -136,7 +136,7 @@ bool kube_quota_knows(const struct kube_kind *kind, struct slice resource)
         return slice_equal(resource, SLICE_LITERAL("pods")) || requested_by_pod(resource).len ||
                limited_by_pod(resource).len;
     case USAGE_SERVICES:
-        return one_of(resource, "services,services.nodeports,services.loadbalancers");
+        return rule_one_of(resource, "services,services.nodeports,services.loadbalancers");
     case USAGE_CLAIMS:
         return is_claimed(resource);
     case USAGE_COUNT:
@@ -240,8 +240,8 @@ static uint64_t count_node_ports(const struct json_node *spec)
         return 0;
     if (!balances || !allocates || allocates->truth)
         return ports ? ports->count : 0;
-    for (const struct json_node *port = first_in(ports); port; port = port->next)
-        given += int_in(port, "nodePort", 0) != 0;
+    for (const struct json_node *port = rule_first(ports); port; port = port->next)
+        given += rule_int(port, "nodePort", 0) != 0;
     return given;
 }
 
@@ -370,7 +370,7 @@ static int by_text(const void *a, const void *b)
 static void add_names(struct names *names, const struct json_node *containers,
                       struct slice resource)
 {
-    for (const struct json_node *item = first_in(containers); item; item = item->next) {
+    for (const struct json_node *item = rule_first(containers); item; item = item->next) {
         struct slice name;
         if (!gives(item, resource) &&
             json_node_text(json_node_named(item, "name"), names->arena, &name) == ST_OK)
@@ -402,7 +402,7 @@ enum status kube_quota_missing(const struct kube_quota_object *object, struct ar
     const struct json_node *containers = json_node_named(spec, "containers");
     const struct json_node *init = json_node_named(spec, "initContainers");
     *ret_missing = SLICE_EMPTY;
-    size_t most = count_in(containers) + count_in(init);
+    size_t most = rule_count(containers) + rule_count(init);
     if (usage_of(object->kind) != USAGE_PODS || kube_pod_has_own_amounts(object->object) || !most)
         return ST_OK;
     struct names names = {.arena = arena, .items = arena_calloc(arena, most, sizeof(struct slice))};
@@ -410,7 +410,8 @@ enum status kube_quota_missing(const struct kube_quota_object *object, struct ar
         return ST_NOMEM;
     for (size_t i = 0; i < required->count; i++) {
         struct slice resource = required->items[i].name;
-        if (!one_of(resource, "cpu,memory,requests.cpu,requests.memory,limits.cpu,limits.memory"))
+        if (!rule_one_of(resource,
+                         "cpu,memory,requests.cpu,requests.memory,limits.cpu,limits.memory"))
             continue;
         names.count = 0;
         add_names(&names, containers, resource);

@@ -5,8 +5,8 @@
 #include "kube/types/validate/check.h"
 
 /* webhook.c: operations, groups, versions and resources */
-void check_admission_rule(struct check *c, const struct at *at, const struct json_node *rule);
+void rule_admission_rule(struct check *c, const struct at *at, const struct json_node *rule);
 /* webhook.c: names and presence of expressions, which are not evaluated */
-void check_match_conditions(struct check *c, const struct at *at, const struct json_node *list);
+void rule_match_conditions(struct check *c, const struct at *at, const struct json_node *list);
 
 #endif

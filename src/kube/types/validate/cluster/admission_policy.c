@@ -15,54 +15,55 @@ enum { ANNOTATIONS_MAX = 20, EXPRESSION_BYTES_MAX = 5 * 1024 };
 static void check_named_rules(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *rule = first_in(list); rule; rule = rule->next, i++) {
+    for (const struct json_node *rule = rule_first(list); rule; rule = rule->next, i++) {
         const struct at *in = AT_ITEM(at, i), *names = AT(in, "resourceNames");
         struct seen seen = {0};
         size_t j = 0;
-        for (const struct json_node *item = first_in(member(rule, "resourceNames")); item;
+        for (const struct json_node *item = rule_first(rule_member(rule, "resourceNames")); item;
              item = item->next, j++) {
-            struct slice name = text_of(c, item);
-            check_name(c, AT_ITEM(names, j), name, segment_valid);
+            struct slice name = rule_text_of(c, item);
+            rule_name(c, AT_ITEM(names, j), name, segment_valid);
             if (!seen_add(c, &seen, name))
                 bad_repeat(c, AT_ITEM(names, j), name);
         }
-        check_admission_rule(c, in, rule);
+        rule_admission_rule(c, in, rule);
     }
 }
 
 /* Policy and selectors have defaults. */
 static void check_match(struct check *c, const struct at *at, const struct json_node *match)
 {
-    if (member(match, "matchPolicy"))
-        check_choice(c, AT(at, "matchPolicy"), text_in(c, match, "matchPolicy"),
-                     "Equivalent,Exact");
-    check_selector(c, AT(at, "namespaceSelector"), member(match, "namespaceSelector"));
-    check_selector(c, AT(at, "objectSelector"), member(match, "objectSelector"));
-    check_named_rules(c, AT(at, "resourceRules"), member(match, "resourceRules"));
-    check_named_rules(c, AT(at, "excludeResourceRules"), member(match, "excludeResourceRules"));
+    if (rule_member(match, "matchPolicy"))
+        rule_choice(c, AT(at, "matchPolicy"), rule_text(c, match, "matchPolicy"),
+                    "Equivalent,Exact");
+    rule_selector(c, AT(at, "namespaceSelector"), rule_member(match, "namespaceSelector"));
+    rule_selector(c, AT(at, "objectSelector"), rule_member(match, "objectSelector"));
+    check_named_rules(c, AT(at, "resourceRules"), rule_member(match, "resourceRules"));
+    check_named_rules(c, AT(at, "excludeResourceRules"),
+                      rule_member(match, "excludeResourceRules"));
 }
 
 /* Deletes are not mutated. */
 static void check_mutated(struct check *c, const struct at *at, const struct json_node *match)
 {
     const struct at *in = AT(AT(at, "resourceRules"), "operations");
-    for (const struct json_node *rule = first_in(member(match, "resourceRules")); rule;
+    for (const struct json_node *rule = rule_first(rule_member(match, "resourceRules")); rule;
          rule = rule->next)
-        for (const struct json_node *item = first_in(member(rule, "operations")); item;
+        for (const struct json_node *item = rule_first(rule_member(rule, "operations")); item;
              item = item->next)
-            check_choice(c, in, text_of(c, item), "*,CONNECT,CREATE,UPDATE");
+            rule_choice(c, in, rule_text_of(c, item), "*,CONNECT,CREATE,UPDATE");
 }
 
 static void check_constraints(struct check *c, const struct at *at, const struct json_node *spec,
                               bool mutating)
 {
-    const struct json_node *match = member(spec, "matchConstraints");
+    const struct json_node *match = rule_member(spec, "matchConstraints");
     if (!match) {
         bad_required(c, at, NULL);
         return;
     }
     check_match(c, at, match);
-    if (!filled(match, "resourceRules"))
+    if (!rule_filled(match, "resourceRules"))
         bad_required(c, AT(at, "resourceRules"), NULL);
     if (mutating)
         check_mutated(c, at, match);
@@ -110,7 +111,7 @@ static void check_api_version(struct check *c, const struct at *at, struct slice
 
 static void check_param_kind(struct check *c, const struct at *at, const struct json_node *of)
 {
-    struct slice version = text_in(c, of, "apiVersion"), kind = text_in(c, of, "kind");
+    struct slice version = rule_text(c, of, "apiVersion"), kind = rule_text(c, of, "kind");
     uint8_t lower[NAME_ERROR_BYTES];
     size_t len = size_min(kind.len, sizeof(lower));
     if (!version.len)
@@ -129,17 +130,17 @@ static void check_param_kind(struct check *c, const struct at *at, const struct 
 static void check_param_ref(struct check *c, const struct at *at, const struct json_node *ref)
 {
     static const char one[] = "name and selector are mutually exclusive";
-    const struct json_node *selector = member(ref, "selector");
-    struct slice name = text_in(c, ref, "name"),
-                 action = text_in(c, ref, "parameterNotFoundAction");
+    const struct json_node *selector = rule_member(ref, "selector");
+    struct slice name = rule_text(c, ref, "name"),
+                 action = rule_text(c, ref, "parameterNotFoundAction");
     if (!ref)
         return;
     if (name.len) {
-        check_name(c, AT(at, "name"), name, segment_valid);
+        rule_name(c, AT(at, "name"), name, segment_valid);
         if (selector)
             bad_forbidden(c, AT(at, "name"), one);
     }
-    check_selector(c, AT(at, "selector"), selector);
+    rule_selector(c, AT(at, "selector"), selector);
     if (selector && name.len)
         bad_forbidden(c, AT(at, "selector"), one);
     if (!selector && !name.len)
@@ -147,7 +148,7 @@ static void check_param_ref(struct check *c, const struct at *at, const struct j
     if (!action.len)
         bad_required(c, AT(at, "parameterNotFoundAction"), NULL);
     else
-        check_choice(c, AT(at, "parameterNotFoundAction"), action, "Deny,Allow");
+        rule_choice(c, AT(at, "parameterNotFoundAction"), action, "Deny,Allow");
 }
 
 /* -- Expressions -- */
@@ -164,19 +165,19 @@ static bool is_identifier(struct slice name)
         if (ch != '_' && !(letter >= 'a' && letter <= 'z') && !(digit && i))
             return false;
     }
-    return name.len && !one_of(name, CEL_RESERVED);
+    return name.len && !rule_one_of(name, CEL_RESERVED);
 }
 
 static void check_variables(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice name = text_in(c, item, "name");
-        if (!trimmed_in(c, item, "name").len)
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice name = rule_text(c, item, "name");
+        if (!rule_trimmed(c, item, "name").len)
             bad_required(c, AT(AT_ITEM(at, i), "name"), "name is not specified");
         else if (!is_identifier(name))
             bad_text(c, AT(AT_ITEM(at, i), "name"), name, "must be a valid CEL identifier");
-        if (!trimmed_in(c, item, "expression").len)
+        if (!rule_trimmed(c, item, "expression").len)
             bad_required(c, AT(AT_ITEM(at, i), "expression"), "expression is not specified");
     }
 }
@@ -184,38 +185,39 @@ static void check_variables(struct check *c, const struct at *at, const struct j
 static void check_given(struct check *c, const struct at *at, const struct json_node *of,
                         const char *name)
 {
-    if (text_in(c, of, name).len && !trimmed_in(c, of, name).len)
-        bad_text(c, AT(at, name), text_in(c, of, name), "must be non-empty if specified");
+    if (rule_text(c, of, name).len && !rule_trimmed(c, of, name).len)
+        bad_text(c, AT(at, name), rule_text(c, of, name), "must be non-empty if specified");
 }
 
 static void check_validation(struct check *c, const struct at *at, const struct json_node *item)
 {
-    struct slice message = trimmed_in(c, item, "message");
+    struct slice message = rule_trimmed(c, item, "message");
     bool lines = message.len &&
                  (memchr(message.ptr, '\n', message.len) || memchr(message.ptr, '\r', message.len));
-    if (!trimmed_in(c, item, "expression").len)
+    if (!rule_trimmed(c, item, "expression").len)
         bad_required(c, AT(at, "expression"), "expression is not specified");
     check_given(c, at, item, "messageExpression");
     check_given(c, at, item, "message");
     if (lines)
-        bad_text(c, AT(at, "message"), text_in(c, item, "message"), "must not contain line breaks");
-    if (member(item, "reason"))
-        check_choice(c, AT(at, "reason"), text_in(c, item, "reason"),
-                     "Forbidden,Invalid,RequestEntityTooLarge");
+        bad_text(c, AT(at, "message"), rule_text(c, item, "message"),
+                 "must not contain line breaks");
+    if (rule_member(item, "reason"))
+        rule_choice(c, AT(at, "reason"), rule_text(c, item, "reason"),
+                    "Forbidden,Invalid,RequestEntityTooLarge");
 }
 
 /* The key is part of an annotation "<name of the policy>/<key>". */
 static void check_annotation(struct check *c, const struct at *at, const struct json_node *item,
                              struct slice policy)
 {
-    struct slice key = text_in(c, item, "key"), value = trimmed_in(c, item, "valueExpression");
+    struct slice key = rule_text(c, item, "key"), value = rule_trimmed(c, item, "valueExpression");
     struct slice whole = SLICE_EMPTY;
     AUTO(buf_fini) struct buf text = {0};
     if (buf_append_format(&text, "%.*s/%.*s", SLICE_ARGS(policy), SLICE_ARGS(key)) != ST_OK ||
         arena_dup(c->arena, buf_slice(&text), &whole) != ST_OK)
         c->errors->no_memory = true;
     else if (policy.len)
-        check_name(c, AT(at, "key"), whole, label_key_valid);
+        rule_name(c, AT(at, "key"), whole, label_key_valid);
     else
         bad_text(c, AT(at, "key"), key, "requires metadata.name be non-empty");
     if (!value.len)
@@ -229,10 +231,10 @@ static void check_annotations(struct check *c, const struct at *at, const struct
 {
     struct seen seen = {0};
     size_t i = 0;
-    if (count_in(list) > ANNOTATIONS_MAX)
+    if (rule_count(list) > ANNOTATIONS_MAX)
         bad_node(c, at, list, "must not have more than 20 auditAnnotations");
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice key = text_in(c, item, "key");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice key = rule_text(c, item, "key");
         check_annotation(c, AT_ITEM(at, i), item, policy);
         if (!seen_add(c, &seen, key))
             bad_repeat(c, AT(AT_ITEM(at, i), "key"), key);
@@ -244,35 +246,35 @@ static void check_annotations(struct check *c, const struct at *at, const struct
 static void check_policy(struct check *c, const struct at *at, const struct json_node *spec,
                          const struct json_node *was, bool mutating)
 {
-    bool keeps =
-        was && same_member(spec, was, "paramKind") && same_member(spec, was, "matchConditions");
-    if (member(spec, "failurePolicy"))
-        check_choice(c, AT(at, "failurePolicy"), text_in(c, spec, "failurePolicy"), "Fail,Ignore");
-    if (member(spec, "paramKind"))
-        check_param_kind(c, AT(at, "paramKind"), member(spec, "paramKind"));
+    bool keeps = was && rule_same_member(spec, was, "paramKind") &&
+                 rule_same_member(spec, was, "matchConditions");
+    if (rule_member(spec, "failurePolicy"))
+        rule_choice(c, AT(at, "failurePolicy"), rule_text(c, spec, "failurePolicy"), "Fail,Ignore");
+    if (rule_member(spec, "paramKind"))
+        check_param_kind(c, AT(at, "paramKind"), rule_member(spec, "paramKind"));
     check_constraints(c, AT(at, "matchConstraints"), spec, mutating);
     if (!keeps)
-        check_match_conditions(c, AT(at, "matchConditions"), member(spec, "matchConditions"));
-    check_variables(c, AT(at, "variables"), member(spec, "variables"));
+        rule_match_conditions(c, AT(at, "matchConditions"), rule_member(spec, "matchConditions"));
+    check_variables(c, AT(at, "variables"), rule_member(spec, "variables"));
 }
 
-void validate_validating_policy(struct check *c, const struct json_node *object,
-                                const struct json_node *old)
+void kube_validate_validating_policy(struct check *c, const struct json_node *object,
+                                     const struct json_node *old)
 {
     static const char none[] = "validations or auditAnnotations must contain at least one item";
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "validations");
-    struct slice name = text_in(c, member(object, "metadata"), "name");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
     size_t i = 0;
-    check_policy(c, at, spec, member(old, "spec"), false);
-    if (!filled(spec, "validations") && !filled(spec, "auditAnnotations")) {
+    check_policy(c, at, spec, rule_member(old, "spec"), false);
+    if (!rule_filled(spec, "validations") && !rule_filled(spec, "auditAnnotations")) {
         bad_required(c, list, none);
         bad_required(c, AT(at, "auditAnnotations"), none);
     }
-    for (const struct json_node *item = first_in(member(spec, "validations")); item;
+    for (const struct json_node *item = rule_first(rule_member(spec, "validations")); item;
          item = item->next)
         check_validation(c, AT_ITEM(list, i++), item);
-    check_annotations(c, AT(at, "auditAnnotations"), member(spec, "auditAnnotations"), name);
+    check_annotations(c, AT(at, "auditAnnotations"), rule_member(spec, "auditAnnotations"), name);
 }
 
 static void check_expression(struct check *c, const struct at *at, const struct json_node *of,
@@ -280,15 +282,15 @@ static void check_expression(struct check *c, const struct at *at, const struct 
 {
     if (!of)
         bad_required(c, at, when);
-    else if (!trimmed_in(c, of, "expression").len)
+    else if (!rule_trimmed(c, of, "expression").len)
         bad_required(c, AT(at, "expression"), NULL);
 }
 
 static void check_mutation(struct check *c, const struct at *at, const struct json_node *item)
 {
-    const struct json_node *patch = member(item, "jsonPatch");
-    const struct json_node *apply = member(item, "applyConfiguration");
-    struct slice type = text_in(c, item, "patchType");
+    const struct json_node *patch = rule_member(item, "jsonPatch");
+    const struct json_node *apply = rule_member(item, "applyConfiguration");
+    struct slice type = rule_text(c, item, "patchType");
     if (!type.len) {
         bad_required(c, AT(at, "patchType"), NULL);
     } else if (slice_equal(type, SLICE_LITERAL("JSONPatch"))) {
@@ -308,45 +310,45 @@ static void check_mutation(struct check *c, const struct at *at, const struct js
     }
 }
 
-void validate_mutating_policy(struct check *c, const struct json_node *object,
-                              const struct json_node *old)
+void kube_validate_mutating_policy(struct check *c, const struct json_node *object,
+                                   const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "mutations");
-    struct slice again = text_in(c, spec, "reinvocationPolicy");
+    struct slice again = rule_text(c, spec, "reinvocationPolicy");
     size_t i = 0;
-    check_policy(c, at, spec, member(old, "spec"), true);
-    if (!filled(spec, "mutations"))
+    check_policy(c, at, spec, rule_member(old, "spec"), true);
+    if (!rule_filled(spec, "mutations"))
         bad_required(c, list, "mutations must contain at least one item");
-    for (const struct json_node *item = first_in(member(spec, "mutations")); item;
+    for (const struct json_node *item = rule_first(rule_member(spec, "mutations")); item;
          item = item->next)
         check_mutation(c, AT_ITEM(list, i++), item);
     if (!again.len)
         bad_required(c, AT(at, "reinvocationPolicy"), NULL);
     else
-        check_choice(c, AT(at, "reinvocationPolicy"), again, "IfNeeded,Never");
+        rule_choice(c, AT(at, "reinvocationPolicy"), again, "IfNeeded,Never");
 }
 
 /* -- Bindings -- */
 
 static void check_binding(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice policy = text_in(c, spec, "policyName");
+    struct slice policy = rule_text(c, spec, "policyName");
     if (!policy.len)
         bad_required(c, AT(at, "policyName"), NULL);
     else
-        check_name(c, AT(at, "policyName"), policy, subdomain_valid);
-    check_param_ref(c, AT(at, "paramRef"), member(spec, "paramRef"));
-    check_match(c, AT(at, "matchResources"), member(spec, "matchResources"));
+        rule_name(c, AT(at, "policyName"), policy, subdomain_valid);
+    check_param_ref(c, AT(at, "paramRef"), rule_member(spec, "paramRef"));
+    check_match(c, AT(at, "matchResources"), rule_member(spec, "matchResources"));
 }
 
 static void check_actions(struct check *c, const struct at *at, const struct json_node *list)
 {
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice action = text_of(c, item);
-        check_choice(c, AT_ITEM(at, i), action, "Audit,Deny,Warn");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice action = rule_text_of(c, item);
+        rule_choice(c, AT_ITEM(at, i), action, "Audit,Deny,Warn");
         if (!seen_add(c, &seen, action))
             bad_repeat(c, AT_ITEM(at, i), action);
     }
@@ -354,26 +356,26 @@ static void check_actions(struct check *c, const struct at *at, const struct jso
         bad_node(c, at, list,
                  "must not contain both Deny and Warn (repeating the same validation failure "
                  "information in the API response and headers serves no purpose)");
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_required(c, at, "at least one validation action is required");
 }
 
-void validate_validating_binding(struct check *c, const struct json_node *object,
-                                 const struct json_node *old)
+void kube_validate_validating_binding(struct check *c, const struct json_node *object,
+                                      const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     (void)old;
     check_binding(c, at, spec);
-    check_actions(c, AT(at, "validationActions"), member(spec, "validationActions"));
+    check_actions(c, AT(at, "validationActions"), rule_member(spec, "validationActions"));
 }
 
-void validate_mutating_binding(struct check *c, const struct json_node *object,
-                               const struct json_node *old)
+void kube_validate_mutating_binding(struct check *c, const struct json_node *object,
+                                    const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     (void)old;
     check_binding(c, at, spec);
-    check_mutated(c, AT(at, "matchResources"), member(spec, "matchResources"));
+    check_mutated(c, AT(at, "matchResources"), rule_member(spec, "matchResources"));
 }

@@ -9,8 +9,8 @@ enum { GROUP_PRIORITY_MAX = 20000, VERSION_PRIORITY_MAX = 1000, PORT_HTTPS = 443
 static void check_api_name(struct check *c, const struct json_node *object,
                            const struct json_node *spec)
 {
-    struct slice name = text_in(c, member(object, "metadata"), "name");
-    struct slice version = text_in(c, spec, "version"), group = text_in(c, spec, "group");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    struct slice version = rule_text(c, spec, "version"), group = rule_text(c, spec, "group");
     char wanted[320], why[400];
     snprintf(wanted, sizeof(wanted), "%.*s.%.*s", (int)size_min(version.len, 63),
              (const char *)version.ptr, (int)size_min(group.len, 253), (const char *)group.ptr);
@@ -22,7 +22,7 @@ static void check_api_name(struct check *c, const struct json_node *object,
 
 static void check_local(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice bundle = text_in(c, spec, "caBundle");
+    struct slice bundle = rule_text(c, spec, "caBundle");
     char size[32];
     size_t padding = 0;
     while (padding < size_min(bundle.len, 2) && bundle.ptr[bundle.len - 1 - padding] == '=')
@@ -31,63 +31,63 @@ static void check_local(struct check *c, const struct at *at, const struct json_
     if (bundle.len)
         bad_text(c, AT(at, "caBundle"), slice_from_text(size),
                  "local APIServices may not have a caBundle");
-    if (truth_in(spec, "insecureSkipTLSVerify"))
+    if (rule_truth(spec, "insecureSkipTLSVerify"))
         bad_raw(c, AT(at, "insecureSkipTLSVerify"), "true",
                 "local APIServices may not have insecureSkipTLSVerify");
 }
 
 static void check_remote(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *service = member(spec, "service");
+    const struct json_node *service = rule_member(spec, "service");
     const struct at *in = AT(at, "service");
-    int64_t port = int_in(service, "port", PORT_HTTPS);
-    if (!text_in(c, service, "namespace").len)
+    int64_t port = rule_int(service, "port", PORT_HTTPS);
+    if (!rule_text(c, service, "namespace").len)
         bad_required(c, AT(in, "namespace"), NULL);
-    if (!text_in(c, service, "name").len)
+    if (!rule_text(c, service, "name").len)
         bad_required(c, AT(in, "name"), NULL);
     if (port < 1 || port > UINT16_MAX)
         bad_int(c, AT(in, "port"), port,
                 "port is not valid: must be between 1 and 65535, inclusive");
-    if (truth_in(spec, "insecureSkipTLSVerify") && text_in(c, spec, "caBundle").len)
+    if (rule_truth(spec, "insecureSkipTLSVerify") && rule_text(c, spec, "caBundle").len)
         bad_raw(c, AT(at, "insecureSkipTLSVerify"), "true",
                 "may not be true if caBundle is present");
 }
 
-void validate_api_service(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_api_service(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
-    struct slice group = text_in(c, spec, "group"), version = text_in(c, spec, "version");
-    int64_t of_group = int_in(spec, "groupPriorityMinimum", 0);
-    int64_t of_version = int_in(spec, "versionPriority", 0);
+    struct slice group = rule_text(c, spec, "group"), version = rule_text(c, spec, "version");
+    int64_t of_group = rule_int(spec, "groupPriorityMinimum", 0);
+    int64_t of_version = rule_int(spec, "versionPriority", 0);
     (void)old;
     check_api_name(c, object, spec);
     if (group.len)
-        check_name(c, AT(at, "group"), group, subdomain_valid);
+        rule_name(c, AT(at, "group"), group, subdomain_valid);
     else if (!slice_equal(version, SLICE_LITERAL("v1")))
         bad_required(c, AT(at, "group"),
                      "only v1 may have an empty group and it better be legacy kube");
-    check_name(c, AT(at, "version"), version, dns_1035_valid);
+    rule_name(c, AT(at, "version"), version, dns_1035_valid);
     if (of_group <= 0 || of_group > GROUP_PRIORITY_MAX)
         bad_int(c, AT(at, "groupPriorityMinimum"), of_group,
                 "must be positive and less than 20000");
     if (of_version <= 0 || of_version > VERSION_PRIORITY_MAX)
         bad_int(c, AT(at, "versionPriority"), of_version, "must be positive and less than 1000");
-    if (member(spec, "service"))
+    if (rule_member(spec, "service"))
         check_remote(c, at, spec);
     else
         check_local(c, at, spec);
 }
 
-void validate_api_service_status(struct check *c, const struct json_node *object,
-                                 const struct json_node *old)
+void kube_validate_api_service_status(struct check *c, const struct json_node *object,
+                                      const struct json_node *old)
 {
     const struct at *at = AT(AT(NULL, "status"), "conditions");
     size_t i = 0;
     (void)old;
-    for (const struct json_node *item = first_in(json_node_path(object, "status.conditions")); item;
-         item = item->next, i++)
-        check_choice(c, AT(AT_ITEM(at, i), "status"), text_in(c, item, "status"),
-                     "True,False,Unknown");
+    for (const struct json_node *item = rule_first(json_node_path(object, "status.conditions"));
+         item; item = item->next, i++)
+        rule_choice(c, AT(AT_ITEM(at, i), "status"), rule_text(c, item, "status"),
+                    "True,False,Unknown");
 }

@@ -20,7 +20,7 @@ enum {
 
 static struct slice decoded(struct check *c, const struct json_node *node)
 {
-    struct slice text = text_of(c, node);
+    struct slice text = rule_text_of(c, node);
     uint8_t *bytes = arena_alloc(c->arena, text.len / 4 * 3 + 3);
     size_t len = 0;
     if (!bytes)
@@ -45,21 +45,21 @@ static void check_request(struct check *c, const struct at *at, const struct jso
     if (result == TLS_REQUEST_NO_MEMORY)
         c->errors->no_memory = true;
     else if (result != TLS_REQUEST_FINE)
-        bad_text(c, at, text_of(c, request), faults[result]);
+        bad_text(c, at, rule_text_of(c, request), faults[result]);
 }
 
 static void check_usages(struct check *c, const struct at *at, const struct json_node *list)
 {
     struct seen seen = {0};
     size_t i = 0;
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_required(c, at, NULL);
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        check_choice(c, AT_ITEM(at, i++), text_of(c, item), USAGES);
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        rule_choice(c, AT_ITEM(at, i++), rule_text_of(c, item), USAGES);
     i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        if (!seen_add(c, &seen, text_of(c, item)))
-            bad_repeat(c, AT_ITEM(at, i), text_of(c, item));
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        if (!seen_add(c, &seen, rule_text_of(c, item)))
+            bad_repeat(c, AT_ITEM(at, i), rule_text_of(c, item));
     }
 }
 
@@ -124,20 +124,20 @@ static void check_signer(struct check *c, const struct at *at, struct slice name
 static void check_csr_spec(struct check *c, const struct json_node *spec)
 {
     const struct at *at = AT(NULL, "spec");
-    int64_t seconds = int_in(spec, "expirationSeconds", SECONDS_MIN);
-    check_request(c, AT(at, "request"), member(spec, "request"));
-    check_usages(c, AT(at, "usages"), member(spec, "usages"));
-    check_signer(c, AT(at, "signerName"), text_in(c, spec, "signerName"));
+    int64_t seconds = rule_int(spec, "expirationSeconds", SECONDS_MIN);
+    check_request(c, AT(at, "request"), rule_member(spec, "request"));
+    check_usages(c, AT(at, "usages"), rule_member(spec, "usages"));
+    check_signer(c, AT(at, "signerName"), rule_text(c, spec, "signerName"));
     if (seconds < SECONDS_MIN)
         bad_int(c, AT(at, "expirationSeconds"), seconds,
                 "may not specify a duration less than 600 seconds (10 minutes)");
 }
 
-void validate_csr(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_csr(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     /* Later it is not changed any more. */
     if (!old)
-        check_csr_spec(c, member(object, "spec"));
+        check_csr_spec(c, rule_member(object, "spec"));
 }
 
 /* -- Status -- */
@@ -152,7 +152,7 @@ static size_t count_type(const struct json_node *object, const char *type)
 {
     size_t count = 0;
     for (const struct json_node *item = first_condition(object); item; item = item->next)
-        count += text_is(item, "type", type);
+        count += rule_text_is(item, "type", type);
     return count;
 }
 
@@ -166,7 +166,7 @@ static struct kept kept_of(struct check *c, const struct json_node *old)
     struct kept kept = {.both = count_type(old, "Approved") && count_type(old, "Denied")};
     struct seen seen = {0};
     for (const struct json_node *item = first_condition(old); item; item = item->next) {
-        struct slice type = text_in(c, item, "type");
+        struct slice type = rule_text(c, item, "type");
         kept.untyped = kept.untyped || !type.len;
         kept.repeats = !seen_add(c, &seen, type) || kept.repeats;
     }
@@ -176,14 +176,14 @@ static struct kept kept_of(struct check *c, const struct json_node *old)
 static void check_condition(struct check *c, const struct at *at, const struct json_node *item,
                             const struct kept *kept)
 {
-    struct slice type = text_in(c, item, "type"), status = text_in(c, item, "status");
+    struct slice type = rule_text(c, item, "type"), status = rule_text(c, item, "status");
     if (!type.len && !kept->untyped)
         bad_required(c, AT(at, "type"), NULL);
     if (!status.len)
         bad_required(c, AT(at, "status"), NULL);
     else
-        check_choice(c, AT(at, "status"), status,
-                     one_of(type, "Approved,Denied,Failed") ? "True" : "False,True,Unknown");
+        rule_choice(c, AT(at, "status"), status,
+                    rule_one_of(type, "Approved,Denied,Failed") ? "True" : "False,True,Unknown");
 }
 
 static void check_conditions(struct check *c, const struct at *at, const struct json_node *object,
@@ -193,7 +193,7 @@ static void check_conditions(struct check *c, const struct at *at, const struct 
     struct seen seen = {0};
     size_t i = 0;
     for (const struct json_node *item = first_condition(object); item; item = item->next, i++) {
-        struct slice type = text_in(c, item, "type");
+        struct slice type = rule_text(c, item, "type");
         bool is_approved = slice_equal(type, SLICE_LITERAL("Approved"));
         bool is_denied = slice_equal(type, SLICE_LITERAL("Denied"));
         check_condition(c, AT_ITEM(at, i), item, kept);
@@ -213,7 +213,7 @@ static void check_certificate(struct check *c, const struct at *at, const struct
         [TLS_CHAIN_HAS_HEADERS] = "no PEM block headers are permitted",
         [TLS_CHAIN_DAMAGED] = "x509: malformed certificate"};
     char type[TLS_PEM_TYPE_BYTES], why[TLS_PEM_TYPE_BYTES + 64];
-    if (!text_of(c, node).len)
+    if (!rule_text_of(c, node).len)
         return;
     enum tls_chain result = tls_chain_check(decoded(c, node), type);
     snprintf(why, sizeof(why), "only CERTIFICATE PEM blocks are allowed, found \"%s\"", type);
@@ -242,20 +242,20 @@ static void check_kept_conditions(struct check *c, const struct at *at,
     }
 }
 
-void validate_csr_status(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_csr_status(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
     const struct json_node *is = json_node_path(object, "status.certificate");
     const struct json_node *was = json_node_path(old, "status.certificate");
     const struct at *at = AT(NULL, "status");
     const struct kept kept = kept_of(c, old);
     check_conditions(c, AT(at, "conditions"), object, &kept);
-    if (!same_node(is, was))
+    if (!rule_same_node(is, was))
         check_certificate(c, AT(at, "certificate"), is);
     if (!old)
         return;
     check_kept_conditions(c, AT(at, "conditions"), object, old);
-    if (text_of(c, was).len && !same_node(is, was))
+    if (rule_text_of(c, was).len && !rule_same_node(is, was))
         bad_forbidden(c, AT(at, "certificate"),
                       "updates may not modify existing certificate content");
 }

@@ -22,10 +22,10 @@ static void check_token_requests(struct check *c, const struct at *at, const str
     const int64_t seconds_max = (int64_t)1 << 32;
     struct seen audiences = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice audience = text_in(c, item, "audience");
-        int64_t seconds = int_in(item, "expirationSeconds", TOKEN_SECONDS_MIN);
+        struct slice audience = rule_text(c, item, "audience");
+        int64_t seconds = rule_int(item, "expirationSeconds", TOKEN_SECONDS_MIN);
         if (!seen_add(c, &audiences, audience)) {
             bad_repeat(c, AT(in, "audience"), audience);
             continue;
@@ -39,31 +39,32 @@ static void check_token_requests(struct check *c, const struct at *at, const str
     }
 }
 
-void validate_csi_driver(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_csi_driver(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
     static const char *const fixed[][2] = {{"attachRequired", "attachedRequired"},
                                            {"volumeLifecycleModes", "volumeLifecycleModes"}};
-    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
-    const struct json_node *in_secrets = member(spec, "serviceAccountTokenInSecrets");
+    const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
+    const struct json_node *in_secrets = rule_member(spec, "serviceAccountTokenInSecrets");
     const struct at *at = AT(NULL, "spec");
-    int64_t period = int_in(spec, "nodeAllocatableUpdatePeriodSeconds", PERIOD_SECONDS_MIN);
-    if (member(spec, "fsGroupPolicy"))
-        check_choice(c, AT(at, "fsGroupPolicy"), text_in(c, spec, "fsGroupPolicy"),
-                     "File,None,ReadWriteOnceWithFSType");
-    check_token_requests(c, AT(at, "tokenRequests"), member(spec, "tokenRequests"));
-    for (const struct json_node *item = first_in(member(spec, "volumeLifecycleModes")); item;
+    int64_t period = rule_int(spec, "nodeAllocatableUpdatePeriodSeconds", PERIOD_SECONDS_MIN);
+    if (rule_member(spec, "fsGroupPolicy"))
+        rule_choice(c, AT(at, "fsGroupPolicy"), rule_text(c, spec, "fsGroupPolicy"),
+                    "File,None,ReadWriteOnceWithFSType");
+    check_token_requests(c, AT(at, "tokenRequests"), rule_member(spec, "tokenRequests"));
+    for (const struct json_node *item = rule_first(rule_member(spec, "volumeLifecycleModes")); item;
          item = item->next)
-        check_choice(c, AT(at, "volumeLifecycleModes"), text_of(c, item), "Persistent,Ephemeral");
+        rule_choice(c, AT(at, "volumeLifecycleModes"), rule_text_of(c, item),
+                    "Persistent,Ephemeral");
     if (period < PERIOD_SECONDS_MIN)
         bad_int(c, AT(at, "nodeAllocatableUpdatePeriodSeconds"), period,
                 "must be greater than or equal to 10 seconds");
-    if (in_secrets && !filled(spec, "tokenRequests"))
+    if (in_secrets && !rule_filled(spec, "tokenRequests"))
         bad_node(c, AT(at, "serviceAccountTokenInSecrets"), in_secrets,
                  "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
     for (size_t i = 0; old && i < COUNT_OF(fixed); i++)
-        check_immutable(c, AT(at, fixed[i][1]), member(spec, fixed[i][0]),
-                        member(was, fixed[i][0]));
+        rule_immutable(c, AT(at, fixed[i][1]), rule_member(spec, fixed[i][0]),
+                       rule_member(was, fixed[i][0]));
 }
 
 /* Its case does not count. */
@@ -89,30 +90,30 @@ static void check_driver_name(struct check *c, const struct at *at, struct slice
 static void check_topology_keys(struct check *c, const struct at *at, const struct json_node *list)
 {
     struct seen seen = {0};
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
-        struct slice key = text_of(c, item);
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        struct slice key = rule_text_of(c, item);
         if (!key.len)
             bad_required(c, at, NULL);
         if (!seen_add(c, &seen, key))
             bad_repeat(c, at, key);
-        check_name(c, at, key, label_key_valid);
+        rule_name(c, at, key, label_key_valid);
     }
 }
 
 static void check_driver(struct check *c, const struct at *at, const struct json_node *driver,
                          struct seen *seen)
 {
-    struct slice name = text_in(c, driver, "name"), id = text_in(c, driver, "nodeID");
-    const struct json_node *room = member(driver, "allocatable");
+    struct slice name = rule_text(c, driver, "name"), id = rule_text(c, driver, "nodeID");
+    const struct json_node *room = rule_member(driver, "allocatable");
     check_driver_name(c, AT(at, "name"), name);
     if (!id.len)
         bad_required(c, AT(at, "nodeID"), NULL);
     if (id.len > NODE_ID_BYTES_MAX)
         bad_text(c, AT(at, "nodeID"), id, "must be 256 characters or less");
-    check_not_negative(c, AT(AT(at, "allocatable"), "count"), int_in(room, "count", 0));
+    rule_not_negative(c, AT(AT(at, "allocatable"), "count"), rule_int(room, "count", 0));
     if (!seen_add(c, seen, name))
         bad_repeat(c, AT(at, "name"), name);
-    check_topology_keys(c, at, member(driver, "topologyKeys"));
+    check_topology_keys(c, at, rule_member(driver, "topologyKeys"));
 }
 
 struct named {
@@ -134,50 +135,51 @@ static void check_kept_drivers(struct check *c, const struct at *at, const struc
                                                   {"TopologyKeys", "topologyKeys", "null", NULL},
                                                   {"Allocatable", "", "null", NULL}};
     static const struct shown_type type = SHOWN_TYPE(members);
-    size_t count = count_in(list), n = 0;
+    size_t count = rule_count(list), n = 0;
     struct named *drivers = count ? arena_calloc(c->arena, count, sizeof(*drivers)) : NULL;
     if (!drivers) {
         c->errors->no_memory = c->errors->no_memory || count;
         return;
     }
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        drivers[n++] = (struct named){text_in(c, item, "name"), item};
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        drivers[n++] = (struct named){rule_text(c, item, "name"), item};
     qsort(drivers, n, sizeof(*drivers), named_order);
-    for (const struct json_node *item = first_in(old); item; item = item->next) {
-        struct named key = {text_in(c, item, "name"), item};
+    for (const struct json_node *item = rule_first(old); item; item = item->next) {
+        struct named key = {rule_text(c, item, "name"), item};
         const struct named *is = bsearch(&key, drivers, n, sizeof(*drivers), named_order);
-        if (is && (!same_member(is->node, item, "nodeID") ||
-                   !same_member(is->node, item, "topologyKeys")))
+        if (is && (!rule_same_member(is->node, item, "nodeID") ||
+                   !rule_same_member(is->node, item, "topologyKeys")))
             bad_raw(c, at, show_struct(c, is->node, &type), "field is immutable");
     }
 }
 
-void validate_csi_node(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_csi_node(struct check *c, const struct json_node *object,
+                            const struct json_node *old)
 {
-    const struct json_node *drivers = member(member(object, "spec"), "drivers");
+    const struct json_node *drivers = rule_member(rule_member(object, "spec"), "drivers");
     const struct at *at = AT(AT(NULL, "spec"), "drivers");
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(drivers); item; item = item->next)
+    for (const struct json_node *item = rule_first(drivers); item; item = item->next)
         check_driver(c, AT_ITEM(at, i++), item, &seen);
-    check_kept_drivers(c, at, drivers, member(member(old, "spec"), "drivers"));
+    check_kept_drivers(c, at, drivers, rule_member(rule_member(old, "spec"), "drivers"));
 }
 
 /* -- Capacities -- */
 
-void validate_csi_capacity(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_csi_capacity(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
-    const struct json_node *topology = member(object, "nodeTopology");
-    const struct json_node *class = member(object, "storageClassName");
-    check_kept_selector(c, AT(NULL, "nodeTopology"), topology, member(old, "nodeTopology"));
-    check_name(c, AT(NULL, "storageClassName"), text_of(c, class), subdomain_valid);
-    if (member(object, "capacity"))
-        check_quantity_not_negative(c, AT(NULL, "capacity"), member(object, "capacity"));
+    const struct json_node *topology = rule_member(object, "nodeTopology");
+    const struct json_node *class = rule_member(object, "storageClassName");
+    rule_kept_selector(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
+    rule_name(c, AT(NULL, "storageClassName"), rule_text_of(c, class), subdomain_valid);
+    if (rule_member(object, "capacity"))
+        rule_quantity_not_negative(c, AT(NULL, "capacity"), rule_member(object, "capacity"));
     if (!old)
         return;
-    check_immutable(c, AT(NULL, "nodeTopology"), topology, member(old, "nodeTopology"));
-    check_immutable(c, AT(NULL, "storageClassName"), class, member(old, "storageClassName"));
+    rule_immutable(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
+    rule_immutable(c, AT(NULL, "storageClassName"), class, rule_member(old, "storageClassName"));
 }
 
 /* -- Attachments -- */
@@ -186,26 +188,26 @@ static void check_inline(struct check *c, const struct at *at, const struct json
 {
     static const char *const never[] = {"claimRef", "capacity"};
     static const char reason[] = "may not be specified in the context of inline volumes";
-    struct slice policy = text_in(c, spec, "persistentVolumeReclaimPolicy");
+    struct slice policy = rule_text(c, spec, "persistentVolumeReclaimPolicy");
     for (size_t i = 0; i < COUNT_OF(never); i++) {
-        const struct json_node *node = member(spec, never[i]);
+        const struct json_node *node = rule_member(spec, never[i]);
         if (node && (i == 0 || node->first))
             bad_forbidden(c, AT(at, never[i]), reason);
     }
-    if (!member(spec, "csi"))
+    if (!rule_member(spec, "csi"))
         bad_required(c, AT(at, "csi"), "has to be specified in the context of inline volumes");
-    if (!filled(spec, "accessModes"))
+    if (!rule_filled(spec, "accessModes"))
         bad_required(c, AT(at, "accessModes"), NULL);
-    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
+    rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
     if (policy.len && !slice_equal(policy, SLICE_LITERAL("Retain")))
         bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
                       "may only be Retain in the context of inline volumes");
-    if (member(spec, "nodeAffinity"))
+    if (rule_member(spec, "nodeAffinity"))
         bad_forbidden(c, AT(at, "nodeAffinity"), reason);
-    check_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
-    if (text_in(c, spec, "storageClassName").len)
+    rule_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
+    if (rule_text(c, spec, "storageClassName").len)
         bad_forbidden(c, AT(at, "storageClassName"), reason);
-    if (!choice_is(spec, "volumeMode", "Filesystem", "Filesystem"))
+    if (!rule_choice_is(spec, "volumeMode", "Filesystem", "Filesystem"))
         bad_forbidden(c, AT(at, "volumeMode"),
                       "may not specify volumeMode other than Filesystem in the context of inline "
                       "volumes");
@@ -215,52 +217,53 @@ static void check_attached(struct check *c, const struct at *at, const struct js
 {
     static const char both[] = "must specify exactly one of inlineVolumeSpec and "
                                "persistentVolumeName";
-    const struct json_node *spec = member(source, "inlineVolumeSpec");
-    const struct json_node *name = member(source, "persistentVolumeName");
+    const struct json_node *spec = rule_member(source, "inlineVolumeSpec");
+    const struct json_node *name = rule_member(source, "persistentVolumeName");
     if (!spec && !name)
         bad_required(c, at, both);
     else if (spec && name)
         bad_forbidden(c, at, both);
     else if (spec)
         check_inline(c, AT(at, "inlineVolumeSpec"), spec);
-    else if (!text_of(c, name).len)
+    else if (!rule_text_of(c, name).len)
         bad_required(c, AT(at, "persistentVolumeName"),
                      "must specify non empty persistentVolumeName");
 }
 
 static void check_volume_error(struct check *c, const struct at *at, const struct json_node *error)
 {
-    int64_t code = int_in(error, "errorCode", 0);
-    if (text_in(c, error, "message").len > MESSAGE_BYTES_MAX)
+    int64_t code = rule_int(error, "errorCode", 0);
+    if (rule_text(c, error, "message").len > MESSAGE_BYTES_MAX)
         bad_long(c, AT(at, "message"), METADATA_BYTES_MAX); /* as Kubernetes says */
     if (code < 0)
-        check_range(c, AT(at, "errorCode"), code, 0, INT32_MAX);
+        rule_range(c, AT(at, "errorCode"), code, 0, INT32_MAX);
 }
 
 static void check_attachment(struct check *c, const struct json_node *object)
 {
-    const struct json_node *spec = member(object, "spec"), *status = member(object, "status");
-    const struct json_node *source = member(spec, "source");
-    const struct json_node *volume = member(source, "persistentVolumeName");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *status = rule_member(object, "status");
+    const struct json_node *source = rule_member(spec, "source");
+    const struct json_node *volume = rule_member(source, "persistentVolumeName");
     const struct at *at = AT(NULL, "spec"), *state = AT(NULL, "status");
     size_t bytes = 0;
-    check_driver_name(c, AT(at, "attacher"), text_in(c, spec, "attacher"));
+    check_driver_name(c, AT(at, "attacher"), rule_text(c, spec, "attacher"));
     check_attached(c, AT(at, "source"), source);
-    check_name(c, AT(at, "nodeName"), text_in(c, spec, "nodeName"), subdomain_valid);
-    for (const struct json_node *item = first_in(member(status, "attachmentMetadata")); item;
+    rule_name(c, AT(at, "nodeName"), rule_text(c, spec, "nodeName"), subdomain_valid);
+    for (const struct json_node *item = rule_first(rule_member(status, "attachmentMetadata")); item;
          item = item->next)
-        bytes += item->key.len + text_of(c, item).len;
+        bytes += item->key.len + rule_text_of(c, item).len;
     if (bytes > METADATA_BYTES_MAX)
         bad_long(c, AT(state, "attachmentMetadata"), METADATA_BYTES_MAX);
-    check_volume_error(c, AT(state, "attachError"), member(status, "attachError"));
-    check_volume_error(c, AT(state, "detachError"), member(status, "detachError"));
+    check_volume_error(c, AT(state, "attachError"), rule_member(status, "attachError"));
+    check_volume_error(c, AT(state, "detachError"), rule_member(status, "detachError"));
     if (volume)
-        check_name(c, AT(AT(at, "source"), "persistentVolumeName"), text_of(c, volume),
-                   subdomain_valid);
+        rule_name(c, AT(AT(at, "source"), "persistentVolumeName"), rule_text_of(c, volume),
+                  subdomain_valid);
 }
 
-void validate_volume_attachment(struct check *c, const struct json_node *object,
-                                const struct json_node *old)
+void kube_validate_volume_attachment(struct check *c, const struct json_node *object,
+                                     const struct json_node *old)
 {
     static const struct shown_member sources[] = {
         {"PersistentVolumeName", "persistentVolumeName", "null", NULL},
@@ -271,13 +274,13 @@ void validate_volume_attachment(struct check *c, const struct json_node *object,
                                                   {"NodeName", "nodeName", "\"\"", NULL}};
     static const struct shown_type type = SHOWN_TYPE(members);
     check_attachment(c, object);
-    if (old && !same_member(object, old, "spec"))
-        bad_raw(c, AT(NULL, "spec"), show_struct(c, member(object, "spec"), &type),
+    if (old && !rule_same_member(object, old, "spec"))
+        bad_raw(c, AT(NULL, "spec"), show_struct(c, rule_member(object, "spec"), &type),
                 "field is immutable");
 }
 
-void validate_volume_attachment_status(struct check *c, const struct json_node *object,
-                                       const struct json_node *old)
+void kube_validate_volume_attachment_status(struct check *c, const struct json_node *object,
+                                            const struct json_node *old)
 {
     (void)old;
     check_attachment(c, object);

@@ -99,15 +99,15 @@ static bool equals(struct check *c, const struct json_node *spec, const char *fi
         c->errors->no_memory = true;
         return true;
     }
-    return same_node(spec, tree);
+    return rule_same_node(spec, tree);
 }
 
 /* -- Schemas -- */
 
 static bool has_star(struct check *c, const struct json_node *list)
 {
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
-        if (slice_equal(text_of(c, item), SLICE_LITERAL("*")))
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        if (slice_equal(rule_text_of(c, item), SLICE_LITERAL("*")))
             return true;
     }
     return false;
@@ -118,13 +118,13 @@ static void check_user(struct check *c, const struct at *at, const struct json_n
 {
     if (!of)
         bad_required(c, at, detail);
-    else if (!text_in(c, of, "name").len)
+    else if (!rule_text(c, of, "name").len)
         bad_required(c, AT(at, "name"), NULL);
 }
 
 static void check_account(struct check *c, const struct at *at, const struct json_node *of)
 {
-    struct slice name = text_in(c, of, "name"), namespace = text_in(c, of, "namespace");
+    struct slice name = rule_text(c, of, "name"), namespace = rule_text(c, of, "namespace");
     if (!of) {
         bad_required(c, at, "serviceAccount is required when subject kind is 'ServiceAccount'");
         return;
@@ -132,9 +132,9 @@ static void check_account(struct check *c, const struct at *at, const struct jso
     if (!name.len)
         bad_required(c, AT(at, "name"), NULL);
     else if (!slice_equal(name, SLICE_LITERAL("*")))
-        check_name(c, AT(at, "name"), name, subdomain_valid);
+        rule_name(c, AT(at, "name"), name, subdomain_valid);
     if (namespace.len)
-        check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
     else
         bad_required(c, AT(at, "namespace"), "must specify namespace for service account");
 }
@@ -147,21 +147,22 @@ static void check_subject(struct check *c, const struct at *at, const struct jso
                   "serviceAccount is forbidden when subject kind is not 'ServiceAccount'"},
                  {"User", "user", "user is forbidden when subject kind is not 'User'"},
                  {"Group", "group", "group is forbidden when subject kind is not 'Group'"}};
-    struct slice kind = text_in(c, subject, "kind");
-    if (!one_of(kind, "Group,ServiceAccount,User")) {
+    struct slice kind = rule_text(c, subject, "kind");
+    if (!rule_one_of(kind, "Group,ServiceAccount,User")) {
         bad_choice(c, AT(at, "kind"), kind, "Group,ServiceAccount,User");
         return;
     }
     if (slice_equal(kind, SLICE_LITERAL("ServiceAccount")))
-        check_account(c, AT(at, "serviceAccount"), member(subject, "serviceAccount"));
+        check_account(c, AT(at, "serviceAccount"), rule_member(subject, "serviceAccount"));
     else if (slice_equal(kind, SLICE_LITERAL("User")))
-        check_user(c, AT(at, "user"), member(subject, "user"),
+        check_user(c, AT(at, "user"), rule_member(subject, "user"),
                    "user is required when subject kind is 'User'");
     else
-        check_user(c, AT(at, "group"), member(subject, "group"),
+        check_user(c, AT(at, "group"), rule_member(subject, "group"),
                    "group is required when subject kind is 'Group'");
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        if (!slice_equal(kind, slice_from_text(kinds[i].kind)) && member(subject, kinds[i].name))
+        if (!slice_equal(kind, slice_from_text(kinds[i].kind)) &&
+            rule_member(subject, kinds[i].name))
             bad_forbidden(c, AT(at, kinds[i].name), kinds[i].other);
     }
 }
@@ -169,11 +170,11 @@ static void check_subject(struct check *c, const struct at *at, const struct jso
 static void check_verbs(struct check *c, const struct at *at, const struct json_node *list)
 {
     bool known = true;
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        known = known && one_of(text_of(c, item), VERBS);
-    if (!count_in(list))
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        known = known && rule_one_of(rule_text_of(c, item), VERBS);
+    if (!rule_count(list))
         bad_required(c, at, "verbs must contain at least one value");
-    else if (has_star(c, list) && count_in(list) > 1)
+    else if (has_star(c, list) && rule_count(list) > 1)
         bad_node(c, at, list, "if '*' is present, must not specify other verbs");
     else if (!has_star(c, list) && !known)
         bad_choice_node(c, at, list, VERBS);
@@ -182,49 +183,49 @@ static void check_verbs(struct check *c, const struct at *at, const struct json_
 static void check_some(struct check *c, const struct at *at, const struct json_node *list,
                        const char *none, const char *others)
 {
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_required(c, at, none);
-    else if (count_in(list) > 1 && has_star(c, list))
+    else if (rule_count(list) > 1 && has_star(c, list))
         bad_node(c, at, list, others);
 }
 
 static void check_namespaces(struct check *c, const struct at *at, const struct json_node *rule)
 {
     static const char before[] = "each member of this list must be '*' or a DNS-1123 label; ";
-    const struct json_node *list = member(rule, "namespaces");
+    const struct json_node *list = rule_member(rule, "namespaces");
     char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + sizeof(before)];
     size_t i = 0;
-    if (!count_in(list) && !truth_in(rule, "clusterScope")) {
+    if (!rule_count(list) && !rule_truth(rule, "clusterScope")) {
         bad_required(c, at,
                      "resource rules that are not cluster scoped must supply at least one "
                      "namespace");
         return;
     }
     if (has_star(c, list)) {
-        if (count_in(list) > 1)
+        if (rule_count(list) > 1)
             bad_node(c, at, list, "if '*' is present, must not specify other namespaces");
         return;
     }
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        if (dns_label_valid(text_of(c, item), why))
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        if (dns_label_valid(rule_text_of(c, item), why))
             continue;
         for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
             end = strstr(reason, "; ");
             if (end)
                 *end = '\0';
             snprintf(whole, sizeof(whole), "%s%s", before, reason);
-            bad_text(c, AT_ITEM(at, i), text_of(c, item), whole);
+            bad_text(c, AT_ITEM(at, i), rule_text_of(c, item), whole);
         }
     }
 }
 
 static void check_resource_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    check_verbs(c, AT(at, "verbs"), member(rule, "verbs"));
-    check_some(c, AT(at, "apiGroups"), member(rule, "apiGroups"),
+    check_verbs(c, AT(at, "verbs"), rule_member(rule, "verbs"));
+    check_some(c, AT(at, "apiGroups"), rule_member(rule, "apiGroups"),
                "resource rules must supply at least one api group",
                "if '*' is present, must not specify other api groups");
-    check_some(c, AT(at, "resources"), member(rule, "resources"),
+    check_some(c, AT(at, "resources"), rule_member(rule, "resources"),
                "resource rules must supply at least one resource",
                "if '*' is present, must not specify other resources");
     check_namespaces(c, AT(at, "namespaces"), rule);
@@ -250,15 +251,15 @@ static void check_path(struct check *c, const struct at *at, struct slice path)
 
 static void check_url_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    const struct json_node *list = member(rule, "nonResourceURLs");
+    const struct json_node *list = rule_member(rule, "nonResourceURLs");
     const struct at *in = AT(at, "nonResourceURLs");
     bool all = has_star(c, list);
     size_t i = 0;
-    check_verbs(c, AT(at, "verbs"), member(rule, "verbs"));
+    check_verbs(c, AT(at, "verbs"), rule_member(rule, "verbs"));
     check_some(c, in, list, "nonResourceURLs must contain at least one value",
                "if '*' is present, must not specify other non-resource URLs");
-    for (const struct json_node *item = first_in(list); item && !all; item = item->next)
-        check_path(c, AT_ITEM(in, i++), text_of(c, item));
+    for (const struct json_node *item = rule_first(list); item && !all; item = item->next)
+        check_path(c, AT_ITEM(in, i++), rule_text_of(c, item));
 }
 
 static void check_flow_rule(struct check *c, const struct at *at, const struct json_node *rule)
@@ -266,17 +267,18 @@ static void check_flow_rule(struct check *c, const struct at *at, const struct j
     const struct at *subjects = AT(at, "subjects"), *of_resources = AT(at, "resourceRules");
     const struct at *of_urls = AT(at, "nonResourceRules");
     size_t i = 0, j = 0, k = 0;
-    if (!filled(rule, "subjects"))
+    if (!rule_filled(rule, "subjects"))
         bad_required(c, subjects, "subjects must contain at least one value");
-    for (const struct json_node *item = first_in(member(rule, "subjects")); item; item = item->next)
+    for (const struct json_node *item = rule_first(rule_member(rule, "subjects")); item;
+         item = item->next)
         check_subject(c, AT_ITEM(subjects, i++), item);
-    if (!filled(rule, "resourceRules") && !filled(rule, "nonResourceRules"))
+    if (!rule_filled(rule, "resourceRules") && !rule_filled(rule, "nonResourceRules"))
         bad_required(c, at,
                      "at least one of resourceRules and nonResourceRules has to be non-empty");
-    for (const struct json_node *item = first_in(member(rule, "resourceRules")); item;
+    for (const struct json_node *item = rule_first(rule_member(rule, "resourceRules")); item;
          item = item->next)
         check_resource_rule(c, AT_ITEM(of_resources, j++), item);
-    for (const struct json_node *item = first_in(member(rule, "nonResourceRules")); item;
+    for (const struct json_node *item = rule_first(rule_member(rule, "nonResourceRules")); item;
          item = item->next)
         check_url_rule(c, AT_ITEM(of_urls, k++), item);
 }
@@ -310,9 +312,9 @@ static void check_flow_conditions(struct check *c, const struct json_node *objec
     const struct at *at = AT(AT(NULL, "status"), "conditions");
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(json_node_path(object, "status.conditions")); item;
-         item = item->next, i++) {
-        struct slice type = text_in(c, item, "type");
+    for (const struct json_node *item = rule_first(json_node_path(object, "status.conditions"));
+         item; item = item->next, i++) {
+        struct slice type = rule_text(c, item, "type");
         if (!seen_add(c, &seen, type))
             bad_repeat(c, AT(AT_ITEM(at, i), "type"), type);
         if (!type.len)
@@ -320,33 +322,35 @@ static void check_flow_conditions(struct check *c, const struct json_node *objec
     }
 }
 
-void validate_flow_schema(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_flow_schema(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
-    const struct json_node *method = member(spec, "distinguisherMethod");
+    const struct json_node *spec = rule_member(object, "spec");
+    const struct json_node *method = rule_member(spec, "distinguisherMethod");
     const struct at *at = AT(NULL, "spec"), *rules = AT(at, "rules");
     const struct at *of_level = AT(AT(at, "priorityLevelConfiguration"), "name");
-    struct slice name = text_in(c, member(object, "metadata"), "name");
-    struct slice level = text_in(c, member(spec, "priorityLevelConfiguration"), "name");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    struct slice level = rule_text(c, rule_member(spec, "priorityLevelConfiguration"), "name");
     size_t i = 0;
     (void)old;
-    check_precedence(c, AT(at, "matchingPrecedence"), int_in(spec, "matchingPrecedence", 0), name);
-    if (method && !one_of(text_in(c, method, "type"), "ByNamespace,ByUser"))
+    check_precedence(c, AT(at, "matchingPrecedence"), rule_int(spec, "matchingPrecedence", 0),
+                     name);
+    if (method && !rule_one_of(rule_text(c, method, "type"), "ByNamespace,ByUser"))
         bad_choice_raw(c, AT(AT(at, "distinguisherMethod"), "type"),
                        show_struct(c, method, &method_type), "ByNamespace,ByUser");
     if (level.len)
-        check_name(c, of_level, level, subdomain_valid);
+        rule_name(c, of_level, level, subdomain_valid);
     else
         bad_required(c, of_level, "must reference a priority level");
-    for (const struct json_node *item = first_in(member(spec, "rules")); item; item = item->next)
+    for (const struct json_node *item = rule_first(rule_member(spec, "rules")); item;
+         item = item->next)
         check_flow_rule(c, AT_ITEM(rules, i++), item);
     check_fixed_schema(c, at, spec, name);
     check_flow_conditions(c, object);
 }
 
-void validate_flow_status(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_flow_status(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
     (void)old;
     check_flow_conditions(c, object);
@@ -369,8 +373,9 @@ static bool has_too_many_hands(int64_t queues, int64_t hand)
 
 static void check_queuing(struct check *c, const struct at *at, const struct json_node *queuing)
 {
-    int64_t length = int_in(queuing, "queueLengthLimit", 0), queues = int_in(queuing, "queues", 0);
-    int64_t hand = int_in(queuing, "handSize", 0);
+    int64_t length = rule_int(queuing, "queueLengthLimit", 0),
+            queues = rule_int(queuing, "queues", 0);
+    int64_t hand = rule_int(queuing, "handSize", 0);
     char why[128];
     if (length <= 0)
         bad_int(c, AT(at, "queueLengthLimit"), length, "must be positive");
@@ -394,8 +399,8 @@ static void check_queuing(struct check *c, const struct at *at, const struct jso
 
 static void check_response(struct check *c, const struct at *at, const struct json_node *response)
 {
-    const struct json_node *queuing = member(response, "queuing");
-    struct slice type = text_in(c, response, "type");
+    const struct json_node *queuing = rule_member(response, "queuing");
+    struct slice type = rule_text(c, response, "type");
     if (!type.len) {
         bad_required(c, AT(at, "type"), NULL);
     } else if (slice_equal(type, SLICE_LITERAL("Reject"))) {
@@ -414,21 +419,21 @@ static void check_response(struct check *c, const struct at *at, const struct js
 
 static void check_shares(struct check *c, const struct at *at, const struct json_node *of)
 {
-    int64_t shares = int_in(of, "nominalConcurrencyShares", 0);
+    int64_t shares = rule_int(of, "nominalConcurrencyShares", 0);
     if (shares < 0)
         bad_int(c, AT(at, "nominalConcurrencyShares"), shares, "must be a non-negative integer");
 }
 
 static void check_lendable(struct check *c, const struct at *at, const struct json_node *of)
 {
-    check_range(c, AT(at, "lendablePercent"), int_in(of, "lendablePercent", 0), 0, PERCENT_MAX);
+    rule_range(c, AT(at, "lendablePercent"), rule_int(of, "lendablePercent", 0), 0, PERCENT_MAX);
 }
 
 static void check_limited(struct check *c, const struct at *at, const struct json_node *limited)
 {
-    int64_t borrowed = int_in(limited, "borrowingLimitPercent", 0);
+    int64_t borrowed = rule_int(limited, "borrowingLimitPercent", 0);
     check_shares(c, at, limited);
-    check_response(c, AT(at, "limitResponse"), member(limited, "limitResponse"));
+    check_response(c, AT(at, "limitResponse"), rule_member(limited, "limitResponse"));
     check_lendable(c, at, limited);
     if (borrowed < 0)
         bad_int(c, AT(at, "borrowingLimitPercent"), borrowed,
@@ -438,8 +443,9 @@ static void check_limited(struct check *c, const struct at *at, const struct jso
 static void check_level(struct check *c, const struct at *at, const struct json_node *spec,
                         struct slice name)
 {
-    const struct json_node *limited = member(spec, "limited"), *exempt = member(spec, "exempt");
-    struct slice type = text_in(c, spec, "type");
+    const struct json_node *limited = rule_member(spec, "limited"),
+                           *exempt = rule_member(spec, "exempt");
+    struct slice type = rule_text(c, spec, "type");
     bool is_exempt = slice_equal(type, SLICE_LITERAL("Exempt"));
     if (slice_equal(name, SLICE_LITERAL("exempt")) != is_exempt)
         bad_text(c, AT(at, "type"), type, "must be 'Exempt' if and only if `name` is 'exempt'");
@@ -466,7 +472,7 @@ static void check_fixed_level(struct check *c, const struct at *at, const struct
                               struct slice name)
 {
     if (slice_equal(name, SLICE_LITERAL("exempt"))) {
-        if (!text_is(spec, "type", "Exempt") || member(spec, "limited"))
+        if (!rule_text_is(spec, "type", "Exempt") || rule_member(spec, "limited"))
             bad_raw(c, at, show_struct(c, spec, &level_type),
                     "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value");
     } else if (slice_equal(name, SLICE_LITERAL("catch-all")) && !equals(c, spec, catch_all_level)) {
@@ -475,13 +481,13 @@ static void check_fixed_level(struct check *c, const struct at *at, const struct
     }
 }
 
-void validate_priority_level(struct check *c, const struct json_node *object,
-                             const struct json_node *old)
+void kube_validate_priority_level(struct check *c, const struct json_node *object,
+                                  const struct json_node *old)
 {
-    struct slice name = text_in(c, member(object, "metadata"), "name");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
     const struct at *at = AT(NULL, "spec");
     (void)old;
-    check_level(c, at, member(object, "spec"), name);
-    check_fixed_level(c, at, member(object, "spec"), name);
+    check_level(c, at, rule_member(object, "spec"), name);
+    check_fixed_level(c, at, rule_member(object, "spec"), name);
     check_flow_conditions(c, object);
 }

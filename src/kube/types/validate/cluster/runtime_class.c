@@ -6,7 +6,7 @@
 /* The resources of a pod's overhead have the rules of a container's limits. */
 static void check_overhead(struct check *c, const struct json_node *overhead)
 {
-    const struct json_node *fixed = member(overhead, "podFixed");
+    const struct json_node *fixed = rule_member(overhead, "podFixed");
     struct pod_check pod = {0};
     if (!fixed)
         return;
@@ -16,7 +16,7 @@ static void check_overhead(struct check *c, const struct json_node *overhead)
         json_node_set(c->arena, resources, SLICE_LITERAL("limits"), limits) != ST_OK)
         c->errors->no_memory = true;
     else
-        check_resources(c, AT(NULL, "overhead"), resources, &pod);
+        rule_resources(c, AT(NULL, "overhead"), resources, &pod);
 }
 
 static void check_unique(struct check *c, const struct at *at, const struct json_node *list)
@@ -34,27 +34,27 @@ static void check_unique(struct check *c, const struct at *at, const struct json
     static const struct shown_type type = SHOWN_TYPE(members), key = SHOWN_TYPE(key_members);
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &key))))
             bad_repeat_raw(c, AT_ITEM(at, i), show_struct(c, item, &type));
     }
 }
 
-void validate_runtime_class(struct check *c, const struct json_node *object,
-                            const struct json_node *old)
+void kube_validate_runtime_class(struct check *c, const struct json_node *object,
+                                 const struct json_node *old)
 {
-    const struct json_node *scheduling = member(object, "scheduling");
-    const struct json_node *tolerations = member(scheduling, "tolerations");
+    const struct json_node *scheduling = rule_member(object, "scheduling");
+    const struct json_node *tolerations = rule_member(scheduling, "tolerations");
     const struct at *at = AT(NULL, "scheduling"), *list = AT(at, "tolerations");
-    struct slice handler = text_in(c, object, "handler");
+    struct slice handler = rule_text(c, object, "handler");
     if (!handler.len)
         bad_required(c, AT(NULL, "handler"), NULL);
     else
-        check_name(c, AT(NULL, "handler"), handler, dns_label_valid);
-    check_overhead(c, member(object, "overhead"));
-    check_labels(c, AT(at, "nodeSelector"), member(scheduling, "nodeSelector"));
-    check_tolerations(c, list, tolerations);
+        rule_name(c, AT(NULL, "handler"), handler, dns_label_valid);
+    check_overhead(c, rule_member(object, "overhead"));
+    rule_labels(c, AT(at, "nodeSelector"), rule_member(scheduling, "nodeSelector"));
+    rule_tolerations(c, list, tolerations);
     check_unique(c, list, tolerations);
-    if (old && !slice_equal(handler, text_in(c, old, "handler")))
+    if (old && !slice_equal(handler, rule_text(c, old, "handler")))
         bad_text(c, AT(NULL, "handler"), handler, "field is immutable");
 }

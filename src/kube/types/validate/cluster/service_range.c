@@ -26,33 +26,33 @@ static void check_canonical(struct check *c, const struct at *at, struct slice t
 static void check_block(struct check *c, const struct at *at, struct slice text)
 {
     struct address_block block;
-    if (check_name(c, at, text, cidr_valid) && address_block_read(text, &block))
+    if (rule_name(c, at, text, cidr_valid) && address_block_read(text, &block))
         check_canonical(c, at, text, &block);
 }
 
 static int family_of(struct check *c, const struct json_node *node)
 {
     struct address_block block;
-    return address_block_read(text_of(c, node), &block) ? block.first.len : 0;
+    return address_block_read(rule_text_of(c, node), &block) ? block.first.len : 0;
 }
 
 static void check_ranges(struct check *c, const struct at *at, const struct json_node *spec)
 {
     static const struct shown_member members[] = {{"CIDRs", "cidrs", "null", NULL}};
     static const struct shown_type type = SHOWN_TYPE(members);
-    const struct json_node *list = member(spec, "cidrs");
+    const struct json_node *list = rule_member(spec, "cidrs");
     size_t i = 0;
-    if (!count_in(list)) {
+    if (!rule_count(list)) {
         bad_required(c, at, "at least one CIDR required");
         return;
     }
-    if (count_in(list) > FAMILIES) {
+    if (rule_count(list) > FAMILIES) {
         bad_raw(c, at, show_struct(c, spec, &type), "may only hold up to 2 values");
         return;
     }
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        check_block(c, AT_ITEM(at, i++), text_of(c, item));
-    if (count_in(list) == FAMILIES && family_of(c, list->first) &&
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        check_block(c, AT_ITEM(at, i++), rule_text_of(c, item));
+    if (rule_count(list) == FAMILIES && family_of(c, list->first) &&
         family_of(c, list->first) == family_of(c, list->last))
         bad_node(c, at, list,
                  "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
@@ -63,32 +63,32 @@ static void check_ranges(struct check *c, const struct at *at, const struct json
 static void check_ranges_update(struct check *c, const struct at *at, const struct json_node *spec,
                                 const struct json_node *was)
 {
-    const struct json_node *list = member(spec, "cidrs"), *before = member(was, "cidrs");
-    const struct json_node *is = first_in(list), *old = first_in(before);
-    bool added = count_in(before) == 1 && count_in(list) == FAMILIES;
-    if (!added && count_in(list) != count_in(before)) {
-        if (count_in(list))
+    const struct json_node *list = rule_member(spec, "cidrs"), *before = rule_member(was, "cidrs");
+    const struct json_node *is = rule_first(list), *old = rule_first(before);
+    bool added = rule_count(before) == 1 && rule_count(list) == FAMILIES;
+    if (!added && rule_count(list) != rule_count(before)) {
+        if (rule_count(list))
             bad_node(c, at, list, "field is immutable");
         else
             bad_raw(c, at, "[]", "field is immutable");
         return;
     }
     for (size_t i = 0; is && old; is = is->next, old = old->next, i++) {
-        if (!slice_equal(text_of(c, is), text_of(c, old)))
-            bad_text(c, AT_ITEM(at, i), text_of(c, is), "field is immutable");
+        if (!slice_equal(rule_text_of(c, is), rule_text_of(c, old)))
+            bad_text(c, AT_ITEM(at, i), rule_text_of(c, is), "field is immutable");
     }
     if (added)
         check_ranges(c, at, spec);
 }
 
-void validate_service_range(struct check *c, const struct json_node *object,
-                            const struct json_node *old)
+void kube_validate_service_range(struct check *c, const struct json_node *object,
+                                 const struct json_node *old)
 {
     const struct at *at = AT(AT(NULL, "spec"), "cidrs");
     if (old)
-        check_ranges_update(c, at, member(object, "spec"), member(old, "spec"));
+        check_ranges_update(c, at, rule_member(object, "spec"), rule_member(old, "spec"));
     else
-        check_ranges(c, at, member(object, "spec"));
+        check_ranges(c, at, rule_member(object, "spec"));
 }
 
 /* -- Addresses -- */
@@ -96,36 +96,36 @@ void validate_service_range(struct check *c, const struct json_node *object,
 static void check_part(struct check *c, const struct at *at, const struct json_node *parent,
                        const char *name, bool required)
 {
-    struct slice text = text_in(c, parent, name);
+    struct slice text = rule_text(c, parent, name);
     if (text.len)
-        check_name(c, AT(at, name), text, segment_valid);
+        rule_name(c, AT(at, name), text, segment_valid);
     else if (required)
         bad_required(c, AT(at, name), NULL);
 }
 
 static void check_parent(struct check *c, const struct at *at, const struct json_node *parent)
 {
-    if (text_in(c, parent, "group").len)
-        check_name(c, AT(at, "group"), text_in(c, parent, "group"), subdomain_valid);
+    if (rule_text(c, parent, "group").len)
+        rule_name(c, AT(at, "group"), rule_text(c, parent, "group"), subdomain_valid);
     check_part(c, at, parent, "resource", true);
     check_part(c, at, parent, "name", true);
     check_part(c, at, parent, "namespace", false);
 }
 
-void validate_ip_address(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_ip_address(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
     static const struct shown_member members[] = {{"Group", "group", "\"\"", NULL},
                                                   {"Resource", "resource", "\"\"", NULL},
                                                   {"Namespace", "namespace", "\"\"", NULL},
                                                   {"Name", "name", "\"\"", NULL}};
     static const struct shown_type type = SHOWN_TYPE(members);
-    const struct json_node *parent = member(member(object, "spec"), "parentRef");
+    const struct json_node *parent = rule_member(rule_member(object, "spec"), "parentRef");
     const struct at *at = AT(AT(NULL, "spec"), "parentRef");
     if (parent)
         check_parent(c, at, parent);
     else
         bad_required(c, at, NULL);
-    if (old && !same_node(parent, json_node_path(old, "spec.parentRef")))
+    if (old && !rule_same_node(parent, json_node_path(old, "spec.parentRef")))
         bad_raw(c, at, parent ? show_struct(c, parent, &type) : "null", "field is immutable");
 }

@@ -15,8 +15,8 @@ struct kept {
 
 static bool has_text(struct check *c, const struct json_node *list, const char *text)
 {
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
-        if (slice_equal(text_of(c, item), slice_from_text(text)))
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        if (slice_equal(rule_text_of(c, item), slice_from_text(text)))
             return true;
     }
     return false;
@@ -29,10 +29,10 @@ static void check_all_or_some(struct check *c, const struct at *at, const struct
                               const char *what)
 {
     char why[80];
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_required(c, at, NULL);
     snprintf(why, sizeof(why), "if '*' is present, must not specify other %s", what);
-    if (count_in(list) > 1 && has_text(c, list, "*"))
+    if (rule_count(list) > 1 && has_text(c, list, "*"))
         bad_node(c, at, list, why);
 }
 
@@ -81,55 +81,55 @@ static void check_resource_list(struct check *c, const struct at *at, const stru
 {
     struct resources r = {0};
     size_t i = 0;
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_required(c, at, NULL);
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        check_resource(c, AT_ITEM(at, i++), text_of(c, item), &r);
-    if (count_in(list) > 1 && r.everything)
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        check_resource(c, AT_ITEM(at, i++), rule_text_of(c, item), &r);
+    if (rule_count(list) > 1 && r.everything)
         bad_node(c, at, list, "if '*/*' is present, must not specify other resources");
     if (r.all && r.plain)
         bad_node(c, at, list,
                  "if '*' is present, must not specify other resources without subresources");
 }
 
-void check_admission_rule(struct check *c, const struct at *at, const struct json_node *rule)
+void rule_admission_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    const struct json_node *operations = member(rule, "operations");
-    const struct json_node *versions = member(rule, "apiVersions");
+    const struct json_node *operations = rule_member(rule, "operations");
+    const struct json_node *versions = rule_member(rule, "apiVersions");
     const struct at *list = AT(at, "operations"), *of_versions = AT(at, "apiVersions");
     size_t i = 0;
     check_all_or_some(c, list, operations, "operations");
-    for (const struct json_node *item = first_in(operations); item; item = item->next)
-        check_choice(c, AT_ITEM(list, i++), text_of(c, item), "*,CONNECT,CREATE,DELETE,UPDATE");
-    check_all_or_some(c, AT(at, "apiGroups"), member(rule, "apiGroups"), "API groups");
+    for (const struct json_node *item = rule_first(operations); item; item = item->next)
+        rule_choice(c, AT_ITEM(list, i++), rule_text_of(c, item), "*,CONNECT,CREATE,DELETE,UPDATE");
+    check_all_or_some(c, AT(at, "apiGroups"), rule_member(rule, "apiGroups"), "API groups");
     check_all_or_some(c, of_versions, versions, "API versions");
     i = 0;
-    for (const struct json_node *item = first_in(versions); item; item = item->next, i++) {
-        if (!text_of(c, item).len)
+    for (const struct json_node *item = rule_first(versions); item; item = item->next, i++) {
+        if (!rule_text_of(c, item).len)
             bad_required(c, AT_ITEM(of_versions, i), NULL);
     }
-    check_resource_list(c, AT(at, "resources"), member(rule, "resources"));
-    if (member(rule, "scope"))
-        check_choice(c, AT(at, "scope"), text_in(c, rule, "scope"), "*,Cluster,Namespaced");
+    check_resource_list(c, AT(at, "resources"), rule_member(rule, "resources"));
+    if (rule_member(rule, "scope"))
+        rule_choice(c, AT(at, "scope"), rule_text(c, rule, "scope"), "*,Cluster,Namespaced");
 }
 
 /* -- Conditions -- */
 
-void check_match_conditions(struct check *c, const struct at *at, const struct json_node *list)
+void rule_match_conditions(struct check *c, const struct at *at, const struct json_node *list)
 {
     struct seen seen = {0};
     size_t i = 0;
-    if (count_in(list) > CONDITIONS_MAX)
-        bad_many(c, at, count_in(list), CONDITIONS_MAX);
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    if (rule_count(list) > CONDITIONS_MAX)
+        bad_many(c, at, rule_count(list), CONDITIONS_MAX);
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice name = text_in(c, item, "name");
-        if (!trimmed_in(c, item, "expression").len)
+        struct slice name = rule_text(c, item, "name");
+        if (!rule_trimmed(c, item, "expression").len)
             bad_required(c, AT(in, "expression"), NULL);
         if (!name.len)
             bad_required(c, AT(in, "name"), NULL);
         else
-            check_name(c, AT(in, "name"), name, label_key_valid);
+            rule_name(c, AT(in, "name"), name, label_key_valid);
         if (name.len && !seen_add(c, &seen, name))
             bad_repeat(c, AT(in, "name"), name);
     }
@@ -204,24 +204,25 @@ static void check_service_path(struct check *c, const struct at *at, struct slic
 /* Kubernetes confuses name and namespace, but both are only required. */
 static void check_service(struct check *c, const struct at *at, const struct json_node *service)
 {
-    int64_t port = int_in(service, "port", PORT_HTTPS);
-    if (!text_in(c, service, "namespace").len)
+    int64_t port = rule_int(service, "port", PORT_HTTPS);
+    if (!rule_text(c, service, "namespace").len)
         bad_required(c, AT(at, "name"), NULL);
-    if (!text_in(c, service, "name").len)
+    if (!rule_text(c, service, "name").len)
         bad_required(c, AT(at, "namespace"), NULL);
     if (port < 1 || port > UINT16_MAX)
         bad_int(c, AT(at, "port"), port,
                 "port is not valid: must be between 1 and 65535, inclusive");
-    check_service_path(c, AT(at, "path"), text_in(c, service, "path"));
+    check_service_path(c, AT(at, "path"), rule_text(c, service, "path"));
 }
 
 static void check_client(struct check *c, const struct at *at, const struct json_node *client)
 {
-    const struct json_node *url = member(client, "url"), *service = member(client, "service");
+    const struct json_node *url = rule_member(client, "url"),
+                           *service = rule_member(client, "service");
     if (!url == !service)
         bad_required(c, at, "exactly one of url or service is required");
     else if (url)
-        check_url(c, AT(at, "url"), text_of(c, url));
+        check_url(c, AT(at, "url"), rule_text_of(c, url));
     else
         check_service(c, AT(at, "service"), service);
 }
@@ -254,7 +255,7 @@ static void check_effects(struct check *c, const struct at *at, const struct jso
 {
     const char *values = keeps ? "None,NoneOnDryRun,Some,Unknown" : "None,NoneOnDryRun";
     if (effects)
-        check_choice(c, at, text_of(c, effects), values);
+        rule_choice(c, at, rule_text_of(c, effects), values);
     else
         bad_required(c, at,
                      keeps ? "must specify one of None, NoneOnDryRun, Some, Unknown"
@@ -267,15 +268,15 @@ static void check_versions(struct check *c, const struct at *at, const struct js
     bool known = has_text(c, list, "v1") || has_text(c, list, "v1beta1");
     struct seen seen = {0};
     size_t i = 0;
-    if (!count_in(list)) {
+    if (!rule_count(list)) {
         bad_required(c, at, "must specify one of v1, v1beta1");
         return;
     }
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        if (!seen_add(c, &seen, text_of(c, item)))
-            bad_text(c, AT_ITEM(at, i), text_of(c, item), "duplicate version");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        if (!seen_add(c, &seen, rule_text_of(c, item)))
+            bad_text(c, AT_ITEM(at, i), rule_text_of(c, item), "duplicate version");
         else
-            check_name(c, AT_ITEM(at, i), text_of(c, item), dns_1035_valid);
+            rule_name(c, AT_ITEM(at, i), rule_text_of(c, item), dns_1035_valid);
     }
     if (!known && !keeps)
         bad_node(c, at, list, "must include at least one of v1, v1beta1");
@@ -285,35 +286,37 @@ static void check_hook(struct check *c, const struct at *at, const struct json_n
                        const struct kept *keeps, bool mutating)
 {
     const struct at *rules = AT(at, "rules");
-    int64_t timeout = int_in(hook, "timeoutSeconds", TIMEOUT_SECONDS_MAX);
+    int64_t timeout = rule_int(hook, "timeoutSeconds", TIMEOUT_SECONDS_MAX);
     size_t i = 0;
-    check_qualified(c, AT(at, "name"), text_in(c, hook, "name"));
-    for (const struct json_node *item = first_in(member(hook, "rules")); item; item = item->next)
-        check_admission_rule(c, AT_ITEM(rules, i++), item);
-    if (member(hook, "failurePolicy"))
-        check_choice(c, AT(at, "failurePolicy"), text_in(c, hook, "failurePolicy"), "Fail,Ignore");
-    if (member(hook, "matchPolicy"))
-        check_choice(c, AT(at, "matchPolicy"), text_in(c, hook, "matchPolicy"), "Equivalent,Exact");
-    check_effects(c, AT(at, "sideEffects"), member(hook, "sideEffects"), keeps->side_effects);
+    check_qualified(c, AT(at, "name"), rule_text(c, hook, "name"));
+    for (const struct json_node *item = rule_first(rule_member(hook, "rules")); item;
+         item = item->next)
+        rule_admission_rule(c, AT_ITEM(rules, i++), item);
+    if (rule_member(hook, "failurePolicy"))
+        rule_choice(c, AT(at, "failurePolicy"), rule_text(c, hook, "failurePolicy"), "Fail,Ignore");
+    if (rule_member(hook, "matchPolicy"))
+        rule_choice(c, AT(at, "matchPolicy"), rule_text(c, hook, "matchPolicy"),
+                    "Equivalent,Exact");
+    check_effects(c, AT(at, "sideEffects"), rule_member(hook, "sideEffects"), keeps->side_effects);
     if (timeout < 1 || timeout > TIMEOUT_SECONDS_MAX)
         bad_int(c, AT(at, "timeoutSeconds"), timeout,
                 "the timeout value must be between 1 and 30 seconds");
     c->any_label_values = keeps->label_values;
-    check_selector(c, AT(at, "namespaceSelector"), member(hook, "namespaceSelector"));
-    check_selector(c, AT(at, "objectSelector"), member(hook, "objectSelector"));
+    rule_selector(c, AT(at, "namespaceSelector"), rule_member(hook, "namespaceSelector"));
+    rule_selector(c, AT(at, "objectSelector"), rule_member(hook, "objectSelector"));
     c->any_label_values = false;
-    if (mutating && member(hook, "reinvocationPolicy"))
-        check_choice(c, AT(at, "reinvocationPolicy"), text_in(c, hook, "reinvocationPolicy"),
-                     "IfNeeded,Never");
-    check_client(c, AT(at, "clientConfig"), member(hook, "clientConfig"));
+    if (mutating && rule_member(hook, "reinvocationPolicy"))
+        rule_choice(c, AT(at, "reinvocationPolicy"), rule_text(c, hook, "reinvocationPolicy"),
+                    "IfNeeded,Never");
+    check_client(c, AT(at, "clientConfig"), rule_member(hook, "clientConfig"));
     if (!keeps->conditions)
-        check_match_conditions(c, AT(at, "matchConditions"), member(hook, "matchConditions"));
+        rule_match_conditions(c, AT(at, "matchConditions"), rule_member(hook, "matchConditions"));
 }
 
 static bool same_conditions(const struct json_node *a, const struct json_node *b)
 {
-    const struct json_node *x = first_in(a), *y = first_in(b);
-    while (x && y && same_member(x, y, "matchConditions"))
+    const struct json_node *x = rule_first(a), *y = rule_first(b);
+    while (x && y && rule_same_member(x, y, "matchConditions"))
         x = x->next, y = y->next;
     return !x && !y;
 }
@@ -323,16 +326,16 @@ static struct kept kept_of(struct check *c, const struct json_node *hooks,
 {
     struct kept keeps = {.conditions = same_conditions(hooks, old)};
     struct seen names = {0};
-    for (const struct json_node *hook = first_in(old); hook; hook = hook->next) {
-        const struct json_node *versions = filled(hook, "admissionReviewVersions");
-        keeps.side_effects =
-            keeps.side_effects || !one_of(text_in(c, hook, "sideEffects"), "None,NoneOnDryRun");
+    for (const struct json_node *hook = rule_first(old); hook; hook = hook->next) {
+        const struct json_node *versions = rule_filled(hook, "admissionReviewVersions");
+        keeps.side_effects = keeps.side_effects ||
+                             !rule_one_of(rule_text(c, hook, "sideEffects"), "None,NoneOnDryRun");
         keeps.versions = keeps.versions || (versions && !has_text(c, versions, "v1") &&
                                             !has_text(c, versions, "v1beta1"));
-        keeps.names = keeps.names || !seen_add(c, &names, text_in(c, hook, "name"));
+        keeps.names = keeps.names || !seen_add(c, &names, rule_text(c, hook, "name"));
         keeps.label_values = keeps.label_values ||
-                             !selector_is_valid(c, member(hook, "namespaceSelector")) ||
-                             !selector_is_valid(c, member(hook, "objectSelector"));
+                             !rule_selector_is_valid(c, rule_member(hook, "namespaceSelector")) ||
+                             !rule_selector_is_valid(c, rule_member(hook, "objectSelector"));
     }
     return keeps;
 }
@@ -340,32 +343,32 @@ static struct kept kept_of(struct check *c, const struct json_node *hooks,
 static void check_hooks(struct check *c, const struct json_node *object,
                         const struct json_node *old, bool mutating)
 {
-    const struct json_node *hooks = member(object, "webhooks");
+    const struct json_node *hooks = rule_member(object, "webhooks");
     const struct at *at = AT(NULL, "webhooks");
     struct kept keeps = {0};
     struct seen names = {0};
     size_t i = 0;
     if (old)
-        keeps = kept_of(c, hooks, member(old, "webhooks"));
-    for (const struct json_node *hook = first_in(hooks); hook; hook = hook->next, i++) {
+        keeps = kept_of(c, hooks, rule_member(old, "webhooks"));
+    for (const struct json_node *hook = rule_first(hooks); hook; hook = hook->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice name = text_in(c, hook, "name");
+        struct slice name = rule_text(c, hook, "name");
         check_hook(c, in, hook, &keeps, mutating);
         check_versions(c, AT(in, "admissionReviewVersions"),
-                       member(hook, "admissionReviewVersions"), keeps.versions);
+                       rule_member(hook, "admissionReviewVersions"), keeps.versions);
         if (name.len && !keeps.names && !seen_add(c, &names, name))
             bad_repeat(c, AT(in, "name"), name);
     }
 }
 
-void validate_validating_webhooks(struct check *c, const struct json_node *object,
-                                  const struct json_node *old)
+void kube_validate_validating_webhooks(struct check *c, const struct json_node *object,
+                                       const struct json_node *old)
 {
     check_hooks(c, object, old, false);
 }
 
-void validate_mutating_webhooks(struct check *c, const struct json_node *object,
-                                const struct json_node *old)
+void kube_validate_mutating_webhooks(struct check *c, const struct json_node *object,
+                                     const struct json_node *old)
 {
     check_hooks(c, object, old, true);
 }

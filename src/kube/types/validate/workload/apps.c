@@ -10,7 +10,7 @@
 
 static bool in_values(const struct json_node *values, const struct json_node *label)
 {
-    const struct json_node *item = label ? first_in(values) : NULL;
+    const struct json_node *item = label ? rule_first(values) : NULL;
     while (item && !json_node_equal(item, label))
         item = item->next;
     return item;
@@ -19,26 +19,26 @@ static bool in_values(const struct json_node *values, const struct json_node *la
 static bool meets(const struct json_node *labels, const struct json_node *item, struct slice key)
 {
     const struct json_node *label = json_node_member(labels, key);
-    const struct json_node *values = member(item, "values");
-    if (text_is(item, "operator", "In"))
+    const struct json_node *values = rule_member(item, "values");
+    if (rule_text_is(item, "operator", "In"))
         return in_values(values, label);
-    if (text_is(item, "operator", "NotIn"))
+    if (rule_text_is(item, "operator", "NotIn"))
         return !in_values(values, label);
-    return text_is(item, "operator", "Exists") ? label != NULL : label == NULL;
+    return rule_text_is(item, "operator", "Exists") ? label != NULL : label == NULL;
 }
 
-bool selector_matches(struct check *c, const struct json_node *selector,
-                      const struct json_node *labels)
+bool rule_selector_matches(struct check *c, const struct json_node *selector,
+                           const struct json_node *labels)
 {
-    for (const struct json_node *item = first_in(member(selector, "matchLabels")); item;
+    for (const struct json_node *item = rule_first(rule_member(selector, "matchLabels")); item;
          item = item->next) {
         const struct json_node *label = json_node_member(labels, item->key);
         if (!label || !json_node_equal(label, item))
             return false;
     }
-    for (const struct json_node *item = first_in(member(selector, "matchExpressions")); item;
+    for (const struct json_node *item = rule_first(rule_member(selector, "matchExpressions")); item;
          item = item->next) {
-        if (!meets(labels, item, text_in(c, item, "key")))
+        if (!meets(labels, item, rule_text(c, item, "key")))
             return false;
     }
     return true;
@@ -46,7 +46,7 @@ bool selector_matches(struct check *c, const struct json_node *selector,
 
 static bool is_empty_selector(const struct json_node *selector)
 {
-    return !filled(selector, "matchLabels") && !filled(selector, "matchExpressions");
+    return !rule_filled(selector, "matchLabels") && !rule_filled(selector, "matchExpressions");
 }
 
 /* False: it cannot be used. */
@@ -60,7 +60,7 @@ static bool check_workload_selector(struct check *c, const struct at *at,
         bad_required(c, at, NULL);
         return true;
     }
-    check_selector(c, at, selector);
+    rule_selector(c, at, selector);
     if (c->errors->count > before) {
         bad_node(c, at, selector, invalid);
         return false;
@@ -75,7 +75,7 @@ static bool check_workload_selector(struct check *c, const struct at *at,
 
 static const struct json_node *template_of(const struct json_node *object)
 {
-    return member(member(object, "spec"), "template");
+    return rule_member(rule_member(object, "spec"), "template");
 }
 
 static void check_matches(struct check *c, const struct at *at, const struct json_node *selector,
@@ -83,7 +83,7 @@ static void check_matches(struct check *c, const struct at *at, const struct jso
 {
     const struct json_node *labels = json_node_path(template, "metadata.labels");
     /* Without a selector nothing matches; an empty one has been refused. */
-    if (selector && (is_empty_selector(selector) || selector_matches(c, selector, labels)))
+    if (selector && (is_empty_selector(selector) || rule_selector_matches(c, selector, labels)))
         return;
     bad_map(c, AT(AT(at, "metadata"), "labels"), labels,
             "`selector` does not match template `labels`");
@@ -92,37 +92,37 @@ static void check_matches(struct check *c, const struct at *at, const struct jso
 static void check_keeps_running(struct check *c, const struct at *at,
                                 const struct json_node *template, const char *kind)
 {
-    const struct json_node *spec = member(template, "spec");
+    const struct json_node *spec = rule_member(template, "spec");
     const struct at *in = AT(at, "spec");
     char why[96];
-    if (!choice_is(spec, "restartPolicy", "Always", "Always"))
-        bad_choice(c, AT(in, "restartPolicy"), text_in(c, spec, "restartPolicy"), "Always");
+    if (!rule_choice_is(spec, "restartPolicy", "Always", "Always"))
+        bad_choice(c, AT(in, "restartPolicy"), rule_text(c, spec, "restartPolicy"), "Always");
     snprintf(why, sizeof(why), "activeDeadlineSeconds in %s is not Supported", kind);
-    if (member(spec, "activeDeadlineSeconds"))
+    if (rule_member(spec, "activeDeadlineSeconds"))
         bad_forbidden(c, AT(in, "activeDeadlineSeconds"), why);
 }
 
 static void check_template_of(struct check *c, const struct at *at, const struct json_node *spec,
                               const struct json_node *old, const char *kind)
 {
-    const struct json_node *template = member(spec, "template");
-    check_matches(c, at, member(spec, "selector"), template);
-    check_pod_template(c, at, template, template_of(old));
+    const struct json_node *template = rule_member(spec, "template");
+    check_matches(c, at, rule_member(spec, "selector"), template);
+    rule_pod_template(c, at, template, template_of(old));
     check_keeps_running(c, at, template, kind);
 }
 
 static void check_count_in(struct check *c, const struct at *at, const struct json_node *spec,
                            const char *name)
 {
-    check_not_negative(c, AT(at, name), int_in(spec, name, 0));
+    rule_not_negative(c, AT(at, name), rule_int(spec, name, 0));
 }
 
 static void check_selector_kept(struct check *c, const struct at *at, const struct json_node *spec,
                                 const struct json_node *old)
 {
     if (old)
-        check_immutable(c, AT(at, "selector"), member(spec, "selector"),
-                        json_node_path(old, "spec.selector"));
+        rule_immutable(c, AT(at, "selector"), rule_member(spec, "selector"),
+                       json_node_path(old, "spec.selector"));
 }
 
 /* -- Deployments and replica sets -- */
@@ -130,22 +130,22 @@ static void check_selector_kept(struct check *c, const struct at *at, const stru
 static void check_rolling_deployment(struct check *c, const struct at *at,
                                      const struct json_node *update)
 {
-    const struct json_node *less = member(update, "maxUnavailable");
-    const struct json_node *more = member(update, "maxSurge");
+    const struct json_node *less = rule_member(update, "maxUnavailable");
+    const struct json_node *more = rule_member(update, "maxSurge");
     if (less)
-        check_int_or_percent(c, AT(at, "maxUnavailable"), less);
+        rule_int_or_percent(c, AT(at, "maxUnavailable"), less);
     if (more)
-        check_int_or_percent(c, AT(at, "maxSurge"), more);
-    if (less && more && !int_or_percent_of(c, less) && !int_or_percent_of(c, more))
+        rule_int_or_percent(c, AT(at, "maxSurge"), more);
+    if (less && more && !rule_int_or_percent_of(c, less) && !rule_int_or_percent_of(c, more))
         bad_node(c, AT(at, "maxUnavailable"), less, "may not be 0 when `maxSurge` is 0");
     if (less)
-        check_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
+        rule_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
 }
 
 static void check_strategy(struct check *c, const struct at *at, const struct json_node *strategy)
 {
-    struct slice type = text_in(c, strategy, "type");
-    const struct json_node *update = member(strategy, "rollingUpdate");
+    struct slice type = rule_text(c, strategy, "type");
+    const struct json_node *update = rule_member(strategy, "rollingUpdate");
     char json[320];
     if (slice_equal(type, SLICE_LITERAL("Recreate"))) {
         if (update)
@@ -162,33 +162,35 @@ static void check_strategy(struct check *c, const struct at *at, const struct js
 
 static void check_progress(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    int64_t deadline = int_in(spec, "progressDeadlineSeconds", INT32_MAX);
-    check_not_negative(c, AT(at, "progressDeadlineSeconds"), deadline);
-    if (deadline <= int_in(spec, "minReadySeconds", 0))
+    int64_t deadline = rule_int(spec, "progressDeadlineSeconds", INT32_MAX);
+    rule_not_negative(c, AT(at, "progressDeadlineSeconds"), deadline);
+    if (deadline <= rule_int(spec, "minReadySeconds", 0))
         bad_int(c, AT(at, "progressDeadlineSeconds"), deadline,
                 "must be greater than minReadySeconds");
 }
 
-void validate_deployment(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_deployment(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *selector = rule_member(spec, "selector");
     const struct at *at = AT(NULL, "spec");
     check_count_in(c, at, spec, "replicas");
     if (check_workload_selector(c, AT(at, "selector"), selector, "deployment",
                                 "invalid label selector"))
         check_template_of(c, AT(at, "template"), spec, old, "ReplicaSet");
-    check_strategy(c, AT(at, "strategy"), member(spec, "strategy"));
+    check_strategy(c, AT(at, "strategy"), rule_member(spec, "strategy"));
     check_count_in(c, at, spec, "minReadySeconds");
     check_count_in(c, at, spec, "revisionHistoryLimit");
     check_progress(c, at, spec);
     check_selector_kept(c, at, spec, old);
 }
 
-void validate_replica_set(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_replica_set(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *selector = rule_member(spec, "selector");
     const struct at *at = AT(NULL, "spec");
     check_count_in(c, at, spec, "replicas");
     check_count_in(c, at, spec, "minReadySeconds");
@@ -199,19 +201,20 @@ void validate_replica_set(struct check *c, const struct json_node *object,
 }
 
 /* Its selector is a map, by default the labels of the template. */
-void validate_replication_controller(struct check *c, const struct json_node *object,
-                                     const struct json_node *old)
+void kube_validate_replication_controller(struct check *c, const struct json_node *object,
+                                          const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *template = member(spec, "template");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *template = rule_member(spec, "template");
     const struct json_node *labels = json_node_path(template, "metadata.labels");
-    const struct json_node *selector = filled(spec, "selector");
+    const struct json_node *selector = rule_filled(spec, "selector");
     const struct at *at = AT(NULL, "spec"), *in = AT(at, "template");
-    if (!selector && !count_in(labels))
+    if (!selector && !rule_count(labels))
         bad_required(c, AT(at, "selector"), NULL);
     if (!template) {
         bad_required(c, in, NULL);
     } else {
-        for (const struct json_node *item = first_in(selector); item; item = item->next) {
+        for (const struct json_node *item = rule_first(selector); item; item = item->next) {
             const struct json_node *label = json_node_member(labels, item->key);
             if (label && json_node_equal(label, item))
                 continue;
@@ -219,7 +222,7 @@ void validate_replication_controller(struct check *c, const struct json_node *ob
                     "`selector` does not match template `labels`");
             break;
         }
-        check_pod_template(c, in, template, template_of(old));
+        rule_pod_template(c, in, template, template_of(old));
         check_keeps_running(c, in, template, "ReplicationController");
     }
     check_count_in(c, at, spec, "minReadySeconds");
@@ -231,16 +234,16 @@ void validate_replication_controller(struct check *c, const struct json_node *ob
 static void check_rolling_daemons(struct check *c, const struct at *at,
                                   const struct json_node *update)
 {
-    const struct json_node *less = member(update, "maxUnavailable");
-    const struct json_node *more = member(update, "maxSurge");
-    bool has_less = !less || int_or_percent_of(c, less);
-    bool has_more = more && int_or_percent_of(c, more);
+    const struct json_node *less = rule_member(update, "maxUnavailable");
+    const struct json_node *more = rule_member(update, "maxSurge");
+    bool has_less = !less || rule_int_or_percent_of(c, less);
+    bool has_more = more && rule_int_or_percent_of(c, more);
     if (less)
-        check_int_or_percent(c, AT(at, "maxUnavailable"), less);
+        rule_int_or_percent(c, AT(at, "maxUnavailable"), less);
     if (more)
-        check_int_or_percent(c, AT(at, "maxSurge"), more);
-    check_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
-    check_at_most_100_percent(c, AT(at, "maxSurge"), more);
+        rule_int_or_percent(c, AT(at, "maxSurge"), more);
+    rule_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
+    rule_at_most_100_percent(c, AT(at, "maxSurge"), more);
     if (has_less && has_more)
         bad_node(c, AT(at, "maxSurge"), more, "may not be set when maxUnavailable is non-zero");
     else if (!has_less && !has_more)
@@ -250,10 +253,10 @@ static void check_rolling_daemons(struct check *c, const struct at *at,
 static void check_daemon_strategy(struct check *c, const struct at *at,
                                   const struct json_node *strategy)
 {
-    struct slice type = text_in(c, strategy, "type");
+    struct slice type = rule_text(c, strategy, "type");
     char json[320];
     if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
-        check_rolling_daemons(c, AT(at, "rollingUpdate"), member(strategy, "rollingUpdate"));
+        check_rolling_daemons(c, AT(at, "rollingUpdate"), rule_member(strategy, "rollingUpdate"));
     } else if (!slice_equal(type, SLICE_LITERAL("OnDelete"))) {
         snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
                  (int)size_min(type.len, 200), (const char *)type.ptr);
@@ -261,26 +264,27 @@ static void check_daemon_strategy(struct check *c, const struct at *at,
     }
 }
 
-void validate_daemon_set(struct check *c, const struct json_node *object,
-                         const struct json_node *old)
+void kube_validate_daemon_set(struct check *c, const struct json_node *object,
+                              const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
-    const struct json_node *template = member(spec, "template");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *selector = rule_member(spec, "selector");
+    const struct json_node *template = rule_member(spec, "template");
     const struct json_node *labels = json_node_path(template, "metadata.labels");
     const struct at *at = AT(NULL, "spec"), *in = AT(at, "template");
     size_t before = c->errors->count;
     check_selector_kept(c, at, spec, NULL);
-    check_selector(c, AT(at, "selector"), selector);
+    rule_selector(c, AT(at, "selector"), selector);
     /* No selector matches nothing. */
-    if (c->errors->count == before && (!selector || !selector_matches(c, selector, labels)))
+    if (c->errors->count == before && (!selector || !rule_selector_matches(c, selector, labels)))
         bad_map(c, AT(AT(in, "metadata"), "labels"), labels,
                 "`selector` does not match template `labels`");
     if (selector && is_empty_selector(selector))
         bad_node(c, AT(at, "selector"), selector, "empty selector is invalid for daemonset");
-    check_pod_template(c, in, template, template_of(old));
+    rule_pod_template(c, in, template, template_of(old));
     check_keeps_running(c, in, template, "DaemonSet");
     check_count_in(c, at, spec, "minReadySeconds");
-    check_daemon_strategy(c, AT(at, "updateStrategy"), member(spec, "updateStrategy"));
+    check_daemon_strategy(c, AT(at, "updateStrategy"), rule_member(spec, "updateStrategy"));
     check_count_in(c, at, spec, "revisionHistoryLimit");
     check_selector_kept(c, at, spec, old);
 }
@@ -290,9 +294,9 @@ void validate_daemon_set(struct check *c, const struct json_node *object,
 static void check_stateful_strategy(struct check *c, const struct at *at,
                                     const struct json_node *strategy)
 {
-    struct slice type = text_in(c, strategy, "type");
-    const struct json_node *update = member(strategy, "rollingUpdate");
-    const struct json_node *less = member(update, "maxUnavailable");
+    struct slice type = rule_text(c, strategy, "type");
+    const struct json_node *update = rule_member(strategy, "rollingUpdate");
+    const struct json_node *less = rule_member(update, "maxUnavailable");
     const struct at *in = AT(at, "rollingUpdate");
     char json[320];
     if (slice_equal(type, SLICE_LITERAL("OnDelete"))) {
@@ -301,7 +305,7 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
     } else if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
         check_count_in(c, in, update, "partition");
         if (less)
-            check_int_or_percent(c, AT(in, "maxUnavailable"), less);
+            rule_int_or_percent(c, AT(in, "maxUnavailable"), less);
     } else {
         snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
                  (int)size_min(type.len, 200), (const char *)type.ptr);
@@ -313,24 +317,24 @@ static void check_retention(struct check *c, const struct at *at, const struct j
 {
     static const char *const names[] = {"whenDeleted", "whenScaled"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (text_in(c, policy, names[i]).len)
-            check_choice(c, AT(at, names[i]), text_in(c, policy, names[i]), "Retain,Delete");
+        if (rule_text(c, policy, names[i]).len)
+            rule_choice(c, AT(at, names[i]), rule_text(c, policy, names[i]), "Retain,Delete");
     }
 }
 
 /* The volumes of its claims may be mounted, although the template does not have them. */
 static struct json_node *with_claims(struct check *c, const struct json_node *spec)
 {
-    struct json_node *copy = json_node_copy(c->arena, member(spec, "template"));
+    struct json_node *copy = json_node_copy(c->arena, rule_member(spec, "template"));
     struct json_node *pod = json_node_named(copy, "spec"), *volumes;
     if (!pod || pod->type != JSON_TYPE_OBJECT)
         return copy;
     volumes = json_node_named(pod, "volumes");
     if (!volumes || volumes->type != JSON_TYPE_ARRAY)
         volumes = json_node_new(c->arena, JSON_TYPE_ARRAY);
-    for (const struct json_node *item = first_in(member(spec, "volumeClaimTemplates"));
+    for (const struct json_node *item = rule_first(rule_member(spec, "volumeClaimTemplates"));
          item && volumes; item = item->next) {
-        struct slice name = text_in(c, member(item, "metadata"), "name");
+        struct slice name = rule_text(c, rule_member(item, "metadata"), "name");
         struct json_node *volume = json_node_new(c->arena, JSON_TYPE_OBJECT);
         struct json_node *claim = json_node_new(c->arena, JSON_TYPE_OBJECT);
         struct json_node *text = json_node_new_text(c->arena, name);
@@ -352,32 +356,35 @@ static struct json_node *with_claims(struct check *c, const struct json_node *sp
 static void check_stateful_template(struct check *c, const struct at *at,
                                     const struct json_node *spec, const struct json_node *old)
 {
-    const struct json_node *template = member(spec, "template"), *was = member(old, "template");
-    bool claims = filled(spec, "volumeClaimTemplates");
-    bool same_claims = same_member(spec, old, "volumeClaimTemplates");
-    if (same_claims && is_kept(c, template, was))
+    const struct json_node *template = rule_member(spec, "template"),
+                           *was = rule_member(old, "template");
+    bool claims = rule_filled(spec, "volumeClaimTemplates");
+    bool same_claims = rule_same_member(spec, old, "volumeClaimTemplates");
+    if (same_claims && rule_is_kept(c, template, was))
         return;
-    check_pod_template(c, at, claims ? with_claims(c, spec) : template,
-                       same_claims && !claims ? was : NULL);
+    rule_pod_template(c, at, claims ? with_claims(c, spec) : template,
+                      same_claims && !claims ? was : NULL);
 }
 
 static void check_claim_templates(struct check *c, const struct at *at,
                                   const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next)
-        check_claim_spec(c, AT(AT_ITEM(at, i++), "spec"), member(item, "spec"));
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
+        rule_claim_spec(c, AT(AT_ITEM(at, i++), "spec"), rule_member(item, "spec"));
 }
 
 static void check_stateful_update(struct check *c, const struct at *at,
                                   const struct json_node *spec, const struct json_node *old)
 {
-    struct slice is = text_in(c, spec, "podManagementPolicy");
-    bool same = choice_is(old, "podManagementPolicy", "OrderedReady",
-                          slice_equal(is, SLICE_LITERAL("Parallel")) ? "Parallel" : "OrderedReady");
-    if (!same || !same_member(spec, old, "serviceName") || !same_member(spec, old, "selector") ||
-        !same_but_defaults(member(spec, "volumeClaimTemplates"),
-                           member(old, "volumeClaimTemplates")))
+    struct slice is = rule_text(c, spec, "podManagementPolicy");
+    bool same =
+        rule_choice_is(old, "podManagementPolicy", "OrderedReady",
+                       slice_equal(is, SLICE_LITERAL("Parallel")) ? "Parallel" : "OrderedReady");
+    if (!same || !rule_same_member(spec, old, "serviceName") ||
+        !rule_same_member(spec, old, "selector") ||
+        !rule_same_but_defaults(rule_member(spec, "volumeClaimTemplates"),
+                                rule_member(old, "volumeClaimTemplates")))
         bad_forbidden(c, at,
                       "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
                       "'template', 'updateStrategy', 'revisionHistoryLimit', "
@@ -387,38 +394,40 @@ static void check_stateful_update(struct check *c, const struct at *at,
 static void check_stateful_counts(struct check *c, const struct at *at,
                                   const struct json_node *spec, bool is_new)
 {
-    struct slice service = text_in(c, spec, "serviceName");
+    struct slice service = rule_text(c, spec, "serviceName");
     check_count_in(c, at, spec, "replicas");
     check_count_in(c, at, spec, "minReadySeconds");
-    check_not_negative(c, AT(at, "ordinals.start"), int_in(member(spec, "ordinals"), "start", 0));
+    rule_not_negative(c, AT(at, "ordinals.start"),
+                      rule_int(rule_member(spec, "ordinals"), "start", 0));
     if (is_new && service.len)
-        check_name(c, AT(at, "serviceName"), service, dns_label_valid);
+        rule_name(c, AT(at, "serviceName"), service, dns_label_valid);
 }
 
-void validate_stateful_set(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_stateful_set(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
-    const struct json_node *template = member(spec, "template");
-    struct slice policy = text_in(c, spec, "podManagementPolicy");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *selector = rule_member(spec, "selector");
+    const struct json_node *template = rule_member(spec, "template");
+    struct slice policy = rule_text(c, spec, "podManagementPolicy");
     const struct at *at = AT(NULL, "spec"), *in = AT(at, "template");
-    if (policy.len && !one_of(policy, "OrderedReady,Parallel"))
+    if (policy.len && !rule_one_of(policy, "OrderedReady,Parallel"))
         bad_text(c, AT(at, "podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
-    check_stateful_strategy(c, AT(at, "updateStrategy"), member(spec, "updateStrategy"));
+    check_stateful_strategy(c, AT(at, "updateStrategy"), rule_member(spec, "updateStrategy"));
     check_retention(c, AT(at, "persistentVolumeClaimRetentionPolicy"),
-                    member(spec, "persistentVolumeClaimRetentionPolicy"));
+                    rule_member(spec, "persistentVolumeClaimRetentionPolicy"));
     if (!old)
         check_claim_templates(c, AT(at, "volumeClaimTemplates"),
-                              member(spec, "volumeClaimTemplates"));
+                              rule_member(spec, "volumeClaimTemplates"));
     check_stateful_counts(c, at, spec, !old);
     if (check_workload_selector(c, AT(at, "selector"), selector, "statefulset", "")) {
         check_matches(c, in, selector, template);
-        check_stateful_template(c, in, spec, member(old, "spec"));
-        check_labels(c, AT(in, "labels"), json_node_path(template, "metadata.labels"));
+        check_stateful_template(c, in, spec, rule_member(old, "spec"));
+        rule_labels(c, AT(in, "labels"), json_node_path(template, "metadata.labels"));
     }
     check_keeps_running(c, in, template, "StatefulSet");
     if (old)
-        check_stateful_update(c, at, spec, member(old, "spec"));
+        check_stateful_update(c, at, spec, rule_member(old, "spec"));
 }
 
 /* -- Statuses -- */
@@ -426,25 +435,25 @@ void validate_stateful_set(struct check *c, const struct json_node *object,
 static void check_replica_status(struct check *c, const struct json_node *object,
                                  const char *const *counts, const char *ready)
 {
-    const struct json_node *status = member(object, "status");
+    const struct json_node *status = rule_member(object, "status");
     const struct at *at = AT(NULL, "status");
-    int64_t all = int_in(status, "replicas", 0), is_ready = int_in(status, "readyReplicas", 0);
+    int64_t all = rule_int(status, "replicas", 0), is_ready = rule_int(status, "readyReplicas", 0);
     for (size_t i = 0; counts[i]; i++)
         check_count_in(c, at, status, counts[i]);
     for (size_t i = 0; counts[i]; i++) {
-        int64_t count = int_in(status, counts[i], 0);
+        int64_t count = rule_int(status, counts[i], 0);
         bool part = strstr(counts[i], "Replicas") &&
                     strcmp(counts[i], "unavailableReplicas") != 0 &&
                     strcmp(counts[i], "terminatingReplicas") != 0;
         if (part && count > all)
             bad_int(c, AT(at, counts[i]), count, "cannot be greater than status.replicas");
     }
-    if (int_in(status, "availableReplicas", 0) > is_ready)
-        bad_int(c, AT(at, "availableReplicas"), int_in(status, "availableReplicas", 0), ready);
+    if (rule_int(status, "availableReplicas", 0) > is_ready)
+        bad_int(c, AT(at, "availableReplicas"), rule_int(status, "availableReplicas", 0), ready);
 }
 
-void validate_deployment_status(struct check *c, const struct json_node *object,
-                                const struct json_node *old)
+void kube_validate_deployment_status(struct check *c, const struct json_node *object,
+                                     const struct json_node *old)
 {
     static const char *const counts[] = {
         "observedGeneration",  "replicas",          "updatedReplicas",
@@ -454,8 +463,8 @@ void validate_deployment_status(struct check *c, const struct json_node *object,
     check_replica_status(c, object, counts, "cannot be greater than readyReplicas");
 }
 
-void validate_replica_set_status(struct check *c, const struct json_node *object,
-                                 const struct json_node *old)
+void kube_validate_replica_set_status(struct check *c, const struct json_node *object,
+                                      const struct json_node *old)
 {
     static const char *const counts[] = {"replicas",
                                          "fullyLabeledReplicas",
@@ -468,8 +477,8 @@ void validate_replica_set_status(struct check *c, const struct json_node *object
     check_replica_status(c, object, counts, "cannot be greater than readyReplicas");
 }
 
-void validate_stateful_set_status(struct check *c, const struct json_node *object,
-                                  const struct json_node *old)
+void kube_validate_stateful_set_status(struct check *c, const struct json_node *object,
+                                       const struct json_node *old)
 {
     static const char *const counts[] = {
         "replicas",          "readyReplicas",      "currentReplicas", "updatedReplicas",

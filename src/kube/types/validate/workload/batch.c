@@ -26,14 +26,14 @@ static void check_counts(struct check *c, const struct at *at, const struct json
                                         "backoffLimitPerIndex",
                                         "maxFailedIndexes"};
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        check_not_negative(c, AT(at, names[i]), int_in(spec, names[i], 0));
-    if (member(spec, "maxFailedIndexes") && !member(spec, "backoffLimitPerIndex"))
+        rule_not_negative(c, AT(at, names[i]), rule_int(spec, names[i], 0));
+    if (rule_member(spec, "maxFailedIndexes") && !rule_member(spec, "backoffLimitPerIndex"))
         bad_required(c, AT(at, "backoffLimitPerIndex"), "when maxFailedIndexes is specified");
 }
 
 static void check_manager(struct check *c, const struct at *at, const struct json_node *node)
 {
-    struct slice name = text_of(c, node);
+    struct slice name = rule_text_of(c, node);
     const uint8_t *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
     size_t host = slash ? (size_t)(slash - name.ptr) : 0;
     if (!node)
@@ -43,26 +43,26 @@ static void check_manager(struct check *c, const struct at *at, const struct jso
     else if (!host || host + 1 == name.len)
         bad_text(c, at, name, "must be a domain-prefixed path (such as \"acme.io/foo\")");
     else
-        check_name(c, at, slice_sub(name, 0, host), subdomain_valid);
+        rule_name(c, at, slice_sub(name, 0, host), subdomain_valid);
     if (name.len > MANAGER_BYTES_MAX)
         bad_long(c, at, MANAGER_BYTES_MAX);
 }
 
 static void check_indexed(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *failed = member(spec, "maxFailedIndexes");
-    const struct json_node *completions = member(spec, "completions");
+    const struct json_node *failed = rule_member(spec, "maxFailedIndexes");
+    const struct json_node *completions = rule_member(spec, "completions");
     /* Without parallelism they are 1. */
-    if (!completions && member(spec, "parallelism"))
+    if (!completions && rule_member(spec, "parallelism"))
         bad_required(c, AT(at, "completions"), "when completion mode is Indexed");
-    if (int_in(spec, "parallelism", 0) > PARALLEL_MAX)
-        bad_int(c, AT(at, "parallelism"), int_in(spec, "parallelism", 0),
+    if (rule_int(spec, "parallelism", 0) > PARALLEL_MAX)
+        bad_int(c, AT(at, "parallelism"), rule_int(spec, "parallelism", 0),
                 "must be less than or equal to 100000 when completion mode is Indexed");
-    if (completions && failed && int_of(failed) > int_of(completions))
-        bad_int(c, AT(at, "maxFailedIndexes"), int_of(failed),
+    if (completions && failed && rule_int_of(failed) > rule_int_of(completions))
+        bad_int(c, AT(at, "maxFailedIndexes"), rule_int_of(failed),
                 "must be less than or equal to completions");
-    if (failed && int_of(failed) > PARALLEL_MAX)
-        bad_int(c, AT(at, "maxFailedIndexes"), int_of(failed),
+    if (failed && rule_int_of(failed) > PARALLEL_MAX)
+        bad_int(c, AT(at, "maxFailedIndexes"), rule_int_of(failed),
                 "must be less than or equal to 100000");
 }
 
@@ -72,24 +72,24 @@ static void check_many_indexes(struct check *c, const struct at *at, const struc
     static const char *const names[] = {"parallelism", "maxFailedIndexes"};
     static const char why[] = "must be less than or equal to 10000 when completions are above "
                               "100000 and used with backoff limit per index";
-    if (int_in(spec, "completions", 0) <= COMPLETIONS_SOFT_MAX ||
-        !member(spec, "backoffLimitPerIndex"))
+    if (rule_int(spec, "completions", 0) <= COMPLETIONS_SOFT_MAX ||
+        !rule_member(spec, "backoffLimitPerIndex"))
         return;
-    if (!member(spec, "maxFailedIndexes"))
+    if (!rule_member(spec, "maxFailedIndexes"))
         bad_required(c, AT(at, "maxFailedIndexes"),
                      "must be specified when completions is above 100000");
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (int_in(spec, names[i], 0) > MANY_COMPLETIONS_MAX)
-            bad_int(c, AT(at, names[i]), int_in(spec, names[i], 0), why);
+        if (rule_int(spec, names[i], 0) > MANY_COMPLETIONS_MAX)
+            bad_int(c, AT(at, names[i]), rule_int(spec, names[i], 0), why);
     }
 }
 
 static void check_mode(struct check *c, const struct at *at, const struct json_node *spec)
 {
     static const char *const names[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
-    struct slice mode = text_in(c, spec, "completionMode");
+    struct slice mode = rule_text(c, spec, "completionMode");
     if (mode.len)
-        check_choice(c, AT(at, "completionMode"), mode, "NonIndexed,Indexed");
+        rule_choice(c, AT(at, "completionMode"), mode, "NonIndexed,Indexed");
     if (slice_equal(mode, SLICE_LITERAL("Indexed"))) {
         check_indexed(c, at, spec);
         check_many_indexes(c, at, spec);
@@ -97,8 +97,8 @@ static void check_mode(struct check *c, const struct at *at, const struct json_n
     if (mode.len && !slice_equal(mode, SLICE_LITERAL("NonIndexed")))
         return;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (member(spec, names[i]))
-            bad_int(c, AT(at, names[i]), int_in(spec, names[i], 0),
+        if (rule_member(spec, names[i]))
+            bad_int(c, AT(at, names[i]), rule_int(spec, names[i], 0),
                     "requires indexed completion mode");
     }
 }
@@ -111,11 +111,11 @@ static void check_policies(struct check *c, const struct at *at, const struct js
     static const struct shown_type rule = SHOWN_TYPE(rule_members);
     static const struct shown_member members[] = {{"Rules", "rules", "[]", &rule}};
     static const struct shown_type type = SHOWN_TYPE(members);
-    const struct json_node *success = member(spec, "successPolicy");
-    if (member(spec, "podFailurePolicy"))
-        check_failure_policy(c, AT(at, "podFailurePolicy"), spec);
-    if (success && text_is(spec, "completionMode", "Indexed"))
-        check_success_policy(c, AT(at, "successPolicy"), spec);
+    const struct json_node *success = rule_member(spec, "successPolicy");
+    if (rule_member(spec, "podFailurePolicy"))
+        rule_failure_policy(c, AT(at, "podFailurePolicy"), spec);
+    if (success && rule_text_is(spec, "completionMode", "Indexed"))
+        rule_success_policy(c, AT(at, "successPolicy"), spec);
     else if (success)
         bad_raw(c, AT(at, "successPolicy"), show_struct(c, success, &type),
                 "requires indexed completion mode");
@@ -123,20 +123,21 @@ static void check_policies(struct check *c, const struct at *at, const struct js
 
 static void check_replacement(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice policy = text_in(c, spec, "podReplacementPolicy");
+    struct slice policy = rule_text(c, spec, "podReplacementPolicy");
     if (policy.len)
-        check_choice(c, at, policy,
-                     member(spec, "podFailurePolicy") ? "Failed" : "Failed,TerminatingOrFailed");
+        rule_choice(c, at, policy,
+                    rule_member(spec, "podFailurePolicy") ? "Failed"
+                                                          : "Failed,TerminatingOrFailed");
 }
 
 static void check_job_restart(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice policy = text_of(c, json_node_path(spec, "template.spec.restartPolicy"));
+    struct slice policy = rule_text_of(c, json_node_path(spec, "template.spec.restartPolicy"));
     if (!policy.len || slice_equal(policy, SLICE_LITERAL("Always")))
         bad_required(c, at, "valid values: \"OnFailure\", \"Never\"");
-    else if (!one_of(policy, "OnFailure,Never"))
+    else if (!rule_one_of(policy, "OnFailure,Never"))
         bad_choice(c, at, policy, "OnFailure,Never");
-    else if (member(spec, "podFailurePolicy") && !slice_equal(policy, SLICE_LITERAL("Never")))
+    else if (rule_member(spec, "podFailurePolicy") && !slice_equal(policy, SLICE_LITERAL("Never")))
         bad_text(c, at, policy, "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
@@ -145,11 +146,11 @@ static void check_job_spec(struct check *c, const struct at *at, const struct js
 {
     const struct at *in = AT(at, "template");
     check_counts(c, at, spec);
-    check_manager(c, AT(at, "managedBy"), member(spec, "managedBy"));
+    check_manager(c, AT(at, "managedBy"), rule_member(spec, "managedBy"));
     check_mode(c, at, spec);
     check_policies(c, at, spec);
     check_replacement(c, AT(at, "podReplacementPolicy"), spec);
-    check_pod_template(c, in, member(spec, "template"), member(old, "template"));
+    rule_pod_template(c, in, rule_member(spec, "template"), rule_member(old, "template"));
     check_job_restart(c, AT(AT(in, "spec"), "restartPolicy"), spec);
 }
 
@@ -158,32 +159,36 @@ static void check_job_update(struct check *c, const struct at *at, const struct 
 {
     static const char *const fixed[] = {"podFailurePolicy", "backoffLimitPerIndex", "managedBy",
                                         "successPolicy"};
-    const struct json_node *is = member(spec, "completions"), *was = member(old, "completions");
-    if (!text_is(spec, "completionMode", "Indexed")) {
-        check_immutable(c, AT(at, "completions"), is, was);
-    } else if (is && !same_node(is, was) && int_of(is) != int_in(spec, "parallelism", 1)) {
-        bad_int(c, AT(at, "completions"), int_of(is),
+    const struct json_node *is = rule_member(spec, "completions"),
+                           *was = rule_member(old, "completions");
+    if (!rule_text_is(spec, "completionMode", "Indexed")) {
+        rule_immutable(c, AT(at, "completions"), is, was);
+    } else if (is && !rule_same_node(is, was) &&
+               rule_int_of(is) != rule_int(spec, "parallelism", 1)) {
+        bad_int(c, AT(at, "completions"), rule_int_of(is),
                 "can only be modified in tandem with spec.parallelism");
     }
-    check_immutable(c, AT(at, "selector"), member(spec, "selector"), member(old, "selector"));
-    if (!same_but_defaults(json_node_path(spec, "template.spec"),
-                           json_node_path(old, "template.spec")) &&
-        !truth_in(old, "suspend"))
-        bad_node(c, AT(at, "template"), member(spec, "template"), "field is immutable");
-    check_immutable_choice(c, AT(at, "completionMode"), member(spec, "completionMode"),
-                           member(old, "completionMode"), "NonIndexed");
+    rule_immutable(c, AT(at, "selector"), rule_member(spec, "selector"),
+                   rule_member(old, "selector"));
+    if (!rule_same_but_defaults(json_node_path(spec, "template.spec"),
+                                json_node_path(old, "template.spec")) &&
+        !rule_truth(old, "suspend"))
+        bad_node(c, AT(at, "template"), rule_member(spec, "template"), "field is immutable");
+    rule_immutable_choice(c, AT(at, "completionMode"), rule_member(spec, "completionMode"),
+                          rule_member(old, "completionMode"), "NonIndexed");
     for (size_t i = 0; i < COUNT_OF(fixed); i++)
-        check_immutable(c, AT(at, fixed[i]), member(spec, fixed[i]), member(old, fixed[i]));
+        rule_immutable(c, AT(at, fixed[i]), rule_member(spec, fixed[i]),
+                       rule_member(old, fixed[i]));
 }
 
 /* The name of the last pod is a host name. */
 static void check_pod_name(struct check *c, const struct json_node *object,
                            const struct json_node *spec)
 {
-    struct slice name = text_in(c, member(object, "metadata"), "name");
-    int64_t count = int_in(spec, "completions", 0);
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    int64_t count = rule_int(spec, "completions", 0);
     char host[320], why[400], ignored[NAME_ERROR_BYTES];
-    if (!text_is(spec, "completionMode", "Indexed") || count <= 0)
+    if (!rule_text_is(spec, "completionMode", "Indexed") || count <= 0)
         return;
     snprintf(host, sizeof(host), "%.*s-%lld", (int)size_min(name.len, 253), (const char *)name.ptr,
              (long long)count - 1);
@@ -214,7 +219,7 @@ static void check_generated_label(struct check *c, const struct at *at,
              (const char *)value.ptr);
     if (!is)
         bad_required(c, at_label, why);
-    else if (!slice_equal(text_of(c, is), value))
+    else if (!slice_equal(rule_text_of(c, is), value))
         bad_map(c, at_label, labels, why);
 }
 
@@ -222,14 +227,14 @@ static void check_generated_label(struct check *c, const struct at *at,
 static void check_generated(struct check *c, const struct json_node *object,
                             const struct json_node *spec)
 {
-    const struct json_node *selector = member(spec, "selector");
+    const struct json_node *selector = rule_member(spec, "selector");
     const struct json_node *labels = json_node_path(spec, "template.metadata.labels");
     const struct at *at = AT(AT(AT(AT(NULL, "spec"), "template"), "metadata"), "labels");
     struct json_node *expected = json_node_new(c->arena, JSON_TYPE_OBJECT);
-    if (!selector || truth_in(spec, "manualSelector"))
+    if (!selector || rule_truth(spec, "manualSelector"))
         return;
     for (size_t i = 0; i < COUNT_OF(generated); i++) {
-        struct slice value = text_in(c, member(object, "metadata"), generated[i].from);
+        struct slice value = rule_text(c, rule_member(object, "metadata"), generated[i].from);
         struct json_node *text = json_node_new_text(c->arena, value);
         check_generated_label(c, at, labels, generated[i].label, value);
         if (!expected || !text ||
@@ -238,32 +243,33 @@ static void check_generated(struct check *c, const struct json_node *object,
             return;
         }
     }
-    if (selector_is_valid(c, selector) && !selector_matches(c, selector, expected))
+    if (rule_selector_is_valid(c, selector) && !rule_selector_matches(c, selector, expected))
         bad_selector(c, AT(AT(NULL, "spec"), "selector"), selector,
                      "`selector` not auto-generated");
 }
 
-void validate_job(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_job(struct check *c, const struct json_node *object, const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *selector = rule_member(spec, "selector");
     const struct json_node *labels = json_node_path(spec, "template.metadata.labels");
     const struct at *at = AT(NULL, "spec");
     if (!old)
         check_generated(c, object, spec);
     size_t before = c->errors->count;
-    check_job_spec(c, at, spec, member(old, "spec"));
+    check_job_spec(c, at, spec, rule_member(old, "spec"));
     /* Otherwise it is generated. */
-    check_selector(c, AT(at, "selector"), selector);
-    if (selector && c->errors->count == before && !selector_matches(c, selector, labels))
+    rule_selector(c, AT(at, "selector"), selector);
+    if (selector && c->errors->count == before && !rule_selector_matches(c, selector, labels))
         bad_map(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
                 "`selector` does not match template `labels`");
-    if (!selector && !old && truth_in(spec, "manualSelector")) {
+    if (!selector && !old && rule_truth(spec, "manualSelector")) {
         bad_required(c, AT(at, "selector"), NULL);
         bad_map(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
                 "`selector` does not match template `labels`");
     }
     if (old)
-        check_job_update(c, at, spec, member(old, "spec"));
+        check_job_update(c, at, spec, rule_member(old, "spec"));
     else
         check_pod_name(c, object, spec);
 }
@@ -273,35 +279,37 @@ void validate_job(struct check *c, const struct json_node *object, const struct 
 static void check_job_template(struct check *c, const struct at *at, const struct json_node *of,
                                const struct json_node *old)
 {
-    const struct json_node *spec = member(of, "spec");
+    const struct json_node *spec = rule_member(of, "spec");
     const struct at *in = AT(at, "spec");
-    check_job_spec(c, in, spec, member(old, "spec"));
-    if (member(spec, "selector"))
-        bad_node(c, AT(in, "selector"), member(spec, "selector"),
+    check_job_spec(c, in, spec, rule_member(old, "spec"));
+    if (rule_member(spec, "selector"))
+        bad_node(c, AT(in, "selector"), rule_member(spec, "selector"),
                  "`selector` will be auto-generated");
-    if (truth_in(spec, "manualSelector"))
-        bad_choice_node(c, AT(in, "manualSelector"), member(spec, "manualSelector"), "nil,false");
+    if (rule_truth(spec, "manualSelector"))
+        bad_choice_node(c, AT(in, "manualSelector"), rule_member(spec, "manualSelector"),
+                        "nil,false");
 }
 
-void validate_cron_job(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_cron_job(struct check *c, const struct json_node *object,
+                            const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
-    struct slice name = text_in(c, member(object, "metadata"), "name");
-    struct slice policy = text_in(c, spec, "concurrencyPolicy");
+    const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
+    struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    struct slice policy = rule_text(c, spec, "concurrencyPolicy");
     const struct at *at = AT(NULL, "spec");
-    check_schedule(c, AT(at, "schedule"), spec, was);
-    check_not_negative(c, AT(at, "startingDeadlineSeconds"),
-                       int_in(spec, "startingDeadlineSeconds", 0));
-    if (!old || !same_member(spec, was, "timeZone"))
-        check_time_zone(c, AT(at, "timeZone"), member(spec, "timeZone"));
+    rule_schedule(c, AT(at, "schedule"), spec, was);
+    rule_not_negative(c, AT(at, "startingDeadlineSeconds"),
+                      rule_int(spec, "startingDeadlineSeconds", 0));
+    if (!old || !rule_same_member(spec, was, "timeZone"))
+        rule_time_zone(c, AT(at, "timeZone"), rule_member(spec, "timeZone"));
     if (policy.len)
-        check_choice(c, AT(at, "concurrencyPolicy"), policy, "Allow,Forbid,Replace");
-    check_job_template(c, AT(at, "jobTemplate"), member(spec, "jobTemplate"),
-                       member(member(old, "spec"), "jobTemplate"));
-    check_not_negative(c, AT(at, "successfulJobsHistoryLimit"),
-                       int_in(spec, "successfulJobsHistoryLimit", 0));
-    check_not_negative(c, AT(at, "failedJobsHistoryLimit"),
-                       int_in(spec, "failedJobsHistoryLimit", 0));
+        rule_choice(c, AT(at, "concurrencyPolicy"), policy, "Allow,Forbid,Replace");
+    check_job_template(c, AT(at, "jobTemplate"), rule_member(spec, "jobTemplate"),
+                       rule_member(rule_member(old, "spec"), "jobTemplate"));
+    rule_not_negative(c, AT(at, "successfulJobsHistoryLimit"),
+                      rule_int(spec, "successfulJobsHistoryLimit", 0));
+    rule_not_negative(c, AT(at, "failedJobsHistoryLimit"),
+                      rule_int(spec, "failedJobsHistoryLimit", 0));
     if (!old && name.len > CRON_NAME_BYTES_MAX)
         bad_text(c, AT(AT(NULL, "metadata"), "name"), name, "must be no more than 52 characters");
 }

@@ -5,16 +5,16 @@
 
 #define ACCESS_MODES "ReadOnlyMany,ReadWriteMany,ReadWriteOnce,ReadWriteOncePod"
 
-void check_access_modes(struct check *c, const struct at *at, const struct json_node *modes)
+void rule_access_modes(struct check *c, const struct at *at, const struct json_node *modes)
 {
     bool alone = false, others = false;
-    for (const struct json_node *item = first_in(modes); item; item = item->next) {
-        struct slice mode = text_of(c, item);
-        check_choice(c, at, mode, ACCESS_MODES);
+    for (const struct json_node *item = rule_first(modes); item; item = item->next) {
+        struct slice mode = rule_text_of(c, item);
+        rule_choice(c, at, mode, ACCESS_MODES);
         if (slice_equal(mode, SLICE_LITERAL("ReadWriteOncePod")))
             alone = true;
         else
-            others = others || one_of(mode, ACCESS_MODES);
+            others = others || rule_one_of(mode, ACCESS_MODES);
     }
     if (alone && others)
         bad_forbidden(c, at, "may not use ReadWriteOncePod with other access modes");
@@ -24,19 +24,19 @@ void check_access_modes(struct check *c, const struct at *at, const struct json_
 
 static void check_data_source(struct check *c, const struct at *at, const struct json_node *source)
 {
-    struct slice group = text_in(c, source, "apiGroup"), kind = text_in(c, source, "kind");
-    struct slice namespace = text_in(c, source, "namespace");
+    struct slice group = rule_text(c, source, "apiGroup"), kind = rule_text(c, source, "kind");
+    struct slice namespace = rule_text(c, source, "namespace");
     /* Kubernetes drops other references without a group. */
     if (!source || (!group.len && !slice_equal(kind, SLICE_LITERAL("PersistentVolumeClaim"))))
         return;
-    if (!text_in(c, source, "name").len)
+    if (!rule_text(c, source, "name").len)
         bad_required(c, AT(at, "name"), NULL);
     if (!kind.len)
         bad_required(c, AT(at, "kind"), NULL);
     if (group.len)
-        check_name(c, AT(at, "apiGroup"), group, subdomain_valid);
+        rule_name(c, AT(at, "apiGroup"), group, subdomain_valid);
     if (namespace.len)
-        check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
 }
 
 static void check_claim_size(struct check *c, const struct at *at, const struct json_node *spec)
@@ -46,28 +46,28 @@ static void check_claim_size(struct check *c, const struct at *at, const struct 
     if (!amount || amount->type == JSON_TYPE_NULL)
         bad_required(c, in, NULL);
     else
-        check_quantity_positive(c, in, amount);
+        rule_quantity_positive(c, in, amount);
 }
 
-void check_claim_spec(struct check *c, const struct at *at, const struct json_node *spec)
+void rule_claim_spec(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *source = member(spec, "dataSource");
-    const struct json_node *ref = member(spec, "dataSourceRef");
-    struct slice class = text_in(c, spec, "storageClassName");
-    struct slice attributes = text_in(c, spec, "volumeAttributesClassName");
-    if (!filled(spec, "accessModes"))
+    const struct json_node *source = rule_member(spec, "dataSource");
+    const struct json_node *ref = rule_member(spec, "dataSourceRef");
+    struct slice class = rule_text(c, spec, "storageClassName");
+    struct slice attributes = rule_text(c, spec, "volumeAttributesClassName");
+    if (!rule_filled(spec, "accessModes"))
         bad_required(c, AT(at, "accessModes"), "at least 1 access mode is required");
-    check_selector(c, AT(at, "selector"), member(spec, "selector"));
-    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
+    rule_selector(c, AT(at, "selector"), rule_member(spec, "selector"));
+    rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
     check_claim_size(c, at, spec);
     if (class.len)
-        check_name(c, AT(at, "storageClassName"), class, subdomain_valid);
-    if (member(spec, "volumeMode"))
-        check_choice(c, AT(at, "volumeMode"), text_in(c, spec, "volumeMode"), "Block,Filesystem");
+        rule_name(c, AT(at, "storageClassName"), class, subdomain_valid);
+    if (rule_member(spec, "volumeMode"))
+        rule_choice(c, AT(at, "volumeMode"), rule_text(c, spec, "volumeMode"), "Block,Filesystem");
     check_data_source(c, AT(at, "dataSource"), source);
     check_data_source(c, AT(at, "dataSourceRef"), ref ? ref : source);
     if (attributes.len)
-        check_name(c, AT(at, "volumeAttributesClassName"), attributes, subdomain_valid);
+        rule_name(c, AT(at, "volumeAttributesClassName"), attributes, subdomain_valid);
 }
 
 /* The size and the attributes class of a bound claim may change; the class and volume of another
@@ -75,9 +75,9 @@ void check_claim_spec(struct check *c, const struct at *at, const struct json_no
 static bool may_change(const struct json_node *object, const struct json_node *old,
                        struct slice name)
 {
-    const struct json_node *spec = member(old, "spec");
+    const struct json_node *spec = rule_member(old, "spec");
     const struct json_node *was = json_node_member(spec, name);
-    bool bound = text_is(member(object, "status"), "phase", "Bound");
+    bool bound = rule_text_is(rule_member(object, "status"), "phase", "Bound");
     bool unset =
         !was || was->type == JSON_TYPE_NULL || (was->type == JSON_TYPE_STRING && !was->text.len);
     if (slice_equal(name, SLICE_LITERAL("volumeName")))
@@ -86,18 +86,19 @@ static bool may_change(const struct json_node *object, const struct json_node *o
         return !was || was->type == JSON_TYPE_NULL;
     /* These are set by defaults. */
     if (slice_equal(name, SLICE_LITERAL("volumeMode")) && unset)
-        return choice_is(member(object, "spec"), "volumeMode", "Filesystem", "Filesystem");
-    if (one_of(name, "dataSource,dataSourceRef") && unset)
+        return rule_choice_is(rule_member(object, "spec"), "volumeMode", "Filesystem",
+                              "Filesystem");
+    if (rule_one_of(name, "dataSource,dataSourceRef") && unset)
         return true;
-    return bound && one_of(name, "volumeAttributesClassName");
+    return bound && rule_one_of(name, "volumeAttributesClassName");
 }
 
 static bool same_quantities(struct check *c, const struct json_node *a, const struct json_node *b,
                             bool but_storage)
 {
-    if (count_in(a) != count_in(b))
+    if (rule_count(a) != rule_count(b))
         return false;
-    for (const struct json_node *item = first_in(a); item; item = item->next) {
+    for (const struct json_node *item = rule_first(a); item; item = item->next) {
         const struct json_node *other = json_node_member(b, item->key);
         if (!other || (quantity_of(c, item) != quantity_of(c, other) &&
                        !(but_storage && slice_equal(item->key, SLICE_LITERAL("storage")))))
@@ -109,7 +110,7 @@ static bool same_quantities(struct check *c, const struct json_node *a, const st
 static bool same_resources(struct check *c, const struct json_node *object,
                            const struct json_node *old)
 {
-    bool bound = text_is(member(object, "status"), "phase", "Bound");
+    bool bound = rule_text_is(rule_member(object, "status"), "phase", "Bound");
     return same_quantities(c, json_node_path(object, "spec.resources.requests"),
                            json_node_path(old, "spec.resources.requests"), bound) &&
            same_quantities(c, json_node_path(object, "spec.resources.limits"),
@@ -121,9 +122,9 @@ static bool same_spec(struct check *c, const struct json_node *object, const str
     static const char *const names[] = {
         "accessModes", "selector",   "volumeName",    "storageClassName",
         "volumeMode",  "dataSource", "dataSourceRef", "volumeAttributesClassName"};
-    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
+    const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (!same_member(spec, was, names[i]) &&
+        if (!rule_same_member(spec, was, names[i]) &&
             !may_change(object, old, slice_from_text(names[i])))
             return false;
     }
@@ -141,11 +142,12 @@ static void check_shrunk(struct check *c, const struct at *at, const struct json
                       "field can not be less than status.capacity");
 }
 
-void validate_claim(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_claim(struct check *c, const struct json_node *object,
+                         const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
-    check_claim_spec(c, at, spec);
+    rule_claim_spec(c, at, spec);
     if (!old)
         return;
     if (!same_spec(c, object, old))
@@ -153,51 +155,51 @@ void validate_claim(struct check *c, const struct json_node *object, const struc
                       "spec is immutable after creation except resources.requests and "
                       "volumeAttributesClassName for bound claims");
     check_shrunk(c, at, object, old);
-    check_immutable_choice(c, AT(NULL, "volumeMode"), member(spec, "volumeMode"),
-                           json_node_path(old, "spec.volumeMode"), "Filesystem");
+    rule_immutable_choice(c, AT(NULL, "volumeMode"), rule_member(spec, "volumeMode"),
+                          json_node_path(old, "spec.volumeMode"), "Filesystem");
 }
 
 /* -- Volumes -- */
 
 static void check_capacity(struct check *c, const struct at *at, const struct json_node *capacity)
 {
-    if (!count_in(capacity))
+    if (!rule_count(capacity))
         bad_required(c, at, NULL);
-    if (!member(capacity, "storage") || count_in(capacity) > 1)
+    if (!rule_member(capacity, "storage") || rule_count(capacity) > 1)
         bad_choice_node(c, at, capacity, "storage");
-    for (const struct json_node *item = first_in(capacity); item; item = item->next) {
+    for (const struct json_node *item = rule_first(capacity); item; item = item->next) {
         int64_t units = quantity_units(quantity_of(c, item));
         if (units < 0)
             bad_int(c, AT_KEY(at, item->key), units, "must be a valid resource quantity");
-        check_quantity_positive(c, AT_KEY(at, item->key), item);
+        rule_quantity_positive(c, AT_KEY(at, item->key), item);
     }
 }
 
 static void check_volume_nodes(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *affinity = member(spec, "nodeAffinity");
-    const struct json_node *needed = member(affinity, "required");
+    const struct json_node *affinity = rule_member(spec, "nodeAffinity");
+    const struct json_node *needed = rule_member(affinity, "required");
     const struct at *in = AT(AT(at, "nodeAffinity"), "required");
     if (affinity && needed)
-        check_node_selector(c, in, needed);
+        rule_node_selector(c, in, needed);
     else if (affinity)
         bad_required(c, in, "must specify required node constraints");
 }
 
 static void check_volume_rest(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice class = text_in(c, spec, "storageClassName");
-    struct slice path = text_in(c, member(spec, "hostPath"), "path");
+    struct slice class = rule_text(c, spec, "storageClassName");
+    struct slice path = rule_text(c, rule_member(spec, "hostPath"), "path");
     bool root = slice_equal(path, SLICE_LITERAL("/"));
-    if (member(spec, "local") && !member(spec, "nodeAffinity"))
+    if (rule_member(spec, "local") && !rule_member(spec, "nodeAffinity"))
         bad_required(c, AT(at, "nodeAffinity"), "Local volume requires node affinity");
-    if (root && text_is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
+    if (root && rule_text_is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
         bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
                       "may not be 'recycle' for a hostPath mount of '/'");
     if (class.len)
-        check_name(c, AT(at, "storageClassName"), class, subdomain_valid);
-    if (member(spec, "volumeMode"))
-        check_choice(c, AT(at, "volumeMode"), text_in(c, spec, "volumeMode"), "Block,Filesystem");
+        rule_name(c, AT(at, "storageClassName"), class, subdomain_valid);
+    if (rule_member(spec, "volumeMode"))
+        rule_choice(c, AT(at, "volumeMode"), rule_text(c, spec, "volumeMode"), "Block,Filesystem");
 }
 
 /* Members of the spec that are not its source. */
@@ -207,32 +209,34 @@ static void check_volume_rest(struct check *c, const struct at *at, const struct
 
 static bool has_other_source(const struct json_node *is, const struct json_node *was)
 {
-    for (const struct json_node *item = first_in(is); item; item = item->next) {
-        if (!one_of(item->key, NOT_SOURCES) && !same_node(item, json_node_member(was, item->key)))
+    for (const struct json_node *item = rule_first(is); item; item = item->next) {
+        if (!rule_one_of(item->key, NOT_SOURCES) &&
+            !rule_same_node(item, json_node_member(was, item->key)))
             return true;
     }
     return false;
 }
 
-void validate_volume(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_volume(struct check *c, const struct json_node *object,
+                          const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
-    struct slice policy = text_in(c, spec, "persistentVolumeReclaimPolicy");
+    const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
+    struct slice policy = rule_text(c, spec, "persistentVolumeReclaimPolicy");
     const struct at *at = AT(NULL, "spec");
-    if (!filled(spec, "accessModes"))
+    if (!rule_filled(spec, "accessModes"))
         bad_required(c, AT(at, "accessModes"), NULL);
-    check_access_modes(c, AT(at, "accessModes"), member(spec, "accessModes"));
-    check_capacity(c, AT(at, "capacity"), member(spec, "capacity"));
+    rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
+    check_capacity(c, AT(at, "capacity"), rule_member(spec, "capacity"));
     if (policy.len)
-        check_choice(c, AT(at, "persistentVolumeReclaimPolicy"), policy, "Delete,Recycle,Retain");
+        rule_choice(c, AT(at, "persistentVolumeReclaimPolicy"), policy, "Delete,Recycle,Retain");
     check_volume_nodes(c, at, spec);
-    check_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
+    rule_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
     check_volume_rest(c, at, spec);
     if (!old)
         return;
     if (has_other_source(spec, was) || has_other_source(was, spec))
         bad_forbidden(c, AT(at, "persistentvolumesource"),
                       "spec.persistentvolumesource is immutable after creation");
-    check_immutable_choice(c, AT(NULL, "volumeMode"), member(spec, "volumeMode"),
-                           member(was, "volumeMode"), "Filesystem");
+    rule_immutable_choice(c, AT(NULL, "volumeMode"), rule_member(spec, "volumeMode"),
+                          rule_member(was, "volumeMode"), "Filesystem");
 }

@@ -13,37 +13,37 @@ static void check_container_ports(struct check *c, const struct at *at,
 {
     struct seen names = {0};
     size_t i = 0;
-    for (const struct json_node *port = first_in(ports); port; port = port->next, i++) {
+    for (const struct json_node *port = rule_first(ports); port; port = port->next, i++) {
         const struct at *item = AT_ITEM(at, i);
-        struct slice name = text_in(c, port, "name"), protocol = text_in(c, port, "protocol");
-        int64_t number = int_in(port, "containerPort", 0), host = int_in(port, "hostPort", 0);
-        if (name.len && check_name(c, AT(item, "name"), name, port_name_valid) &&
+        struct slice name = rule_text(c, port, "name"), protocol = rule_text(c, port, "protocol");
+        int64_t number = rule_int(port, "containerPort", 0), host = rule_int(port, "hostPort", 0);
+        if (name.len && rule_name(c, AT(item, "name"), name, port_name_valid) &&
             !seen_add(c, &names, name))
             bad_repeat(c, AT(item, "name"), name);
         if (number)
-            check_port(c, AT(item, "containerPort"), number);
+            rule_port(c, AT(item, "containerPort"), number);
         else
             bad_required(c, AT(item, "containerPort"), NULL);
         if (host)
-            check_port(c, AT(item, "hostPort"), host);
+            rule_port(c, AT(item, "hostPort"), host);
         if (protocol.len)
-            check_choice(c, AT(item, "protocol"), protocol, "SCTP,TCP,UDP");
+            rule_choice(c, AT(item, "protocol"), protocol, "SCTP,TCP,UDP");
     }
 }
 
 static void check_host_port(struct check *c, const struct at *at, const struct json_node *port,
                             struct seen *seen)
 {
-    struct slice protocol = text_in(c, port, "protocol"), address = text_in(c, port, "hostIP");
+    struct slice protocol = rule_text(c, port, "protocol"), address = rule_text(c, port, "hostIP");
     struct slice key = SLICE_EMPTY;
     char text[192];
-    if (!int_in(port, "hostPort", 0))
+    if (!rule_int(port, "hostPort", 0))
         return;
     if (!protocol.len)
         protocol = SLICE_LITERAL("TCP");
     int len = snprintf(text, sizeof(text), "%.*s/%.*s/%lld", (int)size_min(protocol.len, 40),
                        (const char *)protocol.ptr, (int)size_min(address.len, 64),
-                       (const char *)address.ptr, (long long)int_in(port, "hostPort", 0));
+                       (const char *)address.ptr, (long long)rule_int(port, "hostPort", 0));
     if (arena_dup(c->arena, slice_of(text, (size_t)len), &key) != ST_OK)
         c->errors->no_memory = true;
     else if (!seen_add(c, seen, key))
@@ -55,7 +55,7 @@ static void check_host_ports(struct check *c, const struct at *at,
 {
     const struct at *list = AT(at, "ports");
     size_t i = 0;
-    for (const struct json_node *port = first_in(member(container, "ports")); port;
+    for (const struct json_node *port = rule_first(rule_member(container, "ports")); port;
          port = port->next)
         check_host_port(c, AT_ITEM(list, i++), port, seen);
 }
@@ -66,38 +66,38 @@ static void check_descending(struct check *c, const struct at *at, struct slice 
 {
     if (path.len && path.ptr[0] == '/')
         bad_text(c, at, path, "must be a relative path");
-    check_path_stays(c, at, path);
+    rule_path_stays(c, at, path);
 }
 
 static void check_propagation(struct check *c, const struct at *at,
                               const struct json_node *container, struct slice mode)
 {
-    check_choice(c, at, mode, "Bidirectional,HostToContainer,None");
+    rule_choice(c, at, mode, "Bidirectional,HostToContainer,None");
     if (slice_equal(mode, SLICE_LITERAL("Bidirectional")) &&
-        !truth_in(member(container, "securityContext"), "privileged"))
+        !rule_truth(rule_member(container, "securityContext"), "privileged"))
         bad_forbidden(c, at,
                       "Bidirectional mount propagation is available only to privileged containers");
 }
 
 static void check_recursive(struct check *c, const struct at *at, const struct json_node *mount)
 {
-    struct slice mode = text_in(c, mount, "recursiveReadOnly");
-    if (one_of(mode, "Enabled,IfPossible")) {
-        if (!truth_in(mount, "readOnly"))
+    struct slice mode = rule_text(c, mount, "recursiveReadOnly");
+    if (rule_one_of(mode, "Enabled,IfPossible")) {
+        if (!rule_truth(mount, "readOnly"))
             bad_forbidden(c, at, "may only be specified when readOnly is true");
-        if (!choice_is(mount, "mountPropagation", "None", "None"))
+        if (!rule_choice_is(mount, "mountPropagation", "None", "None"))
             bad_forbidden(c, at,
                           "may only be specified when mountPropagation is"
                           " None or not specified");
-    } else if (member(mount, "recursiveReadOnly")) {
-        check_choice(c, at, mode, "Disabled,Enabled,IfPossible");
+    } else if (rule_member(mount, "recursiveReadOnly")) {
+        rule_choice(c, at, mode, "Disabled,Enabled,IfPossible");
     }
 }
 
 static void check_sub_path(struct check *c, const struct at *list, const struct at *at,
                            const struct json_node *mount)
 {
-    struct slice path = text_in(c, mount, "subPath"), expr = text_in(c, mount, "subPathExpr");
+    struct slice path = rule_text(c, mount, "subPath"), expr = rule_text(c, mount, "subPathExpr");
     if (path.len)
         check_descending(c, AT(list, "subPath"), path);
     if (expr.len && path.len)
@@ -114,9 +114,9 @@ struct mounted {
 static struct mounted mounted_of(struct check *c, const struct json_node *list, const char *path)
 {
     struct mounted found = {0};
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
-        seen_add(c, &found.names, text_in(c, item, "name"));
-        seen_add(c, &found.paths, text_in(c, item, path));
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        seen_add(c, &found.names, rule_text(c, item, "name"));
+        seen_add(c, &found.paths, rule_text(c, item, path));
     }
     return found;
 }
@@ -125,7 +125,7 @@ static void check_mount(struct check *c, const struct at *list, const struct at 
                         const struct json_node *mount, struct seen *paths,
                         const struct mounted *devices, const struct pod_check *pod)
 {
-    struct slice name = text_in(c, mount, "name"), path = text_in(c, mount, "mountPath");
+    struct slice name = rule_text(c, mount, "name"), path = rule_text(c, mount, "mountPath");
     if (!name.len)
         bad_required(c, AT(at, "name"), NULL);
     if (!seen_has(&pod->volumes, name))
@@ -144,15 +144,15 @@ static void check_mount(struct check *c, const struct at *list, const struct at 
 static void check_mounts(struct check *c, const struct at *at, const struct json_node *container,
                          const struct pod_check *pod)
 {
-    struct mounted devices = mounted_of(c, member(container, "volumeDevices"), "devicePath");
+    struct mounted devices = mounted_of(c, rule_member(container, "volumeDevices"), "devicePath");
     struct seen paths = {0};
     size_t i = 0;
-    for (const struct json_node *mount = first_in(member(container, "volumeMounts")); mount;
+    for (const struct json_node *mount = rule_first(rule_member(container, "volumeMounts")); mount;
          mount = mount->next) {
         check_mount(c, at, AT_ITEM(at, i++), mount, &paths, &devices, pod);
-        if (member(mount, "mountPropagation"))
+        if (rule_member(mount, "mountPropagation"))
             check_propagation(c, AT(at, "mountPropagation"), container,
-                              text_in(c, mount, "mountPropagation"));
+                              rule_text(c, mount, "mountPropagation"));
         check_recursive(c, AT(at, "recursiveReadOnly"), mount);
     }
 }
@@ -161,7 +161,7 @@ static void check_device(struct check *c, const struct at *at, const struct json
                          struct mounted *seen, const struct mounted *mounts,
                          const struct pod_check *pod)
 {
-    struct slice name = text_in(c, device, "name"), path = text_in(c, device, "devicePath");
+    struct slice name = rule_text(c, device, "name"), path = rule_text(c, device, "devicePath");
     if (!name.len)
         bad_required(c, AT(at, "name"), NULL);
     else if (!seen_add(c, &seen->names, name))
@@ -181,13 +181,13 @@ static void check_device(struct check *c, const struct at *at, const struct json
 static void check_devices(struct check *c, const struct at *at, const struct json_node *container,
                           const struct pod_check *pod)
 {
-    const struct json_node *list = filled(container, "volumeDevices");
+    const struct json_node *list = rule_filled(container, "volumeDevices");
     struct mounted seen = {0}, mounts;
     size_t i = 0;
     if (!list)
         return;
-    mounts = mounted_of(c, member(container, "volumeMounts"), "mountPath");
-    for (const struct json_node *item = first_in(list); item; item = item->next)
+    mounts = mounted_of(c, rule_member(container, "volumeMounts"), "mountPath");
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
         check_device(c, AT_ITEM(at, i++), item, &seen, &mounts, pod);
 }
 
@@ -215,9 +215,9 @@ static void check_amount(struct check *c, const struct at *list, const struct js
                          struct resources_found *found)
 {
     const struct at *at = AT_KEY(list, item->key);
-    check_container_resource_name(c, at, item->key);
-    check_quantity_of(c, at, item->key, item);
-    found->computed = found->computed || one_of(item->key, "cpu,memory");
+    rule_container_resource_name(c, at, item->key);
+    rule_quantity_of(c, at, item->key, item);
+    found->computed = found->computed || rule_one_of(item->key, "cpu,memory");
 }
 
 static void check_request(struct check *c, const struct at *at, const struct at *limits,
@@ -245,8 +245,8 @@ static void check_claim_names(struct check *c, const struct at *at, const struct
 {
     struct seen names = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(claims); item; item = item->next, i++) {
-        struct slice name = text_in(c, item, "name");
+    for (const struct json_node *item = rule_first(claims); item; item = item->next, i++) {
+        struct slice name = rule_text(c, item, "name");
         if (!name.len) {
             bad_required(c, AT_ITEM(at, i), NULL);
             continue;
@@ -262,20 +262,20 @@ static void check_claim_names(struct check *c, const struct at *at, const struct
     }
 }
 
-void check_resources(struct check *c, const struct at *at, const struct json_node *resources,
-                     const struct pod_check *pod)
+void rule_resources(struct check *c, const struct at *at, const struct json_node *resources,
+                    const struct pod_check *pod)
 {
-    const struct json_node *limits = member(resources, "limits");
+    const struct json_node *limits = rule_member(resources, "limits");
     const struct at *most = AT(at, "limits"), *least = AT(at, "requests");
     struct resources_found found = {0};
-    for (const struct json_node *item = first_in(limits); item; item = item->next) {
+    for (const struct json_node *item = rule_first(limits); item; item = item->next) {
         check_amount(c, most, item, &found);
         if (resource_is_huge_page(item->key)) {
             found.huge = true;
             check_huge_page(c, AT_KEY(most, item->key), item);
         }
     }
-    for (const struct json_node *item = first_in(member(resources, "requests")); item;
+    for (const struct json_node *item = rule_first(rule_member(resources, "requests")); item;
          item = item->next) {
         check_amount(c, least, item, &found);
         check_request(c, least, most, item, json_node_member(limits, item->key));
@@ -286,27 +286,27 @@ void check_resources(struct check *c, const struct at *at, const struct json_nod
     }
     if (found.huge && !found.computed)
         bad_forbidden(c, at, "HugePages require cpu or memory");
-    check_claim_names(c, AT(at, "claims"), member(resources, "claims"), pod);
+    check_claim_names(c, AT(at, "claims"), rule_member(resources, "claims"), pod);
 }
 
 /* -- Probes and hooks -- */
 
 static void check_http(struct check *c, const struct at *at, const struct json_node *http)
 {
-    struct slice scheme = text_in(c, http, "scheme");
-    check_port_or_name(c, AT(at, "port"), member(http, "port"));
+    struct slice scheme = rule_text(c, http, "scheme");
+    rule_port_or_name(c, AT(at, "port"), rule_member(http, "port"));
     if (scheme.len)
-        check_choice(c, AT(at, "scheme"), scheme, "HTTP,HTTPS");
-    for (const struct json_node *item = first_in(member(http, "httpHeaders")); item;
+        rule_choice(c, AT(at, "scheme"), scheme, "HTTP,HTTPS");
+    for (const struct json_node *item = rule_first(rule_member(http, "httpHeaders")); item;
          item = item->next)
-        check_name(c, AT(at, "httpHeaders"), text_in(c, item, "name"), http_header_valid);
+        rule_name(c, AT(at, "httpHeaders"), rule_text(c, item, "name"), http_header_valid);
 }
 
 static void check_sleep(struct check *c, const struct at *at, const struct json_node *sleep,
                         const struct pod_check *pod)
 {
-    int64_t grace = int_in(pod->spec, "terminationGracePeriodSeconds", 30);
-    int64_t seconds = int_in(sleep, "seconds", 0);
+    int64_t grace = rule_int(pod->spec, "terminationGracePeriodSeconds", 30);
+    int64_t seconds = rule_int(sleep, "seconds", 0);
     char why[128];
     if (seconds >= 0 && seconds <= grace)
         return;
@@ -320,14 +320,14 @@ static void check_action(struct check *c, const struct at *at, const char *name,
                          const struct json_node *action, const struct pod_check *pod)
 {
     if (strcmp(name, "exec") == 0) {
-        if (!filled(action, "command"))
+        if (!rule_filled(action, "command"))
             bad_required(c, AT(at, "command"), NULL);
     } else if (strcmp(name, "httpGet") == 0) {
         check_http(c, at, action);
     } else if (strcmp(name, "sleep") == 0) {
         check_sleep(c, at, action, pod);
     } else {
-        check_port_or_name(c, AT(at, "port"), member(action, "port"));
+        rule_port_or_name(c, AT(at, "port"), rule_member(action, "port"));
     }
 }
 
@@ -337,7 +337,7 @@ static void check_handler(struct check *c, const struct at *at, const struct jso
     static const char *const names[] = {"exec", "httpGet", "tcpSocket", "grpc", "sleep"};
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct json_node *action = member(handler, names[i]);
+        const struct json_node *action = rule_member(handler, names[i]);
         if (action && found)
             bad_forbidden(c, AT(at, names[i]), "may not specify more than 1 handler type");
         else if (action)
@@ -353,12 +353,12 @@ static void check_probe(struct check *c, const struct at *at, const struct json_
 {
     static const char *const counts[] = {"initialDelaySeconds", "timeoutSeconds", "periodSeconds",
                                          "successThreshold", "failureThreshold"};
-    const struct json_node *grace = member(probe, "terminationGracePeriodSeconds");
+    const struct json_node *grace = rule_member(probe, "terminationGracePeriodSeconds");
     check_handler(c, at, probe, pod);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
-        check_not_negative(c, AT(at, counts[i]), int_in(probe, counts[i], 0));
-    if (grace && int_of(grace) <= 0)
-        bad_int(c, AT(at, "terminationGracePeriodSeconds"), int_of(grace),
+        rule_not_negative(c, AT(at, counts[i]), rule_int(probe, counts[i], 0));
+    if (grace && rule_int_of(grace) <= 0)
+        bad_int(c, AT(at, "terminationGracePeriodSeconds"), rule_int_of(grace),
                 "must be greater than 0");
 }
 
@@ -366,7 +366,7 @@ static void check_probe(struct check *c, const struct at *at, const struct json_
 static void check_single_probe(struct check *c, const struct at *at, const struct json_node *probe,
                                const struct pod_check *pod)
 {
-    int64_t successes = int_in(probe, "successThreshold", 1);
+    int64_t successes = rule_int(probe, "successThreshold", 1);
     if (!probe)
         return;
     check_probe(c, at, probe, pod);
@@ -377,21 +377,21 @@ static void check_single_probe(struct check *c, const struct at *at, const struc
 static void check_life(struct check *c, const struct at *at, const struct json_node *container,
                        const struct pod_check *pod)
 {
-    const struct json_node *cycle = member(container, "lifecycle");
-    const struct json_node *ready = member(container, "readinessProbe");
-    const struct json_node *grace = member(ready, "terminationGracePeriodSeconds");
+    const struct json_node *cycle = rule_member(container, "lifecycle");
+    const struct json_node *ready = rule_member(container, "readinessProbe");
+    const struct json_node *grace = rule_member(ready, "terminationGracePeriodSeconds");
     const struct at *in = AT(at, "lifecycle"), *probe = AT(at, "readinessProbe");
-    if (member(cycle, "postStart"))
-        check_handler(c, AT(in, "postStart"), member(cycle, "postStart"), pod);
-    if (member(cycle, "preStop"))
-        check_handler(c, AT(in, "preStop"), member(cycle, "preStop"), pod);
-    check_single_probe(c, AT(at, "livenessProbe"), member(container, "livenessProbe"), pod);
+    if (rule_member(cycle, "postStart"))
+        check_handler(c, AT(in, "postStart"), rule_member(cycle, "postStart"), pod);
+    if (rule_member(cycle, "preStop"))
+        check_handler(c, AT(in, "preStop"), rule_member(cycle, "preStop"), pod);
+    check_single_probe(c, AT(at, "livenessProbe"), rule_member(container, "livenessProbe"), pod);
     if (ready)
         check_probe(c, probe, ready, pod);
     if (grace)
         bad_node(c, AT(probe, "terminationGracePeriodSeconds"), grace,
                  "must not be set for readinessProbes");
-    check_single_probe(c, AT(at, "startupProbe"), member(container, "startupProbe"), pod);
+    check_single_probe(c, AT(at, "startupProbe"), rule_member(container, "startupProbe"), pod);
 }
 
 /* -- Containers -- */
@@ -401,20 +401,20 @@ static void check_resize(struct check *c, const struct at *at, const struct json
 {
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice resource = text_in(c, item, "resourceName");
-        struct slice policy = text_in(c, item, "restartPolicy");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice resource = rule_text(c, item, "resourceName");
+        struct slice policy = rule_text(c, item, "restartPolicy");
         if (!seen_add(c, &seen, resource))
             bad_repeat(c, AT_ITEM(at, i), resource);
         if (!resource.len)
             bad_required(c, at, NULL);
         else
-            check_choice(c, at, resource, "cpu,memory");
+            rule_choice(c, at, resource, "cpu,memory");
         if (!policy.len)
             bad_required(c, at, NULL);
         else
-            check_choice(c, at, policy, "NotRequired,RestartContainer");
-        if (text_is(pod->spec, "restartPolicy", "Never") &&
+            rule_choice(c, at, policy, "NotRequired,RestartContainer");
+        if (rule_text_is(pod->spec, "restartPolicy", "Never") &&
             !slice_equal(policy, SLICE_LITERAL("NotRequired")))
             bad_text(c, at, policy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
     }
@@ -423,37 +423,38 @@ static void check_resize(struct check *c, const struct at *at, const struct json
 static void check_common(struct check *c, const struct at *at, const struct json_node *container,
                          const struct pod_check *pod)
 {
-    struct slice name = text_in(c, container, "name");
-    struct slice policy = text_in(c, container, "terminationMessagePolicy");
-    struct slice pull = text_in(c, container, "imagePullPolicy");
+    struct slice name = rule_text(c, container, "name");
+    struct slice policy = rule_text(c, container, "terminationMessagePolicy");
+    struct slice pull = rule_text(c, container, "imagePullPolicy");
     if (name.len)
-        check_name(c, AT(at, "name"), name, dns_label_valid);
+        rule_name(c, AT(at, "name"), name, dns_label_valid);
     else
         bad_required(c, AT(at, "name"), NULL);
-    if (!text_in(c, container, "image").len)
+    if (!rule_text(c, container, "image").len)
         bad_required(c, AT(at, "image"), NULL);
     if (policy.len)
-        check_choice(c, AT(at, "terminationMessagePolicy"), policy, "File,FallbackToLogsOnError");
-    check_container_ports(c, AT(at, "ports"), member(container, "ports"));
-    check_env(c, AT(at, "env"), member(container, "env"));
-    check_env_from(c, AT(at, "envFrom"), member(container, "envFrom"));
+        rule_choice(c, AT(at, "terminationMessagePolicy"), policy, "File,FallbackToLogsOnError");
+    check_container_ports(c, AT(at, "ports"), rule_member(container, "ports"));
+    rule_env(c, AT(at, "env"), rule_member(container, "env"));
+    rule_env_from(c, AT(at, "envFrom"), rule_member(container, "envFrom"));
     check_mounts(c, AT(at, "volumeMounts"), container, pod);
     check_devices(c, AT(at, "volumeDevices"), container, pod);
     if (pull.len)
-        check_choice(c, AT(at, "imagePullPolicy"), pull, "Always,IfNotPresent,Never");
-    check_resources(c, AT(at, "resources"), member(container, "resources"), pod);
-    check_resize(c, AT(at, "resizePolicy"), member(container, "resizePolicy"), pod);
-    check_security(c, AT(at, "securityContext"), member(container, "securityContext"), pod->spec);
+        rule_choice(c, AT(at, "imagePullPolicy"), pull, "Always,IfNotPresent,Never");
+    rule_resources(c, AT(at, "resources"), rule_member(container, "resources"), pod);
+    check_resize(c, AT(at, "resizePolicy"), rule_member(container, "resizePolicy"), pod);
+    rule_security(c, AT(at, "securityContext"), rule_member(container, "securityContext"),
+                  pod->spec);
 }
 
 #define RESTART_POLICIES "Always,Never,OnFailure"
 
 static void check_restart(struct check *c, const struct at *at, const struct json_node *container)
 {
-    const struct json_node *policy = member(container, "restartPolicy");
-    const struct json_node *rules = filled(container, "restartPolicyRules");
+    const struct json_node *policy = rule_member(container, "restartPolicy");
+    const struct json_node *rules = rule_filled(container, "restartPolicyRules");
     if (policy)
-        check_choice(c, AT(at, "restartPolicy"), text_of(c, policy), RESTART_POLICIES);
+        rule_choice(c, AT(at, "restartPolicy"), rule_text_of(c, policy), RESTART_POLICIES);
     else if (rules)
         bad_required(c, AT(at, "restartPolicy"),
                      "must specify restartPolicy when restart rules are used");
@@ -468,26 +469,26 @@ static const struct json_node *next_in(const struct json_node *item)
 static void check_regular(struct check *c, const struct at *list, struct pod_check *pod,
                           struct seen *names)
 {
-    const struct json_node *containers = member(pod->spec, "containers");
-    const struct json_node *was = first_in(member(pod->old, "containers"));
+    const struct json_node *containers = rule_member(pod->spec, "containers");
+    const struct json_node *was = rule_first(rule_member(pod->old, "containers"));
     struct seen ports = {0};
     size_t i = 0;
-    if (!count_in(containers))
+    if (!rule_count(containers))
         bad_required(c, list, NULL);
-    for (const struct json_node *item = first_in(containers); item;
+    for (const struct json_node *item = rule_first(containers); item;
          item = item->next, was = next_in(was), i++) {
-        bool kept = is_kept(c, item, was);
+        bool kept = rule_is_kept(c, item, was);
         if (!kept)
             check_common(c, AT_ITEM(list, i), item, pod);
-        if (!seen_add(c, names, text_in(c, item, "name")))
-            bad_repeat(c, AT(AT_ITEM(list, i), "name"), text_in(c, item, "name"));
+        if (!seen_add(c, names, rule_text(c, item, "name")))
+            bad_repeat(c, AT(AT_ITEM(list, i), "name"), rule_text(c, item, "name"));
         if (kept)
             continue;
         check_life(c, AT_ITEM(list, i), item, pod);
         check_restart(c, AT_ITEM(list, i), item);
     }
     i = 0;
-    for (const struct json_node *item = first_in(containers); item; item = item->next)
+    for (const struct json_node *item = rule_first(containers); item; item = item->next)
         check_host_ports(c, AT_ITEM(list, i++), item, &ports);
 }
 
@@ -496,7 +497,7 @@ static void check_no_life(struct check *c, const struct at *at, const struct jso
     static const char *const names[] = {"lifecycle", "livenessProbe", "readinessProbe",
                                         "startupProbe"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (member(container, names[i]))
+        if (rule_member(container, names[i]))
             bad_forbidden(c, AT(at, names[i]),
                           "may not be set for init containers without restartPolicy=Always");
     }
@@ -505,14 +506,14 @@ static void check_no_life(struct check *c, const struct at *at, const struct jso
 static void check_init(struct check *c, const struct at *list, struct pod_check *pod,
                        struct seen *names)
 {
-    const struct json_node *was = first_in(member(pod->old, "initContainers"));
+    const struct json_node *was = rule_first(rule_member(pod->old, "initContainers"));
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(pod->spec, "initContainers")); item;
+    for (const struct json_node *item = rule_first(rule_member(pod->spec, "initContainers")); item;
          item = item->next, was = next_in(was), i++) {
         const struct at *at = AT_ITEM(list, i);
-        struct slice name = text_in(c, item, "name");
+        struct slice name = rule_text(c, item, "name");
         struct seen ports = {0};
-        bool kept = is_kept(c, item, was);
+        bool kept = rule_is_kept(c, item, was);
         if (!kept) {
             check_common(c, at, item, pod);
             check_restart(c, at, item);
@@ -524,7 +525,7 @@ static void check_init(struct check *c, const struct at *list, struct pod_check 
         if (kept)
             continue;
         check_host_ports(c, AT_ITEM(list, 0), item, &ports);
-        if (text_is(item, "restartPolicy", "Always"))
+        if (rule_text_is(item, "restartPolicy", "Always"))
             check_life(c, at, item, pod);
         else
             check_no_life(c, at, item);
@@ -537,21 +538,21 @@ static void check_ephemeral(struct check *c, const struct at *list, struct pod_c
     static const char *const refused[] = {"ports",          "lifecycle",    "livenessProbe",
                                           "readinessProbe", "startupProbe", "resizePolicy"};
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(pod->spec, "ephemeralContainers")); item;
-         item = item->next, i++) {
+    for (const struct json_node *item = rule_first(rule_member(pod->spec, "ephemeralContainers"));
+         item; item = item->next, i++) {
         const struct at *at = AT_ITEM(list, i);
-        struct slice name = text_in(c, item, "name");
+        struct slice name = rule_text(c, item, "name");
         check_common(c, at, item, pod);
         if (!seen_add(c, names, name))
             bad_repeat(c, AT(at, "name"), name);
         for (size_t j = 0; j < COUNT_OF(refused); j++) {
-            if (member(item, refused[j]))
+            if (rule_member(item, refused[j]))
                 bad_forbidden(c, AT(at, refused[j]), "cannot be set for an Ephemeral Container");
         }
     }
 }
 
-void check_containers(struct check *c, const struct at *spec, struct pod_check *pod)
+void rule_containers(struct check *c, const struct at *spec, struct pod_check *pod)
 {
     struct seen names = {0};
     check_regular(c, AT(spec, "containers"), pod, &names);

@@ -42,24 +42,24 @@ static void bad_field_path(struct check *c, const struct at *at, struct slice pa
 static void check_subscript(struct check *c, const struct at *at, struct slice path,
                             struct slice name, struct slice key)
 {
-    if (!one_of(name, "metadata.annotations,metadata.labels"))
+    if (!rule_one_of(name, "metadata.annotations,metadata.labels"))
         bad_field_path(c, at, path, "does not support subscript");
     else
-        check_name(c, at, key, label_key_valid);
+        rule_name(c, at, key, label_key_valid);
 }
 
-void check_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
-                     const char *paths)
+void rule_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                    const char *paths)
 {
-    struct slice path = text_in(c, ref, "fieldPath"), name, key;
+    struct slice path = rule_text(c, ref, "fieldPath"), name, key;
     if (!path.len)
         bad_required(c, AT(at, "fieldPath"), NULL);
     else if (has_subscript(path, &name, &key))
         check_subscript(c, at, path, name, key);
-    else if (!one_of(path, KNOWN_FIELDS))
+    else if (!rule_one_of(path, KNOWN_FIELDS))
         bad_field_path(c, at, path, "not supported");
     else
-        check_choice(c, AT(at, "fieldPath"), path, paths);
+        rule_choice(c, AT(at, "fieldPath"), path, paths);
 }
 
 /* -- Amounts -- */
@@ -74,16 +74,17 @@ static void check_divisor(struct check *c, const struct at *at, const struct jso
                           struct slice resource)
 {
     static const char *const sizes = "1,1k,1M,1G,1T,1P,1E,1Ki,1Mi,1Gi,1Ti,1Pi,1Ei";
-    const struct json_node *divisor = member(ref, "divisor");
+    const struct json_node *divisor = rule_member(ref, "divisor");
     struct slice text;
     if (!divisor || !quantity_of(c, divisor))
         return;
     text = quantity_text(c, divisor);
-    if (one_of(resource, "limits.cpu,requests.cpu")) {
-        if (!one_of(text, "1m,1"))
+    if (rule_one_of(resource, "limits.cpu,requests.cpu")) {
+        if (!rule_one_of(text, "1m,1"))
             bad_text(c, AT(at, "divisor"), resource,
                      "only divisor's values 1m and 1 are supported with the cpu resource");
-    } else if (one_of(resource, "limits.memory,requests.memory") && !one_of(text, sizes)) {
+    } else if (rule_one_of(resource, "limits.memory,requests.memory") &&
+               !rule_one_of(text, sizes)) {
         bad_text(
             c, AT(at, "divisor"), resource,
             "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are "
@@ -91,17 +92,17 @@ static void check_divisor(struct check *c, const struct at *at, const struct jso
     }
 }
 
-void check_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
-                        bool of_volume)
+void rule_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                       bool of_volume)
 {
-    struct slice resource = text_in(c, ref, "resource");
-    if (of_volume && !text_in(c, ref, "containerName").len)
+    struct slice resource = rule_text(c, ref, "resource");
+    if (of_volume && !rule_text(c, ref, "containerName").len)
         bad_required(c, AT(at, "containerName"), NULL);
     else if (!resource.len)
         bad_required(c, AT(at, "resource"), NULL);
     else if (!has_prefix(resource, "limits.hugepages-") &&
              !has_prefix(resource, "requests.hugepages-"))
-        check_choice(c, AT(at, "resource"), resource, AMOUNTS);
+        rule_choice(c, AT(at, "resource"), resource, AMOUNTS);
     check_divisor(c, at, ref, resource);
 }
 
@@ -109,43 +110,43 @@ void check_resource_ref(struct check *c, const struct at *at, const struct json_
 
 static void check_key_ref(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice key = text_in(c, ref, "key");
-    check_name(c, AT(at, "name"), text_in(c, ref, "name"), subdomain_valid);
+    struct slice key = rule_text(c, ref, "key");
+    rule_name(c, AT(at, "name"), rule_text(c, ref, "name"), subdomain_valid);
     if (key.len)
-        check_name(c, AT(at, "key"), key, config_key_valid);
+        rule_name(c, AT(at, "key"), key, config_key_valid);
     else
         bad_required(c, AT(at, "key"), NULL);
 }
 
 static void check_file_ref(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice key = text_in(c, ref, "key"), volume = text_in(c, ref, "volumeName");
-    struct slice path = text_in(c, ref, "path");
+    struct slice key = rule_text(c, ref, "key"), volume = rule_text(c, ref, "volumeName");
+    struct slice path = rule_text(c, ref, "path");
     if (key.len)
-        check_name(c, AT(at, "key"), key, env_name_valid);
+        rule_name(c, AT(at, "key"), key, env_name_valid);
     else
         bad_required(c, AT(at, "key"), NULL);
     if (volume.len)
-        check_name(c, AT(at, "volumeName"), volume, dns_label_valid);
+        rule_name(c, AT(at, "volumeName"), volume, dns_label_valid);
     else
         bad_required(c, AT(at, "volumeName"), NULL);
     if (path.len)
-        check_path_stays(c, AT(at, "path"), path);
+        rule_path_stays(c, AT(at, "path"), path);
     else
         bad_required(c, AT(at, "path"), NULL);
 }
 
 static int check_sources(struct check *c, const struct at *at, const struct json_node *from)
 {
-    const struct json_node *field = member(from, "fieldRef"), *map, *secret, *file;
-    const struct json_node *resource = member(from, "resourceFieldRef");
-    map = member(from, "configMapKeyRef");
-    secret = member(from, "secretKeyRef");
-    file = member(from, "fileKeyRef");
+    const struct json_node *field = rule_member(from, "fieldRef"), *map, *secret, *file;
+    const struct json_node *resource = rule_member(from, "resourceFieldRef");
+    map = rule_member(from, "configMapKeyRef");
+    secret = rule_member(from, "secretKeyRef");
+    file = rule_member(from, "fileKeyRef");
     if (field)
-        check_field_ref(c, AT(at, "fieldRef"), field, FIELDS);
+        rule_field_ref(c, AT(at, "fieldRef"), field, FIELDS);
     if (resource)
-        check_resource_ref(c, AT(at, "resourceFieldRef"), resource, false);
+        rule_resource_ref(c, AT(at, "resourceFieldRef"), resource, false);
     if (map)
         check_key_ref(c, AT(at, "configMapKeyRef"), map);
     if (secret)
@@ -157,7 +158,7 @@ static int check_sources(struct check *c, const struct at *at, const struct json
 
 static void check_value_from(struct check *c, const struct at *at, const struct json_node *var)
 {
-    const struct json_node *from = member(var, "valueFrom");
+    const struct json_node *from = rule_member(var, "valueFrom");
     const char *why = NULL;
     if (!from)
         return;
@@ -165,7 +166,7 @@ static void check_value_from(struct check *c, const struct at *at, const struct 
     if (!sources)
         why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
               "`secretKeyRef` or `fileKeyRef`";
-    else if (text_in(c, var, "value").len)
+    else if (rule_text(c, var, "value").len)
         why = "may not be specified when `value` is not empty";
     else if (sources > 1)
         why = "may not have more than one field specified at a time";
@@ -173,13 +174,13 @@ static void check_value_from(struct check *c, const struct at *at, const struct 
         bad_text(c, at, SLICE_EMPTY, why);
 }
 
-void check_env(struct check *c, const struct at *at, const struct json_node *list)
+void rule_env(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *var = first_in(list); var; var = var->next, i++) {
-        struct slice name = text_in(c, var, "name");
+    for (const struct json_node *var = rule_first(list); var; var = var->next, i++) {
+        struct slice name = rule_text(c, var, "name");
         if (name.len)
-            check_name(c, AT(AT_ITEM(at, i), "name"), name, env_name_valid);
+            rule_name(c, AT(AT_ITEM(at, i), "name"), name, env_name_valid);
         else
             bad_required(c, AT(AT_ITEM(at, i), "name"), NULL);
         check_value_from(c, AT(AT_ITEM(at, i), "valueFrom"), var);
@@ -189,7 +190,7 @@ void check_env(struct check *c, const struct at *at, const struct json_node *lis
 /* The name may end in a dash. */
 static void check_ref_name(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice name = text_in(c, ref, "name");
+    struct slice name = rule_text(c, ref, "name");
     char why[NAME_ERROR_BYTES];
     if (!ref)
         return;
@@ -202,15 +203,15 @@ static void check_ref_name(struct check *c, const struct at *at, const struct js
         bad_text(c, AT(at, "name"), name, why);
 }
 
-void check_env_from(struct check *c, const struct at *at, const struct json_node *list)
+void rule_env_from(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        const struct json_node *map = member(item, "configMapRef");
-        const struct json_node *secret = member(item, "secretRef");
-        struct slice prefix = text_in(c, item, "prefix");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        const struct json_node *map = rule_member(item, "configMapRef");
+        const struct json_node *secret = rule_member(item, "secretRef");
+        struct slice prefix = rule_text(c, item, "prefix");
         if (prefix.len)
-            check_name(c, AT(AT_ITEM(at, i), "prefix"), prefix, env_name_valid);
+            rule_name(c, AT(AT_ITEM(at, i), "prefix"), prefix, env_name_valid);
         check_ref_name(c, AT(AT_ITEM(at, i), "configMapRef"), map);
         check_ref_name(c, AT(AT_ITEM(at, i), "secretRef"), secret);
         if (!map && !secret)

@@ -5,12 +5,12 @@
 #include "kube/types/validate/check.h"
 
 /* The paths are those of the policies, the specs those of the job. */
-void check_failure_policy(struct check *c, const struct at *at, const struct json_node *spec);
-void check_success_policy(struct check *c, const struct at *at, const struct json_node *spec);
+void rule_failure_policy(struct check *c, const struct at *at, const struct json_node *spec);
+void rule_success_policy(struct check *c, const struct at *at, const struct json_node *spec);
 
 /* Five fields or "@hourly"; `was` is the schedule before an update. */
-void check_schedule(struct check *c, const struct at *at, const struct json_node *spec,
-                    const struct json_node *old);
-void check_time_zone(struct check *c, const struct at *at, const struct json_node *zone);
+void rule_schedule(struct check *c, const struct at *at, const struct json_node *spec,
+                   const struct json_node *old);
+void rule_time_zone(struct check *c, const struct at *at, const struct json_node *zone);
 
 #endif

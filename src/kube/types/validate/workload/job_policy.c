@@ -19,15 +19,15 @@ static void check_codes(struct check *c, const struct at *at, const struct json_
     int64_t last = 0;
     struct seen seen = {0};
     size_t i = 0;
-    if (!count_in(list))
+    if (!rule_count(list))
         bad_raw(c, at, "[]", "at least one value is required");
-    else if (count_in(list) > CODES_MAX)
-        bad_many(c, at, count_in(list), CODES_MAX);
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        int64_t code = int_of(item);
+    else if (rule_count(list) > CODES_MAX)
+        bad_many(c, at, rule_count(list), CODES_MAX);
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        int64_t code = rule_int_of(item);
         if (in && !code)
             bad_int(c, AT_ITEM(at, i), code, "must not be 0 for the In operator");
-        if (!seen_add(c, &seen, text_of(c, item)))
+        if (!seen_add(c, &seen, rule_text_of(c, item)))
             bad_repeat_int(c, AT_ITEM(at, i), code);
         ordered = ordered && (!i || last <= code);
         last = code;
@@ -39,47 +39,48 @@ static void check_codes(struct check *c, const struct at *at, const struct json_
 static void check_exit_codes(struct check *c, const struct at *at, const struct json_node *of,
                              const struct seen *containers)
 {
-    struct slice op = text_in(c, of, "operator"), name = text_in(c, of, "containerName");
+    struct slice op = rule_text(c, of, "operator"), name = rule_text(c, of, "containerName");
     if (!op.len)
         bad_required(c, AT(at, "operator"), "valid values: [\"In\" \"NotIn\"]");
     else
-        check_choice(c, AT(at, "operator"), op, "In,NotIn");
-    if (member(of, "containerName") && !seen_has(containers, name))
+        rule_choice(c, AT(at, "operator"), op, "In,NotIn");
+    if (rule_member(of, "containerName") && !seen_has(containers, name))
         bad_text(c, AT(at, "containerName"), name,
                  "must be one of the container or initContainer names in the pod template");
-    check_codes(c, AT(at, "values"), member(of, "values"), slice_equal(op, SLICE_LITERAL("In")));
+    check_codes(c, AT(at, "values"), rule_member(of, "values"),
+                slice_equal(op, SLICE_LITERAL("In")));
 }
 
 static void check_patterns(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    if (count_in(list) > PATTERNS_MAX)
-        bad_many(c, at, count_in(list), PATTERNS_MAX);
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    if (rule_count(list) > PATTERNS_MAX)
+        bad_many(c, at, rule_count(list), PATTERNS_MAX);
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice status = text_in(c, item, "status");
-        check_name(c, AT(in, "type"), text_in(c, item, "type"), label_key_valid);
+        struct slice status = rule_text(c, item, "status");
+        rule_name(c, AT(in, "type"), rule_text(c, item, "type"), label_key_valid);
         if (!status.len)
             bad_required(c, AT(in, "status"), "valid values: [\"False\" \"True\" \"Unknown\"]");
         else
-            check_choice(c, AT(in, "status"), status, "False,True,Unknown");
+            rule_choice(c, AT(in, "status"), status, "False,True,Unknown");
     }
 }
 
 static void check_failure_rule(struct check *c, const struct at *at, const struct json_node *rule,
                                const struct json_node *spec, const struct seen *containers)
 {
-    const struct json_node *codes = member(rule, "onExitCodes");
-    const struct json_node *patterns = filled(rule, "onPodConditions");
-    struct slice action = text_in(c, rule, "action");
+    const struct json_node *codes = rule_member(rule, "onExitCodes");
+    const struct json_node *patterns = rule_filled(rule, "onPodConditions");
+    struct slice action = rule_text(c, rule, "action");
     bool of_index = slice_equal(action, SLICE_LITERAL("FailIndex"));
     if (!action.len)
         bad_required(c, AT(at, "action"),
                      "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
-    else if (of_index && !member(spec, "backoffLimitPerIndex"))
+    else if (of_index && !rule_member(spec, "backoffLimitPerIndex"))
         bad_text(c, AT(at, "action"), action, "requires the backoffLimitPerIndex to be set");
     else
-        check_choice(c, AT(at, "action"), action, "Count,FailIndex,FailJob,Ignore");
+        rule_choice(c, AT(at, "action"), action, "Count,FailIndex,FailJob,Ignore");
     if (codes)
         check_exit_codes(c, AT(at, "onExitCodes"), codes, containers);
     check_patterns(c, AT(at, "onPodConditions"), patterns);
@@ -91,21 +92,21 @@ static void check_failure_rule(struct check *c, const struct at *at, const struc
 
 static void add_names(struct check *c, const struct json_node *containers, struct seen *names)
 {
-    for (const struct json_node *item = first_in(containers); item; item = item->next)
-        seen_add(c, names, text_in(c, item, "name"));
+    for (const struct json_node *item = rule_first(containers); item; item = item->next)
+        seen_add(c, names, rule_text(c, item, "name"));
 }
 
-void check_failure_policy(struct check *c, const struct at *at, const struct json_node *spec)
+void rule_failure_policy(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *rules = member(member(spec, "podFailurePolicy"), "rules");
+    const struct json_node *rules = rule_member(rule_member(spec, "podFailurePolicy"), "rules");
     const struct at *list = AT(at, "rules");
     struct seen containers = {0};
     size_t i = 0;
-    if (count_in(rules) > RULES_MAX)
-        bad_many(c, list, count_in(rules), RULES_MAX);
+    if (rule_count(rules) > RULES_MAX)
+        bad_many(c, list, rule_count(rules), RULES_MAX);
     add_names(c, json_node_path(spec, "template.spec.containers"), &containers);
     add_names(c, json_node_path(spec, "template.spec.initContainers"), &containers);
-    for (const struct json_node *rule = first_in(rules); rule; rule = rule->next)
+    for (const struct json_node *rule = rule_first(rules); rule; rule = rule->next)
         check_failure_rule(c, AT_ITEM(list, i++), rule, spec, &containers);
 }
 
@@ -215,33 +216,33 @@ static void check_count(struct check *c, const struct at *at, int64_t count, int
 static void check_success_rule(struct check *c, const struct at *at, const struct json_node *rule,
                                int64_t completions)
 {
-    const struct json_node *count = member(rule, "succeededCount");
-    const struct json_node *indexes = member(rule, "succeededIndexes");
+    const struct json_node *count = rule_member(rule, "succeededCount");
+    const struct json_node *indexes = rule_member(rule, "succeededIndexes");
     const struct at *of_count = AT(at, "succeededCount");
     int64_t total = 0;
     if (!count && !indexes)
         bad_required(c, at, "at least one of succeededCount or succeededIndexes must be specified");
     if (indexes)
-        check_indexes(c, AT(at, "succeededIndexes"), text_of(c, indexes), completions, &total);
+        check_indexes(c, AT(at, "succeededIndexes"), rule_text_of(c, indexes), completions, &total);
     if (!count)
         return;
-    check_not_negative(c, of_count, int_of(count));
-    check_count(c, of_count, int_of(count), completions, "specified completions");
+    rule_not_negative(c, of_count, rule_int_of(count));
+    check_count(c, of_count, rule_int_of(count), completions, "specified completions");
     if (indexes)
-        check_count(c, of_count, int_of(count), total,
+        check_count(c, of_count, rule_int_of(count), total,
                     "indexes in the specified succeededIndexes field");
 }
 
-void check_success_policy(struct check *c, const struct at *at, const struct json_node *spec)
+void rule_success_policy(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *rules = member(member(spec, "successPolicy"), "rules");
+    const struct json_node *rules = rule_member(rule_member(spec, "successPolicy"), "rules");
     const struct at *list = AT(at, "rules");
     size_t i = 0;
-    if (!count_in(rules))
+    if (!rule_count(rules))
         bad_required(c, list,
                      "at least one rules must be specified when the successPolicy is specified");
-    if (count_in(rules) > RULES_MAX)
-        bad_many(c, list, count_in(rules), RULES_MAX);
-    for (const struct json_node *rule = first_in(rules); rule; rule = rule->next)
-        check_success_rule(c, AT_ITEM(list, i++), rule, int_in(spec, "completions", 1));
+    if (rule_count(rules) > RULES_MAX)
+        bad_many(c, list, rule_count(rules), RULES_MAX);
+    for (const struct json_node *rule = rule_first(rules); rule; rule = rule->next)
+        check_success_rule(c, AT_ITEM(list, i++), rule, rule_int(spec, "completions", 1));
 }

@@ -15,17 +15,17 @@ static void check_taint(struct check *c, const struct at *at, const struct json_
                                                   {"Effect", "effect", "\"\"", NULL},
                                                   {"TimeAdded", "timeAdded", "null", NULL}};
     static const struct shown_type type = SHOWN_TYPE(members);
-    struct slice key = text_in(c, taint, "key"), effect = text_in(c, taint, "effect");
+    struct slice key = rule_text(c, taint, "key"), effect = rule_text(c, taint, "effect");
     struct slice pair = SLICE_EMPTY;
     char why[NAME_ERROR_BYTES];
     AUTO(buf_fini) struct buf text = {0};
-    check_name(c, AT(at, "key"), key, label_key_valid);
-    if (!label_value_valid(text_in(c, taint, "value"), why))
-        bad_text(c, AT(at, "value"), text_in(c, taint, "value"), why);
+    rule_name(c, AT(at, "key"), key, label_key_valid);
+    if (!label_value_valid(rule_text(c, taint, "value"), why))
+        bad_text(c, AT(at, "value"), rule_text(c, taint, "value"), why);
     if (!effect.len)
         bad_required(c, AT(at, "effect"), NULL);
     else
-        check_choice(c, AT(at, "effect"), effect, "NoSchedule,PreferNoSchedule,NoExecute");
+        rule_choice(c, AT(at, "effect"), effect, "NoSchedule,PreferNoSchedule,NoExecute");
     if (buf_append_format(&text, "%.*s/%.*s", SLICE_ARGS(effect), SLICE_ARGS(key)) != ST_OK ||
         arena_dup(c->arena, buf_slice(&text), &pair) != ST_OK)
         c->errors->no_memory = true;
@@ -39,20 +39,20 @@ static void check_taints(struct check *c, const struct json_node *list)
     const struct at *at = AT(AT(NULL, "metadata"), "taints");
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next)
+    for (const struct json_node *item = rule_first(list); item; item = item->next)
         check_taint(c, AT_ITEM(at, i++), item, &seen);
 }
 
 static void check_node_amounts(struct check *c, const struct json_node *object, const char *name)
 {
     const struct at *at = AT(AT(NULL, "status"), name);
-    const struct json_node *amounts = member(member(object, "status"), name);
-    for (const struct json_node *item = first_in(amounts); item; item = item->next) {
+    const struct json_node *amounts = rule_member(rule_member(object, "status"), name);
+    for (const struct json_node *item = rule_first(amounts); item; item = item->next) {
         char key[260];
         size_t len = size_min(item->key.len, sizeof(key) - 1);
         memcpy(key, item->key.ptr, len);
         key[len] = '\0';
-        check_quantity_of(c, AT(at, key), item->key, item);
+        rule_quantity_of(c, AT(at, key), item->key, item);
     }
 }
 
@@ -64,7 +64,7 @@ static void check_addresses(struct check *c, const struct json_node *list)
     const struct at *at = AT(AT(NULL, "status"), "addresses");
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const char *shown = show_struct(c, item, &type);
         if (!seen_add(c, &seen, slice_from_text(shown)))
             bad_repeat_raw(c, AT_ITEM(at, i), shown);
@@ -75,14 +75,15 @@ static void check_kept_cidrs(struct check *c, const struct at *at, const struct 
                              const struct json_node *old)
 {
     static const char why[] = "node updates may not change podCIDR except from \"\" to valid";
-    const struct json_node *list = member(spec, "podCIDRs"), *before = filled(old, "podCIDRs");
-    const struct json_node *is = first_in(list), *was = first_in(before);
-    if (before && count_in(list) != count_in(before)) {
+    const struct json_node *list = rule_member(spec, "podCIDRs"),
+                           *before = rule_filled(old, "podCIDRs");
+    const struct json_node *is = rule_first(list), *was = rule_first(before);
+    if (before && rule_count(list) != rule_count(before)) {
         bad_forbidden(c, at, why);
         return;
     }
     for (; is && was; is = is->next, was = was->next) {
-        if (!slice_equal(text_of(c, is), text_of(c, was)))
+        if (!slice_equal(rule_text_of(c, is), rule_text_of(c, was)))
             bad_forbidden(c, at, why);
     }
 }
@@ -90,57 +91,59 @@ static void check_kept_cidrs(struct check *c, const struct at *at, const struct 
 static void check_node_update(struct check *c, const struct json_node *object,
                               const struct json_node *old_node)
 {
-    const struct json_node *spec = member(object, "spec"), *old = member(old_node, "spec");
+    const struct json_node *spec = rule_member(object, "spec"),
+                           *old = rule_member(old_node, "spec");
     const struct at *at = AT(NULL, "spec");
     check_node_amounts(c, object, "capacity");
     check_node_amounts(c, object, "allocatable");
-    check_addresses(c, member(member(object, "status"), "addresses"));
+    check_addresses(c, rule_member(rule_member(object, "status"), "addresses"));
     check_kept_cidrs(c, AT(at, "podCIDRs"), spec, old);
-    if (text_in(c, old, "providerID").len && !same_member(spec, old, "providerID"))
+    if (rule_text(c, old, "providerID").len && !rule_same_member(spec, old, "providerID"))
         bad_forbidden(c, AT(at, "providerID"),
                       "node updates may not change providerID except from \"\" to valid");
-    check_taints(c, member(spec, "taints"));
+    check_taints(c, rule_member(spec, "taints"));
 }
 
 static int family_of(struct check *c, const struct json_node *cidr)
 {
     struct address_block block;
-    return address_block_read(text_of(c, cidr), &block) ? block.first.len : 0;
+    return address_block_read(rule_text_of(c, cidr), &block) ? block.first.len : 0;
 }
 
 static void check_pod_cidrs(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
     bool families[2] = {false, false};
-    for (const struct json_node *item = first_in(list); item; item = item->next) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
         int family = family_of(c, item);
-        check_name(c, AT_ITEM(at, i++), text_of(c, item), cidr_valid);
+        rule_name(c, AT_ITEM(at, i++), rule_text_of(c, item), cidr_valid);
         families[0] = families[0] || family == IPV4_BYTES;
         families[1] = families[1] || family == IPV6_BYTES;
     }
-    if (count_in(list) > 2 || (count_in(list) == 2 && (!families[0] || !families[1])))
+    if (rule_count(list) > 2 || (rule_count(list) == 2 && (!families[0] || !families[1])))
         bad_node(c, at, list, "may specify no more than one CIDR for each IP family");
 }
 
-void validate_node(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_node(struct check *c, const struct json_node *object,
+                        const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct json_node *swap = json_node_path(object, "status.nodeInfo.swap.capacity");
     const struct at *cidrs = AT(AT(NULL, "spec"), "podCIDRs");
     const struct at *swap_at = AT(AT(AT(NULL, "metadata"), "nodeSwapStatus"), "capacity");
-    check_taints(c, member(spec, "taints"));
+    check_taints(c, rule_member(spec, "taints"));
     check_node_amounts(c, object, "capacity");
     check_node_amounts(c, object, "allocatable");
-    if (swap && int_of(swap) <= 0)
-        bad_int(c, swap_at, int_of(swap), "must be greater than zero");
-    check_pod_cidrs(c, cidrs, member(spec, "podCIDRs"));
+    if (swap && rule_int_of(swap) <= 0)
+        bad_int(c, swap_at, rule_int_of(swap), "must be greater than zero");
+    check_pod_cidrs(c, cidrs, rule_member(spec, "podCIDRs"));
     /* Kubernetes reports some errors of an update twice. */
     if (old)
         check_node_update(c, object, old);
 }
 
-void validate_node_status(struct check *c, const struct json_node *object,
-                          const struct json_node *old)
+void kube_validate_node_status(struct check *c, const struct json_node *object,
+                               const struct json_node *old)
 {
     check_node_update(c, object, old);
 }

@@ -9,14 +9,14 @@
 static void check_volumes(struct check *c, const struct at *list, struct pod_check *pod)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(pod->spec, "volumes")); item;
+    for (const struct json_node *item = rule_first(rule_member(pod->spec, "volumes")); item;
          item = item->next, i++) {
         const struct at *at = AT_ITEM(list, i);
-        struct slice name = text_in(c, item, "name");
+        struct slice name = rule_text(c, item, "name");
         size_t before = c->errors->count;
-        check_volume_source(c, at, item, VOLUME_OF_POD);
+        rule_volume_source(c, at, item, VOLUME_OF_POD);
         if (name.len)
-            check_name(c, AT(at, "name"), name, dns_label_valid);
+            rule_name(c, AT(at, "name"), name, dns_label_valid);
         else
             bad_required(c, AT(at, "name"), NULL);
         if (seen_has(&pod->volumes, name))
@@ -29,16 +29,16 @@ static void check_volumes(struct check *c, const struct at *list, struct pod_che
 static void check_claims(struct check *c, const struct at *list, struct pod_check *pod)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(pod->spec, "resourceClaims")); item;
+    for (const struct json_node *item = rule_first(rule_member(pod->spec, "resourceClaims")); item;
          item = item->next, i++) {
         const struct at *at = AT(AT_ITEM(list, i), "name");
-        struct slice name = text_in(c, item, "name");
+        struct slice name = rule_text(c, item, "name");
         if (!name.len)
             bad_required(c, at, NULL);
         else if (!seen_add(c, &pod->claims, name))
             bad_repeat(c, at, name);
         else
-            check_name(c, at, name, dns_label_valid);
+            rule_name(c, at, name, dns_label_valid);
     }
 }
 
@@ -48,17 +48,17 @@ static void check_host_network(struct check *c, const struct at *spec, const str
 {
     const struct at *list = AT(spec, "containers");
     size_t i = 0;
-    if (!truth_in(pod->spec, "hostNetwork"))
+    if (!rule_truth(pod->spec, "hostNetwork"))
         return;
-    for (const struct json_node *item = first_in(member(pod->spec, "containers")); item;
+    for (const struct json_node *item = rule_first(rule_member(pod->spec, "containers")); item;
          item = item->next, i++) {
         const struct at *ports = AT(AT_ITEM(list, i), "ports");
         size_t j = 0;
-        for (const struct json_node *port = first_in(member(item, "ports")); port;
+        for (const struct json_node *port = rule_first(rule_member(item, "ports")); port;
              port = port->next, j++) {
             /* Without a host port it is the port of the container. */
-            int64_t host = int_in(port, "hostPort", 0);
-            if (host && host != int_in(port, "containerPort", 0))
+            int64_t host = rule_int(port, "hostPort", 0);
+            if (host && host != rule_int(port, "containerPort", 0))
                 bad_int(c, AT(AT_ITEM(ports, j), "hostPort"), host,
                         "must match `containerPort` when `hostNetwork` is true");
         }
@@ -68,48 +68,48 @@ static void check_host_network(struct check *c, const struct at *spec, const str
 static void check_searches(struct check *c, const struct at *at, const struct json_node *searches)
 {
     size_t bytes = 0, i = 0;
-    for (const struct json_node *item = first_in(searches); item; item = item->next)
-        bytes += text_of(c, item).len + (item->next != NULL);
-    if (count_in(searches) > 32)
+    for (const struct json_node *item = rule_first(searches); item; item = item->next)
+        bytes += rule_text_of(c, item).len + (item->next != NULL);
+    if (rule_count(searches) > 32)
         bad_node(c, at, searches, "must not have more than 32 search paths");
     if (bytes > 2048)
         bad_node(c, at, searches,
                  "must not have more than 2048 characters (including spaces) in the search list");
-    for (const struct json_node *item = first_in(searches); item; item = item->next, i++) {
-        struct slice text = text_of(c, item);
+    for (const struct json_node *item = rule_first(searches); item; item = item->next, i++) {
+        struct slice text = rule_text_of(c, item);
         if (slice_equal(text, SLICE_LITERAL(".")))
             continue;
         if (text.len && text.ptr[text.len - 1] == '.')
             text.len--;
-        check_name(c, AT_ITEM(at, i), text, underscored_valid);
+        rule_name(c, AT_ITEM(at, i), text, underscored_valid);
     }
 }
 
 static void check_dns_config(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *config = member(spec, "dnsConfig");
-    const struct json_node *servers = member(config, "nameservers");
+    const struct json_node *config = rule_member(spec, "dnsConfig");
+    const struct json_node *servers = rule_member(config, "nameservers");
     const struct at *list = AT(at, "nameservers"), *options = AT(at, "options");
-    bool none = text_is(spec, "dnsPolicy", "None");
+    bool none = rule_text_is(spec, "dnsPolicy", "None");
     size_t i = 0, j = 0;
     if (none && !config)
         bad_required(c, at,
                      "must provide `dnsConfig` when `dnsPolicy` is"
                      " None");
-    else if (none && !count_in(servers))
+    else if (none && !rule_count(servers))
         bad_required(c, list,
                      "must provide at least one DNS nameserver when `dnsPolicy` is"
                      " None");
-    if (!config || (none && !count_in(servers)))
+    if (!config || (none && !rule_count(servers)))
         return;
-    if (count_in(servers) > 3)
+    if (rule_count(servers) > 3)
         bad_node(c, list, servers, "must not have more than 3 nameservers");
-    for (const struct json_node *item = first_in(servers); item; item = item->next)
-        check_name(c, AT_ITEM(list, i++), text_of(c, item), ip_valid);
-    check_searches(c, AT(at, "searches"), member(config, "searches"));
-    for (const struct json_node *item = first_in(member(config, "options")); item;
+    for (const struct json_node *item = rule_first(servers); item; item = item->next)
+        rule_name(c, AT_ITEM(list, i++), rule_text_of(c, item), ip_valid);
+    check_searches(c, AT(at, "searches"), rule_member(config, "searches"));
+    for (const struct json_node *item = rule_first(rule_member(config, "options")); item;
          item = item->next, j++) {
-        if (!text_in(c, item, "name").len)
+        if (!rule_text(c, item, "name").len)
             bad_required(c, AT_ITEM(options, j), "must not be empty");
     }
 }
@@ -117,13 +117,13 @@ static void check_dns_config(struct check *c, const struct at *at, const struct 
 static void check_host_aliases(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *names = AT(AT_ITEM(at, i), "hostnames");
         size_t j = 0;
-        check_name(c, AT(AT_ITEM(at, i), "ip"), text_in(c, item, "ip"), ip_valid);
-        for (const struct json_node *name = first_in(member(item, "hostnames")); name;
+        rule_name(c, AT(AT_ITEM(at, i), "ip"), rule_text(c, item, "ip"), ip_valid);
+        for (const struct json_node *name = rule_first(rule_member(item, "hostnames")); name;
              name = name->next)
-            check_name(c, AT_ITEM(names, j++), text_of(c, name), subdomain_valid);
+            rule_name(c, AT_ITEM(names, j++), rule_text_of(c, name), subdomain_valid);
     }
 }
 
@@ -134,14 +134,14 @@ static void check_gates(struct check *c, const struct at *spec, const struct jso
     const struct at *ready = AT(spec, "readinessGates"), *wait = AT(spec, "schedulingGates");
     struct seen seen = {0};
     size_t i = 0, j = 0;
-    for (const struct json_node *item = first_in(member(of, "readinessGates")); item;
+    for (const struct json_node *item = rule_first(rule_member(of, "readinessGates")); item;
          item = item->next)
-        check_name(c, AT(AT_ITEM(ready, i++), "conditionType"), text_in(c, item, "conditionType"),
-                   label_key_valid);
-    for (const struct json_node *item = first_in(member(of, "schedulingGates")); item;
+        rule_name(c, AT(AT_ITEM(ready, i++), "conditionType"), rule_text(c, item, "conditionType"),
+                  label_key_valid);
+    for (const struct json_node *item = rule_first(rule_member(of, "schedulingGates")); item;
          item = item->next, j++) {
-        struct slice name = text_in(c, item, "name");
-        check_name(c, AT_ITEM(wait, j), name, label_key_valid);
+        struct slice name = rule_text(c, item, "name");
+        rule_name(c, AT_ITEM(wait, j), name, label_key_valid);
         if (!seen_add(c, &seen, name))
             bad_repeat(c, AT_ITEM(wait, j), name);
     }
@@ -150,60 +150,61 @@ static void check_gates(struct check *c, const struct at *spec, const struct jso
 static void check_optional(struct check *c, const struct at *at, const struct json_node *spec,
                            const char *name, name_rule rule)
 {
-    struct slice text = text_in(c, spec, name);
+    struct slice text = rule_text(c, spec, name);
     if (text.len)
-        check_name(c, AT(at, name), text, rule);
+        rule_name(c, AT(at, name), text, rule);
 }
 
 static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice restart = text_in(c, spec, "restartPolicy"), dns = text_in(c, spec, "dnsPolicy");
+    struct slice restart = rule_text(c, spec, "restartPolicy"),
+                 dns = rule_text(c, spec, "dnsPolicy");
     if (restart.len)
-        check_choice(c, AT(at, "restartPolicy"), restart, "Always,OnFailure,Never");
+        rule_choice(c, AT(at, "restartPolicy"), restart, "Always,OnFailure,Never");
     if (dns.len)
-        check_choice(c, AT(at, "dnsPolicy"), dns,
-                     "ClusterFirstWithHostNet,ClusterFirst,Default,None");
+        rule_choice(c, AT(at, "dnsPolicy"), dns,
+                    "ClusterFirstWithHostNet,ClusterFirst,Default,None");
 }
 
 static void check_names(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *deadline = member(spec, "activeDeadlineSeconds");
+    const struct json_node *deadline = rule_member(spec, "activeDeadlineSeconds");
     check_optional(c, at, spec, "serviceAccountName", subdomain_valid);
     check_optional(c, at, spec, "nodeName", subdomain_valid);
     if (deadline)
-        check_range(c, AT(at, "activeDeadlineSeconds"), int_of(deadline), 1, INT32_MAX);
+        rule_range(c, AT(at, "activeDeadlineSeconds"), rule_int_of(deadline), 1, INT32_MAX);
     check_optional(c, at, spec, "hostname", dns_label_valid);
     check_optional(c, at, spec, "subdomain", dns_label_valid);
 }
 
 static void check_rest(struct check *c, const struct at *at, struct pod_check *pod)
 {
-    const struct json_node *spec = pod->spec, *os = member(spec, "os");
-    const struct json_node *policy = member(spec, "preemptionPolicy");
+    const struct json_node *spec = pod->spec, *os = rule_member(spec, "os");
+    const struct json_node *policy = rule_member(spec, "preemptionPolicy");
     check_names(c, at, spec);
-    check_tolerations(c, AT(at, "tolerations"), member(spec, "tolerations"));
-    check_host_aliases(c, AT(at, "hostAliases"), member(spec, "hostAliases"));
+    rule_tolerations(c, AT(at, "tolerations"), rule_member(spec, "tolerations"));
+    check_host_aliases(c, AT(at, "hostAliases"), rule_member(spec, "hostAliases"));
     check_optional(c, at, spec, "priorityClassName", subdomain_valid);
-    if (member(spec, "runtimeClassName"))
-        check_name(c, AT(at, "runtimeClassName"), text_in(c, spec, "runtimeClassName"),
-                   subdomain_valid);
+    if (rule_member(spec, "runtimeClassName"))
+        rule_name(c, AT(at, "runtimeClassName"), rule_text(c, spec, "runtimeClassName"),
+                  subdomain_valid);
     if (policy)
-        check_preemption_policy(c, AT(at, "preemptionPolicy"), text_of(c, policy));
-    if (os && !text_in(c, os, "name").len)
+        rule_preemption_policy(c, AT(at, "preemptionPolicy"), rule_text_of(c, policy));
+    if (os && !rule_text(c, os, "name").len)
         bad_required(c, AT(AT(at, "os"), "name"), NULL);
     else if (os)
-        check_choice(c, AT(at, "os"), text_in(c, os, "name"), "linux,windows");
+        rule_choice(c, AT(at, "os"), rule_text(c, os, "name"), "linux,windows");
 }
 
 /* Whether all members but the lists of containers are those of the stored spec. */
 static bool only_containers_differ(const struct check *c, const struct json_node *spec,
                                    const struct json_node *old)
 {
-    if (c->all || count_in(spec) != count_in(old))
+    if (c->all || rule_count(spec) != rule_count(old))
         return false;
-    for (const struct json_node *item = first_in(spec); item; item = item->next) {
+    for (const struct json_node *item = rule_first(spec); item; item = item->next) {
         const struct json_node *was = json_node_member(old, item->key);
-        bool skips = one_of(item->key, "containers,initContainers,ephemeralContainers");
+        bool skips = rule_one_of(item->key, "containers,initContainers,ephemeralContainers");
         if (!was || (!skips && !json_node_equal(item, was)))
             return false;
     }
@@ -214,42 +215,42 @@ static void check_members(struct check *c, const struct at *at, struct pod_check
 {
     const struct json_node *spec = pod->spec;
     check_policies(c, at, spec);
-    check_labels(c, AT(at, "nodeSelector"), member(spec, "nodeSelector"));
-    check_pod_security(c, AT(at, "securityContext"), spec);
-    check_affinity(c, AT(at, "affinity"), member(spec, "affinity"));
+    rule_labels(c, AT(at, "nodeSelector"), rule_member(spec, "nodeSelector"));
+    rule_pod_security(c, AT(at, "securityContext"), spec);
+    rule_affinity(c, AT(at, "affinity"), rule_member(spec, "affinity"));
     check_dns_config(c, AT(at, "dnsConfig"), spec);
     check_gates(c, at, spec);
-    check_topology_spread(c, AT(at, "topologySpreadConstraints"),
-                          member(spec, "topologySpreadConstraints"));
+    rule_topology_spread(c, AT(at, "topologySpreadConstraints"),
+                         rule_member(spec, "topologySpreadConstraints"));
     check_rest(c, at, pod);
 }
 
-void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
-                    const struct json_node *old, bool is_pod)
+void rule_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
+                   const struct json_node *old, bool is_pod)
 {
     struct pod_check pod = {.spec = spec, .is_pod = is_pod};
-    if (is_kept(c, spec, old))
+    if (rule_is_kept(c, spec, old))
         return;
     pod.old = only_containers_differ(c, spec, old) ? old : NULL;
     check_volumes(c, AT(at, "volumes"), &pod);
     check_claims(c, AT(at, "resourceClaims"), &pod);
-    check_containers(c, at, &pod);
-    if (member(spec, "resources"))
-        check_resources(c, AT(at, "resources"), member(spec, "resources"), &pod);
+    rule_containers(c, at, &pod);
+    if (rule_member(spec, "resources"))
+        rule_resources(c, AT(at, "resources"), rule_member(spec, "resources"), &pod);
     check_host_network(c, at, &pod);
     if (!pod.old)
         check_members(c, at, &pod);
 }
 
-void check_pod_template(struct check *c, const struct at *at, const struct json_node *template,
-                        const struct json_node *old)
+void rule_pod_template(struct check *c, const struct at *at, const struct json_node *template,
+                       const struct json_node *old)
 {
-    const struct json_node *spec = member(template, "spec");
-    if (is_kept(c, template, old))
+    const struct json_node *spec = rule_member(template, "spec");
+    if (rule_is_kept(c, template, old))
         return;
-    check_labels(c, AT(at, "labels"), json_node_path(template, "metadata.labels"));
-    check_pod_spec(c, AT(at, "spec"), spec, member(old, "spec"), false);
-    if (filled(spec, "ephemeralContainers"))
+    rule_labels(c, AT(at, "labels"), json_node_path(template, "metadata.labels"));
+    rule_pod_spec(c, AT(at, "spec"), spec, rule_member(old, "spec"), false);
+    if (rule_filled(spec, "ephemeralContainers"))
         bad_forbidden(c, AT(AT(at, "spec"), "ephemeralContainers"),
                       "ephemeral containers not allowed in pod template");
 }
@@ -274,7 +275,7 @@ void check_pod_template(struct check *c, const struct at *at, const struct json_
 static bool is_empty(const struct json_node *node)
 {
     return node->type == JSON_TYPE_NULL ||
-           (node->type == JSON_TYPE_BOOL && !node->truth && !one_of(node->key, MAYBE_FALSE)) ||
+           (node->type == JSON_TYPE_BOOL && !node->truth && !rule_one_of(node->key, MAYBE_FALSE)) ||
            ((node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && !node->first) ||
            (node->type == JSON_TYPE_STRING && !node->text.len);
 }
@@ -283,19 +284,19 @@ static bool same_values(const struct json_node *a, const struct json_node *b, co
 
 static bool may_lack(const struct json_node *item, const char *but)
 {
-    return is_empty(item) || one_of(item->key, DEFAULTED) || one_of(item->key, but);
+    return is_empty(item) || rule_one_of(item->key, DEFAULTED) || rule_one_of(item->key, but);
 }
 
 /* Whether each member of `a` is in `b`, with the same value. Most are equal. */
 static bool has_members(const struct json_node *a, const struct json_node *b, const char *but)
 {
-    for (const struct json_node *item = first_in(a); item; item = item->next) {
+    for (const struct json_node *item = rule_first(a); item; item = item->next) {
         const struct json_node *other = json_node_member(b, item->key);
         if (other ? json_node_equal(item, other) : may_lack(item, but))
             continue;
-        bool containers = one_of(item->key, "containers,initContainers");
+        bool containers = rule_one_of(item->key, "containers,initContainers");
         if (!other ||
-            (!one_of(item->key, but) && !same_values(item, other, containers ? "image" : "")))
+            (!rule_one_of(item->key, but) && !same_values(item, other, containers ? "image" : "")))
             return false;
     }
     return true;
@@ -306,15 +307,15 @@ static bool same_members(const struct json_node *a, const struct json_node *b, c
 {
     if (!has_members(a, b, but))
         return false;
-    for (const struct json_node *item = first_in(b); item; item = item->next)
+    for (const struct json_node *item = rule_first(b); item; item = item->next)
         if (!json_node_member(a, item->key) && !may_lack(item, but))
             return false;
     return true;
 }
 
-bool same_but_defaults(const struct json_node *a, const struct json_node *b)
+bool rule_same_but_defaults(const struct json_node *a, const struct json_node *b)
 {
-    return a && b ? same_values(a, b, "") : !count_in(a) && !count_in(b);
+    return a && b ? same_values(a, b, "") : !rule_count(a) && !rule_count(b);
 }
 
 static bool same_values(const struct json_node *a, const struct json_node *b, const char *but)
@@ -340,8 +341,9 @@ static void check_images(struct check *c, const struct at *spec, const struct js
 {
     const struct at *list = AT(spec, name);
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(of, name)); item; item = item->next, i++) {
-        struct slice image = text_in(c, item, "image");
+    for (const struct json_node *item = rule_first(rule_member(of, name)); item;
+         item = item->next, i++) {
+        struct slice image = rule_text(c, item, "image");
         if (!image.len && needed)
             bad_required(c, AT(AT_ITEM(list, i), "image"), NULL);
         if (image.len && (image.ptr[0] <= ' ' || image.ptr[image.len - 1] <= ' '))
@@ -353,7 +355,7 @@ static void check_images(struct check *c, const struct at *spec, const struct js
 static bool check_count(struct check *c, const struct at *at, const struct json_node *spec,
                         const struct json_node *old, const char *name)
 {
-    if (count_in(member(spec, name)) != count_in(member(old, name))) {
+    if (rule_count(rule_member(spec, name)) != rule_count(rule_member(old, name))) {
         bad_forbidden(c, AT(at, name), "pod updates may not add or remove containers");
         return false;
     }
@@ -368,13 +370,13 @@ static bool check_deadline(struct check *c, const struct at *at, const struct js
         bad_node(c, at, NULL, "must not update from a positive integer to nil value");
     if (!is)
         return true;
-    if (int_of(is) < 0 || int_of(is) > INT32_MAX) {
-        check_range(c, at, int_of(is), 0, INT32_MAX);
+    if (rule_int_of(is) < 0 || rule_int_of(is) > INT32_MAX) {
+        rule_range(c, at, rule_int_of(is), 0, INT32_MAX);
         return false;
     }
-    if (!was || int_of(is) <= int_of(was))
+    if (!was || rule_int_of(is) <= rule_int_of(was))
         return true;
-    bad_int(c, at, int_of(is), "must be less than or equal to previous value");
+    bad_int(c, at, rule_int_of(is), "must be less than or equal to previous value");
     return false;
 }
 
@@ -386,7 +388,7 @@ static struct slice toleration_key(struct check *c, const struct json_node *item
     struct slice key = SLICE_EMPTY;
     enum status status = ST_OK;
     for (size_t i = 0; i < COUNT_OF(names) && status == ST_OK; i++) {
-        struct slice part = text_in(c, item, names[i]);
+        struct slice part = rule_text(c, item, names[i]);
         if (i == 1 && !part.len)
             part = SLICE_LITERAL("Equal");
         status = buf_append_format(&text, "%.*s\n", SLICE_ARGS(part));
@@ -400,11 +402,11 @@ static void check_added_tolerations(struct check *c, const struct at *at,
                                     const struct json_node *is, const struct json_node *was)
 {
     struct seen seen = {0};
-    if (!count_in(was) || same_node(is, was))
+    if (!rule_count(was) || rule_same_node(is, was))
         return;
-    for (const struct json_node *item = first_in(is); item; item = item->next)
+    for (const struct json_node *item = rule_first(is); item; item = item->next)
         seen_add(c, &seen, toleration_key(c, item));
-    for (const struct json_node *item = first_in(was); item; item = item->next) {
+    for (const struct json_node *item = rule_first(was); item; item = item->next) {
         if (seen_has(&seen, toleration_key(c, item)))
             continue;
         bad_forbidden(c, at,
@@ -418,14 +420,15 @@ static void check_pod_update(struct check *c, const struct at *at, const struct 
 {
     if (!check_count(c, at, spec, old, "containers") ||
         !check_count(c, at, spec, old, "initContainers") ||
-        !check_deadline(c, AT(at, "activeDeadlineSeconds"), member(spec, "activeDeadlineSeconds"),
-                        member(old, "activeDeadlineSeconds")))
+        !check_deadline(c, AT(at, "activeDeadlineSeconds"),
+                        rule_member(spec, "activeDeadlineSeconds"),
+                        rule_member(old, "activeDeadlineSeconds")))
         return;
-    check_added_tolerations(c, AT(at, "tolerations"), member(spec, "tolerations"),
-                            member(old, "tolerations"));
+    check_added_tolerations(c, AT(at, "tolerations"), rule_member(spec, "tolerations"),
+                            rule_member(old, "tolerations"));
     /* A pod that waits at a gate may still be directed to other nodes. */
     const char *but =
-        filled(old, "schedulingGates") ? CHANGEABLE ",nodeSelector,affinity" : CHANGEABLE;
+        rule_filled(old, "schedulingGates") ? CHANGEABLE ",nodeSelector,affinity" : CHANGEABLE;
     if (!same_members(spec, old, but))
         bad_forbidden(c, at,
                       "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -440,14 +443,15 @@ static void check_token_volumes(struct check *c, const struct at *spec, const st
 {
     const struct at *at = AT(spec, "volumes");
     size_t i = 0;
-    if (text_in(c, of, "serviceAccountName").len)
+    if (rule_text(c, of, "serviceAccountName").len)
         return;
-    for (const struct json_node *v = first_in(member(of, "volumes")); v; v = v->next, i++) {
-        const struct json_node *sources = member(member(v, "projected"), "sources");
+    for (const struct json_node *v = rule_first(rule_member(of, "volumes")); v; v = v->next, i++) {
+        const struct json_node *sources = rule_member(rule_member(v, "projected"), "sources");
         const struct at *list = AT(AT(AT_ITEM(at, i), "projected"), "sources");
         size_t k = 0;
-        for (const struct json_node *source = first_in(sources); source; source = source->next, k++)
-            if (member(source, "serviceAccountToken"))
+        for (const struct json_node *source = rule_first(sources); source;
+             source = source->next, k++)
+            if (rule_member(source, "serviceAccountToken"))
                 bad_forbidden(c, AT(AT_ITEM(list, k), "serviceAccountToken"),
                               "must not be specified when serviceAccountName is not set");
     }
@@ -455,31 +459,31 @@ static void check_token_volumes(struct check *c, const struct at *spec, const st
 
 static void check_new_pod(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    if (filled(spec, "ephemeralContainers"))
+    if (rule_filled(spec, "ephemeralContainers"))
         bad_forbidden(c, AT(at, "ephemeralContainers"), "cannot be set on create");
-    if (text_in(c, spec, "nodeName").len && filled(spec, "schedulingGates"))
+    if (rule_text(c, spec, "nodeName").len && rule_filled(spec, "schedulingGates"))
         bad_forbidden(c, AT(at, "nodeName"),
                       "cannot be set until all schedulingGates have been cleared");
 }
 
-void validate_pod(struct check *c, const struct json_node *object, const struct json_node *old)
+void kube_validate_pod(struct check *c, const struct json_node *object, const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
-    check_pod_spec(c, at, spec, member(old, "spec"), true);
-    if (!is_kept(c, spec, member(old, "spec")))
+    rule_pod_spec(c, at, spec, rule_member(old, "spec"), true);
+    if (!rule_is_kept(c, spec, rule_member(old, "spec")))
         check_token_volumes(c, at, spec);
     check_images(c, at, spec, "containers", false);
     check_images(c, at, spec, "initContainers", false);
     if (old)
-        check_pod_update(c, at, spec, member(old, "spec"));
+        check_pod_update(c, at, spec, rule_member(old, "spec"));
     else
         check_new_pod(c, at, spec);
 }
 
-void validate_pod_template(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
+void kube_validate_pod_template(struct check *c, const struct json_node *object,
+                                const struct json_node *old)
 {
-    check_pod_template(c, AT(NULL, "template"), member(object, "template"),
-                       member(old, "template"));
+    rule_pod_template(c, AT(NULL, "template"), rule_member(object, "template"),
+                      rule_member(old, "template"));
 }

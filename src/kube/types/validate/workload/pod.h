@@ -20,33 +20,33 @@ struct pod_check {
 };
 
 /* pod.c; old NULL: there is none, or what the rules also depend on has changed */
-void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
-                    const struct json_node *old, bool is_pod);
+void rule_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
+                   const struct json_node *old, bool is_pod);
 /* Labels, annotations and spec. */
-void check_pod_template(struct check *c, const struct at *at, const struct json_node *template,
-                        const struct json_node *old);
+void rule_pod_template(struct check *c, const struct at *at, const struct json_node *template,
+                       const struct json_node *old);
 
 /* Whether they differ only in values that were filled in: an object that was stored before is not
  * changed by them. */
-bool same_but_defaults(const struct json_node *a, const struct json_node *b);
+bool rule_same_but_defaults(const struct json_node *a, const struct json_node *b);
 
 /* container.c */
-void check_containers(struct check *c, const struct at *spec, struct pod_check *pod);
-void check_resources(struct check *c, const struct at *at, const struct json_node *resources,
-                     const struct pod_check *pod);
+void rule_containers(struct check *c, const struct at *spec, struct pod_check *pod);
+void rule_resources(struct check *c, const struct at *at, const struct json_node *resources,
+                    const struct pod_check *pod);
 
 /* env.c */
-void check_env(struct check *c, const struct at *at, const struct json_node *list);
-void check_env_from(struct check *c, const struct at *at, const struct json_node *list);
+void rule_env(struct check *c, const struct at *at, const struct json_node *list);
+void rule_env_from(struct check *c, const struct at *at, const struct json_node *list);
 
 /* security.c */
-void check_security(struct check *c, const struct at *at, const struct json_node *context,
-                    const struct json_node *pod_spec);
-void check_pod_security(struct check *c, const struct at *at, const struct json_node *spec);
+void rule_security(struct check *c, const struct at *at, const struct json_node *context,
+                   const struct json_node *pod_spec);
+void rule_pod_security(struct check *c, const struct at *at, const struct json_node *spec);
 
 /* affinity.c */
-void check_affinity(struct check *c, const struct at *at, const struct json_node *affinity);
-void check_tolerations(struct check *c, const struct at *at, const struct json_node *list);
-void check_topology_spread(struct check *c, const struct at *at, const struct json_node *list);
+void rule_affinity(struct check *c, const struct at *at, const struct json_node *affinity);
+void rule_tolerations(struct check *c, const struct at *at, const struct json_node *list);
+void rule_topology_spread(struct check *c, const struct at *at, const struct json_node *list);
 
 #endif

@@ -24,7 +24,7 @@ static int zone_order(const void *key, const void *element)
 
 static bool is_zone(struct slice name)
 {
-    return !name.len || one_of(name, "UTC,Local") ||
+    return !name.len || rule_one_of(name, "UTC,Local") ||
            bsearch(&name, zones, COUNT_OF(zones), sizeof(zones[0]), zone_order);
 }
 
@@ -56,9 +56,9 @@ static bool has_zone_form(struct slice name)
     return true;
 }
 
-void check_time_zone(struct check *c, const struct at *at, const struct json_node *zone)
+void rule_time_zone(struct check *c, const struct at *at, const struct json_node *zone)
 {
-    struct slice name = text_of(c, zone);
+    struct slice name = rule_text_of(c, zone);
     char why[SHOWN_MAX + 32];
     snprintf(why, sizeof(why), "unknown time zone %.*s", SHOWN(name));
     if (!zone)
@@ -253,7 +253,7 @@ static bool check_every(struct slice descriptor, struct slice duration, char why
 static bool check_descriptor(struct slice text, char why[WHY_BYTES])
 {
     static const struct slice every = SLICE_LITERAL("@every ");
-    if (one_of(text, "@yearly,@annually,@monthly,@weekly,@daily,@midnight,@hourly"))
+    if (rule_one_of(text, "@yearly,@annually,@monthly,@weekly,@daily,@midnight,@hourly"))
         return true;
     if (slice_has_prefix(text, every))
         return check_every(text, slice_sub(text, every.len, text.len - every.len), why);
@@ -293,11 +293,11 @@ static bool has_zone(struct slice schedule)
     return schedule.len && memmem(schedule.ptr, schedule.len, "TZ", 2);
 }
 
-void check_schedule(struct check *c, const struct at *at, const struct json_node *spec,
-                    const struct json_node *old)
+void rule_schedule(struct check *c, const struct at *at, const struct json_node *spec,
+                   const struct json_node *old)
 {
-    struct slice schedule = text_in(c, spec, "schedule"), rest = schedule;
-    bool kept = has_zone(text_in(c, old, "schedule"));
+    struct slice schedule = rule_text(c, spec, "schedule"), rest = schedule;
+    bool kept = has_zone(rule_text(c, old, "schedule"));
     char why[WHY_BYTES] = "";
     if (!schedule.len) {
         bad_required(c, at, NULL);
@@ -308,7 +308,7 @@ void check_schedule(struct check *c, const struct at *at, const struct json_node
         (rest.len && rest.ptr[0] == '@' ? check_descriptor(rest, why) : check_fields(rest, why));
     if (!valid)
         bad_text(c, at, schedule, why);
-    if (has_zone(schedule) && kept && member(spec, "timeZone"))
+    if (has_zone(schedule) && kept && rule_member(spec, "timeZone"))
         bad_text(c, at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
     else if (has_zone(schedule) && !kept)
         bad_text(c, at, schedule,

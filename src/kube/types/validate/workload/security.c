@@ -7,15 +7,15 @@
 static void check_id(struct check *c, const struct at *at, const struct json_node *context,
                      const char *name)
 {
-    if (member(context, name))
-        check_range(c, AT(at, name), int_in(context, name, 0), 0, INT32_MAX);
+    if (rule_member(context, name))
+        rule_range(c, AT(at, name), rule_int(context, name, 0), 0, INT32_MAX);
 }
 
 static void check_descending(struct check *c, const struct at *at, struct slice path)
 {
     if (path.len && path.ptr[0] == '/')
         bad_text(c, at, path, "must be a relative path");
-    check_path_stays(c, at, path);
+    rule_path_stays(c, at, path);
 }
 
 #define PROFILES "Localhost,RuntimeDefault,Unconfined"
@@ -32,40 +32,40 @@ static void bad_profile(struct check *c, const struct at *at, struct slice type,
 
 static void check_seccomp(struct check *c, const struct at *at, const struct json_node *profile)
 {
-    struct slice type = text_in(c, profile, "type");
-    const struct json_node *local = member(profile, "localhostProfile");
+    struct slice type = rule_text(c, profile, "type");
+    const struct json_node *local = rule_member(profile, "localhostProfile");
     if (!profile)
         return;
     if (!type.len)
         bad_required(c, AT(at, "type"), "type is required when seccompProfile is set");
     else
-        check_choice(c, AT(at, "type"), type, PROFILES);
+        rule_choice(c, AT(at, "type"), type, PROFILES);
     if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
         if (local)
-            check_descending(c, AT(at, "localhostProfile"), text_of(c, local));
+            check_descending(c, AT(at, "localhostProfile"), rule_text_of(c, local));
         else
             bad_required(c, AT(at, "localhostProfile"),
                          "must be set when seccomp type is Localhost");
     } else if (local) {
-        bad_profile(c, AT(at, "localhostProfile"), type, text_of(c, local));
+        bad_profile(c, AT(at, "localhostProfile"), type, rule_text_of(c, local));
     }
 }
 
 static void check_app_armor(struct check *c, const struct at *at, const struct json_node *profile)
 {
-    struct slice type = text_in(c, profile, "type");
-    const struct json_node *local = member(profile, "localhostProfile");
+    struct slice type = rule_text(c, profile, "type");
+    const struct json_node *local = rule_member(profile, "localhostProfile");
     if (!profile)
         return;
     if (!type.len)
         bad_required(c, AT(at, "type"), "type is required when appArmorProfile is set");
-    else if (!one_of(type, PROFILES))
+    else if (!rule_one_of(type, PROFILES))
         bad_choice(c, AT(at, "type"), type, PROFILES);
     if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
-        if (!text_of(c, local).len)
+        if (!rule_text_of(c, local).len)
             bad_required(c, AT(at, "localhostProfile"),
                          "must be set when AppArmor type is Localhost");
-    } else if (local && one_of(type, PROFILES)) {
+    } else if (local && rule_one_of(type, PROFILES)) {
         bad_node(c, AT(at, "localhostProfile"), local,
                  "can only be set when AppArmor type is Localhost");
     }
@@ -75,8 +75,8 @@ static void check_app_armor(struct check *c, const struct at *at, const struct j
 
 static bool adds_admin(const struct json_node *context)
 {
-    const struct json_node *list = member(member(context, "capabilities"), "add");
-    const struct json_node *item = first_in(list);
+    const struct json_node *list = rule_member(rule_member(context, "capabilities"), "add");
+    const struct json_node *item = rule_first(list);
     while (item && !json_node_is_text(item, "CAP_SYS_ADMIN"))
         item = item->next;
     return item;
@@ -84,10 +84,10 @@ static bool adds_admin(const struct json_node *context)
 
 static void check_escalation(struct check *c, const struct at *at, const struct json_node *context)
 {
-    const struct json_node *allowed = member(context, "allowPrivilegeEscalation");
+    const struct json_node *allowed = rule_member(context, "allowPrivilegeEscalation");
     if (!allowed || allowed->truth)
         return;
-    if (truth_in(context, "privileged"))
+    if (rule_truth(context, "privileged"))
         bad_node(c, at, context,
                  "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
     if (adds_admin(context))
@@ -96,25 +96,25 @@ static void check_escalation(struct check *c, const struct at *at, const struct 
                  "CAP_SYS_ADMIN");
 }
 
-void check_security(struct check *c, const struct at *at, const struct json_node *context,
-                    const struct json_node *pod_spec)
+void rule_security(struct check *c, const struct at *at, const struct json_node *context,
+                   const struct json_node *pod_spec)
 {
-    const struct json_node *mount = member(context, "procMount");
-    const struct json_node *users = member(pod_spec, "hostUsers");
+    const struct json_node *mount = rule_member(context, "procMount");
+    const struct json_node *users = rule_member(pod_spec, "hostUsers");
     if (!context)
         return;
-    if (c->unprivileged && truth_in(context, "privileged"))
+    if (c->unprivileged && rule_truth(context, "privileged"))
         bad_forbidden(c, AT(at, "privileged"), "disallowed by cluster policy");
     check_id(c, at, context, "runAsUser");
     check_id(c, at, context, "runAsGroup");
     if (mount)
-        check_choice(c, AT(at, "procMount"), text_of(c, mount), "Default,Unmasked");
+        rule_choice(c, AT(at, "procMount"), rule_text_of(c, mount), "Default,Unmasked");
     if (json_node_is_text(mount, "Unmasked") && (!users || users->truth))
-        bad_text(c, AT(at, "procMount"), text_of(c, mount),
+        bad_text(c, AT(at, "procMount"), rule_text_of(c, mount),
                  "`hostUsers` must be false to use `Unmasked`");
-    check_seccomp(c, AT(at, "seccompProfile"), member(context, "seccompProfile"));
+    check_seccomp(c, AT(at, "seccompProfile"), rule_member(context, "seccompProfile"));
     check_escalation(c, at, context);
-    check_app_armor(c, AT(at, "appArmorProfile"), member(context, "appArmorProfile"));
+    check_app_armor(c, AT(at, "appArmorProfile"), rule_member(context, "appArmorProfile"));
 }
 
 /* -- Pods -- */
@@ -141,8 +141,8 @@ static void check_sysctls(struct check *c, const struct at *at, const struct jso
     struct seen names = {0};
     char ignored[NAME_ERROR_BYTES];
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
-        struct slice name = text_in(c, item, "name");
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        struct slice name = rule_text(c, item, "name");
         const struct at *in = AT(AT_ITEM(at, i), "name");
         if (!name.len)
             bad_required(c, in, NULL);
@@ -155,27 +155,27 @@ static void check_sysctls(struct check *c, const struct at *at, const struct jso
     }
 }
 
-void check_pod_security(struct check *c, const struct at *at, const struct json_node *spec)
+void rule_pod_security(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *context = member(spec, "securityContext");
+    const struct json_node *context = rule_member(spec, "securityContext");
     const struct at *groups = AT(at, "supplementalGroups");
     size_t i = 0;
     check_id(c, at, context, "fsGroup");
     check_id(c, at, context, "runAsUser");
     check_id(c, at, context, "runAsGroup");
-    for (const struct json_node *item = first_in(member(context, "supplementalGroups")); item;
-         item = item->next)
-        check_range(c, AT_ITEM(groups, i++), int_of(item), 0, INT32_MAX);
-    if (truth_in(spec, "shareProcessNamespace") && truth_in(spec, "hostPID"))
-        bad_node(c, AT(at, "shareProcessNamespace"), member(spec, "shareProcessNamespace"),
+    for (const struct json_node *item = rule_first(rule_member(context, "supplementalGroups"));
+         item; item = item->next)
+        rule_range(c, AT_ITEM(groups, i++), rule_int_of(item), 0, INT32_MAX);
+    if (rule_truth(spec, "shareProcessNamespace") && rule_truth(spec, "hostPID"))
+        bad_node(c, AT(at, "shareProcessNamespace"), rule_member(spec, "shareProcessNamespace"),
                  "ShareProcessNamespace and HostPID cannot both be enabled");
-    check_sysctls(c, AT(at, "sysctls"), member(context, "sysctls"));
-    if (member(context, "fsGroupChangePolicy"))
-        check_choice(c, AT(at, "fsGroupChangePolicy"), text_in(c, context, "fsGroupChangePolicy"),
-                     "Always,OnRootMismatch");
-    check_seccomp(c, AT(at, "seccompProfile"), member(context, "seccompProfile"));
-    check_app_armor(c, AT(at, "appArmorProfile"), member(context, "appArmorProfile"));
-    if (member(context, "supplementalGroupsPolicy"))
-        check_choice(c, AT(at, "supplementalGroupsPolicy"),
-                     text_in(c, context, "supplementalGroupsPolicy"), "Merge,Strict");
+    check_sysctls(c, AT(at, "sysctls"), rule_member(context, "sysctls"));
+    if (rule_member(context, "fsGroupChangePolicy"))
+        rule_choice(c, AT(at, "fsGroupChangePolicy"), rule_text(c, context, "fsGroupChangePolicy"),
+                    "Always,OnRootMismatch");
+    check_seccomp(c, AT(at, "seccompProfile"), rule_member(context, "seccompProfile"));
+    check_app_armor(c, AT(at, "appArmorProfile"), rule_member(context, "appArmorProfile"));
+    if (rule_member(context, "supplementalGroupsPolicy"))
+        rule_choice(c, AT(at, "supplementalGroupsPolicy"),
+                    rule_text(c, context, "supplementalGroupsPolicy"), "Merge,Strict");
 }

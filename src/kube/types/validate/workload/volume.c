@@ -23,7 +23,7 @@ static bool is_absolute(struct slice path)
     return path.len && path.ptr[0] == '/';
 }
 
-void check_path_stays(struct check *c, const struct at *at, struct slice path)
+void rule_path_stays(struct check *c, const struct at *at, struct slice path)
 {
     if (has_parent_step(path))
         bad_text(c, at, path, "must not contain '..'");
@@ -33,10 +33,10 @@ static void check_descending(struct check *c, const struct at *at, struct slice 
 {
     if (is_absolute(path))
         bad_text(c, at, path, "must be a relative path");
-    check_path_stays(c, at, path);
+    rule_path_stays(c, at, path);
 }
 
-void check_local_path(struct check *c, const struct at *at, struct slice path)
+void rule_local_path(struct check *c, const struct at *at, struct slice path)
 {
     check_descending(c, at, path);
     /* Otherwise it has been refused. */
@@ -49,15 +49,15 @@ void check_local_path(struct check *c, const struct at *at, struct slice path)
 static void check_mode(struct check *c, const struct at *at, const struct json_node *of,
                        const char *name)
 {
-    int64_t mode = int_in(of, name, 0);
+    int64_t mode = rule_int(of, name, 0);
     if (mode < 0 || mode > 0777)
         bad_int(c, AT(at, name), mode, FILE_MODE);
 }
 
 static void need(struct check *c, const struct at *at, const struct json_node *of, const char *name)
 {
-    const struct json_node *node = member(of, name);
-    if (!node || (!node->first && !text_of(c, node).len))
+    const struct json_node *node = rule_member(of, name);
+    if (!node || (!node->first && !rule_text_of(c, node).len))
         bad_required(c, AT(at, name), NULL);
 }
 
@@ -65,7 +65,7 @@ static void check_key_path(struct check *c, const struct at *at, const struct js
 {
     need(c, at, item, "key");
     need(c, at, item, "path");
-    check_local_path(c, AT(at, "path"), text_in(c, item, "path"));
+    rule_local_path(c, AT(at, "path"), rule_text(c, item, "path"));
     check_mode(c, at, item, "mode");
 }
 
@@ -73,25 +73,26 @@ static void check_key_paths(struct check *c, const struct at *at, const struct j
 {
     const struct at *list = AT(at, "items");
     size_t i = 0;
-    for (const struct json_node *item = first_in(member(source, "items")); item; item = item->next)
+    for (const struct json_node *item = rule_first(rule_member(source, "items")); item;
+         item = item->next)
         check_key_path(c, AT_ITEM(list, i++), item);
 }
 
 static void check_downward_file(struct check *c, const struct at *at, const struct json_node *file)
 {
-    const struct json_node *field = member(file, "fieldRef");
-    const struct json_node *resource = member(file, "resourceFieldRef");
+    const struct json_node *field = rule_member(file, "fieldRef");
+    const struct json_node *resource = rule_member(file, "resourceFieldRef");
     need(c, at, file, "path");
-    check_local_path(c, AT(at, "path"), text_in(c, file, "path"));
+    rule_local_path(c, AT(at, "path"), rule_text(c, file, "path"));
     if (field) {
-        check_field_ref(c, AT(at, "fieldRef"), field,
-                        "metadata.annotations,metadata.labels,metadata.name,metadata.namespace,"
-                        "metadata.uid");
+        rule_field_ref(c, AT(at, "fieldRef"), field,
+                       "metadata.annotations,metadata.labels,metadata.name,metadata.namespace,"
+                       "metadata.uid");
         if (resource)
             bad_text(c, at, SLICE_LITERAL("resource"),
                      "fieldRef and resourceFieldRef can not be specified simultaneously");
     } else if (resource) {
-        check_resource_ref(c, AT(at, "resourceFieldRef"), resource, true);
+        rule_resource_ref(c, AT(at, "resourceFieldRef"), resource, true);
     } else {
         bad_required(c, at, "one of fieldRef and resourceFieldRef is required");
     }
@@ -104,8 +105,8 @@ static void check_downward_file(struct check *c, const struct at *at, const stru
 static void check_distinct(struct check *c, const struct at *at, struct seen *paths,
                            const struct json_node *items, struct slice shown)
 {
-    for (const struct json_node *item = first_in(items); item; item = item->next) {
-        struct slice path = text_in(c, item, "path");
+    for (const struct json_node *item = rule_first(items); item; item = item->next) {
+        struct slice path = rule_text(c, item, "path");
         if (path.len && !seen_add(c, paths, path))
             bad_text(c, at, shown.len ? shown : path, "conflicting duplicate paths");
     }
@@ -116,14 +117,14 @@ static void check_keys_projection(struct check *c, const struct at *at, const st
 {
     need(c, at, source, "name");
     check_key_paths(c, at, source);
-    check_distinct(c, volume, paths, member(source, "items"), text_in(c, source, "name"));
+    check_distinct(c, volume, paths, rule_member(source, "items"), rule_text(c, source, "name"));
 }
 
 static void check_token_projection(struct check *c, const struct at *at, const struct at *volume,
                                    const struct json_node *source)
 {
-    int64_t seconds = int_in(source, "expirationSeconds", 3600);
-    struct slice path = text_in(c, source, "path");
+    int64_t seconds = rule_int(source, "expirationSeconds", 3600);
+    struct slice path = rule_text(c, source, "path");
     if (seconds < 600)
         bad_int(c, AT(at, "expirationSeconds"), seconds,
                 "may not specify a duration less than 10 minutes");
@@ -133,23 +134,24 @@ static void check_token_projection(struct check *c, const struct at *at, const s
     if (!path.len)
         bad_required(c, AT(volume, "path"), NULL);
     else
-        check_local_path(c, AT(volume, "path"), path);
+        rule_local_path(c, AT(volume, "path"), path);
 }
 
 static void check_projection(struct check *c, const struct at *at, const struct at *volume,
                              const struct json_node *item, struct seen *paths)
 {
-    const struct json_node *secret = member(item, "secret"), *map = member(item, "configMap");
-    const struct json_node *downward = member(item, "downwardAPI");
-    const struct json_node *token = member(item, "serviceAccountToken");
+    const struct json_node *secret = rule_member(item, "secret"),
+                           *map = rule_member(item, "configMap");
+    const struct json_node *downward = rule_member(item, "downwardAPI");
+    const struct json_node *token = rule_member(item, "serviceAccountToken");
     if (secret)
         check_keys_projection(c, AT(at, "secret"), volume, secret, paths);
     if (map)
         check_keys_projection(c, AT(at, "configMap"), volume, map, paths);
-    for (const struct json_node *file = first_in(member(downward, "items")); file;
+    for (const struct json_node *file = rule_first(rule_member(downward, "items")); file;
          file = file->next)
         check_downward_file(c, AT(at, "downwardAPI"), file);
-    check_distinct(c, volume, paths, member(downward, "items"), SLICE_EMPTY);
+    check_distinct(c, volume, paths, rule_member(downward, "items"), SLICE_EMPTY);
     if (token)
         check_token_projection(c, AT(at, "serviceAccountToken"), volume, token);
     if ((secret != NULL) + (map != NULL) + (downward != NULL) + (token != NULL) > 1)
@@ -162,7 +164,7 @@ static void check_projected(struct check *c, const struct at *at, const struct j
     struct seen paths = {0};
     size_t i = 0;
     check_mode(c, at, source, "defaultMode");
-    for (const struct json_node *item = first_in(member(source, "sources")); item;
+    for (const struct json_node *item = rule_first(rule_member(source, "sources")); item;
          item = item->next)
         check_projection(c, AT_ITEM(list, i++), at, item, &paths);
 }
@@ -171,28 +173,28 @@ static void check_projected(struct check *c, const struct at *at, const struct j
 
 static void check_empty_dir(struct check *c, const struct at *at, const struct json_node *source)
 {
-    const struct json_node *limit = member(source, "sizeLimit");
+    const struct json_node *limit = rule_member(source, "sizeLimit");
     if (limit && quantity_of(c, limit) < 0)
         bad_forbidden(c, AT(at, "sizeLimit"), "SizeLimit field must be a valid resource quantity");
 }
 
 static void check_host_path(struct check *c, const struct at *at, const struct json_node *source)
 {
-    struct slice path = text_in(c, source, "path"), type = text_in(c, source, "type");
+    struct slice path = rule_text(c, source, "path"), type = rule_text(c, source, "type");
     need(c, at, source, "path");
     if (!path.len)
         return;
-    check_path_stays(c, AT(at, "path"), path);
+    rule_path_stays(c, AT(at, "path"), path);
     if (type.len)
-        check_choice(c, AT(at, "type"), type,
-                     ",BlockDevice,CharDevice,Directory,DirectoryOrCreate,File,FileOrCreate,"
-                     "Socket");
+        rule_choice(c, AT(at, "type"), type,
+                    ",BlockDevice,CharDevice,Directory,DirectoryOrCreate,File,FileOrCreate,"
+                    "Socket");
 }
 
 static void check_git(struct check *c, const struct at *at, const struct json_node *source)
 {
     need(c, at, source, "repository");
-    check_descending(c, AT(at, "directory"), text_in(c, source, "directory"));
+    check_descending(c, AT(at, "directory"), rule_text(c, source, "directory"));
 }
 
 static void check_secret_volume(struct check *c, const struct at *at,
@@ -213,7 +215,8 @@ static void check_map_volume(struct check *c, const struct at *at, const struct 
 static void check_downward(struct check *c, const struct at *at, const struct json_node *source)
 {
     check_mode(c, at, source, "defaultMode");
-    for (const struct json_node *file = first_in(member(source, "items")); file; file = file->next)
+    for (const struct json_node *file = rule_first(rule_member(source, "items")); file;
+         file = file->next)
         check_downward_file(c, at, file);
 }
 
@@ -221,14 +224,14 @@ static void check_nfs(struct check *c, const struct at *at, const struct json_no
 {
     need(c, at, source, "server");
     need(c, at, source, "path");
-    if (!is_absolute(text_in(c, source, "path")))
-        bad_text(c, AT(at, "path"), text_in(c, source, "path"), "must be an absolute path");
+    if (!is_absolute(rule_text(c, source, "path")))
+        bad_text(c, AT(at, "path"), rule_text(c, source, "path"), "must be an absolute path");
 }
 
 static void check_local(struct check *c, const struct at *at, const struct json_node *source)
 {
     need(c, at, source, "path");
-    check_path_stays(c, AT(at, "path"), text_in(c, source, "path"));
+    rule_path_stays(c, AT(at, "path"), rule_text(c, source, "path"));
 }
 
 static void check_csi_driver(struct check *c, const struct at *at, struct slice driver)
@@ -250,48 +253,48 @@ static void check_csi_driver(struct check *c, const struct at *at, struct slice 
 
 static void check_secret_ref(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice name = text_in(c, ref, "name"), namespace = text_in(c, ref, "namespace");
+    struct slice name = rule_text(c, ref, "name"), namespace = rule_text(c, ref, "namespace");
     need(c, at, ref, "name");
     if (name.len)
-        check_name(c, AT(at, "name"), name, subdomain_valid);
+        rule_name(c, AT(at, "name"), name, subdomain_valid);
     need(c, at, ref, "namespace");
     if (namespace.len)
-        check_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
 }
 
 static void check_csi_cluster(struct check *c, const struct at *at, const struct json_node *source)
 {
     static const char *const refs[] = {"controllerPublishSecretRef", "controllerExpandSecretRef",
                                        "nodePublishSecretRef", "nodeExpandSecretRef"};
-    check_csi_driver(c, AT(at, "driver"), text_in(c, source, "driver"));
+    check_csi_driver(c, AT(at, "driver"), rule_text(c, source, "driver"));
     need(c, at, source, "volumeHandle");
     for (size_t i = 0; i < COUNT_OF(refs); i++) {
-        if (member(source, refs[i]))
-            check_secret_ref(c, AT(at, refs[i]), member(source, refs[i]));
+        if (rule_member(source, refs[i]))
+            check_secret_ref(c, AT(at, refs[i]), rule_member(source, refs[i]));
     }
 }
 
 static void check_csi(struct check *c, const struct at *at, const struct json_node *source)
 {
-    const struct json_node *ref = member(source, "nodePublishSecretRef");
-    check_csi_driver(c, AT(at, "driver"), text_in(c, source, "driver"));
+    const struct json_node *ref = rule_member(source, "nodePublishSecretRef");
+    check_csi_driver(c, AT(at, "driver"), rule_text(c, source, "driver"));
     if (!ref)
         return;
     need(c, AT(at, "nodePublishSecretRef"), ref, "name");
-    if (text_in(c, ref, "name").len)
-        check_name(c, AT(at, "name"), text_in(c, ref, "name"), subdomain_valid);
+    if (rule_text(c, ref, "name").len)
+        rule_name(c, AT(at, "name"), rule_text(c, ref, "name"), subdomain_valid);
 }
 
 static void check_ephemeral(struct check *c, const struct at *at, const struct json_node *source)
 {
-    const struct json_node *template = member(source, "volumeClaimTemplate");
+    const struct json_node *template = rule_member(source, "volumeClaimTemplate");
     const struct at *in = AT(at, "volumeClaimTemplate");
     if (!template) {
         bad_required(c, in, NULL);
         return;
     }
-    check_labels(c, AT(AT(in, "metadata"), "labels"), json_node_path(template, "metadata.labels"));
-    check_claim_spec(c, AT(in, "spec"), member(template, "spec"));
+    rule_labels(c, AT(AT(in, "metadata"), "labels"), json_node_path(template, "metadata.labels"));
+    rule_claim_spec(c, AT(in, "spec"), rule_member(template, "spec"));
 }
 
 /* The order of Kubernetes. Of sources that are rarely used only the required members are checked.
@@ -347,15 +350,15 @@ static void check_typed(struct check *c, const struct at *at, const struct volum
         type->rule(c, in, source);
 }
 
-void check_volume_source(struct check *c, const struct at *at, const struct json_node *source,
-                         enum volume_owner owner)
+void rule_volume_source(struct check *c, const struct at *at, const struct json_node *source,
+                        enum volume_owner owner)
 {
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(types); i++) {
         const struct volume_type *type = &types[i];
         const struct json_node *node = NULL;
         if (owner == VOLUME_OF_POD ? type->of_pod : type->of_cluster)
-            node = member(source, type->name);
+            node = rule_member(source, type->name);
         if (node && found)
             bad_forbidden(c, AT(at, type->name), "may not specify more than 1 volume type");
         else if (node)

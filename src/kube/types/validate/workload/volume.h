@@ -7,25 +7,25 @@
 enum volume_owner { VOLUME_OF_POD, VOLUME_OF_CLUSTER };
 
 /* Exactly one source must be there. */
-void check_volume_source(struct check *c, const struct at *at, const struct json_node *source,
-                         enum volume_owner owner);
+void rule_volume_source(struct check *c, const struct at *at, const struct json_node *source,
+                        enum volume_owner owner);
 
 /* A path without "..". */
-void check_path_stays(struct check *c, const struct at *at, struct slice path);
+void rule_path_stays(struct check *c, const struct at *at, struct slice path);
 /* The same, and relative, and not beginning with "..". */
-void check_local_path(struct check *c, const struct at *at, struct slice path);
+void rule_local_path(struct check *c, const struct at *at, struct slice path);
 
 /* Terms of nodes: affinity.c */
-void check_node_selector(struct check *c, const struct at *at, const struct json_node *selector);
+void rule_node_selector(struct check *c, const struct at *at, const struct json_node *selector);
 
 /* The spec of a claim, also in a template: claim.c */
-void check_claim_spec(struct check *c, const struct at *at, const struct json_node *spec);
-void check_access_modes(struct check *c, const struct at *at, const struct json_node *modes);
+void rule_claim_spec(struct check *c, const struct at *at, const struct json_node *spec);
+void rule_access_modes(struct check *c, const struct at *at, const struct json_node *modes);
 
 /* References of the downward API: env.c */
-void check_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
-                     const char *paths);
-void check_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
-                        bool of_volume);
+void rule_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                    const char *paths);
+void rule_resource_ref(struct check *c, const struct at *at, const struct json_node *ref,
+                       bool of_volume);
 
 #endif
