@@ -191,7 +191,7 @@ static enum status set_kube_access(struct serve_config *config, const struct ser
 
 /* Started as etcd, the server listens only on etcd's ports unless a flag asks for more. By default
  * the Kubernetes API admits only clients that the client URLs admit; while authentication is
- * enabled every client must identify itself (kube/call/access.h). */
+ * enabled every client must identify itself (kube/call/gate.h). */
 static enum status set_kube(struct serve_config *config, const struct serve_options *options,
                             bool as_etcd, struct error *error)
 {

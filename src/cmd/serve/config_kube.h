@@ -6,7 +6,7 @@
 #include "cmd/serve/options.h"
 #include "kube/jobs/start.h"
 #include "kube/policy/admission/admission.h"
-#include "kube/policy/claims.h"
+#include "kube/policy/reservations.h"
 #include "net/url.h"
 
 /* Where services get their addresses and node ports from. The result lives in the arena. */

@@ -43,7 +43,7 @@ struct kube_config {
     int64_t compaction_s; /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/jobs/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;
-    const struct kube_service_ranges *services; /* kube/policy/claims.h; NULL: services get
+    const struct kube_service_ranges *services; /* kube/policy/reservations.h; NULL: services get
                                                    neither addresses nor node ports */
     struct worker *worker; /* io/worker.h, for large requests; NULL: there is none */
 };

@@ -1,9 +1,9 @@
 #include "kube/server/dispatch.h"
 
-#include "kube/call/access.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/format.h"
+#include "kube/call/gate.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/connect/connect.h"

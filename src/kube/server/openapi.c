@@ -1,7 +1,7 @@
 #include "kube/server/openapi.h"
 
 #include "base/xalloc.h"
-#include "kube/call/access.h"
+#include "kube/call/gate.h"
 #include "kube/call/registry.h"
 #include "kube/request/life.h"
 #include "kube/server/custom_openapi.h"

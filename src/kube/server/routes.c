@@ -1,7 +1,7 @@
 #include "kube/server/routes.h"
 
 #include "base/xalloc.h"
-#include "kube/call/access.h"
+#include "kube/call/gate.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/policy/access/identity.h"
 #include "wire/http/exchange.h"

@@ -7,8 +7,8 @@
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/admit.h"
-#include "kube/handlers/write/claim.h"
 #include "kube/handlers/write/custom_rules.h"
+#include "kube/handlers/write/reserve.h"
 #include "kube/policy/access/access.h"
 #include "kube/policy/access/guard.h"
 #include "kube/policy/access/identity.h"
@@ -81,15 +81,15 @@ static void finish_call(struct kube_call *call)
 
 /* Whether the object is unchanged and wants an address or port that is in use; the next attempt
  * chooses others where the client has not named one. */
-static bool lacks_claims(struct kube_change *change, int64_t current_revision)
+static bool lacks_reservations(struct kube_change *change, int64_t current_revision)
 {
     struct kube_call *call = change->call;
-    struct kube_claim *claim;
-    if (!change->claims || current_revision != change->revision ||
-        !kube_claims_look(change->claims, &call->write))
+    struct kube_reservation *reservation;
+    if (!change->reservations || current_revision != change->revision ||
+        !kube_reservations_look(change->reservations, &call->write))
         return false;
-    while ((claim = kube_claims_taken(change->claims)))
-        if (!kube_claim_next(call, change->claims, claim, change->name))
+    while ((reservation = kube_reservations_taken(change->reservations)))
+        if (!kube_reserve_next(call, change->reservations, reservation, change->name))
             return true;
     return false;
 }
@@ -106,7 +106,7 @@ static void on_written(struct engine_op *op)
     call->written = held;
     if (held)
         change->revision = op->revision;
-    else if (status == ST_OK && !(refused = lacks_claims(change, current.mod_revision)) &&
+    else if (status == ST_OK && !(refused = lacks_reservations(change, current.mod_revision)) &&
              !take_stored(change, current))
         status = ST_NOMEM;
     engine_write_close(&call->write.engine);
@@ -140,9 +140,9 @@ static void write_it(struct kube_change *change)
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
     bool puts = change->decision == KUBE_DECIDE_PUT;
-    if (!(puts ? kube_claim_write(call, change->claims, change->namespace, change->name) &&
+    if (!(puts ? kube_reserve_write(call, change->reservations, change->namespace, change->name) &&
                      kube_charge_write(call, &change->scratch, &change->charges)
-               : kube_claim_delete(call, &change->scratch, change->stored)))
+               : kube_reserve_delete(call, &change->scratch, change->stored)))
         kube_call_fail(call);
     else if (puts)
         kube_call_put(call, on_written);
@@ -195,7 +195,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     struct kube_call *call = change->call;
     struct json_node *stored;
     change->follow = NULL;
-    change->claims = NULL;
+    change->reservations = NULL;
     change->charges = (struct kube_charges){0};
     if (change->tries++)
         forget_attempt(change);

@@ -55,7 +55,8 @@ struct kube_change {
     enum kube_decision decision;
     /* Set by decide: called right before done. */
     void (*follow)(struct kube_change *change);
-    struct kube_claims *claims;  /* set by decide: kube/handlers/write/claim.h; NULL: none */
+    /* Set by decide: kube/handlers/write/reserve.h; NULL: none. */
+    struct kube_reservations *reservations;
     struct kube_charges charges; /* set by decide */
     int64_t revision;            /* of the stored object; in done, of the written one */
     int64_t before;              /* in done: of the object that was stored before */

@@ -51,19 +51,19 @@ void kube_charge_leave(struct kube_call *call)
 bool kube_charge_write(struct kube_call *call, struct arena *arena,
                        const struct kube_charges *charges)
 {
-    const struct kube_companions *claims = call->write.companions;
-    size_t claimed = claims ? claims->count : 0;
+    const struct kube_companions *reservations = call->write.companions;
+    size_t reserved = reservations ? reservations->count : 0;
     if (!charges->count)
         return true;
-    if (claimed + charges->count > KUBE_COMPANIONS_MAX)
+    if (reserved + charges->count > KUBE_COMPANIONS_MAX)
         return kube_fail(&call->status, KUBE_TOO_LARGE,
                          "the object has too many node ports to be charged to quotas");
-    struct kube_companions *all = kube_companions_new(arena, claimed + charges->count);
+    struct kube_companions *all = kube_companions_new(arena, reserved + charges->count);
     if (!all)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (claimed)
-        memcpy(all->items, claims->items, claimed * sizeof(*claims->items));
-    memcpy(all->items + claimed, charges->items, charges->count * sizeof(*charges->items));
+    if (reserved)
+        memcpy(all->items, reservations->items, reserved * sizeof(*reservations->items));
+    memcpy(all->items + reserved, charges->items, charges->count * sizeof(*charges->items));
     call->write.companions = all;
     return true;
 }

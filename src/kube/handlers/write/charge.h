@@ -27,7 +27,8 @@ bool kube_charge_enter(struct kube_call *call, const struct kube_charges *charge
 /* After the write; also done by the answer. */
 void kube_charge_leave(struct kube_call *call);
 
-/* Adds the charges to call->write, behind the claims that it has (kube/handlers/write/claim.h). */
+/* Adds the charges to call->write, behind the reservations that it has
+ * (kube/handlers/write/reserve.h). */
 MUST_CHECK
 bool kube_charge_write(struct kube_call *call, struct arena *arena,
                        const struct kube_charges *charges);

@@ -19,9 +19,9 @@
 #include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/change.h"
 #include "kube/handlers/write/charge.h"
-#include "kube/handlers/write/claim.h"
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
+#include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/without_effect.h"
 #include "kube/handlers/write/write.h"
@@ -47,12 +47,12 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool named;                 /* by the client: no other name is generated */
-    bool deleting;              /* the existing object of that name is being deleted */
-    int64_t revision;           /* of the answer; 0: a dry run */
-    struct slice version;       /* given by the client; the answer of a dry run repeats it */
-    struct kube_claims *claims; /* of a service; NULL: none */
-    bool contended;             /* a claim is in use */
+    bool named;           /* by the client: no other name is generated */
+    bool deleting;        /* the existing object of that name is being deleted */
+    int64_t revision;     /* of the answer; 0: a dry run */
+    struct slice version; /* given by the client; the answer of a dry run repeats it */
+    struct kube_reservations *reservations; /* of a service; NULL: none */
+    bool contended;                         /* a reservation is in use */
 };
 
 static void on_free(struct kube_call *call)
@@ -129,7 +129,7 @@ static bool prepare(struct kube_call *call, struct create *create)
     return kube_admission_admit(call->api->admission, &create->admitted) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
            kube_certificate_create(call, &create->meta, object) && check(call, create) &&
-           kube_claim(call, &create->meta, object, NULL, &create->claims) &&
+           kube_reserve(call, &create->meta, object, NULL, &create->reservations) &&
            kube_body_zero_status(call, create->arena, object) &&
            kube_conversion_to_stored(call, create->arena, object) &&
            kube_meta_order(&create->meta, object) && repeat_version(call, create) &&
@@ -206,19 +206,19 @@ static void exists(struct kube_call *call)
 
 /* -- Claims -- */
 
-static void settle_claims(struct kube_call *call);
+static void settle_reservations(struct kube_call *call);
 
-static bool settle(struct kube_call *call, struct kube_claim *claim, bool owned)
+static bool settle(struct kube_call *call, struct kube_reservation *reservation, bool owned)
 {
     struct create *create = call->handler;
     if (owned)
-        return kube_claim_next(call, create->claims, claim, create->name);
-    kube_claims_forget(claim);
+        return kube_reserve_next(call, create->reservations, reservation, create->name);
+    kube_reservations_forget(reservation);
     return true;
 }
 
-/* Whether the service that was read has what its claim says. */
-static bool has_claim(struct kube_call *call, const struct kube_claim *claim)
+/* Whether the service that was read has what its reservation says. */
+static bool has_reservation(struct kube_call *call, const struct kube_reservation *reservation)
 {
     struct create *create = call->handler;
     struct json_node *service;
@@ -229,23 +229,23 @@ static bool has_claim(struct kube_call *call, const struct kube_claim *claim)
     if (arena_dup(create->arena, kube_kv_of(field).value, &copy) != ST_OK ||
         json_tree_read(create->arena, copy, &service, &error) != ST_OK)
         return true;
-    return kube_claims_has(create->claims, claim, service);
+    return kube_reservations_has(create->reservations, reservation, service);
 }
 
 static void on_owner(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
     struct create *create = call->handler;
-    struct kube_claim *claim = kube_claims_taken(create->claims);
+    struct kube_reservation *reservation = kube_reservations_taken(create->reservations);
     enum status status = op->status;
-    bool settled = status == ST_OK && settle(call, claim, has_claim(call, claim));
+    bool settled = status == ST_OK && settle(call, reservation, has_reservation(call, reservation));
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
         kube_call_fail_engine(call, status);
     else if (settled)
-        settle_claims(call);
+        settle_reservations(call);
     else
         kube_call_fail(call);
 }
@@ -258,22 +258,22 @@ static void write_again(struct kube_call *call)
         kube_call_fail(call);
 }
 
-/* Reads the owners of all claims that are in use, one after the other, and then tries again. */
-static void settle_claims(struct kube_call *call)
+/* Reads the owners of all reservations that are in use one after the other, then tries again. */
+static void settle_reservations(struct kube_call *call)
 {
     struct create *create = call->handler;
-    const struct kube_claim *claim = kube_claims_taken(create->claims);
+    const struct kube_reservation *reservation = kube_reservations_taken(create->reservations);
     struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
     if (!request) {
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    if (!claim) {
+    if (!reservation) {
         kube_call_work(call, create->encoded.len, write_again);
         return;
     }
-    if (kube_key_make(create->arena, call->kind->storage_prefix, claim->owner_namespace,
-                      claim->owner_name, &request->key) != ST_OK) {
+    if (kube_key_make(create->arena, call->kind->storage_prefix, reservation->owner_namespace,
+                      reservation->owner_name, &request->key) != ST_OK) {
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
@@ -291,7 +291,7 @@ static void refused(struct kube_call *call, bool taken, bool other_rule)
     else if (create->guarded++ == KUBE_CHANGE_TRIES_MAX)
         kube_call_fail_engine(call, ST_TIMEOUT);
     else if (create->contended)
-        settle_claims(call);
+        settle_reservations(call);
     else
         read_namespace(call);
 }
@@ -313,8 +313,8 @@ static void on_put(struct engine_op *op)
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool taken = current.mod_revision;
     struct create *create = call->handler;
-    create->contended = status == ST_OK && !held && !taken && create->claims &&
-                        kube_claims_look(create->claims, &call->write);
+    create->contended = status == ST_OK && !held && !taken && create->reservations &&
+                        kube_reservations_look(create->reservations, &call->write);
     bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
     create->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
@@ -381,7 +381,7 @@ static void put(struct kube_call *call)
                                       .value = buf_slice(&create->encoded),
                                       .guard = create->guard,
                                       .guard_expected = create->guard_revision};
-    if (kube_claim_write(call, create->claims, call->path.namespace, create->name) &&
+    if (kube_reserve_write(call, create->reservations, call->path.namespace, create->name) &&
         kube_charge_write(call, create->arena, &charges))
         kube_call_put(call, on_put);
     else

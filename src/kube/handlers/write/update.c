@@ -13,10 +13,10 @@
 #include "kube/handlers/write/builtin_schema.h"
 #include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/change.h"
-#include "kube/handlers/write/claim.h"
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/part.h"
+#include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/without_effect.h"
 #include "kube/handlers/write/write.h"
@@ -466,7 +466,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         !kube_strategy_update(&change->meta, stored, *ret_object) ||
         !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
-        !kube_claim(change->call, &change->meta, *ret_object, stored, &change->claims) ||
+        !kube_reserve(change->call, &change->meta, *ret_object, stored, &change->reservations) ||
         !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !kube_without_effect(change->call, *ret_object, stored, change->name) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||

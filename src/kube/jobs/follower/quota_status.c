@@ -7,8 +7,8 @@
 #include "kube/jobs/follower/follower.h"
 #include "kube/jobs/follower/own_request.h"
 #include "kube/policy/admission/amounts/quota.h"
-#include "kube/policy/admission/amounts/quota_change.h"
 #include "kube/policy/admission/amounts/quota_count.h"
+#include "kube/policy/admission/amounts/quota_pod.h"
 #include "kube/types/object/object.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "kube/jobs/garbage/change.h"
+#include "kube/jobs/garbage/bodies.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

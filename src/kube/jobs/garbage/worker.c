@@ -5,7 +5,7 @@
 #include "base/log/log.h"
 #include "base/xalloc.h"
 #include "kube/jobs/follower/own_request.h"
-#include "kube/jobs/garbage/change.h"
+#include "kube/jobs/garbage/bodies.h"
 #include "kube/jobs/garbage/kinds.h"
 
 enum {

@@ -2,7 +2,7 @@
  * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. CEL expressions must be
  * there; what they say is not checked.
  */
-#include "kube/types/validate/cluster/admission.h"
+#include "kube/types/validate/cluster/matching.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
 

@@ -1,5 +1,5 @@
 /* ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
-#include "kube/types/validate/cluster/admission.h"
+#include "kube/types/validate/cluster/matching.h"
 #include "kube/types/validate/cluster/url.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"

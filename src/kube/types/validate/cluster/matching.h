@@ -1,6 +1,6 @@
 /* What webhook configurations and admission policies have in common. */
-#ifndef VIGIL_KUBE_TYPES_VALIDATE_CLUSTER_ADMISSION_H
-#define VIGIL_KUBE_TYPES_VALIDATE_CLUSTER_ADMISSION_H
+#ifndef VIGIL_KUBE_TYPES_VALIDATE_CLUSTER_MATCHING_H
+#define VIGIL_KUBE_TYPES_VALIDATE_CLUSTER_MATCHING_H
 
 #include "kube/types/validate/check.h"
 

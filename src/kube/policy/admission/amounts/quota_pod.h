@@ -1,8 +1,8 @@
 /* Whether a change of a stored pod can matter to quotas. Read from the JSON without building a
  * tree.
  */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_AMOUNTS_QUOTA_CHANGE_H
-#define VIGIL_KUBE_POLICY_ADMISSION_AMOUNTS_QUOTA_CHANGE_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_AMOUNTS_QUOTA_POD_H
+#define VIGIL_KUBE_POLICY_ADMISSION_AMOUNTS_QUOTA_POD_H
 
 #include "base/slice.h"
 

@@ -1,4 +1,4 @@
-#include "kube/policy/admission/amounts/quota_change.h"
+#include "kube/policy/admission/amounts/quota_pod.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * Everything is done in the name of the server: while authentication is enabled in the store, a
  * request needs a token of the server's own, or the certificate of a user who may do all of that.
  */
-#ifndef VIGIL_KUBE_CALL_ACCESS_H
-#define VIGIL_KUBE_CALL_ACCESS_H
+#ifndef VIGIL_KUBE_CALL_GATE_H
+#define VIGIL_KUBE_CALL_GATE_H
 
 #include "kube/call/api_state.h"
 #include "kube/types/status.h"

@@ -1,7 +1,7 @@
 /* The bodies of the requests that a worker makes. All of them have the uid and resourceVersion that
  * the object must still have. ST_NOMEM. */
-#ifndef VIGIL_KUBE_JOBS_GARBAGE_CHANGE_H
-#define VIGIL_KUBE_JOBS_GARBAGE_CHANGE_H
+#ifndef VIGIL_KUBE_JOBS_GARBAGE_BODIES_H
+#define VIGIL_KUBE_JOBS_GARBAGE_BODIES_H
 
 #include "base/buf.h"
 #include "kube/jobs/garbage/facts.h"

@@ -1,4 +1,4 @@
-#include "kube/call/access.h"
+#include "kube/call/gate.h"
 
 #include "codec/go_duration.h"
 #include "engine/engine.h"

@@ -1,0 +1,67 @@
+#include "kube/handlers/write/reserve.h"
+
+/* After a function that has added errors, or has run out of memory. */
+static bool fail(struct kube_call *call, const struct kube_field_errors *errors, struct slice name)
+{
+    if (!errors->count)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return kube_fail_field_errors(&call->status, errors, slice_from_text(call->kind->group),
+                                  slice_from_text(call->kind->kind), name);
+}
+
+static bool concerns(const struct kube_call *call)
+{
+    return call->api->config->services && kube_reservations_concern(call->kind) &&
+           !call->path.subresource.len;
+}
+
+bool kube_reserve(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
+                  const struct json_node *old, struct kube_reservations **ret_reservations)
+{
+    struct kube_field_errors errors = {.arena = &call->arena};
+    struct slice name;
+    *ret_reservations = NULL;
+    if (!concerns(call))
+        return true;
+    struct kube_reservations *reservations = arena_calloc(meta->arena, 1, sizeof(*reservations));
+    if (!reservations ||
+        json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (!kube_reservations_make(reservations, call->api->config->services, meta, object, old,
+                                &errors))
+        return fail(call, &errors, name);
+    *ret_reservations = reservations;
+    return true;
+}
+
+bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,
+                        struct slice namespace, struct slice name)
+{
+    return !reservations ||
+           kube_reservations_companions(reservations, namespace, name, &call->write.companions) ==
+               ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+bool kube_reserve_delete(struct kube_call *call, struct arena *arena, struct slice stored)
+{
+    struct json_node *object;
+    struct error error;
+    if (!concerns(call))
+        return true;
+    struct kube_reservations *reservations = arena_calloc(arena, 1, sizeof(*reservations));
+    enum status status = reservations ? json_tree_read(arena, stored, &object, &error) : ST_NOMEM;
+    if (status == ST_NOMEM)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (status != ST_OK) /* what cannot be read has nothing */
+        return true;
+    kube_reservations_release(reservations, arena, object);
+    return kube_reserve_write(call, reservations, SLICE_EMPTY, SLICE_EMPTY);
+}
+
+bool kube_reserve_next(struct kube_call *call, struct kube_reservations *reservations,
+                       struct kube_reservation *reservation, struct slice name)
+{
+    struct kube_field_errors errors = {.arena = &call->arena};
+    return kube_reservations_next(reservations, reservation, &errors) || fail(call, &errors, name);
+}

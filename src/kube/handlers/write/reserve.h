@@ -1,0 +1,28 @@
+/*
+ * Addresses and node ports in writes of services (kube/policy/reservations.h). Everything is in the
+ * arena of the attempt. Other kinds have no reservations.
+ */
+#ifndef VIGIL_KUBE_HANDLERS_WRITE_RESERVE_H
+#define VIGIL_KUBE_HANDLERS_WRITE_RESERVE_H
+
+#include "kube/call/call.h"
+#include "kube/policy/reservations.h"
+
+/* Sets what the object needs; old NULL: it is new. *ret_reservations NULL: nothing is to be
+ * reserved or given up. False: call->status says why. */
+MUST_CHECK
+bool kube_reserve(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
+                  const struct json_node *old, struct kube_reservations **ret_reservations);
+/* Adds what is reserved and given up to call->write. */
+MUST_CHECK
+bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,
+                        struct slice namespace, struct slice name);
+/* Adds what the stored object of a deletion has to call->write. */
+MUST_CHECK
+bool kube_reserve_delete(struct kube_call *call, struct arena *arena, struct slice stored);
+/* Another number for a reservation that is in use. False: call->status says why not. */
+MUST_CHECK
+bool kube_reserve_next(struct kube_call *call, struct kube_reservations *reservations,
+                       struct kube_reservation *reservation, struct slice name);
+
+#endif
