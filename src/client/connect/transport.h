@@ -1,12 +1,12 @@
 /*
- * The bytes of one connection: a socket, with or without TLS. Plain bytes go in and out; what the
- * socket does not take at once is kept. Embedded in a connection, on the loop's thread.
+ * The bytes of one connection: a socket, with or without TLS. The owner passes plain bytes in and
+ * gets plain bytes out; bytes that the socket does not accept at once are kept. Embedded in a
+ * connection, on the loop's thread.
  *
  *     socket ── (TLS of a proxy) ── (tunnel, until it is open) ── (TLS of the server) ── owner
  *
-
- * Errors are without the name of the endpoint: "connection refused". Their status is ST_CLOSED,
- * ST_NOMEM, ST_LIMIT (no descriptor) or ST_INVALID.
+ * Errors do not name the endpoint: "connection refused". Their status is ST_CLOSED, ST_NOMEM,
+ * ST_LIMIT (no descriptor) or ST_INVALID.
  */
 #ifndef VIGIL_CLIENT_CONNECT_TRANSPORT_H
 #define VIGIL_CLIENT_CONNECT_TRANSPORT_H
