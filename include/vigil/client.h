@@ -53,10 +53,11 @@ typedef struct vigil_options {
     const char *server_name;  /* expected instead of the endpoint's host */
     int insecure_skip_verify; /* any certificate is accepted: only for tests */
 
-    const char *user, *password; /* of etcd's auth; the token is renewed as needed */
+    const char *user, *password; /* user of etcd's authentication; the token is renewed as needed */
     const char *token;           /* a JWT or another fixed token, instead of user and password */
 
-    const char *prefix; /* of all keys: added to keys in requests, removed from keys in results */
+    /* Prefix of all keys: added to keys in requests, removed from keys in results. */
+    const char *prefix;
 
     /* For one attempt; default 5000. Getting a token with user and password is not a part of it and
      * may take 5 seconds, or this time if it is longer. */
@@ -68,10 +69,12 @@ typedef struct vigil_options {
     /* The time between two attempts to connect, which doubles up to the maximum, with jitter. The
      * defaults are 25 and 3000; 0 counts as 1. */
     int64_t backoff_min_ms, backoff_max_ms;
-    size_t receive_bytes_max; /* of one response; default 64 MiB. Decoded, it may take four times
-                                 as much; one that takes more fails in the same way. */
-    size_t send_bytes_max;    /* of one request; default 2 MiB, as in etcd; a larger one fails
-                                 with VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent */
+    /* Limit on the size of one response; default 64 MiB. Decoded, it may take four times as much;
+     * one that takes more fails in the same way. */
+    size_t receive_bytes_max;
+    /* Limit on the size of one request; default 2 MiB, as in etcd. A larger one fails with
+     * VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent. */
+    size_t send_bytes_max;
 
     int own_thread; /* default 1; 0: the program calls vigil_client_process */
 

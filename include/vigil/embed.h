@@ -42,15 +42,15 @@ typedef struct vigil_embedded_options {
      */
     const vigil_options *client;
 
-    int64_t quota_bytes; /* of all versions; more are refused with VIGIL_ERROR_NO_SPACE; default 2
-                            GiB; 0: no quota */
+    int64_t quota_bytes; /* limit on the size of all versions; more are refused with
+                            VIGIL_ERROR_NO_SPACE; default 2 GiB; 0: no quota */
     /* History is kept for this time, or for this many revisions, and then compacted; 0 (the
      * default for both): until the program compacts. At most one of them. */
     int64_t keep_history_ms;
     int64_t keep_history_revisions;
-    size_t checkpoint_bytes;   /* of log between two checkpoints; default 64 MiB. A start replays at
-                                  most about as much. */
-    size_t request_bytes_max;  /* of one write; default 1.5 MiB, as in etcd */
+    size_t checkpoint_bytes;   /* size of the log between two checkpoints; default 64 MiB. A start
+                                  replays at most about as much. */
+    size_t request_bytes_max;  /* limit on the size of one write; default 1.5 MiB, as in etcd */
     int64_t watch_progress_ms; /* how often a watch that wants progress receives it while
                                   nothing happens; default 600000, at least 100 */
 

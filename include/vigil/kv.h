@@ -69,7 +69,7 @@ typedef struct vigil_range_response {
     const vigil_kv *kvs;
     size_t kv_count;
     uint8_t more;  /* the limit cut the result off */
-    int64_t count; /* of all keys in the range, whatever the limit */
+    int64_t count; /* number of all keys in the range, whatever the limit */
 } vigil_range_response;
 
 /* Sets the size and the defaults. */

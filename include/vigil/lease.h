@@ -32,7 +32,7 @@ typedef struct vigil_lease_grant_response {
     const vigil_header *header;
     int64_t id;
     int64_t ttl;       /* in seconds, as the server chose it */
-    vigil_bytes error; /* of etcd's API; empty */
+    vigil_bytes error; /* error of etcd's API; empty */
 } vigil_lease_grant_response;
 
 /* How long a lease lasts, and what depends on it. */

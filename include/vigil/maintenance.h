@@ -19,15 +19,15 @@ extern "C" {
 /* The state of a server. Fields that an older server does not know are 0 or empty. */
 typedef struct vigil_status_response {
     const vigil_header *header;
-    vigil_bytes version; /* of the server, "3.7.0" */
-    int64_t db_size;     /* of the file, in bytes */
+    vigil_bytes version; /* version of the server, "3.7.0" */
+    int64_t db_size;     /* size of the file, in bytes */
     uint64_t leader;     /* a member's id; 0: none */
     uint64_t raft_index;
     uint64_t raft_term;
     uint64_t raft_applied_index;
     const vigil_bytes *errors;
     size_t error_count;
-    int64_t db_size_in_use; /* of it, in bytes; the rest is free */
+    int64_t db_size_in_use; /* part of the file that is in use, in bytes; the rest is free */
     uint8_t is_learner;
     vigil_bytes storage_version;
     int64_t db_size_quota; /* in bytes; beyond it writes fail with VIGIL_ERROR_NO_SPACE */
@@ -84,9 +84,9 @@ VIGIL_API const vigil_hash_kv_response *vigil_hash_kv_result(const vigil_call *c
 /* A part of a snapshot. */
 typedef struct vigil_snapshot_part {
     const vigil_header *header; /* NULL if the server sends none */
-    uint64_t remaining_bytes;   /* of the snapshot, after this part */
+    uint64_t remaining_bytes;   /* bytes of the snapshot after this part */
     vigil_bytes blob;
-    vigil_bytes version; /* of the storage; empty before etcd 3.6 */
+    vigil_bytes version; /* version of the storage; empty before etcd 3.6 */
 } vigil_snapshot_part;
 
 /* Receives a part of a snapshot; returns enum vigil_part_answer. */

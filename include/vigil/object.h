@@ -121,13 +121,13 @@ typedef int (*vigil_object_watch_fn)(vigil_object_watch *watch, vigil_object_bat
 typedef struct vigil_object_options {
     size_t size;
     vigil_bytes key;
-    uint8_t prefix;               /* all keys with the prefix `key`, which usually ends in "/" */
-    uint8_t progress_notify;      /* bookmarks now and then while nothing changes */
-    uint8_t require_leader;       /* ends if the server loses its leader, as in Kubernetes */
-    int64_t revision;             /* 0: the state and every later change; else: changes after it */
-    int64_t page_limit;           /* of objects in one page of the state; default 1000; a page that
-                                     exceeds receive_bytes_max is read again in smaller ones */
-    size_t buffer_bytes;          /* while the watch is paused; as in vigil_watch_options */
+    uint8_t prefix;          /* all keys with the prefix `key`, which usually ends in "/" */
+    uint8_t progress_notify; /* bookmarks now and then while nothing changes */
+    uint8_t require_leader;  /* ends if the server loses its leader, as in Kubernetes */
+    int64_t revision;        /* 0: the state and every later change; else: changes after it */
+    int64_t page_limit;  /* number of objects in one page of the state; default 1000; a page that
+                            exceeds receive_bytes_max is read again in smaller ones */
+    size_t buffer_bytes; /* while the watch is paused; as in vigil_watch_options */
     vigil_object_decode decode;   /* NULL: values are not decoded */
     vigil_object_release release; /* NULL: nothing has to be freed */
     vigil_object_matches matches; /* NULL: every object is selected */
@@ -161,7 +161,7 @@ typedef struct vigil_object_watch_stats {
     uint64_t events;    /* delivered: ADDED, MODIFIED and DELETED */
     uint64_t filtered;  /* objects and changes that yielded no event */
     uint64_t bookmarks; /* delivered */
-    uint64_t pages;     /* of the state, that have been read */
+    uint64_t pages;     /* pages of the state that have been read */
     uint64_t pauses;
     uint64_t queued_bytes;     /* received while paused and not yet delivered, now */
     uint64_t queued_bytes_max; /* high-water mark of queued_bytes */

@@ -66,13 +66,13 @@ enum vigil_item_what {
  * stays valid until vigil_item_release, even if the object is freed before. */
 typedef struct vigil_item {
     int what;   /* enum vigil_item_what */
-    void *user; /* of the call, the watch or the lease */
+    void *user; /* user pointer of the call, the watch or the lease */
     vigil_call *call;
     vigil_watch *watch;
     const vigil_watch_batch *batch;
     vigil_lease *lease;
-    const vigil_error *error; /* of the call; of a watch that has ended, otherwise NULL; why the
-                                 lease is lost */
+    const vigil_error *error; /* error of the call, or of a watch that has ended; why the
+                                 lease is lost; otherwise NULL */
 } vigil_item;
 
 /* A queue for what is begun with this client. Returns a vigil_code. */

@@ -105,7 +105,7 @@ enum { VIGIL_ERROR_TEXT_BYTES = 232 };
 /* Why something failed. */
 typedef struct vigil_error {
     int code;      /* enum vigil_code */
-    int grpc_code; /* of the server's status; -1 if no server answered */
+    int grpc_code; /* code of the server's status; -1 if no server answered */
     int outcome;   /* enum vigil_outcome */
     int reserved;
     char text[VIGIL_ERROR_TEXT_BYTES]; /* one line for people; "" if code is VIGIL_OK */
@@ -118,8 +118,8 @@ VIGIL_API const char *vigil_code_name(int code);
 /* A key, its value, and when it was changed. */
 typedef struct vigil_kv {
     vigil_bytes key;
-    int64_t create_revision; /* of the put that created the key */
-    int64_t mod_revision;    /* of the last put */
+    int64_t create_revision; /* revision of the put that created the key */
+    int64_t mod_revision;    /* revision of the last put */
     int64_t version;         /* 1 for the first put since the key was created */
     vigil_bytes value;
     int64_t lease; /* 0: none */
@@ -129,7 +129,7 @@ typedef struct vigil_kv {
 typedef struct vigil_header {
     uint64_t cluster_id;
     uint64_t member_id;
-    int64_t revision; /* of the store when the request was executed */
+    int64_t revision; /* revision of the store when the request was executed */
     uint64_t raft_term;
 } vigil_header;
 

@@ -63,7 +63,7 @@ typedef int (*vigil_v2_include)(vigil_bytes key, void *user);
 /* What to watch. Set all fields with vigil_v2_watch_options_init. */
 typedef struct vigil_v2_watch_options {
     size_t size;
-    vigil_bytes key;              /* of a node or a directory, "/registry/pods" */
+    vigil_bytes key;              /* key of a node or a directory, "/registry/pods" */
     uint8_t recursive;            /* everything below the key, otherwise only the node itself */
     uint8_t no_quorum;            /* the state may be an old one, from one member of the cluster */
     int64_t index;                /* 0: the state and every later change; otherwise changes after
@@ -107,7 +107,7 @@ typedef struct vigil_v2_watch_stats {
     uint64_t skipped;          /* directories, changes without their node, unknown actions */
     uint64_t bad_values;       /* nodes and changes whose value cannot be decoded */
     uint64_t requests;         /* sent to a server */
-    uint64_t retries;          /* of them, because of a failure */
+    uint64_t retries;          /* how many of them were repeated because of a failure */
     uint64_t queued;           /* responses that are not delivered completely, now */
     uint64_t queued_max;       /* high-water mark of queued */
     uint64_t queued_bytes;     /* their bytes */

@@ -64,7 +64,7 @@ enum vigil_event_type { VIGIL_PUT = 0, VIGIL_DELETE = 1 };
 /* One change of one key. */
 typedef struct vigil_event {
     int32_t type;       /* enum vigil_event_type */
-    const vigil_kv *kv; /* of a delete: only the key and the revision of the delete */
+    const vigil_kv *kv; /* a delete has only the key and the revision of the delete */
     /* NULL unless requested; also if the key did not exist, or if what it was before has been
      * compacted: etcd looks it up when it sends the event. */
     const vigil_kv *prev_kv;
@@ -81,9 +81,9 @@ enum vigil_watch_what {
 /* What a watch delivers. It and everything that it points to are valid during the callback. */
 typedef struct vigil_watch_batch {
     int what;         /* enum vigil_watch_what */
-    int64_t revision; /* of the newest event, or up to which all was delivered; the watch would
-                         resume after it */
-    const vigil_header *header; /* of the response; NULL for VIGIL_WATCH_ENDED without one */
+    int64_t revision; /* revision of the newest event, or up to which all was delivered; the watch
+                         would resume after it */
+    const vigil_header *header; /* header of the response; NULL for VIGIL_WATCH_ENDED without one */
     const vigil_event *events;
     size_t event_count;
     /* With VIGIL_ERROR_COMPACTED: the oldest that can be watched. etcd before 3.4.34, and

@@ -61,7 +61,7 @@ typedef struct vigil_kube_list_options {
     const char *label_selector, *field_selector; /* see vigil/kube/selector.h */
     const char *version;       /* resourceVersion: "0" for any state that the server has cached */
     const char *version_match; /* resourceVersionMatch: "Exact", "NotOlderThan" */
-    int64_t limit;             /* of objects in the answer; 0: none */
+    int64_t limit;             /* limit on the objects in the answer; 0: none */
     const char *continue_token;
 } vigil_kube_list_options;
 

@@ -62,7 +62,7 @@ typedef struct vigil_kube_options {
     const char *server;
     const char *kubeconfig;
     int in_cluster;
-    const char *context; /* of the kubeconfig; the default is its current one */
+    const char *context; /* context in the kubeconfig; the default is its current one */
 
     /* These are used instead of what the kubeconfig says. A token, password or certificate is
      * refused if the kubeconfig names a server without TLS; one that the option server names
@@ -73,7 +73,7 @@ typedef struct vigil_kube_options {
     int insecure_skip_verify;         /* any certificate is accepted: only for tests */
     const char *token;
     const char *token_file;      /* read again when it may have changed */
-    const char *user, *password; /* of HTTP's basic authentication */
+    const char *user, *password; /* user of HTTP's basic authentication */
     const char *impersonate;     /* the user to be treated as */
     /* "http://user:password@proxy:3128", "https://…" or "socks5://…"; the default is that of the
      * environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY */
@@ -89,7 +89,8 @@ typedef struct vigil_kube_options {
 
     int64_t connect_timeout_ms; /* for one attempt; default 30000 */
     int64_t call_timeout_ms;    /* default of vigil_kube_call_set_timeout; default 60000; 0: none */
-    size_t receive_bytes_max;   /* of one response that is not a stream; default 256 MiB */
+    size_t receive_bytes_max; /* limit on the size of one response that is not a stream; default 256
+                                 MiB */
 
     int own_thread; /* default 1; 0: the program calls vigil_kube_process */
 
@@ -99,7 +100,7 @@ typedef struct vigil_kube_options {
     /* Called for changes of the connection and the like, on the thread that makes callbacks, with
      * an enum vigil_log_level (vigil/client.h): 1 is information, 2 a warning. */
     void (*log)(void *user, int level, const char *text);
-    void *log_user; /* of both */
+    void *log_user; /* user pointer of both functions */
 } vigil_kube_options;
 
 /* Sets the size and the defaults. */

@@ -49,9 +49,9 @@ typedef struct vigil_kube_informer_options {
     const char *label_selector, *field_selector;
     uint8_t protobuf;     /* objects are Kubernetes' protobuf; not for custom resources */
     uint8_t no_streaming; /* list and watch separately, as for servers before 1.32 */
-    size_t bytes_max;     /* of all objects; 0: no limit. When it is exceeded, the informer keeps
-                             what it has, reports the failure, and tries again. */
-    int64_t page_limit;   /* of objects in a page of a list; default 500 */
+    size_t bytes_max;     /* limit on the size of all objects; 0: no limit. When it is exceeded, the
+                             informer keeps what it has, reports the failure, and tries again. */
+    int64_t page_limit;   /* objects in a page of a list; default 500 */
 } vigil_kube_informer_options;
 
 /* Sets the size and the defaults. */

@@ -40,8 +40,9 @@ typedef void (*vigil_kube_leader_fn)(vigil_kube_candidate *candidate, int news, 
 /* Set all fields with vigil_kube_leader_options_init. */
 typedef struct vigil_kube_leader_options {
     size_t size;
-    const char *name_space, *name; /* of the Lease, which is created if necessary; the name must be
-                                      given, the default namespace is that of the client */
+    /* Namespace and name of the Lease, which is created if necessary. The name must be given; the
+     * default namespace is that of the client. */
+    const char *name_space, *name;
     const char *identity;      /* unique among the candidates; default: host name and a number */
     int64_t lease_duration_ms; /* default 15000 */
     int64_t renew_deadline_ms; /* default 10000; less than lease_duration_ms */

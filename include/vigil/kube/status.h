@@ -23,7 +23,7 @@ typedef struct vigil_kube_cause {
 
 /* Why a request has failed. Texts that do not fit are cut. */
 typedef struct vigil_kube_status {
-    int code;                               /* of HTTP: 404, 409, 410 … */
+    int code;                               /* HTTP status: 404, 409, 410 … */
     int retry_after_s;                      /* when to try again; -1 if the server did not say */
     char reason[VIGIL_KUBE_REASON_BYTES];   /* "NotFound", "Conflict", "Expired" …; may be "" */
     char message[VIGIL_KUBE_MESSAGE_BYTES]; /* for people, in one line or several */

@@ -62,7 +62,7 @@ typedef struct vigil_kube_event {
     int type;                        /* enum vigil_kube_event_type */
     const vigil_kube_object *object; /* ADDED, MODIFIED, DELETED; it may be kept with
                                         vigil_kube_object_ref; otherwise NULL */
-    vigil_bytes version;             /* of the object, or of a BOOKMARK */
+    vigil_bytes version;             /* version of the object, or of a BOOKMARK */
     uint8_t initial_end;             /* BOOKMARK: the state is complete (sendInitialEvents) */
     int end;                         /* ENDED: enum vigil_kube_end */
     const vigil_kube_status *status; /* ERROR, END_REFUSED and END_FAILED; otherwise NULL */
@@ -116,7 +116,7 @@ VIGIL_API void vigil_kube_watch_resume(vigil_kube_watch *watch);
 typedef struct vigil_kube_watch_stats {
     uint64_t events, bookmarks, bytes;
     uint64_t requests;      /* that were sent */
-    uint64_t retries;       /* of a request that was not accepted */
+    uint64_t retries;       /* repetitions of a request that was not accepted */
     uint64_t ends_complete; /* accepted requests, by the way they ended */
     uint64_t ends_cut_off, ends_timeout, ends_error;
 } vigil_kube_watch_stats;
