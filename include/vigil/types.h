@@ -95,7 +95,8 @@ typedef enum vigil_code {
 typedef enum vigil_outcome {
     VIGIL_NOT_SENT = 0, /* no server has seen it: it may be repeated */
     VIGIL_UNKNOWN = 1, /* it was sent, and its answer is missing or says that the server has stopped
-                          waiting for the cluster, or has lost it: it may have taken effect */
+                          waiting for the cluster, or has lost it: it may have taken effect. So may
+                          a change that etcd answers with "database space exceeded". */
     VIGIL_REFUSED = 2  /* the server answered with another error: it did not take effect */
 } vigil_outcome;
 

@@ -118,6 +118,9 @@ static void set_status(struct embed_direct *direct, struct vigil_call *call, enu
                          status == ST_TIMEOUT ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s", failure);
     else
         client_error_from_server(error, status_code(status), slice_from_text(status_text(status)));
+    if (status == ST_NO_SPACE)
+        error->outcome =
+            VIGIL_REFUSED; /* unlike etcd, the store refuses before it changes anything */
 }
 
 static bool has_failed(struct embed_direct *direct, struct vigil_call *call)

@@ -168,10 +168,16 @@ static void quota_is_enforced(void **state)
     vigil_embedded_options_init(&options);
     options.quota_bytes = 1 << 20;
     vigil_client *client = open_with(&options);
+    vigil_call *call = NULL;
     int code = VIGIL_OK;
-    for (int i = 0; i < 100 && code == VIGIL_OK; i++)
-        code = run(vigil_put(client, vigil_text("k"), vigil_bytes_of(value, sizeof(value)), 0));
+    for (int i = 0; i < 100 && code == VIGIL_OK; i++) {
+        vigil_call_free(call);
+        call = vigil_put(client, vigil_text("k"), vigil_bytes_of(value, sizeof(value)), 0);
+        code = vigil_call_run(call);
+    }
     assert_int_equal(code, VIGIL_ERROR_NO_SPACE);
+    assert_int_equal(vigil_call_error(call)->outcome, VIGIL_REFUSED);
+    vigil_call_free(call);
     vigil_client_free(client);
 }
 

@@ -127,6 +127,8 @@ static bool is_undecided(enum grpc_code code, struct slice text)
         ST_TIMEOUT_DUE_TO_CONNECTION_LOST,
         ST_LEADER_CHANGED,
         ST_STOPPED,
+        /* etcd applies the change that finds the quota exceeded, and answers with this error. */
+        ST_NO_SPACE,
     };
     for (size_t i = 0; i < COUNT_OF(undecided); i++)
         if (slice_equal(text, slice_from_text(status_text(undecided[i]))))

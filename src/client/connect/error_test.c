@@ -53,6 +53,9 @@ static void outcome_is_unknown_when_the_server_stopped_waiting(void **state)
     assert_int_equal(error.outcome, VIGIL_UNKNOWN);
     client_error_from_server(&error, GRPC_FAILED_PRECONDITION, SLICE_LITERAL("x"));
     assert_int_equal(error.outcome, VIGIL_REFUSED);
+    client_error_from_server(&error, GRPC_RESOURCE_EXHAUSTED,
+                             slice_from_text(status_text(ST_NO_SPACE)));
+    assert_int_equal(error.outcome, VIGIL_UNKNOWN); /* etcd may have applied the change */
 }
 
 /* A server in front of the cluster has sent it, and has no answer. */
