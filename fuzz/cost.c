@@ -16,7 +16,7 @@ enum {
     PUMP_LAST = COST_IS_TIMED ? 256 << 10 : COST_LONG,
     PUMP_PARTS = 7, /* parts of an input that are repeated: all, halves, quarters */
     PUMP_INPUT_MAX = 1 << 10,
-    GROWTH_MAX = 6, /* of a fourfold length */
+    GROWTH_MAX = 6, /* limit on the growth with a fourfold length */
 };
 /* Growth below these is ignored. */
 static const uint64_t fast_ns = 100000000, fast_steps = 20000000;

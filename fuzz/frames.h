@@ -21,15 +21,15 @@
 enum {
     FILLED = 240,       /* lengths from here are of zeros, 2 KiB for each */
     STREAMS = 32,       /* the numbers of streams: 0 to 31 */
-    TYPES = 12,         /* of frames: those of HTTP/2, and two that do not exist */
-    LIMIT = 1 << 20,    /* of everything that only we or only nghttp2 limits */
+    TYPES = 12,         /* number of frame types: those of HTTP/2, and two that do not exist */
+    LIMIT = 1 << 20,    /* limit on everything that only we or only nghttp2 limits */
     NONE = -1,          /* no error code */
     FRAME_ROOM = 65536, /* the largest frame that an input describes */
 };
 
 /* What one implementation has made from the frames. */
 struct side {
-    struct buf events;       /* of the current frame */
+    struct buf events;       /* events of the current frame */
     struct buf fields;       /* nghttp2: of the header block that is being decoded */
     struct h2_limits limits; /* ours */
     struct h2_session *ours;

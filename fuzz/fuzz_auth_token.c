@@ -67,7 +67,7 @@ static void check_signed(struct slice claims)
 
 struct signer {
     const char *method;
-    const char *type, *curve; /* of the key, as OpenSSL names them; NULL: a secret */
+    const char *type, *curve; /* type and curve of the key, as OpenSSL names them; NULL: a secret */
     struct signature_key *key;
 };
 

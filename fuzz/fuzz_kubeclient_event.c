@@ -15,7 +15,7 @@ enum { FRAME_BYTES_MAX = 1024, PROTOBUF_BYTES_MAX = 4096 };
 
 /* What a framer has returned. */
 struct frames {
-    uint64_t digest; /* of all frames, and of where they end */
+    uint64_t digest; /* digest of all frames, and of where they end */
     size_t count, too_long;
     enum status end;
     bool cut_off;

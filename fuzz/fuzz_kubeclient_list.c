@@ -16,7 +16,7 @@ enum { ITEM_BYTES_MAX = 1024, PROTOBUF_BYTES_MAX = 4096 };
 
 /* What a reader has returned. */
 struct result {
-    uint64_t digest; /* of all items, and of what the list says about itself */
+    uint64_t digest; /* digest of all items, and of what the list says about itself */
     size_t count;
     enum status status;
 };

@@ -6,7 +6,7 @@
 #include "cost.h"
 #include "frames.h"
 
-enum { ANSWERED = 3 }; /* of four streams */
+enum { ANSWERED = 3 }; /* three of four streams */
 
 static void note_open(struct side *side, uint32_t id, struct slice fields)
 {

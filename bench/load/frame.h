@@ -74,7 +74,7 @@ enum status bench_frame_append_window(struct buf *out, uint32_t stream, uint32_t
 /* What the reader found. DATA comes in pieces, as it arrives; every other frame comes whole. */
 struct bench_frame {
     uint8_t type;
-    uint8_t flags; /* of a DATA piece: END_STREAM only on the last one */
+    uint8_t flags; /* flags of a DATA piece: END_STREAM only on the last one */
     uint32_t stream;
     struct slice payload; /* without padding and priority; points into the input */
 };

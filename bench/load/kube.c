@@ -15,7 +15,7 @@ struct watching {
     uint64_t watches; /* in all, those that stop reading too */
     bool has_usage;
     struct bench_usage start, before, after;
-    uint64_t anonymous_kb_most; /* of the readings on the way */
+    uint64_t anonymous_kb_most; /* the most of the readings on the way */
     uint64_t next_reading_ns;
 };
 

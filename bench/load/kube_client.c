@@ -19,7 +19,7 @@ enum { EVENTS_MAX = 256, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 200 };
 struct template
 {
     struct bench_request request;
-    size_t number; /* of the node or pod in the path */
+    size_t number; /* number of the node or pod in the path */
     size_t name, node, time;
 };
 
@@ -27,7 +27,7 @@ struct bench_kube_client {
     struct bench_kube_config config;
     struct bench_conn *conns; /* the watching ones, those that stop, the changing one */
     uint32_t conns_open;
-    struct buf *lines; /* of each watch: the start of an event whose rest has not come */
+    struct buf *lines; /* for each watch: the start of an event whose rest has not come */
     struct template watch, watch_all, change;
     uint64_t next_pod;
     int epoll_fd;

@@ -77,7 +77,7 @@ static enum status on_data(struct bench_conn *conn, struct bench_call *call, str
 {
     struct link *link = CONTAINER_OF(conn, struct link, conn);
     if (call->stream != link->stream)
-        return ST_OK; /* of a grant: its status says enough */
+        return ST_OK; /* a grant: its status says enough */
     return bench_reassembly_take(&link->incoming, bytes, on_renewed, link);
 }
 

@@ -34,7 +34,7 @@ enum {
 struct bench_target {
     struct bench_address address;
     const char *authority;
-    const char *token; /* of the user; empty: anonymous */
+    const char *token; /* token of the user; empty: anonymous */
     struct bench_processes processes;
 };
 
@@ -45,7 +45,7 @@ struct bench_load {
     const char *prefix; /* a key is the prefix and ten digits; a list asks for the prefix */
     uint64_t key_space;
     size_t value_bytes;
-    uint64_t nodes; /* of pods: those are bound to one after the other */
+    uint64_t nodes; /* pods are bound to these nodes, one after the other */
     uint32_t connections;
     uint32_t pipeline; /* calls in flight on each connection */
     uint32_t threads;

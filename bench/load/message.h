@@ -26,8 +26,8 @@ enum status bench_message_prefix_end(struct slice prefix, struct buf *ret_end);
 struct bench_field {
     uint32_t number;
     uint32_t wire_type;
-    uint64_t value;     /* of a varint */
-    struct slice bytes; /* of a length-delimited field */
+    uint64_t value;     /* value of a varint */
+    struct slice bytes; /* bytes of a length-delimited field */
 };
 
 /* Removes the next field from the front. ST_END at the end, ST_MALFORMED for other bytes. */

@@ -12,7 +12,7 @@ enum kind { KIND_TEXT, KIND_FILE, KIND_CHOICE, KIND_NUMBER, KIND_TIME, KIND_SWIT
 struct flag {
     const char *name;
     enum kind kind;
-    size_t at; /* of the field in struct bench_options */
+    size_t at; /* offset of the field in struct bench_options */
     uint64_t min, max;
     const char *help; /* KIND_CHOICE: begins with "one|two:"; the field gets the index */
 };

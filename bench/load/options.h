@@ -11,7 +11,7 @@
 
 struct bench_options {
     const char *endpoint;
-    const char *cacert, *cert, *key; /* of TLS */
+    const char *cacert, *cert, *key; /* files of TLS */
     const char *token;
     const char *prefix;
     uint64_t keys; /* enum bench_order */
@@ -24,7 +24,7 @@ struct bench_options {
     uint64_t server_pid, store_pid;
     uint64_t streams;
     uint64_t watchers;
-    uint64_t nodes;      /* of pods */
+    uint64_t nodes;      /* nodes to which pods are bound */
     uint64_t stopped;    /* connections that do not read */
     uint64_t watch_keys; /* enum bench_watch_keys */
     const char *behind;  /* a prefix */

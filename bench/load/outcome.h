@@ -9,13 +9,13 @@
 struct bench_outcome {
     struct bench_histogram latency; /* ns, of calls that went well */
     uint64_t errors;
-    int64_t last_revision; /* of the last answer, when the load was a single call */
+    int64_t last_revision; /* revision of the last answer, when the load was a single call */
     uint64_t connections_lost;
     uint64_t bytes_in, bytes_out; /* on the sockets, while measured */
     double seconds;               /* measured */
     uint64_t own_cpu_ns;
     bool has_usage;
-    struct bench_usage before, after; /* of the server */
+    struct bench_usage before, after; /* usage of the server */
     char first_error[256];
 };
 

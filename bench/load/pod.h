@@ -9,8 +9,8 @@
 
 enum {
     BENCH_POD_BYTES_MIN = 512,
-    BENCH_POD_DIGITS = 10,      /* of the numbers in the names of pods and nodes */
-    BENCH_POD_TIME_DIGITS = 20, /* of the time in its annotation */
+    BENCH_POD_DIGITS = 10,      /* digits of the numbers in the names of pods and nodes */
+    BENCH_POD_TIME_DIGITS = 20, /* digits of the time in its annotation */
 };
 
 /* Where in the text of a pod the digits stand that differ from one to the other. */

@@ -13,7 +13,7 @@ struct bench_request {
     struct buf frames;
     size_t first_data_at; /* where the DATA frames begin */
     size_t body_bytes;    /* what the DATA frames take from the send windows */
-    size_t prefix_bytes;  /* of gRPC, before the message */
+    size_t prefix_bytes;  /* length of the prefix of gRPC, before the message */
 };
 
 /* end_stream: the request is the only message of its call. */

@@ -20,7 +20,7 @@ enum bench_sink_fault {
 
 struct bench_sink_config {
     struct sockaddr_storage address; /* port 0: any */
-    uint64_t response_bytes;         /* of the message in each answer */
+    uint64_t response_bytes;         /* size of the message in each answer */
     enum bench_sink_fault fault;
     uint64_t fault_every; /* every nth call gets the fault; 0: none */
 };

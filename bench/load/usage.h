@@ -10,7 +10,7 @@
 
 struct bench_usage {
     uint64_t at_ns;        /* monotonic, when it was read */
-    uint64_t cpu_ns;       /* of all threads, ended ones included */
+    uint64_t cpu_ns;       /* CPU time of all threads, ended ones included */
     uint64_t cpu_ticks;    /* the same as /proc tells it, in USER_HZ: a coarse second witness */
     uint64_t anonymous_kb; /* RssAnon: what cannot be dropped and read back from a file */
     uint64_t resident_kb;

@@ -19,7 +19,7 @@ struct watching {
     uint64_t of_a_put; /* events that each put makes */
     bool has_usage;
     struct bench_usage before, after;
-    uint64_t anonymous_kb_most; /* of the readings on the way */
+    uint64_t anonymous_kb_most; /* the most of the readings on the way */
     uint64_t next_reading_ns;
 };
 

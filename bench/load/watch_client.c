@@ -32,7 +32,7 @@ struct bench_watch_client {
     struct buf create; /* the message of every create */
     struct buf create_behind;
     size_t create_key_at; /* offset of the digits of a separate key */
-    uint64_t create_key;  /* of the next watcher with an own key */
+    uint64_t create_key;  /* key of the next watcher with an own key */
     struct bench_request put_first, put_next;
     size_t put_key_at[2], put_value_at[2]; /* in put_first, in put_next */
     uint64_t put_key;

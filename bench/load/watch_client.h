@@ -23,9 +23,10 @@ struct bench_watch_config {
     int64_t start_revision; /* 0: from now */
     const char *behind;     /* one more on each stream, of this prefix; "": none */
     int64_t behind_start;
-    uint64_t key_space; /* of the puts */
-    bool random_puts;   /* of any key; otherwise one key after the other */
-    size_t value_bytes; /* of a put; at least 8, it carries the time it was sent */
+    uint64_t key_space; /* number of keys of the puts */
+    bool random_puts;   /* puts of any key; otherwise one key after the other */
+    size_t value_bytes; /* size of the value of a put; at least 8, because it carries the time it
+                           was sent */
     uint32_t pipeline;  /* puts in flight */
 };
 
@@ -33,7 +34,8 @@ struct bench_watch_counts {
     uint64_t created;
     uint64_t events;
     uint64_t puts_sent, puts_done;
-    uint64_t behind_events, behind_bytes; /* of those that are behind; not among the others */
+    uint64_t behind_events,
+        behind_bytes; /* events and bytes of those that are behind; not among the others */
     uint64_t bytes_in;
     uint64_t last_event_ns;
     struct bench_histogram event_latency; /* from the put's time to sent event */

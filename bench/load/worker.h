@@ -13,7 +13,7 @@
 /* What all workers of a load read and none changes while they run. */
 struct bench_shared {
     const struct bench_load *load;
-    struct bench_request first, next; /* of a connection */
+    struct bench_request first, next; /* requests of a connection */
     size_t key_at;                    /* offset of the digits of the key in `first` */
     size_t key_at_next;
     size_t node_at;            /* offset of the digits of a pod's node; 0: none */

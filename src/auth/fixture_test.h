@@ -15,7 +15,7 @@
 
 struct world {
     struct auth_store *store;
-    struct arena arena; /* of the last change */
+    struct arena arena; /* memory of the last change */
     struct auth_change change;
 };
 

@@ -173,7 +173,7 @@ static void calls_of_one_method_in_a_row_are_one_piece_of_work(void **state)
         pass(&f, 2);
     }
     assert_true(turn_work_done());
-    turn_work("calling", range); /* of another client */
+    turn_work("calling", range); /* the work of another client */
     pass(&f, 20);
     assert_false(turn_work_done());
     end(&f);

@@ -203,8 +203,8 @@ struct engine_admission {
 
 enum {
     ENGINE_MEMBERS_MAX = 32,
-    ENGINE_PEER_URLS_MAX = 32,             /* of one member */
-    ENGINE_PEER_URL_BYTES_MAX = 16 * 1024, /* of all its URLs together */
+    ENGINE_PEER_URLS_MAX = 32,             /* limit on the URLs of one member */
+    ENGINE_PEER_URL_BYTES_MAX = 16 * 1024, /* limit on the length of all its URLs together */
 };
 
 struct engine_member {
@@ -254,7 +254,7 @@ struct engine_membership {
     bool is_leader, is_learner; /* the member that is followed; false while it does not answer */
     uint64_t leader_changes;    /* that were seen, the first leader included */
     uint64_t raft_index,
-        applied_index; /* of the member that is followed, the last that are known */
+        applied_index; /* indexes of the member that is followed, the last that are known */
 };
 
 struct engine_hash {

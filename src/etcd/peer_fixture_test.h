@@ -63,7 +63,7 @@ struct peer {
     int64_t now_ns; /* the connection's time; a test may advance it */
     /* Sent with every call; the last one has no name. May be NULL. */
     const struct peer_field *metadata;
-    struct arena arena; /* of the test */
+    struct arena arena; /* memory of the test */
 };
 
 /* Changes a new engine before an API uses it; NULL: nothing. */

@@ -23,7 +23,7 @@ struct blocked_worker {
     struct mailbox *answers;
     sem_t begun, released;
     struct worker_job jobs[1 + WORKER_QUEUE_MAX];
-    size_t count; /* of our jobs, including the one that blocks */
+    size_t count; /* number of our jobs, including the one that blocks */
 };
 
 static inline void blocked_worker_run_first(struct worker_job *job)

@@ -23,7 +23,7 @@ static struct loop *new_loop(void)
 }
 
 struct pair {
-    struct io_watch watch; /* of end 0 */
+    struct io_watch watch; /* watches end 0 */
     int ends[2];
     unsigned calls;
     unsigned last;

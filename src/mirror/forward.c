@@ -13,7 +13,10 @@
 
 #include <stdlib.h>
 
-enum { COMPACTION_BYTES = 128, COMPACTION_BYTES_MAX = 4 << 10 }; /* of memory for a decoded one */
+enum {
+    COMPACTION_BYTES = 128,
+    COMPACTION_BYTES_MAX = 4 << 10
+}; /* memory for a decoded compaction */
 
 static struct cluster_shard *shard_of(const struct engine_forward *forward)
 {

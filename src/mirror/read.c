@@ -31,7 +31,7 @@
 
 #include <stdlib.h>
 
-enum { NUMBER_SERIALIZABLE = 7 }; /* of a RangeRequest */
+enum { NUMBER_SERIALIZABLE = 7 }; /* field of a RangeRequest */
 
 enum cluster_read_state {
     READ_ADMITTING,
@@ -66,8 +66,8 @@ struct cluster_read {
     struct list in_reads; /* links shard_reads.waiting, .line, .scanning or .ending */
     struct upstream_call *call;
     struct forwarded_range answer;
-    struct upstream_hold hold; /* of the answer */
-    enum status taken;         /* of the answer; ST_AGAIN: none has come */
+    struct upstream_hold hold; /* holds the answer */
+    enum status taken;         /* result of the answer; ST_AGAIN: none has come */
 };
 
 /* The reads of a shard. */
@@ -78,7 +78,7 @@ struct shard_reads {
     size_t lined;        /* its length */
     struct list scanning;
     struct list ending;
-    struct timer due;     /* of the first that waits */
+    struct timer due;     /* when the first that waits is due */
     struct deferred work; /* scans, and ends reads that were given up */
     int64_t looked_at;    /* the mirror's revision when the waiting reads were last examined */
     size_t late;          /* reads that are forwarded because the mirror was late */

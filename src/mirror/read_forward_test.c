@@ -243,7 +243,7 @@ static void fields_that_are_not_known_are_passed_on(void **state)
     f.sent = slice_of(stale, sizeof(stale) - 1);
     r = start(0, request, "t");
     assert_true(slice_equal(buf_slice(&call_at(0)->sent), f.sent));
-    answer_kvs(call_at(0), 9, 1, 1); /* of a member that is behind */
+    answer_kvs(call_at(0), 9, 1, 1); /* the answer of a member that is behind */
     assert_true(slice_has_prefix(buf_slice(&call_at(0)->sent), f.sent));
     assert_false(range_of(call_at(0)).serializable);
     answer_kvs(call_at(0), 12, 1, 1);

@@ -35,7 +35,8 @@ struct cluster_shared {
 
 /* Limits of forwarded ranges, whose answers are held in memory until the client has read them. */
 enum {
-    CLUSTER_ANSWER_BYTES_MAX = 32 << 20, /* of one; all on one shard: UPSTREAM_LONG_BYTES_MAX */
+    /* Limit on the size of one; all on one shard: UPSTREAM_LONG_BYTES_MAX. */
+    CLUSTER_ANSWER_BYTES_MAX = 32 << 20,
     /* Under way at a time because the mirror is late. Others wait on, so that a mirror that is
      * late for a moment does not send thousands of reads to the cluster. */
     CLUSTER_LATE_MAX = 64,

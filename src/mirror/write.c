@@ -29,10 +29,10 @@ enum { ANSWER_BYTES_MAX = 64 << 20 };
 struct cluster_call {
     struct cluster_shard *shard;
     struct engine_op *op; /* borrowed */
-    struct arena arena;   /* of the answer */
+    struct arena arena;   /* memory of the answer */
     /* Takes the response; sets op->revision. */
     enum status (*take)(struct cluster_call *call, struct slice message);
-    const void *request; /* of a write; borrowed until done */
+    const void *request; /* request of a write; borrowed until done */
     unsigned messages;
     enum status taken;  /* the result of take */
     bool closes;        /* the caller closes it: op->request is this call then */

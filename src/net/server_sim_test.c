@@ -28,7 +28,7 @@ struct client {
 
 struct world {
     struct sim *sim;
-    struct loop *loop; /* of the clients */
+    struct loop *loop; /* loop of the clients */
     struct net_server *server;
     struct echo_settings settings;
     struct protocol_kind kind;

@@ -67,7 +67,7 @@ static struct world *world;
 
 /* What another history does in a run. A hook that is NULL has no effect. */
 struct model_hooks {
-    uint64_t seeds;                      /* of one run; 0: 16 */
+    uint64_t seeds;                      /* seeds of one run; 0: 16 */
     struct watch_history *(*open)(void); /* what the hub reads; NULL: the history in memory */
     void (*opened)(void);                /* the hub exists */
     void (*closing)(void);               /* it is about to be freed */

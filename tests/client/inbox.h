@@ -28,7 +28,7 @@ struct delivery {
 
 struct inbox {
     vigil_watch *watch;
-    struct latch count; /* of all deliveries so far */
+    struct latch count; /* number of all deliveries so far */
     long taken;
     struct delivery *first, **last; /* protected by the latch's mutex */
     _Atomic bool pause;             /* the callback answers with a pause */

@@ -33,7 +33,7 @@ struct follower {
     vigil_object_watch *watch;
     int number;
     int64_t from;     /* 0: with the state */
-    int64_t state_at; /* of the bookmark that ends the state; 0: none yet */
+    int64_t state_at; /* revision of the bookmark that ends the state; 0: none yet */
     struct event events[EVENTS_MAX];
     size_t count;
     unsigned batches;

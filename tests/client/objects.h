@@ -37,7 +37,7 @@ struct record {
     struct selector selector;
     struct latch events, ended, callbacks;
     struct note notes[NOTES_MAX];
-    size_t taken;             /* of the notes, by expect */
+    size_t taken;             /* how many of the notes expect has taken */
     _Atomic long pause_after; /* answer a pause after this many events; 0: never */
     vigil_object_error error; /* if it has ended with one */
     bool refuse;              /* decode refuses everything */

@@ -14,8 +14,8 @@ struct parts {
     bool with_values;
     size_t page_keys_max;
     uint64_t bytes;
-    int64_t count, more; /* of the last part of a range */
-    char value[64];      /* of the last leader */
+    int64_t count, more; /* count and more of the last part of a range */
+    char value[64];      /* value of the last leader */
     FILE *file;
 };
 

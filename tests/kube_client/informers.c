@@ -19,7 +19,7 @@ struct follower {
     vigil_kube_handler *handler;
     struct seen objects[OBJECTS];
     long changes;
-    int delay_us; /* of the handler, for each change */
+    int delay_us; /* delay of the handler, for each change */
 };
 
 static long long version_of(const vigil_kube_object *object)

@@ -14,7 +14,7 @@ struct record {
     long count;
     int pauses;        /* after every event */
     int frees;         /* in the first event */
-    long long version; /* of the last event; only increases */
+    long long version; /* version of the last event; only increases */
     int end, end_code;
 };
 

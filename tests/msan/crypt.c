@@ -22,7 +22,7 @@ static char *defined(char *text)
 
 char *WRAP(crypt_rn)(const char *phrase, const char *setting, void *data, int bytes)
 {
-    __msan_scoped_disable_interceptor_checks(); /* of what it passes to the C library */
+    __msan_scoped_disable_interceptor_checks(); /* checks of what it passes to the C library */
     char *hash = REAL(crypt_rn)(phrase, setting, data, bytes);
     __msan_scoped_enable_interceptor_checks();
     return defined(hash);

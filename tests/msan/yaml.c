@@ -51,7 +51,7 @@ int WRAP(yaml_parser_initialize)(yaml_parser_t *parser)
 
 int WRAP(yaml_parser_parse)(yaml_parser_t *parser, yaml_event_t *event)
 {
-    __msan_scoped_disable_interceptor_checks(); /* of what it passes to the C library */
+    __msan_scoped_disable_interceptor_checks(); /* checks of what it passes to the C library */
     int ok = REAL(yaml_parser_parse)(parser, event);
     __msan_scoped_enable_interceptor_checks();
     __msan_unpoison(parser, sizeof(*parser));

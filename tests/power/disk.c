@@ -47,7 +47,7 @@ struct names {
 /* An unsynced change of names. */
 struct name_change {
     const struct entry *entry;
-    size_t from_dir, dir; /* of the old and the new name; synced with the latter */
+    size_t from_dir, dir; /* directories of the old and the new name; synced with the latter */
     size_t object;        /* that is named */
     bool ended;
     char from[NAME_BYTES], to[NAME_BYTES]; /* "": no such name */

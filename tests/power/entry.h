@@ -19,7 +19,7 @@ enum entry_kind {
     ENTRY_OPEN = 1, /* text: the path below the data directory; "" is the directory itself */
     ENTRY_WRITE,
     ENTRY_TRUNCATE, /* offset: the new size */
-    ENTRY_SYNC,     /* of a file or a directory */
+    ENTRY_SYNC,     /* sync of a file or a directory */
     ENTRY_RENAME,   /* text and text_to */
     ENTRY_UNLINK,
     ENTRY_MAKE_DIR,
@@ -40,9 +40,9 @@ struct entry {
     uint16_t kind;
     uint16_t flags;
     uint64_t begin, end; /* tickets */
-    uint64_t handle;     /* of an open file: the ticket with which its opening began */
-    uint64_t offset;     /* of a write */
-    uint64_t length;     /* of a write: bytes that were written */
+    uint64_t handle;     /* for an open file: the ticket with which its opening began */
+    uint64_t offset;     /* offset of a write */
+    uint64_t length;     /* for a write: bytes that were written */
     uint32_t text_bytes; /* follow the entry, without a zero at the end … */
     uint32_t text_to_bytes;
     uint64_t data_bytes; /* … and then these, and zeros up to a multiple of ENTRY_ALIGN */

@@ -58,14 +58,14 @@ struct history {
     struct version *versions;
     struct change *changes;
     struct compaction *compactions;
-    struct row_change *rows; /* of one row: in the order in which they were asked for */
+    struct row_change *rows; /* changes of one row, in the order in which they were asked for */
     struct hash_answer *hashes;
     size_t version_count, change_count, compaction_count, row_count, hash_count;
 
     /* From history_settle. */
     const struct change **by_revision; /* NULL: not known */
     int64_t revision_max;
-    const struct version **by_key; /* of known revisions, by key and then revision */
+    const struct version **by_key; /* versions of known revisions, by key and then revision */
     size_t by_key_count;
 };
 

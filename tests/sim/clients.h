@@ -9,7 +9,7 @@
 
 #include <vigil/vigil.h>
 
-enum { CLIENTS_TTL_MAX_S = 12 }; /* of leases */
+enum { CLIENTS_TTL_MAX_S = 12 }; /* limit on the TTL of leases */
 
 /* Inside an actor. */
 vigil_client *client_connect(const char *user, const char *endpoints);

@@ -25,10 +25,10 @@ struct fiber {
 };
 
 static struct {
-    ucontext_t context; /* of the root */
+    ucontext_t context; /* context of the root */
     struct fiber *running;
     struct fiber *free;
-    const void *stack; /* of the root, if a sanitizer tells */
+    const void *stack; /* stack of the root, if a sanitizer tells */
     size_t stack_bytes;
 } root;
 

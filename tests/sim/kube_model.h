@@ -24,8 +24,8 @@ struct kube_answer {
     char key[KEY_BYTES];
     int64_t floor;     /* the newest revision that anybody had seen when it began */
     int64_t condition; /* the resourceVersion that the request has; 0: none */
-    int64_t revision;  /* of the object in the answer; 0: there is none */
-    int code;          /* of HTTP, if it was refused; otherwise 0 */
+    int64_t revision;  /* revision of the object in the answer; 0: there is none */
+    int code;          /* HTTP status, if it was refused; otherwise 0 */
 };
 
 void kube_model_begin(void);

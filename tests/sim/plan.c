@@ -7,7 +7,7 @@
 static const struct {
     const char *name;
     const char *text; /* for the report */
-    unsigned percent; /* of the seeds */
+    unsigned percent; /* percentage of the seeds */
 } switches[SWITCHES] = {
     [SWITCH_CUT] = {"cut", "power cuts", 60},
     [SWITCH_KILL] = {"kill", "kills", 40},

@@ -46,7 +46,7 @@ struct plan {
 /* What the plan of a seed is reduced to. */
 struct plan_limits {
     bool off[SWITCHES];
-    unsigned operations; /* of each client; 0: as many as the seed says */
+    unsigned operations; /* operations of each client; 0: as many as the seed says */
     unsigned clients;    /* 0: as many as the seed says */
 };
 

@@ -8,7 +8,7 @@
 struct report_options {
     uint64_t first, seeds;
     bool plants;        /* first: how many seeds find each planted bug */
-    enum plant only;    /* of them, unless it is PLANT_NONE */
+    enum plant only;    /* only this one of them, unless it is PLANT_NONE */
     bool reduces;       /* failures */
     unsigned jobs;      /* processes that share the work */
     double seconds_max; /* then no further seed begins; 0: no limit */

@@ -19,7 +19,7 @@ void sim_tls_end(void);
 /* An endpoint, or several with commas between them, with the scheme that is right: https if TLS is
  * used. Valid until the next call. */
 const char *sim_tls_endpoint(const char *endpoints);
-struct tls_options sim_tls_options(void); /* of the server */
+struct tls_options sim_tls_options(void); /* options of the server */
 const char *sim_tls_ca_file(void);        /* for clients; NULL: there is no TLS */
 
 #endif

@@ -13,7 +13,7 @@
 struct fixture {
     struct auth_issuer *issuer;
     struct arena arena;
-    uint64_t revision; /* of the store */
+    uint64_t revision; /* revision of the store */
     struct auth_moment now;
     struct buf token;
 };

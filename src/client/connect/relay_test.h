@@ -61,7 +61,7 @@ struct relay_pair {
     struct relay *relay;
     struct list in_relay;
     struct buf in; /* before it is open */
-    SSL *tls;      /* of the client's side; NULL without TLS */
+    SSL *tls;      /* the client's side; NULL without TLS */
     struct relay_side sides[2];
 };
 

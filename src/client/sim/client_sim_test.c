@@ -177,7 +177,7 @@ static void connections_may_break_again_and_again(void **state)
 
 /* -- TLS -- */
 
-enum { TLS_RUNS = 24 }; /* of each scenario: a handshake takes time */
+enum { TLS_RUNS = 24 }; /* runs of each scenario: a handshake takes time */
 
 static struct secure_server {
     struct test_certs certs;

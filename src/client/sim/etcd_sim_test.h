@@ -73,7 +73,7 @@ struct etcd_cluster {
     struct slice range_bytes; /* unless empty: the encoded answer to every range request */
     struct slice watch_bytes; /* unless empty: sent instead of a created response */
     unsigned ranges;          /* range requests */
-    const char *version;      /* of all members */
+    const char *version;      /* version of all members */
     struct list streams;      /* etcd_stream.in_cluster */
 };
 
@@ -83,10 +83,10 @@ struct etcd_member {
     struct grpc_services *services;
     struct grpc_guard guard;
     struct net_wire wire;      /* its limits may be changed before the start */
-    struct protocol_kind kind; /* of its connections; may be replaced before the start */
+    struct protocol_kind kind; /* protocol of its connections; may be replaced before the start */
     bool secure;               /* that kind is TLS */
     struct net_server *server; /* NULL: down */
-    struct loop *loop;         /* of the server; NULL: down */
+    struct loop *loop;         /* loop of the server; NULL: down */
     struct deferred publish;   /* sends events to its watches */
     struct url bound;
     unsigned watch_requests;

@@ -32,7 +32,7 @@ enum wrong {
 
 static struct {
     enum wrong wrong;
-    unsigned requests;                 /* of this kind of call */
+    unsigned requests;                 /* requests of this kind of call */
     struct grpc_call *open[CALLS_MAX]; /* that observe, or whose parts come by hand */
     size_t leader;                     /* the number of the current one */
 } server;

@@ -23,7 +23,7 @@ struct world_call {
     vigil_call *call;
     unsigned completions;
     int code, outcome;
-    unsigned number; /* of a put; 0: it reads */
+    unsigned number; /* number of a put; 0: it reads */
 };
 
 struct world_event {
@@ -38,7 +38,7 @@ struct world_watch {
     int64_t compact_revision;
     struct world_event events[WORLD_EVENTS_MAX];
     size_t count;
-    int answer; /* of the callback */
+    int answer; /* answer of the callback */
     bool freed;
 };
 
@@ -53,7 +53,7 @@ struct world {
     size_t call_count;
     struct world_watch watches[WORLD_WATCHES_MAX];
     size_t watch_count;
-    size_t buffer_bytes; /* of watches; 0: the default */
+    size_t buffer_bytes; /* buffer of watches; 0: the default */
     vigil_lease *lease;
     unsigned lost;
     int lost_code;

@@ -387,7 +387,7 @@ static void server_that_does_not_answer_is_given_up(void **state)
 
 struct ending {
     struct answer answer;
-    int64_t index; /* of the watch */
+    int64_t index; /* index of the watch */
     enum vigil_code code;
     int64_t cleared_index;
     const char *reason;

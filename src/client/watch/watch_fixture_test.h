@@ -21,8 +21,9 @@
 #include <cmocka.h>
 
 enum {
-    UNANSWERED_MAX = 4096, /* of each kind of request, see client/watch/watch_stream.c */
-    MEMBER_ID = 77,        /* of the server */
+    /* Limit on the requests of each kind, see client/watch/watch_stream.c. */
+    UNANSWERED_MAX = 4096,
+    MEMBER_ID = 77, /* id of the server */
 };
 
 /* -- The stream -- */
@@ -127,7 +128,7 @@ static inline void answer_version(const char *version)
 struct record {
     vigil_watch *watch;
     unsigned created, batches, events, progress, ended;
-    int64_t revision; /* of the last batch */
+    int64_t revision; /* revision of the last batch */
     vigil_error error;
     int64_t compact_revision;
     bool pauses; /* the answer to every batch */
@@ -167,7 +168,7 @@ static inline void turn(void)
     check();
 }
 
-static vigil_metadata add_metadata; /* of the watches that are added; "": none */
+static vigil_metadata add_metadata; /* metadata of the watches that are added; "": none */
 
 static inline void add(struct record *record, int64_t revision, size_t buffer_bytes)
 {

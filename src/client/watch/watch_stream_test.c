@@ -316,7 +316,7 @@ static void stream_closes_with_the_last_watch(void **state)
     assert_true(stream->wanted);
     drop(&creating);
     assert_false(stream->wanted);
-    assert_int_equal(cancels, 1); /* of the first only: the rest ends with the stream */
+    assert_int_equal(cancels, 1); /* that of the first only: the rest ends with the stream */
     break_stream();
     assert_int_equal(stat_watches(), 0);
 }
@@ -530,13 +530,13 @@ static void progress_does_not_cover_a_younger_watch(void **state)
     add(&current, 0, 100);
     answer_created(3);
     request_progress(&old, NULL);
-    answer_progress(-1, 10); /* of the first request */
+    answer_progress(-1, 10); /* the first request */
     assert_int_equal(old.progress, 1);
     assert_int_equal(young.progress, 0);
     assert_int_equal(current.progress, 1); /* it has begun after this revision */
-    answer_progress(-1, 10);               /* of the second or the third one */
+    answer_progress(-1, 10);               /* the second or the third request */
     assert_int_equal(young.progress, 0);
-    answer_progress(-1, 10); /* of the third one */
+    answer_progress(-1, 10); /* the third request */
     assert_int_equal(old.progress, 3);
     assert_int_equal(young.progress, 1);
     assert_int_equal(young.revision, 10);

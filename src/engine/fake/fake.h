@@ -18,7 +18,7 @@ struct fake_options {
     unsigned inline_percent;
     struct engine_identity identity;
     size_t watch_fragment_bytes; /* 0: 2 MiB */
-    unsigned watchers_max;       /* of one stream; 0: 1,000,000 */
+    unsigned watchers_max;       /* limit on the watchers of one stream; 0: 1,000,000 */
     int64_t watch_progress_ns;   /* 0: 10 minutes */
 };
 

@@ -51,7 +51,7 @@ enum status fake_model_txn(struct fake_model *model, const struct pb_txn_request
 struct fake_event {
     struct slice key;
     struct slice field;      /* `12 len KeyValue` */
-    struct slice prev_field; /* of the previous version; empty if there is none */
+    struct slice prev_field; /* field of the previous version; empty if there is none */
     bool tombstone, created;
 };
 /* All changes of one revision, in order. */

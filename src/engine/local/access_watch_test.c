@@ -7,8 +7,8 @@
 struct watching {
     struct loop *loop;
     struct engine_shard *shard;
-    unsigned notices;          /* of changed rights */
-    unsigned notices_of_other; /* of the other listener */
+    unsigned notices;          /* notices of changed rights */
+    unsigned notices_of_other; /* notices of the other listener */
     int64_t hub_at_notice;     /* the revision of the hub at that time */
 };
 

@@ -20,7 +20,7 @@ struct fixture {
     struct loop *loop;
     struct engine *engine;
     struct engine_shard *shard;
-    struct arena arena; /* of all operations */
+    struct arena arena; /* memory of all operations */
     int waiting;        /* operations started and not done */
 };
 

@@ -36,7 +36,7 @@ struct fixture {
     struct loop *loop;
     struct worker *worker; /* may be NULL */
     struct budget *budget;
-    struct account *account; /* of all connections */
+    struct account *account; /* account of all connections */
 };
 
 static void ignore(void *owner)

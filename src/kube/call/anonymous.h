@@ -25,7 +25,7 @@ struct kube_anonymous {
     enum kube_anonymous_state state;
     struct loop *loop;
     struct engine_shard *shard;
-    size_t *under_way;  /* of the API */
+    size_t *under_way;  /* counter of the API */
     _Atomic int *first; /* enum kube_anonymous_state: the last answer on any thread; NULL: none */
     bool stopped;
     struct timer timer;

@@ -37,11 +37,11 @@ struct kube_api {
     size_t guarded_count;       /* so many */
     struct random random;       /* for uids, names and jitter */
     size_t under_way;           /* operations that the engine or the worker has not completed */
-    size_t gathered_bytes;      /* of protobuf lists, which are held until they are sent */
+    size_t gathered_bytes;      /* size of protobuf lists, which are held until they are sent */
     unsigned packers;           /* lists that are being compressed */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
     void *metrics_ctx;
-    struct kube_lookup_pool *lookups;     /* of the config, or */
+    struct kube_lookup_pool *lookups;     /* those of the config, or */
     struct kube_lookup_pool *own_lookups; /* owned; NULL: that of the config */
     struct kube_access *access; /* owned; kube/policy/access/access.h; NULL: no authorization */
     struct kube_admission *admission; /* owned; kube/policy/admission/admission.h */

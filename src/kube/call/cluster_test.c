@@ -16,7 +16,7 @@ static struct {
     enum status admission;
     unsigned asked, awaited;
     int64_t compacted;
-    struct auth_principal reader, writer; /* of the last range and transaction */
+    struct auth_principal reader, writer; /* principals of the last range and transaction */
     bool serializable;                    /* the last range was */
     unsigned txns;
     enum status txn_fails; /* every transaction, with txn_text */

@@ -20,7 +20,7 @@ enum kube_authorization { KUBE_AUTHORIZATION_ALWAYS_ALLOW, KUBE_AUTHORIZATION_RB
 
 /* Borrowed by the APIs and outlives them. Nothing in it changes, except what it points to. */
 struct kube_config {
-    const char *version;                      /* of Vigil */
+    const char *version;                      /* version of Vigil */
     bool skip_undecodable;                    /* a watch skips values that are not objects */
     const struct kube_tokens *tokens;         /* kube/request/tokens.h; NULL: no authentication */
     const struct kube_account_keys *accounts; /* kube/policy/access/account_token.h; NULL: there are

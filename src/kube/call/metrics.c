@@ -35,7 +35,7 @@ enum {
 struct kube_metrics {
     struct metric_set *set; /* owned */
     const struct kube_kind *kinds;
-    unsigned kind_count; /* of built-in kinds; the next number is for all others */
+    unsigned kind_count; /* number of built-in kinds; the next number is for all others */
 };
 
 static unsigned totals_at(const struct kube_metrics *metrics)

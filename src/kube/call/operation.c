@@ -39,7 +39,7 @@ static bool set_aside_for_answer(struct kube_call *call)
     size_t bytes = call->write.value.len > KUBE_WORK_BYTES_MAX
                        ? 2 * (call->write.value.len + KUBE_WORK_BYTES_MAX)
                        : 0;
-    kube_call_use_set_aside(call); /* of an attempt before */
+    kube_call_use_set_aside(call); /* those of an attempt before */
     if (bytes && !account_charge(call->arena.account, bytes))
         return false;
     call->set_aside = bytes;

@@ -110,7 +110,7 @@ struct naming {
     const struct kube_kinds *kinds;
     struct slice own, group;
     struct json_node *wanted, *accepted;
-    const char *reason; /* of the conflict; NULL: there is none */
+    const char *reason; /* reason of the conflict; NULL: there is none */
     char message[640];
 };
 

@@ -4,17 +4,17 @@ enum step_kind { STEP_MEMBER, STEP_ITEM, STEP_ALL, STEP_FILTER };
 
 struct jsonpath_step {
     enum step_kind kind;
-    struct slice key;   /* of a member */
-    int64_t index;      /* of an item; negative: counted from the end */
-    size_t from, count; /* of a filter: the steps to the compared value */
-    struct slice value; /* of a filter: the value to compare with */
+    struct slice key;   /* key of a member */
+    int64_t index;      /* index of an item; negative: counted from the end */
+    size_t from, count; /* for a filter: the steps to the compared value */
+    struct slice value; /* for a filter: the value to compare with */
     bool is_text, differs;
 };
 
 struct jsonpath {
     struct jsonpath_step steps[JSONPATH_STEPS_MAX];
     size_t count;
-    struct jsonpath_step inner[JSONPATH_STEPS_MAX]; /* of its filters */
+    struct jsonpath_step inner[JSONPATH_STEPS_MAX]; /* steps of its filters */
     size_t inner_count;
 };
 

@@ -141,7 +141,8 @@ static void threads_share_one_schema_per_text(void **state)
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_ptr_equal(kube_custom_schema(&kept->versions[0]), schema);
-    assert_ptr_equal(kube_custom_schema(&kept->versions[1]), schema); /* of the same text */
+    assert_ptr_equal(kube_custom_schema(&kept->versions[1]),
+                     schema); /* compiled from the same text */
     assert_int_equal(schema_pool_stats(pool).schemas, 1);
     kube_definition_unref(kept);
     schema_pool_check(pool);

@@ -17,10 +17,10 @@ struct batch {
 struct bootstrap {
     struct kube_job job;
     struct kube_start start;
-    struct arena arena; /* of start */
+    struct arena arena; /* memory of start */
     size_t at;          /* the next place to look at */
     struct batch missing;
-    unsigned attempts; /* of this batch */
+    unsigned attempts; /* attempts of this batch */
     bool failed;
     struct pb_txn_request txn;
     void (*done)(struct kube_api *api, bool failed);

@@ -16,11 +16,11 @@ enum { ARENA_BYTES_MAX = 1 << 20 };
 struct compaction_job {
     struct kube_job job;
     bool waited;      /* an interval has passed: the next step claims */
-    int64_t version;  /* of the key, as it was last seen; 0: it does not exist */
+    int64_t version;  /* version of the key, as it was last seen; 0: it does not exist */
     int64_t noted;    /* the newest revision at that time; 0: none */
     int64_t revision; /* what the next step compacts to; 0: nothing */
 
-    char text[24]; /* of a claim: the value of the key */
+    char text[24]; /* for a claim: the value of the key */
     struct pb_txn_request txn;
     struct pb_compare compare;
     struct pb_request_op success, failure;

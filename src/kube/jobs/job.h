@@ -42,7 +42,7 @@ struct kube_job {
     struct list in_jobs;
     struct deferred next;
     struct timer timer;
-    struct arena arena; /* of the operation under way */
+    struct arena arena; /* memory of the operation under way */
     struct pb_range_request request;
     struct engine_range range;
     struct kube_write write;

@@ -19,7 +19,7 @@ enum {
 };
 
 struct kube_manager_lease {
-    int64_t revision; /* of its key, as last seen; 0: it does not exist */
+    int64_t revision; /* revision of its key, as last seen; 0: it does not exist */
     int64_t until_ns; /* monotonic: it is held until then, if it is not renewed */
 };
 

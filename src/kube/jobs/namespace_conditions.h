@@ -23,7 +23,7 @@ struct kube_tally {
 
 struct kube_remaining {
     struct kube_tally kinds;      /* "pods.": resource, dot, group */
-    struct kube_tally finalizers; /* of the objects that remain */
+    struct kube_tally finalizers; /* finalizers of the objects that remain */
     struct kube_tally failures;   /* "/v1, Resource=pods": has objects that should be gone */
     bool undiscovered;            /* not all kinds are known */
 };

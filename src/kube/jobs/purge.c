@@ -16,7 +16,8 @@ enum {
     PAGE_KEYS = 50,
     PAGE_BYTES_MAX = 8 << 20, /* memory for the keys of a page; one may be as long as a request */
     RANGE_KEYS = 8,           /* an upper bound of the keys made of the name for one range */
-    LOOKED_BYTES_MAX = 256 << 10, /* of objects examined in one turn; the last may be longer */
+    /* Size of the objects examined in one turn; the last may be longer. */
+    LOOKED_BYTES_MAX = 256 << 10,
     DELAY_MAX_S = 30,
 };
 
@@ -26,7 +27,7 @@ enum { OBJECT_BYTES_MAX = KUBE_CALL_ARENA_BYTES_MAX, TREE_BYTES_PER_BYTE = 48 };
 /* A write that an object of the page needs. */
 struct purge_write {
     struct slice key;
-    struct slice value; /* of a put; empty: delete */
+    struct slice value; /* value of a put; empty: delete */
     int64_t revision;
     bool marks; /* the object is read again and marked for deletion */
 };
@@ -35,12 +36,12 @@ struct purge_write {
 struct purge {
     struct kube_job job; /* its arena has the keys of a page */
     enum kube_purge_target target;
-    struct buf name; /* of the namespace, or of the definition */
+    struct buf name; /* name of the namespace, or of the definition */
     void (*on_end)(struct kube_api *api);
     struct kube_kinds *kinds; /* a reference; of this round, NULL before it */
-    size_t kind_at;           /* of those to be emptied (kind_now) */
+    size_t kind_at;           /* position among those to be emptied (kind_now) */
     struct buf from;          /* first key of the next page; empty: that of its kind */
-    struct arena object;      /* of the one object that is examined or written */
+    struct arena object;      /* memory of the one object that is examined or written */
     const struct kube_kind *page_kind;
     struct purge_write steps[PAGE_KEYS];
     size_t count, at;

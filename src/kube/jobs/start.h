@@ -14,7 +14,7 @@
 
 /* What the objects say about the server; shared by all threads and never changed. */
 struct kube_start_settings {
-    struct kube_range services; /* of --kube-service-cluster-ip-range */
+    struct kube_range services; /* range of --kube-service-cluster-ip-range */
     uint16_t port;              /* on which the API is served */
     bool is_advertised;         /* its address is not a loopback one, so that there are endpoints */
     struct kube_address advertised;

@@ -23,7 +23,7 @@
 /* Where addresses and ports come from; shared by all threads and never changed. */
 struct kube_service_ranges {
     struct kube_range addresses;
-    uint16_t port_first, port_last; /* of node ports */
+    uint16_t port_first, port_last; /* range of node ports */
 };
 
 struct kube_reservation {
@@ -35,7 +35,7 @@ struct kube_reservation {
     uint64_t tries;    /* numbers tried so far */
     int64_t expected;  /* revision of a key without an owner, which is replaced; 0: none */
     int64_t taken;     /* revision of the key that exists; 0: it does not */
-    struct slice owner_namespace, owner_name; /* of the service that has it */
+    struct slice owner_namespace, owner_name; /* service that has it */
 };
 
 /* At a time: an address and node ports. */
@@ -46,7 +46,7 @@ struct kube_reservations {
     const struct kube_service_ranges *ranges;
     struct random *random;
     struct json_node *service;
-    struct slice namespace, name; /* of the service */
+    struct slice namespace, name; /* service that needs it */
     struct kube_reservation items[KUBE_RESERVATIONS_MAX];
     size_t count;
     struct slice released[KUBE_COMPANIONS_MAX]; /* keys of what the service had and gives up */

@@ -18,7 +18,7 @@ struct kube_accept {
     enum kube_format format;
     enum kube_shape shape;
     bool list;         /* PartialObjectMetadataList */
-    bool v1beta1;      /* of the shape; else v1 */
+    bool v1beta1;      /* version of the shape; else v1 */
     bool discovery_v2; /* g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList */
     bool pretty;
 };

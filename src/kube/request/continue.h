@@ -12,7 +12,7 @@ enum { KUBE_TOKEN_BYTES_MAX = 8192, KUBE_AT_NEWEST = -1 };
 
 struct kube_continue {
     int64_t revision;    /* KUBE_AT_NEWEST: the newest, after a token has expired */
-    struct slice suffix; /* of the key to continue at: what follows the prefix of the list */
+    struct slice suffix; /* suffix of the key to continue at: what follows the prefix of the list */
 };
 
 /* The token for a key without the prefix of the list. ST_NOMEM. */

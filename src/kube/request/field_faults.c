@@ -45,7 +45,7 @@ struct sorter {
     struct open open[JSON_TREE_DEPTH_MAX + 1];
     size_t depth;
     struct buf key;  /* decoded */
-    struct buf path; /* of the current value, with the escapes of a fault's path */
+    struct buf path; /* path of the current value, with the escapes of a fault's path */
     struct buf out;
 };
 

@@ -36,7 +36,7 @@ struct kube_query {
     struct slice label_selector, field_selector;
     struct slice resource_version; /* "" and "0" mean different things */
     enum kube_version_match match;
-    struct slice match_text; /* of resourceVersionMatch; KUBE_MATCH_OTHER if it is unknown */
+    struct slice match_text; /* text of resourceVersionMatch; KUBE_MATCH_OTHER if it is unknown */
     int64_t limit;           /* 0: none */
     struct slice continue_token;
     bool watch, allow_bookmarks;
@@ -50,8 +50,8 @@ struct kube_query {
     struct slice propagation_policy;
     bool orphan_dependents, orphan_given;
     int64_t grace_period_s;      /* -1: not given */
-    struct slice include_object; /* of a Table */
-    struct slice container;      /* of a pod, for its log or a command */
+    struct slice include_object; /* for a Table */
+    struct slice container;      /* container of a pod, for its log or a command */
 };
 
 /* False: a value is invalid, and *status has the error of Kubernetes. */

@@ -31,7 +31,7 @@ struct peer {
     struct http_field field;
     const struct http_routes *routes;
     struct buf answer;
-    char *text; /* of the request; freed when the peer has left */
+    char *text; /* text of the request; freed when the peer has left */
     unsigned code;
     bool over;
 };
@@ -48,18 +48,18 @@ struct fixture {
     struct peer *peers[EXCHANGES_MAX];
     size_t count;
     uint64_t seed;
-    struct account *account; /* of further requests; NULL: nothing is charged */
-    struct wire_peer peer;   /* of further requests */
+    struct account *account; /* account of further requests; NULL: nothing is charged */
+    struct wire_peer peer;   /* peer of further requests */
     const char *peer_name;   /* the same */
 };
 
 static struct fixture *bed;
 static void (*bed_alter)(struct engine *engine);       /* the next fixture's; NULL: nothing */
-static int64_t bed_compaction_s;                       /* of the next fixture */
-static struct worker *bed_worker;                      /* of the next fixture; NULL: none */
-static enum kube_authorization bed_authorization;      /* of the next fixture */
+static int64_t bed_compaction_s;                       /* for the next fixture */
+static struct worker *bed_worker;                      /* for the next fixture; NULL: none */
+static enum kube_authorization bed_authorization;      /* for the next fixture */
 static struct kube_lookup_pool *bed_lookups;           /* the same; NULL: each API has its own */
-static const struct kube_admission_set *bed_admission; /* of the next fixture; NULL: the least */
+static const struct kube_admission_set *bed_admission; /* for the next fixture; NULL: the least */
 
 /* -- A peer without a connection -- */
 

@@ -19,7 +19,7 @@ struct sending {
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
-    const char *type;              /* of the content; NULL: JSON */
+    const char *type;              /* type of the content; NULL: JSON */
     struct kube_openapi *document; /* owned; of built-in kinds; or NULL */
     struct kube_custom_openapi
         *custom; /* owned; of custom resources, alone or added to the document; or NULL */

@@ -8,7 +8,7 @@
 struct copy {
     struct json_scanner scanner;
     struct buf *to;
-    const char *fields; /* of the outermost schema */
+    const char *fields; /* fields of the outermost schema */
     unsigned depth;
 };
 

@@ -2,7 +2,7 @@
 
 #include "codec/pb/wire.h"
 
-enum { COMPARES_MAX = 3, READS_MAX = 2 }; /* of the object itself */
+enum { COMPARES_MAX = 3, READS_MAX = 2 }; /* conditions and reads of the object itself */
 
 /* Field numbers of KeyValue. */
 enum { FIELD_KEY = 1, FIELD_MOD_REVISION = 3, FIELD_VERSION = 4, FIELD_VALUE = 5 };

@@ -257,7 +257,7 @@ struct canned {
     unsigned code;
     const char *type, *body;
     int expected;
-    int status; /* of vigil_kube_call_status */
+    int status; /* result of vigil_kube_call_status */
     bool has_object;
 };
 
@@ -351,7 +351,7 @@ static void answer_that_is_too_large_is_refused(void **state)
 
 struct script {
     unsigned refusals; /* before the answer */
-    unsigned code;     /* of the refusals; 0: the connection breaks */
+    unsigned code;     /* status of the refusals; 0: the connection breaks */
     const char *retry_after;
 };
 

@@ -70,7 +70,7 @@ struct sim_route {
 struct sim_reply {
     struct kube_server_sim *server;
     struct http_exchange *exchange;
-    size_t number;   /* of the request, from 0 */
+    size_t number;   /* number of the request, from 0 */
     struct buf body; /* not sent yet, after the bytes that were taken */
     size_t taken;
     size_t sent;     /* bytes of the body, so far */
@@ -455,10 +455,10 @@ struct kube_world {
     struct sim *sim;
     struct kube_server_sim server;
     char url[ADDRESS_TEXT_BYTES + 64];
-    const char *path_prefix; /* of the server's URL */
+    const char *path_prefix; /* path of the server's URL */
     vigil_kube_options options;
     vigil_kube *kube;
-    vigil_error error;  /* of vigil_kube_new */
+    vigil_error error;  /* error of vigil_kube_new */
     char log[1024];     /* one line after the other */
     char warnings[512]; /* one per line */
     /* Called after every turn of the client, for checks of the test. */

@@ -323,7 +323,7 @@ struct answer_case {
     unsigned code;
     const char *type, *body;
     int status;         /* expected; 0: success */
-    const char *reason; /* of the Status; NULL: any */
+    const char *reason; /* reason of the Status; NULL: any */
 };
 
 static void answer_one(struct sim_reply *reply, const struct sim_request *request, void *ctx)

@@ -13,7 +13,7 @@
 struct fixture {
     struct child_runner runner;
     struct child child;
-    struct child_params params; /* of the plugin that runs */
+    struct child_params params; /* parameters of the plugin that runs */
     bool runs;
     unsigned starts;
     bool cannot_start;

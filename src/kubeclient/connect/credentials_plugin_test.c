@@ -168,7 +168,7 @@ static void refused_credentials_are_replaced_once(void **state)
     expect_answer(&r, ST_OK, "Bearer t-1");
     expect_answer(&other, ST_OK, "Bearer t-1");
     assert_int_not_equal(credentials_generation(f->credentials), generation);
-    assert_true(credentials_refused(f->credentials, generation)); /* of a request sent before */
+    assert_true(credentials_refused(f->credentials, generation)); /* by a request sent before */
     expect(f, "Bearer t-1");
     assert_int_equal(f->starts, 2);
 }

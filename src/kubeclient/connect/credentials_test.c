@@ -155,7 +155,7 @@ static void refused_token_is_read_again(void **state)
     advance(f, TOKEN_FILE_PAUSE_NS);
     assert_true(credentials_refused(f->credentials, generation));
     expect(f, "Bearer two");
-    assert_true(credentials_refused(f->credentials, generation)); /* of a request sent before */
+    assert_true(credentials_refused(f->credentials, generation)); /* by a request sent before */
 }
 
 /* -- Impersonation -- */

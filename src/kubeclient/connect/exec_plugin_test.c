@@ -28,7 +28,7 @@ enum { SIGNALS = 32 };
 
 struct fixture {
     struct child_runner runner;
-    struct child_params params; /* of the plugin that runs */
+    struct child_params params; /* parameters of the plugin that runs */
     bool polls;                 /* without a descriptor of the process */
     struct clock_sim clock;
     struct loop *loop;
@@ -473,7 +473,8 @@ static bool is_gone(int pid)
     bool read_line = fgets(line, sizeof(line), file) != NULL;
     fclose(file);
     const char *name_end = strrchr(line, ')');
-    return !read_line || !name_end || name_end[2] == 'Z'; /* of a parent that does not wait */
+    return !read_line || !name_end ||
+           name_end[2] == 'Z'; /* the state of a child whose parent does not wait */
 }
 
 static void expect_gone(int pid)

@@ -63,7 +63,7 @@ struct pool_test_request {
     enum pool_test_action action;
     const char *method, *target, *body;
     bool waits;
-    unsigned status; /* of the response; 0: none */
+    unsigned status; /* status of the response; 0: none */
     size_t received; /* bytes of the body */
     char text[64];   /* the beginning of the body */
     char type[32];

@@ -276,7 +276,7 @@ static void proxied_connection_may_break_after_every_byte(void **state)
                                             FAULT_CALL};
     for (size_t i = 0; i < COUNT_OF(routes) * COUNT_OF(kinds); i++) {
         size_t route = i / COUNT_OF(kinds);
-        size_t step = routes[route].secure ? 97 : 1; /* of a handshake some are enough */
+        size_t step = routes[route].secure ? 97 : 1; /* some steps of a handshake are enough */
         size_t places = 1;
         for (size_t at = 0; at < places; at += step) {
             struct proxied p;

@@ -106,7 +106,7 @@ static void versions_never_go_back(void **state)
     put(&cache, "a", 9);
     put(&cache, "a", 10);
     drop(&cache, "a", 8);
-    cache_begin_list(&cache, false); /* of a server that is behind */
+    cache_begin_list(&cache, false); /* a list of a server that is behind */
     put(&cache, "a", 7);
     assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "");

@@ -26,7 +26,7 @@ struct seen {
     sem_t *entered, *leave; /* every call announces itself, and waits */
     bool frees;             /* the first call frees the handler */
     bool waits;             /* every call waits for the informer, which must exist */
-    int wait_code;          /* of waiting inside the function */
+    int wait_code;          /* result of waiting inside the function */
 };
 
 static int number_of(vigil_bytes text)

@@ -12,7 +12,7 @@ struct step {
     const char *query; /* with no timeoutSeconds, which is checked apart */
     unsigned code;     /* 0: 200 */
     const char *body;
-    enum step_end end; /* of a watch */
+    enum step_end end; /* how a watch ends */
 };
 
 #define POD(name, version) \

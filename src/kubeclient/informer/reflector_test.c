@@ -26,7 +26,7 @@ struct world {
     /* The server. */
     int versions[NAMES]; /* 0: does not exist */
     struct change history[EVENTS_MAX];
-    int revision;  /* of the last change */
+    int revision;  /* revision of the last change */
     int compacted; /* changes up to this one are forgotten */
     bool no_streaming;
     bool in_pages;
@@ -34,14 +34,14 @@ struct world {
     /* The request under way. */
     bool open;
     enum reflector_state kind;
-    int at;      /* of a watch: the revision of the last event that was sent */
-    int sent;    /* of a stream: initial events; of a list: objects of earlier pages */
+    int at;      /* for a watch: the revision of the last event that was sent */
+    int sent;    /* for a stream: initial events; for a list: objects of earlier pages */
     int list_at; /* the revision of a list, of all its pages, or of a stream's initial events */
     int listed[NAMES];
     int limit;
     char version[REFLECTOR_VERSION_BYTES];
     bool waits;
-    int64_t delay_ns; /* of the last wait */
+    int64_t delay_ns; /* length of the last wait */
     /* What happened. */
     unsigned requests[REFLECTOR_WAITING + 1];
     unsigned syncs, failures;
@@ -466,7 +466,7 @@ static void restored_server_is_followed_back(void **state)
         for (int i = 0; i < 50; i++)
             change(&w);
         settle(&w);
-        w.revision = 20; /* of the backup */
+        w.revision = 20; /* the revision of the backup */
         state_at(&w, w.revision, w.versions);
         memset(w.seen, 0, sizeof(w.seen));
         refuse(&w, 410, "Expired"); /* the watch; then the state that is not older than it: */

@@ -281,10 +281,10 @@ static void options_are_checked(void **state)
     options = (vigil_work_queue_options){.retry_max_ms = 1}; /* without a size: not initialised */
     assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_ERROR_ARGUMENT);
     vigil_work_queue_options_init(&options);
-    options.size++; /* of a later version, with fields that are not known */
+    options.size++; /* as in a later version, with fields that are not known */
     assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_ERROR_ARGUMENT);
     vigil_work_queue_options_init(&options);
-    options.size = offsetof(vigil_work_queue_options, burst); /* of an earlier one */
+    options.size = offsetof(vigil_work_queue_options, burst); /* as in an earlier one */
     options.per_second = 1;
     assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_OK);
     vigil_work_queue_free(queue);

@@ -20,7 +20,7 @@ struct stand {
 struct scene {
     struct kube_world world;
     struct stand stands[CANDIDATES];
-    char spec[1024]; /* of the Lease; "": it does not exist */
+    char spec[1024]; /* spec of the Lease; "": it does not exist */
     uint64_t version;
     unsigned writes;
     bool fails; /* the server answers 500 */

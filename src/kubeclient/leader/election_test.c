@@ -42,7 +42,7 @@ struct model {
     int64_t now_ns;
     struct random random;
     bool faults;
-    unsigned changes; /* of the leader */
+    unsigned changes; /* changes of the leader */
     int leader;       /* -1: none */
 };
 

@@ -32,7 +32,7 @@ struct watch_step {
     const char *text;  /* the body */
     size_t text_bytes; /* if it is longer than a literal; 0: all of the text */
     unsigned code;     /* 0: 200 */
-    const char *type;  /* of the content; NULL: a watch in JSON; "": none */
+    const char *type;  /* type of the content; NULL: a watch in JSON; "": none */
     const char *retry_after;
     bool stays;      /* open after the text */
     int64_t ends_ns; /* while it stays: ends after this time; 0: never */
@@ -47,7 +47,7 @@ struct watch_test {
     size_t step_count;
     vigil_kube_watch_options options;
     vigil_kube_watch *watch; /* NULL: it was freed, or could not be made */
-    int code;                /* of vigil_kube_watch_new */
+    int code;                /* result of vigil_kube_watch_new */
     char log[WATCH_LOG_BYTES];
     size_t log_len;
     size_t pause_every; /* the number of events after which the callback pauses; 0: never */
@@ -55,7 +55,7 @@ struct watch_test {
     size_t delivered;
     unsigned ends;
     vigil_kube_status status; /* the last one */
-    char reason[1100];        /* of the end */
+    char reason[1100];        /* reason of the end */
     void (*on_event)(struct watch_test *t, const vigil_kube_event *event);
 };
 

@@ -7,8 +7,8 @@
 #include "mirror/answer/possible.h"
 
 enum {
-    FIELDS_AT_ONCE = 8192, /* of one scan: about a millisecond */
-    HEADER_BYTES = 256,    /* of memory for the decoded header */
+    FIELDS_AT_ONCE = 8192, /* fields of one scan: about a millisecond */
+    HEADER_BYTES = 256,    /* memory for the decoded header */
     HEADER_BYTES_MAX = 4096,
     NUMBER_HEADER = 1,
     NUMBER_KVS = 2,
@@ -25,7 +25,7 @@ enum {
 /* A field of the message. */
 struct part {
     uint32_t tag;
-    uint64_t number;    /* of a varint */
+    uint64_t number;    /* value of a varint */
     struct slice bytes; /* the content of a LEN field */
     struct slice whole; /* with the tag */
 };
@@ -161,7 +161,7 @@ static enum status take_part(struct forwarded_range *range, const struct part *p
         range->count = (int64_t)part->number;
         return ST_OK;
     default:
-        return ST_OK; /* of a later version */
+        return ST_OK; /* a field of a later version */
     }
 }
 

@@ -23,7 +23,7 @@ struct forwarded_range {
     /* Valid after the scan. */
     int64_t revision, count, kvs;
     bool more;
-    uint64_t kvs_bytes; /* of the key-values' fields, `12 len KeyValue` */
+    uint64_t kvs_bytes; /* size of the key-values' fields, `12 len KeyValue` */
 
     /* Private. */
     int64_t newest;     /* mod revision of the key-values so far */

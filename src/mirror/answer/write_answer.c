@@ -7,7 +7,7 @@
 
 /* -- Key-values -- */
 
-enum { FIELD_KVS = 2 }; /* of a RangeResponse: the tag 12 */
+enum { FIELD_KVS = 2 }; /* field of a RangeResponse: the tag 12 */
 
 /* The field is encoded again, so it has the form of the store, whatever the server has sent. */
 static enum status field_of(const struct pb_key_value *kv, struct arena *arena,

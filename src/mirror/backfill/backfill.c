@@ -29,8 +29,8 @@ struct past {
     uint64_t fetches_started;
     int64_t wants[WANTS_MAX]; /* revisions from which a fetch is needed; the oldest wish first */
     size_t want_count;
-    struct ranges ranges; /* of the prefixes, in the order in which the mirror merges them */
-    bool is_short;        /* of memory, when it was last looked at */
+    struct ranges ranges; /* ranges of the prefixes, in the order in which the mirror merges them */
+    bool is_short;        /* memory was short when it was last looked at */
     struct deferred work;
     struct timer look; /* for what is idle */
     /* While it is not known whether the cluster still has the mirror's past. */
@@ -45,7 +45,7 @@ struct past {
 /* A long revision of the past, or of the mirror. */
 struct watch_held {
     struct past *past;
-    struct watch_held *own;       /* of the mirror; NULL: of the past */
+    struct watch_held *own;       /* held by the mirror; NULL: by the past */
     struct past_stretch *stretch; /* a reference */
     const struct past_revision *revision;
 };

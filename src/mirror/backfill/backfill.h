@@ -23,7 +23,7 @@ struct watch_hub;
 
 enum {
     PAST_BYTES_MAX = 64 << 20, /* kept by a shard; one revision at a time may go beyond it */
-    PAST_FETCHES_MAX = 4,      /* of a shard at once */
+    PAST_FETCHES_MAX = 4,      /* limit on the fetches of a shard at once */
 };
 
 struct past_options {

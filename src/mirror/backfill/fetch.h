@@ -28,7 +28,7 @@ struct past_fetch {
     bool waiting;            /* a watch needs the revision `at` */
     int64_t wanted_ns;       /* when a watch last did */
     size_t credit;           /* bytes that may still be received before a watch needs them */
-    uint64_t received_bytes; /* of all sources, when `credit` was last reduced */
+    uint64_t received_bytes; /* bytes of all sources, when `credit` was last reduced */
     uint64_t started_bytes;  /* stored since it was started */
     struct timer progress;   /* set while a watch waits */
     struct past_source sources[];

@@ -25,9 +25,9 @@ enum {
 
 struct field {
     uint32_t number;
-    const uint8_t *start; /* of its tag */
-    uint64_t value;       /* of a varint */
-    struct slice bytes;   /* of a LEN field */
+    const uint8_t *start; /* start of its tag */
+    uint64_t value;       /* value of a varint */
+    struct slice bytes;   /* bytes of a LEN field */
     bool is_bytes;
 };
 

@@ -10,7 +10,7 @@
 /* Everything but the events. */
 struct past_response {
     uint64_t cluster_id;
-    int64_t revision; /* of the header */
+    int64_t revision; /* revision of the header */
     int64_t watch_id;
     int64_t compact_revision;
     struct slice cancel_reason; /* in the message */

@@ -22,8 +22,8 @@ void past_body_unref(struct past_body *body);
 struct past_revision {
     int64_t revision;
     size_t first, count; /* its events */
-    size_t bytes;        /* of its events, with previous versions */
-    size_t field_bytes;  /* of their fields alone */
+    size_t bytes;        /* size of its events, with previous versions */
+    size_t field_bytes;  /* size of their fields alone */
     size_t body;         /* the index of the first body that has some of them, if there are any */
     bool lost;           /* it is larger than the limit and was not kept */
 };

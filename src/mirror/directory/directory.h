@@ -18,7 +18,7 @@
 struct mirror {
     struct engine *engine; /* a local engine with is_mirror */
     bool is_warm;          /* it has the content of an earlier run */
-    uint64_t cluster_id;   /* of that content; 0: none */
+    uint64_t cluster_id;   /* id of the cluster that the content is from; 0: none */
     /* The highest in which that cluster has answered a linearizable read; 0: not known. A cluster
      * that was restored from a snapshot begins with low terms again. */
     uint64_t raft_term;

@@ -25,7 +25,7 @@ struct vigil_status_response;
 enum { RAFT_ENTRIES_PER_S_MAX = 100 * 1000 };
 
 struct raft_mark {
-    uint64_t index; /* of the last entry that is committed; 0: not known */
+    uint64_t index; /* index of the last entry that is committed; 0: not known */
     int64_t at_ms;  /* since 1970 */
 };
 

@@ -63,7 +63,7 @@ void feeder_compact(struct feeder *feeder, int64_t revision);
  */
 enum {
     INTAKE_QUEUED_BYTES_MAX = 16 << 20,  /* received and not applied */
-    INTAKE_WAITING_BYTES_MAX = 64 << 20, /* of prefixes that wait for others */
+    INTAKE_WAITING_BYTES_MAX = 64 << 20, /* limit on the size of prefixes that wait for others */
 };
 
 struct intake {

@@ -16,8 +16,9 @@ struct comparer {
     void *ctx;
     struct comparer_question question;
     vigil_call *call; /* owned; NULL: idle */
-    unsigned kind;    /* of the question: enum witness_kind; WITNESS_KINDS: none, only the header */
-    bool answered;    /* the header is valid */
+    /* Kind of the question: enum witness_kind; WITNESS_KINDS: none, only the header. */
+    unsigned kind;
+    bool answered; /* the header is valid */
     struct comparer_result result;
 };
 

@@ -31,15 +31,15 @@ enum comparer_verdict {
 struct comparer_result {
     enum comparer_verdict verdict;
     char reason[VIGIL_ERROR_TEXT_BYTES]; /* if it is another one, or failed */
-    vigil_header header;                 /* of the last linearizable answer */
-    char version[32];                    /* of the server; "" if it does not say */
+    vigil_header header;                 /* header of the last linearizable answer */
+    char version[32];                    /* version of the server; "" if it does not say */
 };
 
 struct comparer_question {
     const struct witness *witness; /* borrowed; does not change until the verdict */
     int64_t mirrored;              /* the cluster's revision is not below */
     uint64_t cluster_id;           /* 0: not known yet */
-    uint64_t raft_term;            /* of the last comparison; 0: not known */
+    uint64_t raft_term;            /* term of the last comparison; 0: not known */
     struct raft_mark raft;         /* when the cluster was last followed */
     bool is_proven;                /* that the past is the same; only the header is needed */
     struct slice key;              /* one that may be read; borrowed */

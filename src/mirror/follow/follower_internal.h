@@ -58,12 +58,12 @@ struct follower {
     /* The mirror and the member at the other end of this stream have the same past. While a state
      * is loaded: they have if that succeeds. */
     bool is_proven;
-    bool trust_progress; /* of this server */
+    bool trust_progress; /* for this server */
     bool all_keys;       /* one watch for all keys, whatever the prefixes are */
     int64_t given;       /* the last revision that was given to the mirror */
     int64_t load_revision;
-    char version[32];    /* of the member that is followed */
-    enum status failure; /* of the mirror, until everything in flight has returned */
+    char version[32];    /* version of the member that is followed */
+    enum status failure; /* failure of the mirror, until everything in flight has returned */
     struct news news;
     int64_t progress_at_ns; /* a request for progress was sent then; 0: none is unanswered */
     bool progress_again;

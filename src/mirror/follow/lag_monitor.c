@@ -51,7 +51,7 @@ struct laggard {
     struct lag lag;
     vigil_call *call; /* owned; NULL: no question is under way */
     int64_t asked_ns;
-    int64_t heard, written, mirrored; /* of the cluster's state, when the question was sent */
+    int64_t heard, written, mirrored; /* the cluster's state when the question was sent */
     struct timer look;
 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    ANSWER_BYTES = 1024,         /* of memory for a decoded answer, at first … */
+    ANSWER_BYTES = 1024,         /* memory for a decoded answer, at first … */
     ANSWER_BYTES_MAX = 64 << 10, /* … and at most */
 };
 #define EVERY_NS (3 * NS_PER_S)

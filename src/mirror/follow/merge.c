@@ -8,9 +8,10 @@ enum { CHANGE_BYTES = sizeof(struct merge_change) };
 /* What one watch has delivered: changes in the order of their revisions. */
 struct watch_queue {
     struct merge_change *first, *last;
-    int64_t passed;    /* nothing more of this revision and older ones follows */
-    int64_t newest;    /* of the last change that was added; at least passed while it is open */
-    size_t open_bytes; /* of the changes of `newest` */
+    int64_t passed; /* nothing more of this revision and older ones follows */
+    /* Revision of the last change that was added; at least passed while it is open. */
+    int64_t newest;
+    size_t open_bytes; /* size of the changes of `newest` */
 };
 
 struct merge {

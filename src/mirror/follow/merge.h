@@ -61,7 +61,7 @@ struct merge_change {
 struct merge_taken {
     struct mirror_revision *revisions;
     size_t count;
-    struct imported_change *changes; /* of all revisions */
+    struct imported_change *changes; /* changes of all revisions */
     size_t change_count;
     struct merge_change *owned;
     size_t bytes;

@@ -28,7 +28,7 @@ struct watches {
     const struct watches_ops *ops;
     void *ctx;
     enum watches_state state;
-    int64_t *ids; /* of the watches, in the order of their ranges; owned */
+    int64_t *ids; /* ids of the watches, in the order of their ranges; owned */
     size_t count, created;
     struct merge *merge; /* borrowed; NULL unless creating or live */
     bool trust_progress;

@@ -30,10 +30,10 @@ struct upstream_call {
 
 static struct {
     struct list calls; /* not answered, the oldest first */
-    size_t count;      /* of those */
+    size_t count;      /* number of those */
     size_t started;
     enum status start_fails;
-    struct upstream_hold *hold; /* of the answer before */
+    struct upstream_hold *hold; /* holds the answer before */
 } cluster;
 
 static inline void cluster_begin(void)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 999 }; /* of a part of a version */
+enum { NUMBER_MAX = 999 }; /* limit on a part of a version */
 
 void roster_init(struct roster *roster, const char *endpoints)
 {

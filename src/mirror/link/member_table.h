@@ -27,7 +27,7 @@ struct roster {
     struct lock lock;
     struct roster_row *rows; /* owned */
     size_t count;            /* constant */
-    uint64_t leader, term;   /* of the highest term that a member has named; 0: none */
+    uint64_t leader, term;   /* leader of the highest term that a member has named; 0: none */
     uint64_t leader_changes;
 };
 

@@ -7,7 +7,7 @@
 
 #include <vigil/client.h>
 
-enum { OWN_CLIENT_RECEIVE_BYTES_MAX = 128 << 20 }; /* of one response */
+enum { OWN_CLIENT_RECEIVE_BYTES_MAX = 128 << 20 }; /* limit on the size of one response */
 
 /* ST_INVALID: an option is wrong; ST_IO: a file cannot be read, or there can be no thread. */
 MUST_CHECK

@@ -32,7 +32,7 @@ struct cluster_state {
     _Atomic bool progress_reliable;
     _Atomic uint64_t cluster_id, member_id, raft_term;
     _Atomic unsigned
-        alarms; /* of the cluster's members: 1 << ENGINE_ALARM_…; the last that were known */
+        alarms; /* alarms of the cluster's members: 1 << ENGINE_ALARM_…; the last that were known */
     struct trouble trouble; /* why the cluster cannot be followed */
     struct roster roster;   /* the members at the endpoints */
     _Atomic uint64_t upstream_watches, upstream_events, resumes, loads;

@@ -16,9 +16,9 @@
 enum {
     ATTEMPTS_MAX = 8,
     REFUSED_MAX = 3,   /* attempts of a read that servers answer as unavailable */
-    RENEWALS_MAX = 2,  /* of the token, because of one call */
+    RENEWALS_MAX = 2,  /* renewals of the token because of one call */
     KEPT_CALLS = 256,  /* that have ended, for the next ones */
-    TEXT_BYTES = 1024, /* of an error that is made here */
+    TEXT_BYTES = 1024, /* length of an error that is made here */
     PAUSE_DOUBLINGS = 5,
 };
 #define NO_ROOM                                                                                \
@@ -57,7 +57,7 @@ struct upstream {
     struct list kept;  /* the same: ended */
     size_t kept_count;
     size_t waiting;    /* calls in that state */
-    size_t held_bytes; /* of all calls */
+    size_t held_bytes; /* size of all calls */
     struct upstream_room room;
     struct upstream_holds holds;
     struct deferred room_work; /* gives room to claims that wait */
@@ -81,13 +81,13 @@ struct upstream_call {
     int64_t start_by_ns; /* … and the call must have been started on it until then */
     unsigned attempts;   /* that were sent */
     unsigned renewals;
-    uint64_t generation;         /* of the connection of the last attempt */
+    uint64_t generation;         /* generation of the connection of the last attempt */
     size_t held_bytes;           /* messages that are kept for another attempt */
     struct upstream_claim claim; /* for the message that arrives */
     bool received, paused, too_long;
     enum grpc_code code; /* while failing */
     struct buf text;
-    struct buf via; /* of a call that another server has passed on; otherwise empty */
+    struct buf via; /* servers that a call has passed through before; otherwise empty */
 };
 
 /* -- States -- */
@@ -365,7 +365,7 @@ static bool on_begin(struct grpc_client_call *grpc, size_t len)
 {
     struct upstream_call *call = CONTAINER_OF(grpc, struct upstream_call, grpc);
     struct upstream *upstream = call->upstream;
-    release_room(call); /* of an answer before, which its owner has not kept */
+    release_room(call); /* that of an answer before, which its owner has not kept */
     if (!upstream_room_claim(&upstream->room, &call->claim, len, call->request.holds, call->paused))
         return false;
     update_window(call);

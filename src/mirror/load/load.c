@@ -26,7 +26,7 @@ struct load {
     int64_t mirror_mod_revision;
     bool has_mirror_key;
 
-    struct buf last_key; /* of the state */
+    struct buf last_key; /* last key of the state */
     uint64_t keys;
 
     struct entry *entries; /* owned; in the order of the keys, then of the revisions */

@@ -46,7 +46,7 @@ enum status load_add(struct load *load, int64_t revision, const vigil_kv *kvs, s
 MUST_CHECK
 enum status load_finish(struct load *load, int64_t revision);
 
-uint64_t load_keys(const struct load *load);      /* of the state, so far */
+uint64_t load_keys(const struct load *load);      /* keys of the state, so far */
 uint64_t load_different(const struct load *load); /* that are put or deleted, so far */
 
 /* Some of the differences. Freed by the caller, before the load. */

@@ -26,7 +26,7 @@ struct world {
     int64_t mirrored, revision;
     size_t walked;          /* the next key of the walk */
     struct change_kv other; /* its numbers that are not 0, and its value, are the walk's */
-    char key[16];           /* of the walk */
+    char key[16];           /* key of the walk */
     char *value;
 };
 

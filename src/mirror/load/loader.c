@@ -14,9 +14,9 @@ enum { PAGE_TIMEOUT_MS = 30 * 1000 };
 
 struct loader {
     struct loader_options options;
-    size_t range;     /* of the next page */
-    struct buf key;   /* of the next page */
-    int64_t limit;    /* of the next page, in keys */
+    size_t range;     /* range of the next page */
+    struct buf key;   /* key of the next page */
+    int64_t limit;    /* keys of the next page */
     int64_t revision; /* 0 before the first page, unless one is wanted */
     bool streams;     /* the server may have RangeStream */
     bool all_requested;

@@ -33,7 +33,7 @@ enum loader_outcome {
 
 struct loader_result {
     enum loader_outcome outcome;
-    int64_t revision; /* of the state */
+    int64_t revision; /* revision of the state */
     char reason[VIGIL_ERROR_TEXT_BYTES];
 };
 
@@ -48,7 +48,7 @@ struct loader_options {
     vigil_client *client;
     const struct ranges *ranges; /* borrowed */
     struct load *load;           /* borrowed */
-    int64_t revision;            /* of the state; 0: the newest one */
+    int64_t revision;            /* revision of the state; 0: the newest one */
     const struct loader_hooks *hooks;
     void *ctx;
 };

@@ -32,7 +32,7 @@ enum { LATER_EVERY = 4 };
 /* A token, and what its questions take. Freed with the last of its entries. */
 struct caller {
     struct slice token;
-    size_t count, bytes; /* of its entries */
+    size_t count, bytes; /* number and size of its entries */
     struct list idle;    /* the least recently used first */
     struct list queued[QUEUES];
     struct list in_turns[QUEUES]; /* links grants.turns if it may have queued some */
@@ -43,7 +43,7 @@ struct grant {
     struct caller *caller;
     enum grant_state state;
     enum grant_answer answer;
-    enum status status;                 /* of the answer */
+    enum status status;                 /* status of the answer */
     int64_t asked_ns;                   /* when the question was sent that was answered so */
     int64_t sent_ns;                    /* when the question under way was sent */
     uint64_t asked_changes;             /* cluster_state.rights_changes at asked_ns */
@@ -63,8 +63,8 @@ struct grants {
     struct hash_map map;       /* struct grant, owned, except open */
     struct grant *open;        /* owned: callers without a token and all keys; never evicted */
     struct hash_map callers;   /* struct caller, owned */
-    struct caller open_caller; /* of `open` alone, which goes first and has no share */
-    struct list idle;          /* of all callers, the least recently used first */
+    struct caller open_caller; /* caller of `open` alone, which goes first and has no share */
+    struct list idle;          /* all callers, the least recently used first */
     struct list turns[QUEUES]; /* callers, the next first */
     struct list asked;
     size_t asked_count, bytes;

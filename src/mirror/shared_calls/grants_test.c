@@ -277,7 +277,7 @@ static void a_change_of_rights_makes_answers_old(void **state)
     assert_int_equal(cluster.count, 1);
     atomic_fetch_add(&f.state.rights_changes, 1);
     ask(&after);
-    call_fail(call_at(0), ST_FUTURE_REV); /* of the time between the changes */
+    call_fail(call_at(0), ST_FUTURE_REV); /* the answer of the time between the changes */
     assert_int_equal(meanwhile.done + after.done, 0);
     answer_all(true);
     expect(&meanwhile, ST_USER_EMPTY);

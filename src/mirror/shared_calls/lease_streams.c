@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    FAILURES_MAX = 3, /* of streams that end one after the other without an answer */
+    FAILURES_MAX = 3, /* limit on streams that end one after the other without an answer */
     SCRATCH_BYTES = 256,
     ANSWER_BYTES_MAX = 4 << 10,
     REQUEST_BYTES = 16,

@@ -12,9 +12,9 @@
 enum {
     REQUEST_KEY_BYTES_MAX = 1024, /* a longer key is cut; what remains is a key as well */
     REQUEST_BYTES_MAX = REQUEST_KEY_BYTES_MAX + 32,
-    NUMBER_REVISION = 4,                         /* of a RangeRequest */
+    NUMBER_REVISION = 4,                         /* field of a RangeRequest */
     QUESTION_BYTES_MAX = REQUEST_BYTES_MAX + 11, /* with a revision */
-    ANSWER_BYTES = 512,                          /* of memory for a decoded answer */
+    ANSWER_BYTES = 512,                          /* memory for a decoded answer */
     ANSWER_BYTES_MAX = 4 << 10,                  /* it has a header and a count */
 };
 
@@ -36,10 +36,10 @@ struct probe {
     struct list asked;          /* for the one under way */
     struct upstream_call *call; /* NULL: no question is under way */
     struct deferred start;
-    int64_t revision; /* of the answer; 0: none has come */
+    int64_t revision; /* revision of the answer; 0: none has come */
     int64_t mirrored; /* by the mirror when the question was sent */
     bool is_other;    /* the answer is of another past than the mirror */
-    int64_t at;       /* of the question; 0: the newest revision */
+    int64_t at;       /* revision of the question; 0: the newest one */
     size_t request_len;
     uint8_t request[REQUEST_BYTES_MAX];
 };

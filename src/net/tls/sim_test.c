@@ -15,7 +15,7 @@ struct sim_client {
     size_t sent;
     uint64_t received; /* correct bytes of answers */
     bool over, broken, wrong;
-    uint32_t frames; /* of CLIENT_FRAME bytes, to be echoed */
+    uint32_t frames; /* frames of CLIENT_FRAME bytes, to be echoed */
     bool said;
 };
 

@@ -40,7 +40,7 @@ struct bed {
     struct log_options options;
     struct log *log;
     uint64_t records;
-    uint64_t after_index; /* of the checkpoint */
+    uint64_t after_index; /* last index of the checkpoint */
     uint64_t listed[FILES_MAX];
     struct log_listed known[FILES_MAX]; /* the same, as a repair needs it */
     size_t listed_count;

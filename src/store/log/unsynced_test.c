@@ -91,7 +91,7 @@ static void nothing_is_synced_until_everything_is(void **state)
     write_records(bed);
     assert_int_equal(syncs(bed), before);
     assert_int_equal(log_sync_all(bed->log), ST_OK);
-    assert_true(syncs(bed) > before + 5); /* of every segment */
+    assert_true(syncs(bed) > before + 5); /* one sync of every segment */
     fs_sim_crash(bed->sim);
     log_close(bed->log);
     bed_open(bed);

@@ -55,7 +55,7 @@ void segments_settle(struct segments *segments);
 struct segments_choice {
     uint64_t index_max; /* … which extends to this index, */
     uint64_t id_end;    /* with smaller ids than this, */
-    double part_max;    /* of which at most this part would be copied, */
+    double part_max;    /* at most this part of which would be copied, */
     bool heals;         /* including damaged ones: a copy of the live part may have no damage */
 };
 /* The segment of which the smallest part would be copied; 0: none. */

@@ -35,7 +35,7 @@ struct client_fixture {
     struct h2_limits limits;
     struct h2_session *session;
     struct grpc_head *head;
-    struct grpc_client_request request; /* of the next call */
+    struct grpc_client_request request; /* request of the next call */
     struct buf in, out;
     int64_t now;
     struct recorded_call *calls[RECORDED_CALLS];

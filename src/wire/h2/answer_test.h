@@ -26,7 +26,7 @@ struct fixture {
     struct h2_session *session;
     struct buf in, out;
     int64_t now;
-    size_t reply; /* of the next stream */
+    size_t reply; /* reply of the next stream */
     bool bulk;
     bool hold; /* do not answer when the peer half-closes */
     size_t opened, closed, outputs;
@@ -34,7 +34,7 @@ struct fixture {
     struct answer *last;
     struct answer *by_id[STREAMS_MAX];
 };
-static struct fixture *fx; /* of the current test */
+static struct fixture *fx; /* fixture of the current test */
 
 static inline void on_data(struct h2_stream *stream, struct slice bytes)
 {

@@ -179,7 +179,7 @@ static void client_without_memory_ends_cleanly(void **state)
 
 struct judge {
     nghttp2_session *session;
-    size_t faults; /* of the client, as nghttp2 sees it */
+    size_t faults; /* faults of the client, as nghttp2 sees it */
     size_t requests, ended, resets, bytes;
     size_t reply;
     bool refuses, with_trailers;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static struct {
-    struct http_exchange *exchange; /* of a handler that answers later */
+    struct http_exchange *exchange; /* exchange of a handler that answers later */
     int answers, ends;
     bool own;
     struct slice body;

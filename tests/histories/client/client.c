@@ -58,7 +58,7 @@ struct worker {
     pthread_t thread;
     int number;
     unsigned seed;
-    int count; /* of operations */
+    int count; /* number of operations */
     int64_t start, end;
 };
 

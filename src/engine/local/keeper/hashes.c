@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "engine/local/state/metrics.h"
 
-enum { SLICE_BYTES = 512 << 10 }; /* of store_hash_step */
+enum { SLICE_BYTES = 512 << 10 }; /* slice of one store_hash_step */
 
 static struct engine_hash *hash_of(struct engine_op *op)
 {

@@ -11,10 +11,10 @@ enum { CHECKPOINT_BYTES = 1 << 20, WAIT_S_MAX = 60 };
 /* What the steps do. */
 static struct {
     _Atomic bool checkpoints_fail; /* with an error of the disk */
-    _Atomic unsigned steps;        /* of each checkpoint; 0: the real ones */
+    _Atomic unsigned steps;        /* steps of each checkpoint; 0: the real ones */
     _Atomic unsigned adds;        /* so many of these steps add records, the others drop versions */
-    _Atomic uint64_t lag_bytes;   /* of the checkpoint behind the log; 0: the real number */
-    _Atomic unsigned pieces_left; /* of the next segment; 0: the real ones */
+    _Atomic uint64_t lag_bytes;   /* lag of the checkpoint behind the log; 0: the real number */
+    _Atomic unsigned pieces_left; /* missing pieces of the next segment; 0: the real ones */
     _Atomic bool copies_are_damaged;
 } work;
 

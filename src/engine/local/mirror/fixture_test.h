@@ -77,9 +77,9 @@ static inline void apply_compact(struct fixture *f, int64_t revision)
 
 struct found {
     enum status status;
-    int64_t revision; /* of the header */
+    int64_t revision; /* revision of the header */
     int64_t count;
-    char value[64]; /* of the first key */
+    char value[64]; /* value of the first key */
     int64_t mod_revision, create_revision, version, lease;
 };
 

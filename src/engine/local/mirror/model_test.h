@@ -11,8 +11,8 @@
 enum {
     MODEL_KEYS = 60,
     MODEL_KEY_BYTES = 8,
-    MODEL_REVISIONS_MAX = 24, /* of one step, unless it is a state */
-    MODEL_CHANGES_MAX = 4,    /* of one revision */
+    MODEL_REVISIONS_MAX = 24, /* limit on the revisions of one step, unless it is a state */
+    MODEL_CHANGES_MAX = 4,    /* limit on the changes of one revision */
     MODEL_VALUE_BYTES_MAX = 3000,
 };
 

@@ -12,8 +12,8 @@ struct watching {
     struct watch_stream *stream;
     struct buf bytes;
     bool woken, created, canceled;
-    int64_t compact_revision;  /* of the response that canceled it */
-    int64_t progress_revision; /* of the last response without events */
+    int64_t compact_revision;  /* compact revision of the response that canceled it */
+    int64_t progress_revision; /* revision of the last response without events */
     void (*on_event)(struct watching *watching, const struct pb_event *event);
     void *ctx;
 };

@@ -16,7 +16,7 @@ struct local_history;
 
 struct local_history_options {
     struct store *store;
-    struct epoch_slot *slot;        /* of the shard's thread */
+    struct epoch_slot *slot;        /* slot of the shard's thread */
     struct revision_notice *notice; /* listens while there are watches */
     /* Called when a read meets damaged bytes. */
     void (*on_damage)(void *ctx, enum status status);

@@ -442,7 +442,7 @@ enum { KEYS = 12, REVISIONS_MAX = 4000 };
 
 struct model {
     char *events[REVISIONS_MAX]; /* in the form of batch_text; owned */
-    char values[KEYS][80];       /* of the newest version as text; "" when deleted */
+    char values[KEYS][80];       /* values of the newest version as text; "" when deleted */
     int create[KEYS], version[KEYS];
 };
 

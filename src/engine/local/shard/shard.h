@@ -17,7 +17,7 @@ struct local_shard {
     void *wrap_ctx;
     struct local_auth_reader rights;
     struct metric_block *counts;
-    struct mailbox_chain writes;      /* of this turn, not posted to the writer yet */
+    struct mailbox_chain writes;      /* writes of this turn, not posted to the writer yet */
     struct mailbox_chain lease_reads; /* the same */
     struct list ranges;               /* struct engine_range: long ones, continued in every turn */
     struct list txn_reads; /* struct local_txn_read: the same for transactions that only read */

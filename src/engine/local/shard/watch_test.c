@@ -51,9 +51,9 @@ struct watching {
     struct engine_shard *shard;
     struct watch_stream *stream;
     bool woken;
-    struct buf bytes; /* of an incomplete message */
+    struct buf bytes; /* bytes of an incomplete message */
     _Atomic bool created;
-    int64_t last_revision; /* of the last event */
+    int64_t last_revision; /* revision of the last event */
     unsigned events;
     unsigned ended_after; /* number of events after which it disconnects; 0: after all */
     bool waited_in_vain;  /* it was not notified of a published revision */

@@ -37,10 +37,10 @@ enum local_histogram {
     LOCAL_LOG_SYNC_SECONDS,
     LOCAL_GROUP_REQUESTS,
     LOCAL_GROUP_BYTES,
-    LOCAL_APPLY_SECONDS, /* of a whole group */
+    LOCAL_APPLY_SECONDS, /* time of a whole group */
     LOCAL_CHECKPOINT_SECONDS,
     LOCAL_CLEAN_SECONDS,
-    LOCAL_DEFRAGMENT_SECONDS, /* of successful ones */
+    LOCAL_DEFRAGMENT_SECONDS, /* time of successful ones */
     LOCAL_HASH_SECONDS,
     LOCAL_FAN_OUT_SECONDS,
     LOCAL_HISTOGRAMS

@@ -30,10 +30,11 @@ struct engine_local_options {
     struct fs *fs;              /* NULL: the real file system */
     size_t segment_bytes_first; /* 0: 1 MiB */
     size_t segment_bytes_max;   /* 0: 64 MiB */
-    size_t checkpoint_bytes;    /* of log between two checkpoints; 0: 64 MiB */
+    size_t checkpoint_bytes;    /* size of the log between two checkpoints; 0: 64 MiB */
     int64_t quota_bytes;        /* 0 or less: no quota */
     uint64_t cluster_id, member_id;
-    const struct slice *peer_urls; /* of this member, unless they were changed; used only by open */
+    /* Peer URLs of this member, unless they were changed; used only by open. */
+    const struct slice *peer_urls;
     size_t peer_url_count;
     bool members_lax;      /* members may be added and removed without regard to the quorum */
     unsigned learners_max; /* among the members */
@@ -58,7 +59,7 @@ struct engine_local_options {
     void *ctx;
     bool checks_at_close; /* for tests: close asserts that everything is consistent */
     struct turns *turns;  /* measures the turns of the threads; NULL: not measured */
-    bool is_mirror;       /* of another server: see engine/local/mirror/mirror_store.h */
+    bool is_mirror;       /* a mirror of another server: see engine/local/mirror/mirror_store.h */
     bool leaves_signals;  /* they are the program's: page faults are not reported */
     bool has_readers;     /* for engine/local/shard/direct.h */
     /*

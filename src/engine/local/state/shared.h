@@ -29,7 +29,7 @@ enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
 /* Only of a mirror (engine/local/mirror/mirror_store.h). */
 struct local_mirror {
     _Atomic int64_t revision, compact_revision; /* as published; any thread may read them */
-    struct epoch_slot *slot;                    /* of the walk */
+    struct epoch_slot *slot;                    /* slot of the walk */
     _Atomic bool walking;
     _Atomic int
         failed; /* enum status: of the first batch that has failed; see local_mirror_retry */
@@ -58,8 +58,9 @@ struct local_shared {
     struct local_auth auth;
     struct member_list members;
 
-    struct local_shard_base direct; /* of engine/local/shard/direct.h; its number is shards_max */
-    struct local_reader *readers;   /* owned; NULL without has_readers */
+    /* The part of engine/local/shard/direct.h; its number is shards_max. */
+    struct local_shard_base direct;
+    struct local_reader *readers; /* owned; NULL without has_readers */
 
     struct local_mirror mirror;
     struct local_check_result check; /* set by the keeper, read by any thread */

@@ -3,7 +3,7 @@
 /* The threads at one character, each at another step. */
 struct thread_list {
     uint32_t *at;
-    uint32_t *index; /* of a step in `at`; valid only if `at` has the step there */
+    uint32_t *index; /* index of a step in `at`; valid only if `at` has the step there */
     uint32_t count;
 };
 

@@ -30,10 +30,10 @@ struct regex_range {
 struct regex_step {
     uint8_t op;
     bool fold;    /* ignore case */
-    bool negated; /* of a class */
+    bool negated; /* for a class */
     int32_t x, y;
     uint32_t rune;                    /* or enum regex_place, or the number of ranges */
-    const struct regex_range *ranges; /* of a class */
+    const struct regex_range *ranges; /* ranges of a class */
 };
 
 struct regex {

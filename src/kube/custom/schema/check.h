@@ -16,7 +16,7 @@ struct definition_check {
     struct arena *arena;
     struct kube_field_errors *errors;
     struct buf path;          /* "spec.versions[0]" */
-    struct patterns patterns; /* of all versions */
+    struct patterns patterns; /* patterns of all versions */
     int64_t steps;            /* left for validating defaults */
 };
 

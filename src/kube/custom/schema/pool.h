@@ -16,7 +16,9 @@
 #include "base/metric/page.h"
 #include "kube/custom/schema/structural.h"
 
-enum { SCHEMA_BYTES_MAX = 32 << 20 }; /* of a compiled schema; compiling needs as much again */
+enum {
+    SCHEMA_BYTES_MAX = 32 << 20
+}; /* limit on the size of a compiled schema; compiling needs as much again */
 
 struct schema_pool;
 struct pool_schema;

@@ -47,7 +47,7 @@ static bool is_meta(struct slice key)
 /* How unknown fields are treated, besides what the schema itself says. */
 enum prune_mode {
     MODE_PLAIN,
-    MODE_ROOT /* of a resource */,
+    MODE_ROOT /* root of a resource */,
     MODE_KEEP /* below a schema that preserves unknown fields */
 };
 

@@ -60,7 +60,7 @@ struct schema_more {
     double minimum, maximum, multiple_of;
     int64_t min_length, max_length, min_items, max_items, min_properties, max_properties;
     struct schema_names list_keys;
-    const struct json_node *values;     /* of enum: an array; NULL: none */
+    const struct json_node *values;     /* values of enum: an array; NULL: none */
     struct slice pattern;               /* as written */
     const struct regex *regex;          /* NULL: none, or not supported */
     struct slice format;                /* empty: none, or unknown */

@@ -8,7 +8,7 @@ struct item_path {
     const struct item_path *up;
     struct slice key;
     size_t index;
-    enum { PATH_MEMBER, PATH_ENTRY /* of a map */, PATH_ITEM } kind;
+    enum { PATH_MEMBER, PATH_ENTRY /* entry of a map */, PATH_ITEM } kind;
 };
 
 struct list_validation {

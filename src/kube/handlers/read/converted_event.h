@@ -29,7 +29,7 @@ struct kube_event_form {
     struct kube_shaping shaping;
     const struct kube_selection *selection;
     bool protobuf;
-    bool columns; /* of a Table, are sent with this event */
+    bool columns; /* columns of a Table are sent with this event */
 };
 
 struct kube_converted_event {

@@ -31,7 +31,7 @@ struct kube_list {
     int64_t limit;            /* 0: none */
     int64_t given;            /* items so far */
     uint64_t fetched;         /* objects that were examined */
-    int64_t revision;         /* of the list */
+    int64_t revision;         /* revision of the list */
     struct slice rest_suffix; /* suffix of the key after the last item, once the limit is reached */
     bool more;                /* there are items after the limit */
     struct gzip_source *packer; /* owned; NULL: not compressed */

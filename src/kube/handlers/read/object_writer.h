@@ -17,7 +17,7 @@ struct kube_object_writer {
     int64_t revision;
     bool item;     /* as an item of a list: without kind and apiVersion */
     size_t at;     /* bytes that were sent */
-    size_t length; /* of all parts; 0: nothing is to be sent */
+    size_t length; /* length of all parts; 0: nothing is to be sent */
 };
 
 void kube_object_writer_fini(struct kube_object_writer *writer);

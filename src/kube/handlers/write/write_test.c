@@ -27,7 +27,7 @@ static void send_patches(size_t type, int count)
     }
 }
 
-static size_t patch_type; /* of every_patch_arrives */
+static size_t patch_type; /* patch type of every_patch_arrives */
 
 static void every_patch_arrives(void)
 {
@@ -563,8 +563,8 @@ static const char *const odd_objects[] = {
 };
 
 static const struct {
-    const char *prefix; /* of the key */
-    const char *path;   /* of the collection */
+    const char *prefix; /* prefix of the key */
+    const char *path;   /* path of the collection */
     const char *sub;    /* a subresource that can be written */
 } odd_kinds[] = {
     {"/registry/configmaps/default/", CMS, ""},

@@ -16,7 +16,7 @@ struct kube_agenda_item {
     struct heap_link in_times; /* it has a time */
     struct list in_owner;      /* a list of the owner */
     int64_t not_before_ns;     /* earlier times become this one */
-    unsigned failures;         /* of the owner */
+    unsigned failures;         /* failures of the owner */
     uint8_t name_len;
     char name[];
 };

@@ -26,8 +26,9 @@
 struct kube_follower;
 
 enum {
-    KUBE_FOLLOWER_ARENA_BYTES_MAX = 8 << 20,    /* memory of the engine for one read */
-    KUBE_FOLLOWER_LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be longer */
+    KUBE_FOLLOWER_ARENA_BYTES_MAX = 8 << 20, /* memory of the engine for one read */
+    /* Size of the objects in one turn; the last may be longer. */
+    KUBE_FOLLOWER_LOOKED_BYTES_MAX = 256 << 10,
 };
 
 struct kube_follower_type {

@@ -14,7 +14,7 @@
 struct kube_own_request {
     /* Set by the caller before the first request. */
     struct kube_job *job;
-    const struct http_route *route; /* of the API */
+    const struct http_route *route; /* route of the API */
     /* It was answered; the answer is valid until done returns, which calls kube_job_next. */
     void (*done)(struct kube_own_request *request, const struct http_local *answer);
 

@@ -17,17 +17,18 @@
 #define QUOTAS "/registry/resourcequotas/"
 
 enum {
-    DELAY_MS = 250,                  /* from the first event to the count, for all that follow */
-    REST_FACTOR = 9,                 /* the pause after a count, in times of its duration */
-    REST_MAX_S = 60,                 /* but not longer */
-    RETRY_S = 10,                    /* after a failure */
-    QUOTAS_MAX = 4,                  /* that are counted together */
-    SOURCES_MAX = 512,               /* kinds that they can limit: one for each resource */
-    PAGE_KEYS = 200,                 /* objects in one read */
-    COUNTED_BYTES_MAX = 64 << 10,    /* of objects in one turn; larger ones go to the worker */
+    DELAY_MS = 250,    /* from the first event to the count, for all that follow */
+    REST_FACTOR = 9,   /* the pause after a count, in times of its duration */
+    REST_MAX_S = 60,   /* but not longer */
+    RETRY_S = 10,      /* after a failure */
+    QUOTAS_MAX = 4,    /* that are counted together */
+    SOURCES_MAX = 512, /* kinds that they can limit: one for each resource */
+    PAGE_KEYS = 200,   /* objects in one read */
+    /* Size of the objects in one turn; larger ones go to the worker. */
+    COUNTED_BYTES_MAX = 64 << 10,
     BATCH_BYTES_MAX = 32 << 20,      /* memory for the quotas that are counted together */
     OBJECT_BYTES_MAX = 64 << 20,     /* and for one object */
-    SCRATCH_BYTES = 32 << 10,        /* of it, without allocating */
+    SCRATCH_BYTES = 32 << 10,        /* part of it that needs no allocation */
     DEFINITION_NAMESPACES_MAX = 500, /* namespaces that become due in one turn */
 };
 
@@ -56,13 +57,13 @@ struct controller {
     bool failed, outdated; /* to be counted again: after a failure, because a quota has changed */
     bool is_unknown;       /* a resource has no kind */
     int64_t end_s;         /* when the next pod ends for quotas; 0: none does */
-    struct arena arena;    /* of the following, and of what it points to */
+    struct arena arena;    /* memory of the following, and of what it points to */
     struct quota quotas[QUOTAS_MAX];
     size_t quota_count, quota_at;
     const struct kube_kind *sources[SOURCES_MAX];
     size_t source_count, source_at;
     struct kube_kinds *kinds; /* a reference: the sources may be in it */
-    int64_t revision;         /* of all reads */
+    int64_t revision;         /* revision of all reads */
     struct buf page_from;     /* the key of the next object; empty: the source begins */
     struct buf large;         /* an object that is counted by the worker */
     struct kube_offload_job offload;

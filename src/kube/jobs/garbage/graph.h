@@ -56,7 +56,7 @@ struct garbage_node {
     uint32_t place;  /* where the object was found when a reference was followed; 0: not yet */
     uint32_t probed; /* the place that the dependent names which is examined to find it, or was */
     int64_t revision;
-    struct slice key; /* of the object; empty: only references name it */
+    struct slice key; /* key of the object; empty: only references name it */
     struct garbage_ref *refs;
     uint32_t ref_count;
     uint32_t blocking;   /* references to it that block its deletion */

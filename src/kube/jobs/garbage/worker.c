@@ -27,7 +27,7 @@ struct worker {
     bool kinds_read;           /* for this node */
     struct arena arena;        /* what follows is in it */
     struct garbage_facts facts;
-    int64_t revision; /* of the object */
+    int64_t revision; /* revision of the object */
     uint8_t *classes; /* enum garbage_class of each owner */
     size_t owner_at;  /* the next owner to read */
     bool again;       /* after a successful request it is examined once more */

@@ -15,7 +15,7 @@ struct patching {
 struct patch_position {
     struct json_node *parent; /* NULL: the root itself */
     struct slice key;
-    size_t index;           /* of the node, if the parent is an array */
+    size_t index;           /* index of the node, if the parent is an array */
     struct json_node *node; /* the existing value, or NULL */
     struct slice path;      /* for error messages */
 };

@@ -18,7 +18,7 @@ struct kube_access_options {
     struct engine_shard *shard;
     struct loop *loop;
     struct clock *clock;
-    size_t *under_way;                        /* of the API */
+    size_t *under_way;                        /* counter of the API */
     const struct kube_tokens *tokens;         /* NULL: none */
     const struct kube_account_keys *accounts; /* NULL: no tokens of service accounts */
     struct kube_lookup_pool *pool;            /* kube/policy/lookup/stock.h */

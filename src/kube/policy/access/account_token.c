@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct kube_account_keys {
-    struct arena arena; /* of issuers and audiences */
+    struct arena arena; /* memory of issuers and audiences */
     struct kube_texts issuers, audiences;
     struct signature_key *verifiers[KUBE_ACCOUNT_KEYS_MAX]; /* owned */
     size_t verifier_count;

@@ -19,14 +19,15 @@ enum {
     KUBE_ACCOUNT_TOKEN_BYTES_MAX = 16 << 10,
     KUBE_ACCOUNT_KEYS_MAX = 32,
     KUBE_ACCOUNT_KEY_FILE_BYTES_MAX = 256 << 10,
-    KUBE_ACCOUNT_AUDIENCES_MAX = 64, /* of a token, of a request and of the server */
-    KUBE_ACCOUNT_LEEWAY_S = 60,      /* between the clocks of servers, as in Kubernetes */
+    /* Limit on the audiences of a token, of a request and of the server. */
+    KUBE_ACCOUNT_AUDIENCES_MAX = 64,
+    KUBE_ACCOUNT_LEEWAY_S = 60, /* between the clocks of servers, as in Kubernetes */
 };
 
 /* The values of the flags; lists are separated by commas. "": not given. */
 struct kube_account_settings {
     const char *issuers;   /* the first one issues */
-    const char *audiences; /* of this server; "": the issuers */
+    const char *audiences; /* audiences of this server; "": the issuers */
     const char *key_files; /* PEM, each with one or more public keys, certificates or private keys;
                               "": the public key of the signing key */
     const char *signing_key_file; /* PEM; "": no tokens are issued */
@@ -49,7 +50,7 @@ struct kube_account_claims {
     struct slice namespace;
     struct kube_account_ref account;
     struct kube_account_ref pod, secret, node; /* a pod's token may also name its node */
-    struct kube_texts audiences;               /* of the token */
+    struct kube_texts audiences;               /* audiences of the token */
     struct slice id;                           /* jti */
     int64_t issued_s, expires_s;
 };

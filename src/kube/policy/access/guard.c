@@ -9,7 +9,7 @@ enum { TREE_BYTES_MAX = 128 << 20 };
 static const struct guard {
     const char *group, *plural, *subresource;
     kube_guard_fn *check;
-    const char *policies; /* of a binding of policies: what it binds */
+    const char *policies; /* for a binding of policies: what it binds */
 } guards[] = {
     {RBAC, "roles", "", kube_escalation_check, NULL},
     {RBAC, "clusterroles", "", kube_escalation_check, NULL},

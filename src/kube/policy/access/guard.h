@@ -20,14 +20,14 @@
 /* One write; all borrowed. */
 struct kube_guarded_write {
     struct kube_rbac *rbac;
-    const void *owner; /* of fetches; see kube_rbac_begin */
+    const void *owner; /* owner of fetches; see kube_rbac_begin */
     const struct kube_user_info *user;
     const struct kube_kind *kind;
     struct slice verb;                         /* "create", "update" or "patch" */
-    struct slice namespace, name, subresource; /* of the path */
+    struct slice namespace, name, subresource; /* parts of the path */
     struct kube_kinds *kinds;                  /* that can be parameters */
     struct slice policy; /* what kube_guard_needs has named; empty: it does not exist */
-    struct arena *arena; /* of the texts of the status */
+    struct arena *arena; /* memory of the texts of the status */
     struct kube_status *status;
 };
 

@@ -46,7 +46,7 @@ static void put_binding(const char *name, const char *role, const char *kind, co
     put(BINDINGS, name, buf_slice(&text));
 }
 
-enum { OBJECT_BYTES_MAX = 1536 << 10 }; /* of an object that can be written through the API */
+enum { OBJECT_BYTES_MAX = 1536 << 10 }; /* limit on an object that can be written through the API */
 
 #define READS "{\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}"
 

@@ -32,13 +32,13 @@ struct kube_sign_in {
     size_t *under_way;
     const struct kube_tokens *tokens;
     const struct kube_account_keys *accounts;
-    struct arena *arena; /* of the result; freed after done at the earliest */
+    struct arena *arena; /* memory of the result; freed after done at the earliest */
     void (*done)(struct kube_sign_in *sign_in);
 
     /* For done. ST_INVALID_AUTH_TOKEN: the credentials are wrong; others: they could not be
      * verified. */
     enum status status;
-    const char *why; /* of ST_INVALID_AUTH_TOKEN */
+    const char *why; /* reason of ST_INVALID_AUTH_TOKEN */
     struct kube_user_info user;
     bool by_account; /* a token of a service account: */
     struct kube_account_claims claims;

@@ -29,7 +29,7 @@ struct loop;
 struct kube_lookup_options {
     struct engine_shard *shard;
     struct loop *loop;
-    size_t *under_way; /* of the API: incremented while objects are read */
+    size_t *under_way; /* counter of the API: incremented while objects are read */
     struct kube_stock *stock;
 };
 

@@ -17,7 +17,7 @@ struct kube_lookup {
 
     /* The version from which the thread decides, and the events after it. */
     struct kube_shelves *shelves; /* a reference */
-    uint64_t version;             /* of the stock when it was taken */
+    uint64_t version;             /* version of the stock when it was taken */
     struct watch_cursor *cursor;  /* NULL: not ready */
     struct deferred look;
     bool applied;             /* an event in this look */

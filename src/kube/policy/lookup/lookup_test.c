@@ -427,7 +427,7 @@ static void lookups_share_their_objects(void **state)
         }
         kube_lookup_stop(first);
         put_thing("a/05", "later");
-        assert_string_equal(value_of("a", "05"), "later"); /* of the second */
+        assert_string_equal(value_of("a", "05"), "later"); /* the second one */
         kube_lookup_stop(second);
         run();
         kube_lookup_free(first);

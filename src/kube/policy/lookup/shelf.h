@@ -44,7 +44,7 @@ struct kube_lookup_kind {
 struct kube_shelf {
     struct version_item item; /* its key is the namespace */
     struct version_map objects, index;
-    size_t bytes;      /* of the objects, with their part of the index */
+    size_t bytes;      /* size of the objects, with their part of the index */
     size_t unreadable; /* objects without data */
     bool held;         /* false: the objects are not here, and must be read when they are needed */
     uint8_t namespace[];

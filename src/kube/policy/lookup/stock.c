@@ -18,9 +18,9 @@ struct kube_stock {
 };
 
 struct kube_lookup_pool {
-    struct lock lock; /* of what follows; stocks have locks of their own */
+    struct lock lock; /* protects what follows; stocks have locks of their own */
     struct account *account;
-    size_t bytes_max; /* of each kind */
+    size_t bytes_max; /* limit on the size of each kind */
     struct kube_stock *stocks[KUBE_LOOKUP_KINDS_MAX];
     size_t count;
 };

@@ -26,9 +26,10 @@ struct kube_stock;
 
 enum {
     KUBE_LOOKUP_KINDS_MAX = 16,
-    KUBE_LOOKUP_BYTES_MAX = 32 << 20,         /* of one kind; with a budget, at most */
-    KUBE_LOOKUP_BUDGET_PART = 32,             /* one part of so many of the budget for each kind */
-    KUBE_LOOKUP_OBJECT_BYTES_MAX = 256 << 10, /* of a quota or limit range, twice */
+    KUBE_LOOKUP_BYTES_MAX = 32 << 20, /* limit on the size of one kind; with a budget, at most */
+    KUBE_LOOKUP_BUDGET_PART = 32,     /* one part of so many of the budget for each kind */
+    KUBE_LOOKUP_OBJECT_BYTES_MAX = 256
+                                   << 10, /* limit on the size of a quota or limit range, twice */
 };
 
 /* budget: charged with what is held; NULL: nothing is. */

@@ -52,7 +52,7 @@ bool version_map_each(const struct version_map *map,
                       bool (*fn)(void *ctx, struct version_item *item), void *ctx);
 
 /* A place in a version, which must outlive it. */
-enum { VERSION_DEPTH_MAX = 80 }; /* of a tree with more items than there is memory for */
+enum { VERSION_DEPTH_MAX = 80 }; /* depth of a tree with more items than there is memory for */
 struct version_cursor {
     const struct version_node *path[VERSION_DEPTH_MAX]; /* nodes that are still to be visited */
     size_t depth;

@@ -16,7 +16,7 @@ struct default_row {
     const char *type;  /* "io.k8s.api.core.v1.Container" */
     const char *field; /* "protocol", or a path from the kind: "spec.suspend" */
     uint8_t form;      /* enum default_form */
-    const char *value; /* of a text or number; "true"; "" for an empty object */
+    const char *value; /* value of a text or number; "true"; "" for an empty object */
 };
 
 /* How a row is looked up: the position of its field in the type. */
@@ -27,7 +27,7 @@ enum {
 
 struct default_plan {
     const struct default_row *rows;
-    const uint8_t *places; /* of the rows: a position, which may have DEFAULT_NOT_ZERO, or
+    const uint8_t *places; /* places of the rows: a position, which may have DEFAULT_NOT_ZERO, or
                               DEFAULT_BY_PATH */
     default_rule rule;     /* NULL: none */
     uint8_t row_count;

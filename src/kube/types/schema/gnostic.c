@@ -18,7 +18,7 @@ struct field {
     const char *key;
     uint8_t number;
     uint8_t inner; /* the value is field `inner` of a message in this field; 0: the field itself */
-    uint8_t value; /* of FORM_NAMED: the same for each value */
+    uint8_t value; /* value of FORM_NAMED: the same for each value */
     enum field_form form;
     const struct message *of;
 };

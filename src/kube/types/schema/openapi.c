@@ -12,7 +12,7 @@
 #define VERSION "v1.36"
 #define WRITTEN_AS "4" /* increment it whenever the form of the documents changes */
 
-enum { PART_TREE_BYTES_MAX = 16 << 20 }; /* of a part that becomes protobuf */
+enum { PART_TREE_BYTES_MAX = 16 << 20 }; /* limit on the size of a part that becomes protobuf */
 
 /*
  * The phases follow one another in this order:

@@ -9,7 +9,7 @@ enum { PATH_BYTES = 512 };
 
 struct openapi_operation {
     const char *method, *action;
-    const char *verb; /* of its id */
+    const char *verb; /* verb in its id */
     bool writes;      /* accepts dryRun, fieldManager and fieldValidation */
     bool lists;
 };

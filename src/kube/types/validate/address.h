@@ -16,7 +16,7 @@ struct address {
 
 struct address_block {
     struct address first;
-    unsigned bits; /* of the prefix */
+    unsigned bits; /* length of the prefix */
     bool padded;   /* they had leading zeros */
 };
 

@@ -9,8 +9,9 @@
 
 struct shown_member {
     const char *go_name, *name;
-    const char *absent;            /* what is shown if there is none: "null", "\"\"", "0" */
-    const struct shown_type *type; /* of an object or of the items of a list; NULL: shown as JSON */
+    const char *absent; /* what is shown if there is none: "null", "\"\"", "0" */
+    /* Type of an object or of the items of a list; NULL: shown as JSON. */
+    const struct shown_type *type;
 };
 
 struct shown_type {

@@ -17,8 +17,8 @@ struct fixture {
     struct http1_call call;
     int64_t now;
     struct buf out;       /* what the client sent */
-    struct buf body;      /* of the response */
-    unsigned status;      /* of the response; 0: no head */
+    struct buf body;      /* body of the response */
+    unsigned status;      /* status of the response; 0: no head */
     struct buf index;     /* its X-Etcd-Index */
     unsigned ends;        /* calls of on_end */
     enum status end;      /* what it said */

@@ -14,7 +14,7 @@ struct http_request;
 struct kube_attributes {
     bool of_resource;
     struct slice verb;
-    struct slice group, resource, subresource, namespace, name; /* of a resource */
+    struct slice group, resource, subresource, namespace, name; /* for a resource */
     struct slice path;                                          /* otherwise */
 };
 

@@ -13,7 +13,7 @@ enum { OTHERS = 20000, NAMES = 12, ROUNDS = 4000 };
 
 struct fixture {
     struct arena arena;
-    struct version_map indexes[3]; /* of shelves: no namespace, "n", and another one */
+    struct version_map indexes[3]; /* indexes of shelves: no namespace, "n", and another one */
     struct buf seen;
     size_t calls;
 };
@@ -137,7 +137,7 @@ static void accounts_are_found_by_the_name_of_their_user(void **state)
         bind(f, "n", "a", "a:clerk"),
         bind(f, "n", "b", "a:shop/clerk"),
         bind(f, "n", "c", "u:system:serviceaccount:shop:clerk"),
-        bind(f, "", "d", "a:clerk"), /* of no namespace, so of no user */
+        bind(f, "", "d", "a:clerk"), /* in no namespace, so it is of no user */
         bind(f, "", "e", "a:shop/clerk"),
     };
     visit(f, "n", "system:serviceaccount:shop:clerk", "", "");

@@ -170,8 +170,8 @@ void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait)
 struct visit {
     struct kube_rbac *rbac;
     const struct kube_user_info *user;
-    struct slice in;                     /* the namespace of the decision; empty: none */
-    struct slice namespace;              /* of the binding; empty: a cluster role binding */
+    struct slice in;        /* the namespace of the decision; empty: none */
+    struct slice namespace; /* namespace of the binding; empty: a cluster role binding */
     const struct kube_rbac_fetch *fetch; /* what was read for this user there; NULL: nothing */
     bool lacking;                        /* something that is needed is not held */
     size_t steps;

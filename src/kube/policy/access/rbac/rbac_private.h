@@ -50,9 +50,10 @@ struct kube_rbac_fetch {
     struct slice namespace, role;
     enum kube_rbac_kind at;                         /* which is read, or comes next */
     struct kube_lookup_read reads[KUBE_RBAC_KINDS]; /* without a shelf: it is held */
-    struct kube_text_list names;                    /* of roles that are needed; sorted */
-    struct kube_lookup_read previous;               /* of the same kind, while it is read again */
-    const struct kube_role **aggregated;            /* of the cluster roles that were read */
+    struct kube_text_list names;                    /* names of roles that are needed; sorted */
+    /* The read before it of the same kind, while it is read again. */
+    struct kube_lookup_read previous;
+    const struct kube_role **aggregated; /* those of the cluster roles that were read */
     size_t aggregated_count;
 };
 

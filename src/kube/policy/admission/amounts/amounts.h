@@ -10,7 +10,7 @@
 #include "kube/types/defaults/quantity.h"
 
 struct kube_amount {
-    struct slice name; /* of the resource; borrowed */
+    struct slice name; /* name of the resource; borrowed */
     bool known;        /* otherwise there is none, which is not the same as 0 */
     struct quantity value;
 };

@@ -41,7 +41,7 @@ bool kube_limit_range_is_sound(const struct json_node *range)
 struct note {
     struct buf text;
     struct slice names[KUBE_LIMIT_RANGE_ITEMS_MAX * KUBE_LIMIT_RANGE_AMOUNTS_MAX];
-    size_t count; /* of names that were set in the current list */
+    size_t count; /* number of names that were set in the current list */
 };
 
 static void note_free(struct note *note)
@@ -320,15 +320,15 @@ static struct values values_of(const struct given *request, const struct given *
 /* What is checked: a container, a pod or a claim. */
 struct subject {
     const char *type;
-    const struct json_node *requests, *limits;            /* of a container or claim */
-    const struct kube_amounts *request_sums, *limit_sums; /* of a pod; otherwise NULL */
+    const struct json_node *requests, *limits;            /* amounts of a container or claim */
+    const struct kube_amounts *request_sums, *limit_sums; /* sums of a pod; otherwise NULL */
     bool is_claim;                                        /* which has only requests */
 };
 
 struct rule {
     struct errors *errors;
     const char *type;
-    struct slice name; /* of the resource */
+    struct slice name; /* name of the resource */
     struct given enforced, request, limit;
     struct values values;
 };

@@ -11,13 +11,13 @@ struct reported {
 };
 
 struct sums {
-    const char *path;         /* of the list in a container and in its status */
+    const char *path;         /* path of the list in a container and in its status */
     const char *allocated;    /* another list in its status; NULL: none */
     bool infeasible;          /* what the spec wants is not available, so the status decides */
     struct reported *reports; /* ordered by name; NULL: only the spec counts */
     size_t report_count;
     struct kube_amounts *total;
-    struct kube_amounts one;      /* of a container; nothing is known in between */
+    struct kube_amounts one;      /* amounts of a container; nothing is known in between */
     struct kube_amounts sidecars; /* so far */
     struct kube_amounts init;     /* the most that is needed before the containers run */
 };

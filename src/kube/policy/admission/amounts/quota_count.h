@@ -22,7 +22,7 @@ struct kube_quota_count {
 /* What has to be read to count the objects of a kind. */
 enum kube_quota_need {
     KUBE_QUOTA_NOTHING,
-    KUBE_QUOTA_NUMBER, /* of the objects */
+    KUBE_QUOTA_NUMBER, /* number of the objects */
     KUBE_QUOTA_OBJECTS,
 };
 

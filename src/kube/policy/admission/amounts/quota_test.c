@@ -14,7 +14,7 @@ static const struct kube_kind *kind_of(const char *group, const char *plural)
 
 struct write {
     const char *group, *plural, *subresource, *object, *old;
-    const char *scopes; /* of the spec of the quota */
+    const char *scopes; /* scopes in the spec of the quota */
     const char *hard, *used;
 };
 

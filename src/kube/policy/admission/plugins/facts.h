@@ -69,7 +69,7 @@ struct kube_fact_finder;
 struct kube_fact_finder_options {
     struct engine_shard *shard;
     struct loop *loop;
-    size_t *under_way;                       /* of the API */
+    size_t *under_way;                       /* counter of the API */
     struct kube_lookup_pool *pool;           /* kube/policy/lookup/stock.h */
     const struct kube_fact_row *const *rows; /* KUBE_FACTS of them; NULL: no plugin needs it */
 };
@@ -100,7 +100,7 @@ struct kube_facts_wait {
     struct timer again;
     unsigned tries;
     int64_t revision, until_ns;
-    struct kube_lookup_read read;           /* of what is not held, one kind after the other */
+    struct kube_lookup_read read;           /* reads what is not held, one kind after the other */
     size_t reads;                           /* which of them */
     struct slice name;                      /* that is looked for in it */
     struct kube_shelf *shelves[KUBE_FACTS]; /* owned: what was read */

@@ -23,7 +23,7 @@ enum kube_admission_operation {
 
 /* One attempt; everything is borrowed. */
 struct kube_admission_write {
-    struct arena *arena; /* of the attempt */
+    struct arena *arena; /* memory of the attempt */
     const struct kube_kind *kind;
     struct slice subresource; /* empty: the object itself */
     enum kube_admission_operation operation;

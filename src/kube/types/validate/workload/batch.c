@@ -10,7 +10,7 @@ enum {
     MANAGER_BYTES_MAX = 63,
     PARALLEL_MAX = 100000,
     COMPLETIONS_SOFT_MAX = 100000,
-    MANY_COMPLETIONS_MAX = 10000, /* of what is parallel or failed */
+    MANY_COMPLETIONS_MAX = 10000, /* limit on what is parallel or failed */
     CRON_NAME_BYTES_MAX = 52,
 };
 

@@ -83,7 +83,7 @@ void rule_time_zone(struct check *c, const struct at *at, const struct json_node
 
 struct field {
     int64_t min, max;
-    const char *const *names; /* of the numbers from min on; NULL: none */
+    const char *const *names; /* names of the numbers from min on; NULL: none */
     size_t name_count;
 };
 
