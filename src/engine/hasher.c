@@ -1,6 +1,6 @@
 #include "engine/hasher.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 
 static void run(struct worker_job *work)
 {

@@ -15,7 +15,7 @@
 #define VIGIL_IO_LOOP_H
 
 #include "base/container/list.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "io/mailbox.h"
 #include "io/poller.h"
 #include "io/timer.h"

@@ -1,7 +1,7 @@
 #include "io/worker.h"
 
 #include "base/lock.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 
 #include <pthread.h>

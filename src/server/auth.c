@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "actors.h"
 
 #include "base/container/list.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "base/yield_point.h"
 #include "fiber.h"

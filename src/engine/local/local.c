@@ -1,8 +1,8 @@
 #include "engine/local/local.h"
 
 #include "base/clock.h"
+#include "base/metric/turn.h"
 #include "base/random.h"
-#include "base/turn.h"
 #include "base/xalloc.h"
 #include "engine/local/keeper/keeper.h"
 #include "engine/local/mirror/mirror_writer.h"

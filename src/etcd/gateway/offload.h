@@ -14,7 +14,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 #include "codec/pb/json_read.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 struct account;
 struct gateway_offload;

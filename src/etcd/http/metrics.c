@@ -1,7 +1,7 @@
 #include "etcd/http/metrics.h"
 
 #include "base/memory/budget.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "engine/forward.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/service.h"

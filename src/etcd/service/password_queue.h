@@ -11,7 +11,7 @@
 
 #include "base/memory/arena.h"
 #include "engine/hasher.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 struct loop;
 struct password_queue;

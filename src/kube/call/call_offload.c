@@ -1,6 +1,6 @@
 #include "kube/call/call_offload.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
 #include "kube/custom/definition_rules.h"

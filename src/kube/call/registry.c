@@ -1,7 +1,7 @@
 #include "kube/call/registry.h"
 
 #include "base/log/log.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "kube/call/offload.h"
 #include "kube/types/storage.h"

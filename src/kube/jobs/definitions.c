@@ -1,7 +1,7 @@
 #include "kube/jobs/definitions.h"
 
 #include "base/clock.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/jobs/job.h"

@@ -1,6 +1,6 @@
 #include "wire/grpc/call.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "wire/grpc/call_private.h"
 #include "wire/h2/hpack.h"
 

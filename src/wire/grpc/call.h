@@ -19,7 +19,7 @@
 #include "base/memory/arena.h"
 #include "wire/grpc/method.h"
 #include "wire/grpc/prefix.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 enum grpc_fill {
     GRPC_FILL_MORE,   /* wrote something and has more: is called again when there is room */

@@ -1,7 +1,7 @@
 #include "wire/grpc/endpoint.h"
 
-#include "wire/arrival_timeout.h"
 #include "wire/grpc/call_private.h"
+#include "wire/peer/arrival_timeout.h"
 
 #include <stdlib.h>
 

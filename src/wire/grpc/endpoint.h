@@ -8,7 +8,7 @@
 
 #include "wire/grpc/server.h"
 #include "wire/h2/session.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 struct account;
 struct grpc_endpoint;

@@ -13,8 +13,8 @@ struct grpc_limits {
     size_t arena_bytes_max;      /* memory of one call besides its messages */
     size_t queued_bytes_soft;    /* responses that could be sent but are not read: reading stops */
     uint32_t recycled_calls_max; /* ended calls whose memory is kept, per thread */
-    int64_t message_ns;          /* time for a request message to arrive (wire/arrival_timeout.h) */
-    int64_t stall_ns;            /* a response without progress for this long is ended */
+    int64_t message_ns; /* time for a request message to arrive (wire/peer/arrival_timeout.h) */
+    int64_t stall_ns;   /* a response without progress for this long is ended */
 };
 
 #define GRPC_LIMITS_DEFAULT                            \

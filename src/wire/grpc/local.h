@@ -13,7 +13,7 @@
 
 #include "wire/grpc/server.h"
 #include "wire/http/field.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 struct account;
 struct grpc_local;

@@ -1,6 +1,6 @@
 /* Makes messages from the bytes of DATA frames: a prefix of five bytes with the length, then the
  * message. */
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "wire/grpc/call_private.h"
 
 /* Whether the caller may send this message. Called before any of it is kept or decompressed. */

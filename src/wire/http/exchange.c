@@ -1,7 +1,7 @@
 /* What exchanges over HTTP/1.1 and HTTP/2 have in common. */
 #include "wire/http/exchange.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "wire/http/exchange_private.h"
 
 #include <stdio.h>

@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 #include "wire/http/field.h"
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 struct account;
 struct http_exchange;

@@ -2,7 +2,7 @@
 #ifndef VIGIL_WIRE_HTTP_HOOKS_H
 #define VIGIL_WIRE_HTTP_HOOKS_H
 
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 #include <stdbool.h>
 

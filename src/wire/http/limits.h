@@ -7,7 +7,7 @@
 
 struct http_limits {
     size_t body_bytes_max; /* the body of a request, unless its route allows less */
-    int64_t message_ns;    /* time for a body to arrive (wire/arrival_timeout.h) */
+    int64_t message_ns;    /* time for a body to arrive (wire/peer/arrival_timeout.h) */
     int64_t stall_ns;      /* a response without progress for this long is ended */
 };
 

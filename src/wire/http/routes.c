@@ -1,6 +1,6 @@
 #include "wire/http/routes.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "wire/http/exchange_private.h"
 #include "wire/http/query.h"
 

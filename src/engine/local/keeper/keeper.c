@@ -1,7 +1,7 @@
 #include "engine/local/keeper/keeper.h"
 
 #include "base/clock.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "base/yield_point.h"
 #include "engine/local/snapshot/snapshot.h"

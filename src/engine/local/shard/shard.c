@@ -1,6 +1,6 @@
 #include "engine/local/shard/shard.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/snapshot/snapshot.h"

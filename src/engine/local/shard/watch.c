@@ -1,7 +1,7 @@
 #include "engine/local/shard/watch.h"
 
+#include "base/metric/turn.h"
 #include "base/random.h"
-#include "base/turn.h"
 #include "base/xalloc.h"
 #include "engine/local/shard/history.h"
 #include "io/loop.h"

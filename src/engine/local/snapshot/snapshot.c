@@ -1,6 +1,6 @@
 #include "engine/local/snapshot/snapshot.h"
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "engine/local/snapshot/snapshot_rows.h"
 #include "net/sha256.h"

@@ -36,7 +36,7 @@ enum local_op_kind {
     LOCAL_LEASE,  /* plus an enum engine_lease_call */
 };
 
-/* For reports of long turns (base/turn.h). Empty for operations that are never long. */
+/* For reports of long turns (base/metric/turn.h). Empty for operations that are never long. */
 struct slice local_op_name(const struct engine_op *op);
 
 static inline struct engine_op *op_of(struct mailbox_node *node)

@@ -5,7 +5,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_STATE_SHARED_H
 #define VIGIL_ENGINE_LOCAL_STATE_SHARED_H
 
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "engine/engine_private.h"
 #include "engine/local/state/alarms.h"
 #include "engine/local/state/auth.h"

@@ -1,7 +1,7 @@
 #include "engine/local/writer/writer.h"
 
 #include "base/clock.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/writer/answers.h"

@@ -1,7 +1,7 @@
 #include "kube/handlers/read/converted_event.h"
 
 #include "base/memory/budget.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "kube/call/conversion.h"
 #include "kube/call/format.h"

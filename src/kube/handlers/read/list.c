@@ -5,7 +5,7 @@
  *     kube_list ─► (wait for a revision) ─► range ─► head ─► item… ─► end
  */
 #include "base/memory/budget.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/format.h"
 #include "kube/call/operation.h"

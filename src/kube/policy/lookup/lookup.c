@@ -1,7 +1,7 @@
 #include "kube/policy/lookup/lookup.h"
 
 #include "base/clock.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "engine/engine.h"
 #include "io/loop.h"

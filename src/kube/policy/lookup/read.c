@@ -1,7 +1,7 @@
 #include "kube/policy/lookup/read.h"
 
 #include "base/memory/budget.h"
-#include "base/turn.h"
+#include "base/metric/turn.h"
 #include "engine/engine.h"
 #include "kube/policy/lookup/lookup_private.h"
 

@@ -1,8 +1,8 @@
 #include "wire/http/http1/endpoint.h"
 
-#include "wire/arrival_timeout.h"
 #include "wire/http/http1/endpoint_private.h"
 #include "wire/http/http1/parser.h"
+#include "wire/peer/arrival_timeout.h"
 
 #include <stdlib.h>
 

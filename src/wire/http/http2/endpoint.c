@@ -1,7 +1,7 @@
 #include "wire/http/http2/endpoint.h"
 
-#include "wire/arrival_timeout.h"
 #include "wire/http/http2/endpoint_private.h"
+#include "wire/peer/arrival_timeout.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* How long a message or the body of a request may take to arrive. */
-#ifndef VIGIL_WIRE_ARRIVAL_TIMEOUT_H
-#define VIGIL_WIRE_ARRIVAL_TIMEOUT_H
+#ifndef VIGIL_WIRE_PEER_ARRIVAL_TIMEOUT_H
+#define VIGIL_WIRE_PEER_ARRIVAL_TIMEOUT_H
 
 #include <stddef.h>
 #include <stdint.h>

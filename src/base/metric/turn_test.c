@@ -1,4 +1,4 @@
-#include "base/turn.h"
+#include "base/metric/turn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,8 +15,8 @@
  *
  * struct turns is shared by all threads; each struct turn belongs to one.
  */
-#ifndef VIGIL_BASE_TURN_H
-#define VIGIL_BASE_TURN_H
+#ifndef VIGIL_BASE_METRIC_TURN_H
+#define VIGIL_BASE_METRIC_TURN_H
 
 #include "base/clock.h"
 #include "base/metric/page.h"

@@ -1,6 +1,6 @@
 /* The client at the other end of a connection, for queues that are fair between clients. */
-#ifndef VIGIL_WIRE_PEER_H
-#define VIGIL_WIRE_PEER_H
+#ifndef VIGIL_WIRE_PEER_PEER_H
+#define VIGIL_WIRE_PEER_PEER_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "base/turn.h"
+#include "base/metric/turn.h"
 
 #include "base/lock.h"
 #include "base/rate_limit.h"

@@ -1,4 +1,4 @@
-#include "wire/peer.h"
+#include "wire/peer/peer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
