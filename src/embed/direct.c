@@ -7,9 +7,9 @@
 #include "engine/local/shard/direct.h"
 #include "etcd/service.h"
 #include "etcd/service/kv_check.h"
-#include "store/applier.h"
-#include "store/change.h"
-#include "store/txn.h"
+#include "store/mvcc/applier.h"
+#include "store/mvcc/txn.h"
+#include "store/record/change.h"
 
 #include <sched.h>
 

@@ -8,7 +8,7 @@
 #include "import/db.h"
 #include "import/replay_auth.h"
 #include "lease/lessor.h"
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 
 #include <stdlib.h>
 

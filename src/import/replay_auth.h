@@ -4,7 +4,7 @@
 
 #include "auth/store.h"
 #include "codec/pb/raft.pb.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 /* A row of ROW_USER, ROW_ROLE or ROW_AUTH. */
 MUST_CHECK

@@ -3,7 +3,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "import/db.h"
 #include "lease/lessor.h"
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 
 #include <inttypes.h>
 

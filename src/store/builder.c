@@ -1,7 +1,7 @@
 #include "store/builder.h"
 
 #include "base/xalloc.h"
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 #include <stdlib.h>
 

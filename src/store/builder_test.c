@@ -3,7 +3,7 @@
 
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
 #include "store/upkeep/hash.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 #ifndef VIGIL_STORE_CLEAN_TEST_H
 #define VIGIL_STORE_CLEAN_TEST_H
 
+#include "store/keeper.h"
 #include "store/store.h"
-#include "store/upkeep/keeper.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,10 +12,10 @@
 #include "codec/pb/rpc.pb.h"
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
+#include "store/keeper.h"
 #include "store/model_test.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
 #include "store/upkeep/cleaner.h"
-#include "store/upkeep/keeper.h"
 #include "store/upkeep/whole_hash_test.h"
 
 #include <setjmp.h>

@@ -13,8 +13,8 @@
 #define FORMAT_OF(number) "vigil data directory, format " number ", " BYTE_ORDER_TEXT "\n"
 
 /*
- * Format 2 has rows besides keys (store/row.h). In format 3 the checkpoint may have part of a
- * record, or part of the new locations of a cleaned segment, and it has a sum over its contents,
+ * Format 2 has rows besides keys (store/record/row.h). In format 3 the checkpoint may have part of
+ * a record, or part of the new locations of a cleaned segment, and it has a sum over its contents,
  * which an older program would not maintain. Earlier formats become 3 when they are opened.
  */
 #define FORMAT_TEXT FORMAT_OF("3")

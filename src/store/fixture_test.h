@@ -7,10 +7,10 @@
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/clean_test.h"
+#include "store/keeper.h"
 #include "store/log/damage.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
 #include "store/store.h"
-#include "store/upkeep/keeper.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

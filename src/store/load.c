@@ -1,10 +1,10 @@
 #include "store/load.h"
 
 #include "base/xalloc.h"
-#include "store/applier.h"
-#include "store/change.h"
 #include "store/load_queue.h"
 #include "store/log/damage.h"
+#include "store/mvcc/applier.h"
+#include "store/record/change.h"
 #include "store/upkeep/segments.h"
 
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 #include "store/load.h"
 
 #include "base/random.h"
-#include "store/applier.h"
 #include "store/backend/backend_memory.h"
 #include "store/backend/backend_private.h"
 #include "store/load_queue.h"
 #include "store/log/log.h"
+#include "store/mvcc/applier.h"
 #include "store/upkeep/segments.h"
 
 #include <malloc.h>

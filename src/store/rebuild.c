@@ -1,12 +1,12 @@
 #include "store/rebuild.h"
 
 #include "base/memory/epoch.h"
-#include "store/applier.h"
 #include "store/backend/salvage.h"
-#include "store/change.h"
 #include "store/index/index.h"
 #include "store/log/survey.h"
-#include "store/row_values.h"
+#include "store/mvcc/applier.h"
+#include "store/record/change.h"
+#include "store/record/row_values.h"
 
 #include <stdlib.h>
 

@@ -19,8 +19,8 @@
 
 #include "base/error.h"
 #include "store/backend/backend.h"
-#include "store/change_scan.h"
 #include "store/log/survey.h"
+#include "store/record/change_scan.h"
 
 enum store_rebuilt { REBUILT_NOT, REBUILT_AS_IT_WAS, REBUILT_FROM_LOG, REBUILT_IN_PART };
 

@@ -7,7 +7,7 @@
 
 #include "base/temp_dir_test.h"
 #include "store/fixture_test.h"
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 #include "store/upkeep/check.h"
 
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 #include "base/temp_dir_test.h"
 #include "store/fixture_test.h"
 #include "store/log/mend.h"
+#include "store/record/row_values.h"
 #include "store/repair.h"
-#include "store/row_values.h"
 #include "store/upkeep/check.h"
 
 #include <dirent.h>

@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "bolt/writer.h"
-#include "store/change.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
+#include "store/record/change.h"
 
 /* The position of a pass over everything. */
 struct snapshot_pass {

@@ -16,7 +16,7 @@
 
 #include "bolt/schema.h"
 #include "store/log/hold.h"
-#include "store/view.h"
+#include "store/mvcc/view.h"
 
 struct store_snapshot;
 

@@ -7,7 +7,7 @@
 #include "base/yield_point.h"
 #include "store/backend/backend_private.h"
 #include "store/log/segment.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
 
 enum { KEYS = 300, STEP_BYTES = 512, STEP_VERSIONS = 16 };
 

@@ -5,7 +5,7 @@
 #include "store/datadir.h"
 #include "store/load.h"
 #include "store/log/rewrite.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/compaction.h"
 

@@ -3,7 +3,7 @@
  *
  * Three kinds of threads use it. The writer applies requests through store_applier() and makes each
  * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
- * newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and cleans.
+ * newest view. The keeper (store/keeper.h) prepares segments, writes checkpoints and cleans.
  *
  * Nothing is visible before it is durable: the view is published after the sync.
  */
@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory/epoch.h"
-#include "store/applier.h"
 #include "store/backend/backend.h"
+#include "store/mvcc/applier.h"
+#include "store/mvcc/view.h"
 #include "store/upkeep/relocation.h"
-#include "store/view.h"
 
 struct store;
 
@@ -31,7 +31,8 @@ struct store_options {
                      */
     uint64_t salt;  /* random: stored values cannot be mistaken for records of the log */
     uint64_t cluster_id, member_id; /* stored at the first start; ignored at later starts */
-    row_fn row_seen; /* called for all rows while the store opens (store/row.h); may be NULL */
+    row_fn
+        row_seen; /* called for all rows while the store opens (store/record/row.h); may be NULL */
     void *row_ctx;
     struct clock *clock;     /* for store_commit_times; NULL: the system's clock */
     struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */

@@ -10,9 +10,9 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/clean_test.h"
+#include "store/keeper.h"
 #include "store/model_test.h"
-#include "store/range.h"
-#include "store/upkeep/keeper.h"
+#include "store/mvcc/range.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,10 +4,10 @@
 #include "base/xalloc.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "store/range.h"
-#include "store/row_values.h"
+#include "store/keeper.h"
+#include "store/mvcc/range.h"
+#include "store/record/row_values.h"
 #include "store/store.h"
-#include "store/upkeep/keeper.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// The tables of rows, as in src/store/row.h.
+// The tables of rows, as in src/store/record/row.h.
 const (
 	leaseTable = 1
 	userTable  = 3

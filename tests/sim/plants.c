@@ -7,9 +7,9 @@
 #include "engine/permission.h"
 #include "kubeclient/informer/cache.h"
 #include "lease/lessor.h"
-#include "store/applier.h"
 #include "store/log/format.h"
-#include "store/range.h"
+#include "store/mvcc/applier.h"
+#include "store/mvcc/range.h"
 #include "watch/index/watcher.h"
 #include "watch/stream/output.h"
 

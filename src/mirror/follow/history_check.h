@@ -11,7 +11,7 @@
 #define VIGIL_MIRROR_FOLLOW_HISTORY_CHECK_H
 
 #include "base/buf.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 #include <vigil/types.h>
 

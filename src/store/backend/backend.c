@@ -2,7 +2,7 @@
 
 #include "store/backend/backend_private.h"
 #include "store/backend/sum.h"
-#include "store/change.h"
+#include "store/record/change.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  *   meta       name → number         index and revision of the checkpoint, ids, sizes …
  *   versions   revision, sub → what the index has of that version, and its key
  *   segments   id → what the cleaner needs to know about a segment of the log
- *   rows       table, key → value    leases, alarms … (store/row.h)
+ *   rows       table, key → value    leases, alarms … (store/record/row.h)
  *
  * On a disk it is an LMDB environment (backend_lmdb.c); backend_memory.c is the counterpart for the
  * simulator. Used by one thread at a time: the one that opens the store, then the keeper's.

@@ -1,12 +1,12 @@
 /*
  * What the checkpoint's tables contain, as plain values: numbers, versions and segments. Rows are
- * in store/row.h. store/backend/backend.h reads and writes them.
+ * in store/record/row.h. store/backend/backend.h reads and writes them.
  */
 #ifndef VIGIL_STORE_BACKEND_TABLES_H
 #define VIGIL_STORE_BACKEND_TABLES_H
 
 #include "base/slice.h"
-#include "store/row.h"
+#include "store/record/row.h"
 
 #include <stdbool.h>
 

@@ -15,7 +15,7 @@ struct index_version {
     int64_t create_revision; /* 0 for a tombstone, whose version and lease are 0 too */
     int64_t version;
     int64_t lease;
-    uint64_t loc;          /* location of its change in the log (store/change.h) */
+    uint64_t loc;          /* location of its change in the log (store/record/change.h) */
     uint32_t field_bytes;  /* length of the encoded `12 len KeyValue`; 0 for a tombstone */
     uint32_t sub_revision; /* position within its revision */
 };

@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "base/xalloc.h"
-#include "store/change.h"
 #include "store/log/damage.h"
+#include "store/record/change.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #ifndef VIGIL_STORE_UPKEEP_CHECK_H
 #define VIGIL_STORE_UPKEEP_CHECK_H
 
-#include "store/view.h"
+#include "store/mvcc/view.h"
 
 /* A record or version that is not as it should be. */
 struct store_check_damage {

@@ -3,8 +3,8 @@
  */
 #include "store/upkeep/check.h"
 
-#include "store/change.h"
 #include "store/fixture_test.h"
+#include "store/record/change.h"
 #include "store/upkeep/cleaner.h"
 
 struct found {

@@ -1,7 +1,7 @@
 #include "store/upkeep/compaction.h"
 
-#include "store/change.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
+#include "store/record/change.h"
 
 enum { WORK_BYTES = 4096 }; /* read per unit of work */
 

@@ -24,8 +24,8 @@
 #ifndef VIGIL_STORE_UPKEEP_COMPACTION_H
 #define VIGIL_STORE_UPKEEP_COMPACTION_H
 
-#include "store/applier.h"
 #include "store/log/reader.h"
+#include "store/mvcc/applier.h"
 
 struct compaction {
     struct applier *applier;

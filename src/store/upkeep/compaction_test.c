@@ -1,8 +1,8 @@
 /* Trimming after a compaction: what is dropped, what stays and for how long, and in which steps. */
 #include "store/upkeep/compaction.h"
 
-#include "store/change.h"
 #include "store/fixture_test.h"
+#include "store/record/change.h"
 #include "store/upkeep/whole_hash_test.h"
 
 /* The stored versions of a key, newest last, as "mod" or "modt" for tombstones; "-" for no item. */

@@ -2,8 +2,8 @@
 
 #include "base/crc32c.h"
 #include "codec/pb/wire.h"
-#include "store/change.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
+#include "store/record/change.h"
 
 enum { CHANGE_COST_BYTES = 128 }; /* the cost of looking up one change */
 

@@ -11,7 +11,7 @@
 #define VIGIL_STORE_UPKEEP_HASH_H
 
 #include "store/log/reader.h"
-#include "store/view.h"
+#include "store/mvcc/view.h"
 
 /* A hash in progress. In the caller's memory; there is nothing to free. */
 struct store_hash {

@@ -6,8 +6,8 @@
 #ifndef VIGIL_STORE_UPKEEP_RELOCATION_H
 #define VIGIL_STORE_UPKEEP_RELOCATION_H
 
-#include "store/change.h"
 #include "store/log/reader.h"
+#include "store/record/change.h"
 
 enum { RELOCATION_MOVES_MAX = 1 << 15 };
 

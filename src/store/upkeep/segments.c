@@ -1,9 +1,9 @@
 #include "store/upkeep/segments.h"
 
 #include "base/xalloc.h"
-#include "store/change.h"
 #include "store/log/damage.h"
 #include "store/log/format.h"
+#include "store/record/change.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef VIGIL_STORE_UPKEEP_WHOLE_HASH_TEST_H
 #define VIGIL_STORE_UPKEEP_WHOLE_HASH_TEST_H
 
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 MUST_CHECK
 static inline enum status whole_hash_at(struct keeper *keeper, int64_t at,

@@ -11,7 +11,7 @@
 
 #include "engine/local/state/messages.h"
 #include "engine/local/state/report.h"
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 struct metric_block;
 

@@ -3,14 +3,14 @@
  * the check of the store. Work that can be long is done in steps, one step of each in a turn, so
  * that none delays another.
  *
- * The work on the store itself is in store/upkeep/keeper.h; this thread decides when it is done.
+ * The work on the store itself is in store/keeper.h; this thread decides when it is done.
  */
 #ifndef VIGIL_ENGINE_LOCAL_KEEPER_KEEPER_H
 #define VIGIL_ENGINE_LOCAL_KEEPER_KEEPER_H
 
 #include "engine/local/keeper/hashes.h"
 #include "engine/local/state/shared.h"
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* When the keeper does which work: none may keep another one from being done. The steps themselves
  * are replaced, so that they fail or last as long as a test needs (--wrap). */
 #include "engine/local/fixture_test.h"
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 
 #include "base/xalloc.h"
 #include "engine/local/shard/shard.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
 
 #include <stdlib.h>
 

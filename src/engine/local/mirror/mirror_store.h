@@ -8,7 +8,7 @@
 #define VIGIL_ENGINE_LOCAL_MIRROR_MIRROR_STORE_H
 
 #include "engine/engine_private.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 struct watch_history;
 

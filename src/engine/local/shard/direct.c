@@ -3,7 +3,7 @@
 #include "auth/method.h"
 #include "base/xalloc.h"
 #include "engine/local/state/shared.h"
-#include "store/version.h"
+#include "store/mvcc/version.h"
 
 /* One of the pool; the thread that has set taken owns the rest. */
 struct local_reader {

@@ -12,7 +12,7 @@
 #define VIGIL_ENGINE_LOCAL_SHARD_DIRECT_H
 
 #include "engine/engine.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
 
 struct local_reader;
 struct local_shared;

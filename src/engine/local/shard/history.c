@@ -3,9 +3,9 @@
 #include "base/crc32c.h"
 #include "base/memory/arena.h"
 #include "base/xalloc.h"
-#include "store/change.h"
 #include "store/log/damage.h"
 #include "store/log/reader.h"
+#include "store/record/change.h"
 
 #include <stdlib.h>
 #include <string.h>

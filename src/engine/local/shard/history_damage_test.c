@@ -1,8 +1,8 @@
 /* Damaged records of every type, at every position: a reader gets each revision or an error for it,
  * and no error for damage that does not concern keys. */
 #include "engine/local/shard/history.h"
-#include "store/change.h"
 #include "store/fixture_test.h"
+#include "store/record/change.h"
 
 enum { RECORDS_MAX = 64 };
 

@@ -7,9 +7,9 @@
 #include "engine/permission.h"
 #include "io/loop.h"
 #include "store/log/prepare.h"
-#include "store/range.h"
-#include "store/txn.h"
-#include "store/version.h"
+#include "store/mvcc/range.h"
+#include "store/mvcc/txn.h"
+#include "store/mvcc/version.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "base/xalloc.h"
 #include "engine/local/snapshot/snapshot_rows.h"
 #include "net/sha256.h"
-#include "store/upkeep/keeper.h"
-#include "store/version.h"
+#include "store/keeper.h"
+#include "store/mvcc/version.h"
 
 #include <stdlib.h>
 

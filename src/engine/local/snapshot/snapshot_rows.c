@@ -3,7 +3,7 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "engine/operation.h"
-#include "store/row.h"
+#include "store/record/row.h"
 #include "store/snapshot.h"
 
 enum { SNAPSHOT_LEASE_BYTES_MAX = 2 * 11 };

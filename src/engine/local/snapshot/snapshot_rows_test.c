@@ -1,6 +1,6 @@
 #include "engine/local/snapshot/snapshot_rows.h"
 
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "store/log/prepare.h"
-#include "store/row_values.h"
+#include "store/record/row_values.h"
 
 /* Reserved for alarms that the server raises itself. */
 enum { OWN_ALARMS = 2 };

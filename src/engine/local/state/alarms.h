@@ -14,7 +14,7 @@
 #include "engine/local/state/report.h"
 #include "engine/operation.h"
 #include "io/waker.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 struct pb_alarm_request;
 

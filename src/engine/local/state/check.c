@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "engine/local/state/metrics.h"
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "store/change.h"
-#include "store/row_values.h"
+#include "store/record/change.h"
+#include "store/record/row_values.h"
 
 #include <stdlib.h>
 

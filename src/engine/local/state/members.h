@@ -6,7 +6,7 @@
 #define VIGIL_ENGINE_LOCAL_STATE_MEMBERS_H
 
 #include "engine/member_list.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 /* While the store opens: a row of ROW_MEMBER. */
 MUST_CHECK

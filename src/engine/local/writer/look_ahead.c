@@ -1,6 +1,6 @@
 #include "engine/local/writer/look_ahead.h"
 
-#include "store/prefetch.h"
+#include "store/mvcc/prefetch.h"
 
 const struct mailbox_node *local_look_ahead(const struct applier *applier,
                                             const struct mailbox_node *node)

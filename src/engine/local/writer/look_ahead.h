@@ -3,7 +3,7 @@
 #define VIGIL_ENGINE_LOCAL_WRITER_LOOK_AHEAD_H
 
 #include "engine/local/state/messages.h"
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 /* Looks at the next requests, this one included, and returns the one at which to look again; NULL:
  * never. */

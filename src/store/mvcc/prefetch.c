@@ -1,4 +1,4 @@
-#include "store/prefetch.h"
+#include "store/mvcc/prefetch.h"
 
 #include "codec/pb/rpc.pb.h"
 

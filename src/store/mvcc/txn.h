@@ -6,12 +6,12 @@
  * The choices form a path: one bool per transaction in the order in which etcd visits them, the
  * outer one first, then those nested in the branch taken, depth first.
  */
-#ifndef VIGIL_STORE_TXN_H
-#define VIGIL_STORE_TXN_H
+#ifndef VIGIL_STORE_MVCC_TXN_H
+#define VIGIL_STORE_MVCC_TXN_H
 
 #include "base/memory/arena.h"
 #include "codec/answer.h"
-#include "store/range.h"
+#include "store/mvcc/range.h"
 
 struct pb_txn_request;
 struct pb_request_op;

@@ -1,9 +1,9 @@
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 #include "base/yield_point.h"
 #include "codec/pb/rpc.pb.h"
-#include "store/txn.h"
-#include "store/version.h"
+#include "store/mvcc/txn.h"
+#include "store/mvcc/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>

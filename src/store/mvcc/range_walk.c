@@ -1,7 +1,7 @@
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
 
 #include "base/yield_point.h"
-#include "store/version.h"
+#include "store/mvcc/version.h"
 
 /* -- Bounds and versions -- */
 

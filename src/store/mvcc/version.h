@@ -2,12 +2,12 @@
  * Reads a version of a key that is found through the index. The difference to change_get is that
  * damage is noted with the key, so that the error of the request names it.
  */
-#ifndef VIGIL_STORE_VERSION_H
-#define VIGIL_STORE_VERSION_H
+#ifndef VIGIL_STORE_MVCC_VERSION_H
+#define VIGIL_STORE_MVCC_VERSION_H
 
-#include "store/change.h"
 #include "store/index/index.h"
 #include "store/log/damage.h"
+#include "store/record/change.h"
 
 /* For a version that could not be read, which log_note_damage knows. */
 static inline void version_name_damage(const struct index_item *item, log_loc loc)

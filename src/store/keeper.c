@@ -1,9 +1,9 @@
-#include "store/upkeep/keeper.h"
+#include "store/keeper.h"
 
 #include "base/xalloc.h"
-#include "store/change.h"
 #include "store/log/mark.h"
 #include "store/log/prepare.h"
+#include "store/record/change.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/hash.h"
 #include "store/upkeep/segments.h"

@@ -18,8 +18,8 @@
  *                                           ▼         │
  *                                     writer: store_relocate
  */
-#ifndef VIGIL_STORE_UPKEEP_KEEPER_H
-#define VIGIL_STORE_UPKEEP_KEEPER_H
+#ifndef VIGIL_STORE_KEEPER_H
+#define VIGIL_STORE_KEEPER_H
 
 #include "store/log/hold.h"
 #include "store/store.h"

@@ -7,8 +7,8 @@
  *
  * A record has the results of a request and not the request, so replay decides nothing.
  */
-#ifndef VIGIL_STORE_ROW_H
-#define VIGIL_STORE_ROW_H
+#ifndef VIGIL_STORE_RECORD_ROW_H
+#define VIGIL_STORE_RECORD_ROW_H
 
 #include "base/slice.h"
 #include "base/status.h"

@@ -1,9 +1,9 @@
 /* Writes: their checks, their answers, and that a replay has the same result. */
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
-#include "store/change.h"
 #include "store/fixture_test.h"
-#include "store/txn.h"
+#include "store/mvcc/txn.h"
+#include "store/record/change.h"
 
 static const char *text_of(struct fixture *f, struct slice field)
 {

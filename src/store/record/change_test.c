@@ -1,4 +1,4 @@
-#include "store/change.h"
+#include "store/record/change.h"
 
 #include "base/memory/arena.h"
 #include "codec/pb/kv.pb.h"

@@ -1,4 +1,4 @@
-#include "store/version.h"
+#include "store/mvcc/version.h"
 
 static bool is_behind(log_loc loc, log_loc from)
 {

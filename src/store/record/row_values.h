@@ -2,10 +2,10 @@
  * The values of rows of some tables, for all code that writes or reads them: leases and alarms.
  * Users, roles and the auth settings are as in etcd's own file (auth/store.h).
  */
-#ifndef VIGIL_STORE_ROW_VALUES_H
-#define VIGIL_STORE_ROW_VALUES_H
+#ifndef VIGIL_STORE_RECORD_ROW_VALUES_H
+#define VIGIL_STORE_RECORD_ROW_VALUES_H
 
-#include "store/row.h"
+#include "store/record/row.h"
 
 #include <endian.h>
 

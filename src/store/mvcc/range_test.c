@@ -1,5 +1,5 @@
 /* Ranges exactly as in etcd's executeRange: order, limits, filters, keys only, pieces. */
-#include "store/range.h"
+#include "store/mvcc/range.h"
 
 #include "store/fixture_test.h"
 

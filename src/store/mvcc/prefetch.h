@@ -2,10 +2,10 @@
  * Starts fetching from memory what the writer will read for several puts, before it applies the
  * first of them. It waits for memory longer than for anything else, and so the waits overlap.
  */
-#ifndef VIGIL_STORE_PREFETCH_H
-#define VIGIL_STORE_PREFETCH_H
+#ifndef VIGIL_STORE_MVCC_PREFETCH_H
+#define VIGIL_STORE_MVCC_PREFETCH_H
 
-#include "store/applier.h"
+#include "store/mvcc/applier.h"
 
 enum { PREFETCH_PUTS_MAX = INDEX_PREFETCH_MAX };
 

@@ -3,12 +3,12 @@
  *
  * The state must stay readable (pinned) as long as it is walked. One thread.
  */
-#ifndef VIGIL_STORE_RANGE_WALK_H
-#define VIGIL_STORE_RANGE_WALK_H
+#ifndef VIGIL_STORE_MVCC_RANGE_WALK_H
+#define VIGIL_STORE_MVCC_RANGE_WALK_H
 
 #include "store/index/index.h"
 #include "store/log/log.h"
-#include "store/view.h"
+#include "store/mvcc/view.h"
 
 struct change_head;
 

@@ -10,16 +10,16 @@
  * Answers refer to the log's bytes, and other threads can read them once the record is written.
  * Ranges in a transaction see its earlier writes.
  */
-#ifndef VIGIL_STORE_APPLIER_H
-#define VIGIL_STORE_APPLIER_H
+#ifndef VIGIL_STORE_MVCC_APPLIER_H
+#define VIGIL_STORE_MVCC_APPLIER_H
 
 #include "base/buf.h"
 #include "base/memory/arena.h"
 #include "codec/answer.h"
-#include "store/change.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
-#include "store/row.h"
+#include "store/record/change.h"
+#include "store/record/row.h"
 
 /*
  * What one stored version adds to the size that operators see and that quotas limit: its bytes, and

@@ -10,14 +10,14 @@
  *
  * The state must stay readable (pinned) as long as the range is used. One thread.
  */
-#ifndef VIGIL_STORE_RANGE_H
-#define VIGIL_STORE_RANGE_H
+#ifndef VIGIL_STORE_MVCC_RANGE_H
+#define VIGIL_STORE_MVCC_RANGE_H
 
 #include "base/buf.h"
 #include "base/container/resumable_sort.h"
 #include "base/memory/arena.h"
 #include "codec/answer.h"
-#include "store/range_walk.h"
+#include "store/mvcc/range_walk.h"
 
 struct pb_range_request;
 

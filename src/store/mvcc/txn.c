@@ -1,7 +1,7 @@
-#include "store/txn.h"
+#include "store/mvcc/txn.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "store/version.h"
+#include "store/mvcc/version.h"
 
 static int number_compare(int64_t a, int64_t b)
 {

@@ -1,8 +1,8 @@
-#include "store/range.h"
+#include "store/mvcc/range.h"
 
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "store/version.h"
+#include "store/mvcc/version.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
  * damage: of a damaged record the changes whose own checksum is right are used, and what cannot be
  * read is reported. For one thread.
  */
-#ifndef VIGIL_STORE_CHANGE_SCAN_H
-#define VIGIL_STORE_CHANGE_SCAN_H
+#ifndef VIGIL_STORE_RECORD_CHANGE_SCAN_H
+#define VIGIL_STORE_RECORD_CHANGE_SCAN_H
 
-#include "store/change.h"
+#include "store/record/change.h"
 
 /* A version of a key that is lost. */
 struct store_lost {

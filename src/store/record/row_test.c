@@ -1,8 +1,8 @@
 /* Rows: in a body, in the checkpoint and across restarts, alone and with keys. */
-#include "store/row.h"
+#include "store/record/row.h"
 
-#include "store/change.h"
 #include "store/fixture_test.h"
+#include "store/record/change.h"
 #include "store/upkeep/cleaner.h"
 
 /* The rows reported at the last start, as "table:key=value " in order of arrival. */

@@ -1,4 +1,4 @@
-#include "store/change_scan.h"
+#include "store/record/change_scan.h"
 
 /* While a scan runs. */
 struct scanning {

@@ -9,8 +9,8 @@
  * tombstone's KeyValue has the key and mod_revision only, as in a delete event. Numbers are in the
  * machine's byte order, which the format file of the data directory names.
  */
-#ifndef VIGIL_STORE_CHANGE_H
-#define VIGIL_STORE_CHANGE_H
+#ifndef VIGIL_STORE_RECORD_CHANGE_H
+#define VIGIL_STORE_RECORD_CHANGE_H
 
 #include "base/slice.h"
 #include "base/status.h"

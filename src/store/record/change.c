@@ -1,4 +1,4 @@
-#include "store/change.h"
+#include "store/record/change.h"
 
 #include "base/crc32c.h"
 #include "codec/pb/wire.h"

@@ -2,8 +2,8 @@
  * One published state of the store, which readers pin and read. Immutable; freed by the epoch once
  * a newer one is published and no reader pins this one.
  */
-#ifndef VIGIL_STORE_VIEW_H
-#define VIGIL_STORE_VIEW_H
+#ifndef VIGIL_STORE_MVCC_VIEW_H
+#define VIGIL_STORE_MVCC_VIEW_H
 
 #include "store/index/index.h"
 #include "store/log/log.h"

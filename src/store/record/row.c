@@ -1,6 +1,6 @@
-#include "store/row.h"
+#include "store/record/row.h"
 
-#include "store/change.h"
+#include "store/record/change.h"
 
 struct row_head {
     uint32_t key_bytes;
