@@ -8,7 +8,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake/model.h"
 #include "etcd/service/kv_check.h"
-#include "etcd/service/kv_encode.h"
+#include "etcd/shared/kv_encode.h"
 
 #include <stdlib.h>
 

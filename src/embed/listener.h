@@ -5,7 +5,7 @@
 #ifndef VIGIL_EMBED_LISTENER_H
 #define VIGIL_EMBED_LISTENER_H
 
-#include "etcd/config.h"
+#include "etcd/shared/config.h"
 #include "server/auth.h"
 #include "wire/limits.h"
 

@@ -4,7 +4,7 @@
 #include "embed/history.h"
 #include "embed/listener.h"
 #include "engine/local/local.h"
-#include "etcd/member_id.h"
+#include "etcd/shared/member_id.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "engine/engine.h"
-#include "etcd/config.h"
+#include "etcd/shared/config.h"
 #include "server/auth.h"
 #include "wire/limits.h"
 

@@ -2,13 +2,13 @@
 
 #include "base/xalloc.h"
 #include "engine/forward.h"
-#include "etcd/authenticator.h"
 #include "etcd/cluster/forward.h"
 #include "etcd/gateway/gateway.h"
 #include "etcd/http/http.h"
-#include "etcd/service.h"
 #include "etcd/service/password_queue.h"
 #include "etcd/service/services.h"
+#include "etcd/shared/authenticator.h"
+#include "etcd/shared/service.h"
 #include "etcd/v2/routes.h"
 #include "zip/gunzip.h"
 

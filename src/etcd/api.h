@@ -14,11 +14,11 @@
 
 #include "base/macros.h"
 #include "base/status.h"
-#include "etcd/config.h"
+#include "etcd/shared/config.h"
 
 struct engine;
 struct engine_shard;
-struct etcd_api; /* its fields are in etcd/service.h */
+struct etcd_api; /* its fields are in etcd/shared/service.h */
 struct grpc_services;
 struct http_routes;
 struct loop;

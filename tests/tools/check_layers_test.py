@@ -55,8 +55,14 @@ class CheckLayers(unittest.TestCase):
     def test_circle_of_directories_within_a_layer_fails(self):
         files = {"src/store/log/a.c": '#include "store/index/b.h"\n', "src/store/index/b.h": '#include "store/a.h"\n'}
         self.assertEqual(self.check(files), (0, ""))
-        self.assert_fault("src/store/log: includes itself through",
+        self.assert_fault("store/index: includes itself: store/index -> store/log -> store/index",
                           files | {"src/store/index/c.c": '#include "store/log/a.h"\n'})
+
+    def test_circle_through_the_own_folder_of_a_layer_fails(self):
+        files = {"src/store/log/a.c": '#include "store/b.h"\n'}
+        above = '#include "store/log/a.h"\n'
+        self.assertEqual(self.check(files | {"src/store/main.c": above, "src/store/c_test.c": above}), (0, ""))
+        self.assert_fault("store: includes itself: store -> store/log -> store", files | {"src/store/c.c": above})
 
     def test_layer_outside_src_is_checked(self):
         cmake = CMAKE + "vigil_layer(load IN bench USES base LIBS m)\n"

@@ -7,7 +7,7 @@
 #include "cmd/serve/emulated_version.h"
 #include "cmd/serve/feature_gates.h"
 #include "cmd/serve/memory.h"
-#include "etcd/member_id.h"
+#include "etcd/shared/member_id.h"
 #include "kube/policy/access/account_token.h"
 #include "kube/request/tokens.h"
 

@@ -6,8 +6,8 @@
 #include "codec/pb/lock.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/forward.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
+#include "etcd/shared/authenticator.h"
+#include "etcd/shared/service.h"
 #include "wire/grpc/call.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "etcd/cluster/watch_admission.h"
 
 #include "base/memory/budget.h"
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
 #include "engine/forward.h"
-#include "etcd/authenticator.h"
 #include "etcd/cluster/forward.h"
-#include "etcd/service.h"
+#include "etcd/shared/authenticator.h"
+#include "etcd/shared/service.h"
 #include "wire/grpc/call.h"
 
 #include <stdlib.h>

@@ -16,9 +16,9 @@
  */
 #include "wire/grpc/call.h"
 #include "codec/pb/json_write.h"
-#include "etcd/authenticator.h"
 #include "etcd/gateway/gateway.h"
 #include "etcd/gateway/offload.h"
+#include "etcd/shared/authenticator.h"
 #include "io/loop.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "etcd/gateway/gateway.h"
 
 #include "base/xalloc.h"
-#include "etcd/config.h"
 #include "etcd/gateway/offload.h"
+#include "etcd/shared/config.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #define VIGIL_ETCD_HTTP_HTTP_H
 
 #include "base/log/log.h"
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 #include "wire/http/routes.h"
 
 #define HTTP_TEXT_PLAIN SLICE_LITERAL("text/plain; charset=utf-8")

@@ -4,7 +4,7 @@
 #include "base/metric/turn.h"
 #include "engine/forward.h"
 #include "etcd/http/health_counts.h"
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 #include "watch/hub/stats.h"
 
 #include <stdio.h>

@@ -4,9 +4,9 @@
  */
 #include "auth/token/issuer.h"
 #include "base/log/log.h"
-#include "etcd/authenticator.h"
 #include "etcd/service/auth_call.h"
 #include "etcd/service/services.h"
+#include "etcd/shared/authenticator.h"
 
 /* -- Calls -- */
 

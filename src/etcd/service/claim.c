@@ -1,9 +1,9 @@
 #include "etcd/service/claim.h"
 
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
 #include "etcd/service/key_change.h"
 #include "etcd/service/key_reader.h"
+#include "etcd/shared/authenticator.h"
 
 #include <stdio.h>
 #include <string.h>

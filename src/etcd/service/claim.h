@@ -23,7 +23,7 @@
 #ifndef VIGIL_ETCD_SERVICE_CLAIM_H
 #define VIGIL_ETCD_SERVICE_CLAIM_H
 
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 
 struct pb_response_header;
 

@@ -6,10 +6,10 @@
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/member_id.h"
 #include "etcd/service/member_change.h"
 #include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
+#include "etcd/shared/member_id.h"
 
 /* One call that the engine answers. In the call's arena. */
 struct cluster_call {

@@ -4,8 +4,8 @@
  * the process runs.
  */
 #include "codec/pb/health.pb.h"
-#include "etcd/service.h"
 #include "etcd/service/services.h"
+#include "etcd/shared/service.h"
 
 static void check_on_message(struct grpc_call *call, void *service, struct slice message)
 {

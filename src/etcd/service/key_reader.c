@@ -1,6 +1,6 @@
 #include "etcd/service/key_reader.h"
 
-#include "etcd/authenticator.h"
+#include "etcd/shared/authenticator.h"
 #include "watch/stream/stream.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 
 struct watch_stream;
 

@@ -1,7 +1,7 @@
 #include "etcd/service/member_change.h"
 
 #include "base/log/log.h"
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 #include "net/url.h"
 
 #include <stdlib.h>

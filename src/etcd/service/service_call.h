@@ -17,8 +17,8 @@
 #define VIGIL_ETCD_SERVICE_SERVICE_CALL_H
 
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
+#include "etcd/shared/authenticator.h"
+#include "etcd/shared/service.h"
 #include "wire/grpc/call.h"
 
 enum service_call_state {

@@ -16,12 +16,12 @@
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
 #include "engine/forward.h"
-#include "etcd/authenticator.h"
 #include "etcd/cluster/forward.h"
 #include "etcd/cluster/watch_admission.h"
 #include "etcd/cluster/watch_foreign.h"
-#include "etcd/service.h"
 #include "etcd/service/services.h"
+#include "etcd/shared/authenticator.h"
+#include "etcd/shared/service.h"
 #include "watch/stream/stream.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "etcd/member_id.h"
+#include "etcd/shared/member_id.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

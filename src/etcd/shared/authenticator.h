@@ -9,8 +9,8 @@
  * front of a cluster there are no users here: the token itself is passed on, and the cluster
  * decides. There is one authenticator per API, used on its thread.
  */
-#ifndef VIGIL_ETCD_AUTHENTICATOR_H
-#define VIGIL_ETCD_AUTHENTICATOR_H
+#ifndef VIGIL_ETCD_SHARED_AUTHENTICATOR_H
+#define VIGIL_ETCD_SHARED_AUTHENTICATOR_H
 
 #include "auth/rights.h"
 #include "wire/grpc/call.h"

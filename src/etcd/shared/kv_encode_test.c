@@ -1,4 +1,4 @@
-#include "etcd/service/kv_encode.h"
+#include "etcd/shared/kv_encode.h"
 
 #include "base/buf.h"
 #include "codec/pb/rpc.pb.h"

@@ -7,8 +7,8 @@
  * once, then SLOW_LOG_PER_S each second; the next line has the number of calls that were not
  * logged.
  */
-#ifndef VIGIL_ETCD_SLOW_LOG_H
-#define VIGIL_ETCD_SLOW_LOG_H
+#ifndef VIGIL_ETCD_SHARED_SLOW_LOG_H
+#define VIGIL_ETCD_SHARED_SLOW_LOG_H
 
 #include "base/rate_limit.h"
 #include "wire/grpc/call.h"

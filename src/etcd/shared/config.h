@@ -2,8 +2,8 @@
  * The settings of the etcd API: made once from the flags (cmd/serve/config.c), the same for all
  * I/O threads, and constant while the server runs.
  */
-#ifndef VIGIL_ETCD_CONFIG_H
-#define VIGIL_ETCD_CONFIG_H
+#ifndef VIGIL_ETCD_SHARED_CONFIG_H
+#define VIGIL_ETCD_SHARED_CONFIG_H
 
 #include "base/metric/metric.h"
 #include "base/slice.h"

@@ -1,4 +1,4 @@
-#include "etcd/authenticator.h"
+#include "etcd/shared/authenticator.h"
 
 #include "auth/method.h"
 #include "auth/token/issuer.h"
@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 #include "engine/engine.h"
 #include "engine/forward.h"
-#include "etcd/config.h"
+#include "etcd/shared/config.h"
 
 #include <stdlib.h>
 

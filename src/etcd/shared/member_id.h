@@ -3,8 +3,8 @@
  * sorted peer URLs and the cluster token. Every single node with default flags has the member id
  * 8e9e05c52164694d in the cluster cdf818194e3a8c32.
  */
-#ifndef VIGIL_ETCD_MEMBER_ID_H
-#define VIGIL_ETCD_MEMBER_ID_H
+#ifndef VIGIL_ETCD_SHARED_MEMBER_ID_H
+#define VIGIL_ETCD_SHARED_MEMBER_ID_H
 
 #include "base/slice.h"
 

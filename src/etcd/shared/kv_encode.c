@@ -1,4 +1,4 @@
-#include "etcd/service/kv_encode.h"
+#include "etcd/shared/kv_encode.h"
 
 void kv_ids_init(struct kv_ids *ids, uint64_t cluster_id, uint64_t member_id)
 {

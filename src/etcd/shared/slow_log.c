@@ -1,4 +1,4 @@
-#include "etcd/slow_log.h"
+#include "etcd/shared/slow_log.h"
 
 #include "base/clock.h"
 #include "base/log/log.h"

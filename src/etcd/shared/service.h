@@ -2,16 +2,16 @@
  * What the services of the etcd API share: the fields of struct etcd_api, and the steps that every
  * call takes. Used only within this layer; etcd/api.h is for the rest of the program.
  */
-#ifndef VIGIL_ETCD_SERVICE_H
-#define VIGIL_ETCD_SERVICE_H
+#ifndef VIGIL_ETCD_SHARED_SERVICE_H
+#define VIGIL_ETCD_SHARED_SERVICE_H
 
 #include "base/container/list.h"
 #include "base/rate_limit.h"
 #include "codec/pb/pb.h"
 #include "engine/engine.h"
-#include "etcd/config.h"
-#include "etcd/service/kv_encode.h"
-#include "etcd/slow_log.h"
+#include "etcd/shared/config.h"
+#include "etcd/shared/kv_encode.h"
+#include "etcd/shared/slow_log.h"
 #include "wire/grpc/service.h"
 #include "wire/http/routes.h"
 

@@ -11,8 +11,8 @@
  * As in etcd, only the outermost header has the ids of cluster and member and the term. Headers
  * inside a transaction have only a revision, and that of a nested transaction is empty.
  */
-#ifndef VIGIL_ETCD_SERVICE_KV_ENCODE_H
-#define VIGIL_ETCD_SERVICE_KV_ENCODE_H
+#ifndef VIGIL_ETCD_SHARED_KV_ENCODE_H
+#define VIGIL_ETCD_SHARED_KV_ENCODE_H
 
 #include "base/memory/arena.h"
 #include "codec/answer.h"

@@ -1,4 +1,4 @@
-#include "etcd/service.h"
+#include "etcd/shared/service.h"
 
 #include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
