@@ -64,6 +64,17 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(self.check(files | {"src/store/main.c": above, "src/store/c_test.c": above}), (0, ""))
         self.assert_fault("store: includes itself: store -> store/log -> store", files | {"src/store/c.c": above})
 
+    def test_function_is_defined_in_the_folder_of_its_header(self):
+        header = {"src/store/log/a.h": "MUST_CHECK\nenum status a_put(struct a *a,\n                  void (*done)(int));\n"
+                                       "DEFINE_CLEANUP(struct a *, a_free)\nstruct a { int (*hook)(int); };\n"
+                                       "static inline int a_get(void)\n{\n    return other(1);\n}\n"}
+        source = 'DEFINE_LIST(a)\n\nenum status a_put(struct a *a, void (*done)(int))\n{\n    call("{");\n}\n'
+        for path in ("src/store/log/a.c", "src/store/log/b.c", "src/store/log/part/c.c"):
+            self.assertEqual(self.check(header | {path: source}), (0, ""), path)
+        for path in ("src/store/a.c", "src/store/index/a.c", "src/store/log/a_test.c"):
+            self.assert_fault("a_put: declared in src/store/log/a.h, and defined in none", header | {path: source})
+        self.assert_fault("a_put: declared in", header | {"src/store/log/a.c": "static " + source + "void a_put_all(void) {}\n"})
+
     def test_layer_outside_src_is_checked(self):
         cmake = CMAKE + "vigil_layer(load IN bench USES base LIBS m)\n"
         files = {"bench/load/a.c": '#include "load/a.h"\n#include "base/b.h"\n'}

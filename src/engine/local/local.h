@@ -27,6 +27,11 @@ enum status engine_local_open(const struct engine_local_options *options,
  */
 void engine_local_close(struct engine *engine); /* accepts NULL */
 
+/* The same for a mirror: everything that was applied becomes durable, which otherwise survives a
+ * crash of the process but not one of the machine. A failure says that it is not durable. */
+MUST_CHECK
+enum status local_mirror_close(struct engine *engine);
+
 /*
  * Maximum size of a checkpoint in the address space of this process, or in the given one. It is
  * address space, not memory: enough for a billion versions. Where address space is limited

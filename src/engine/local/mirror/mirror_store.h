@@ -59,11 +59,6 @@ void local_mirror_apply(struct engine *engine, struct mirror_batch *batch);
  */
 void local_mirror_retry(struct engine *engine);
 
-/* engine_local_close, and everything that was applied becomes durable: otherwise it survives a
- * crash of the process and not one of the machine. A failure says that it is not. */
-MUST_CHECK
-enum status local_mirror_close(struct engine *engine);
-
 /* The mirror's own newest and compact revision; any thread, without a lock. */
 int64_t local_mirror_revision(const struct engine *engine);
 int64_t local_mirror_compact_revision(const struct engine *engine);

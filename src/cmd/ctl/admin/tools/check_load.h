@@ -4,8 +4,8 @@
  *
  * Everything is done on one thread, which waits for all connections at once.
  */
-#ifndef VIGIL_CMD_CTL_TOOLS_CHECK_LOAD_H
-#define VIGIL_CMD_CTL_TOOLS_CHECK_LOAD_H
+#ifndef VIGIL_CMD_CTL_ADMIN_TOOLS_CHECK_LOAD_H
+#define VIGIL_CMD_CTL_ADMIN_TOOLS_CHECK_LOAD_H
 
 #include "base/buf.h"
 #include "cmd/ctl/admin/admin.h"

@@ -1,4 +1,4 @@
-#include "cmd/ctl/tools/make_mirror_dest.h"
+#include "cmd/ctl/admin/tools/make_mirror_dest.h"
 
 #include "base/clock.h"
 

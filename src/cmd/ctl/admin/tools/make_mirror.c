@@ -11,7 +11,7 @@
  */
 #include "base/clock.h"
 #include "base/progress.h"
-#include "cmd/ctl/tools/make_mirror_dest.h"
+#include "cmd/ctl/admin/tools/make_mirror_dest.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

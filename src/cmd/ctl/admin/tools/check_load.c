@@ -1,4 +1,4 @@
-#include "cmd/ctl/tools/check_load.h"
+#include "cmd/ctl/admin/tools/check_load.h"
 
 #include "base/clock.h"
 #include "base/random.h"

@@ -6,8 +6,8 @@
  * repeated: nothing else has been written in between. Under the name etcdctl it is not repeated,
  * and the mirror ends, as etcdctl's does.
  */
-#ifndef VIGIL_CMD_CTL_TOOLS_MAKE_MIRROR_DEST_H
-#define VIGIL_CMD_CTL_TOOLS_MAKE_MIRROR_DEST_H
+#ifndef VIGIL_CMD_CTL_ADMIN_TOOLS_MAKE_MIRROR_DEST_H
+#define VIGIL_CMD_CTL_ADMIN_TOOLS_MAKE_MIRROR_DEST_H
 
 #include "cmd/ctl/admin/admin.h"
 

@@ -1,8 +1,8 @@
 /* check perf and check datascale: a load like etcdctl's, and whether the server stands it. */
 #include "base/clock.h"
 #include "base/progress.h"
+#include "cmd/ctl/admin/tools/check_load.h"
 #include "cmd/ctl/live/fetch.h"
-#include "cmd/ctl/tools/check_load.h"
 
 #include <inttypes.h>
 
