@@ -1,4 +1,8 @@
-/* The follower's state, and the steps that follower.c and follower_load.c take of each other. */
+/*
+ * The follower's state, and the steps that follower.c and follower_load.c take of each other. They
+ * are one state machine: follower.c has the states of following and enters those of loading, whose
+ * steps are in follower_load.c; each of these ends in follower.c, by following, pausing or a reset.
+ */
 #ifndef VIGIL_MIRROR_FOLLOW_FOLLOWER_INTERNAL_H
 #define VIGIL_MIRROR_FOLLOW_FOLLOWER_INTERNAL_H
 

@@ -1,4 +1,13 @@
-/* The inside of a session: only for session.c, client.c, receive.c, frames.c and send.c. */
+/*
+ * The inside of a session: only for session.c, client.c, receive.c, frames.c and send.c.
+ *
+ *     session.c ─► receive.c ─► frames.c ─► client.c     bytes, frames, what a client does with them
+ *         └──────► send.c                                what is ready to be sent
+ *
+ * The five sources are one object, and their calls form a circle: every step can find a violation,
+ * and ends its stream or the whole session by a function of session.c, which then takes the stream
+ * off the lists of send.c and releases what frames.c has charged for it.
+ */
 #ifndef VIGIL_WIRE_H2_SESSION_PRIVATE_H
 #define VIGIL_WIRE_H2_SESSION_PRIVATE_H
 
