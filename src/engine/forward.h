@@ -41,7 +41,7 @@ struct engine_forward {
 
     /* Private to the engine. */
     struct engine_shard *shard;
-    void *state, *hold;
+    void *state, *kept;
     int64_t compacts; /* the revision of a compaction; 0: it is another call */
 };
 

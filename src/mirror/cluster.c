@@ -41,14 +41,16 @@ static bool cluster_is_synced(const struct engine *engine)
 static bool cluster_versions(const struct engine *engine, struct engine_versions *ret_versions)
 {
     struct cluster_state *state = &shared_of(engine)->state;
-    return roster_versions(&state->roster, atomic_load(&state->member_id), ret_versions);
+    return member_table_versions(&state->member_table, atomic_load(&state->member_id),
+                                 ret_versions);
 }
 
 static bool cluster_membership(const struct engine *engine,
                                struct engine_membership *ret_membership)
 {
     struct cluster_state *state = &shared_of(engine)->state;
-    return roster_membership(&state->roster, atomic_load(&state->member_id), ret_membership);
+    return member_table_membership(&state->member_table, atomic_load(&state->member_id),
+                                   ret_membership);
 }
 
 static bool cluster_watch_report(const struct engine *engine, unsigned i,
@@ -145,8 +147,8 @@ static void on_mirrored(void *ctx)
 
 static enum status start(struct cluster_shared *shared, struct error *error)
 {
-    struct mirror *mirror = xcalloc(1, sizeof(*mirror));
-    enum status status = mirror_open(&shared->options, mirror, error);
+    struct mirror_directory *mirror = xcalloc(1, sizeof(*mirror));
+    enum status status = mirror_directory_open(&shared->options, mirror, error);
     if (status != ST_OK) {
         free(mirror);
         return status;
@@ -168,9 +170,9 @@ enum status engine_cluster_open(const struct cluster_options *options, struct en
 {
     struct cluster_shared *shared = xcalloc(1, sizeof(*shared));
     shared->engine.ops = &cluster_ops;
-    trouble_init(&shared->state.trouble);
-    roster_init(&shared->state.roster, options->upstream.endpoints);
-    via_make(shared->via);
+    follow_failure_init(&shared->state.follow_failure);
+    member_table_init(&shared->state.member_table, options->upstream.endpoints);
+    loop_guard_make(shared->via);
     shared->options = *options;
     shared->options.upstream.via = shared->via;
     set_defaults(&shared->options);
@@ -190,10 +192,10 @@ void engine_cluster_close(struct engine *engine)
     struct cluster_shared *shared = shared_of(engine);
     follower_stop(shared->follower);
     if (shared->mirror)
-        mirror_close(shared->mirror, &shared->options);
+        mirror_directory_close(shared->mirror, &shared->options);
     free(shared->mirror);
-    trouble_fini(&shared->state.trouble);
-    roster_fini(&shared->state.roster);
+    follow_failure_fini(&shared->state.follow_failure);
+    member_table_fini(&shared->state.member_table);
     free(shared->notices);
     free(shared);
 }
@@ -250,5 +252,5 @@ int64_t engine_cluster_end_watches(struct engine *engine)
 enum status engine_cluster_discard(const struct cluster_options *options, int64_t void_until,
                                    struct error *error)
 {
-    return mirror_discard(options, void_until, error);
+    return mirror_directory_discard(options, void_until, error);
 }

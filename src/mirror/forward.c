@@ -24,8 +24,8 @@ static struct cluster_shard *shard_of(const struct engine_forward *forward)
 }
 
 /* A long answer that the caller keeps. */
-struct forward_hold {
-    struct upstream_hold hold;
+struct forward_kept {
+    struct kept_answer answer;
     struct engine_forward *forward;
 };
 
@@ -66,28 +66,28 @@ static bool changes_rights(const struct engine_forward *forward)
            !slice_equal(forward->path, SLICE_LITERAL(PB_AUTH_AUTHENTICATE_PATH));
 }
 
-static void on_overdue(struct upstream_hold *hold)
+static void on_overdue(struct kept_answer *kept)
 {
-    struct engine_forward *forward = CONTAINER_OF(hold, struct forward_hold, hold)->forward;
+    struct engine_forward *forward = CONTAINER_OF(kept, struct forward_kept, answer)->forward;
     forward->ops->on_overdue(forward);
 }
 
-static void hold_answer(struct upstream_call *call, struct engine_forward *forward)
+static void keep_answer(struct upstream_call *call, struct engine_forward *forward)
 {
-    struct forward_hold *hold = xcalloc(1, sizeof(*hold));
-    hold->hold.overdue = on_overdue;
-    hold->forward = forward;
-    forward->hold = hold;
-    upstream_hold(call, &hold->hold);
+    struct forward_kept *kept = xcalloc(1, sizeof(*kept));
+    kept->answer.overdue = on_overdue;
+    kept->forward = forward;
+    forward->kept = kept;
+    upstream_keep_answer(call, &kept->answer);
 }
 
-static void release_hold(struct engine_forward *forward)
+static void release_kept(struct engine_forward *forward)
 {
-    struct forward_hold *hold = TAKE(forward->hold);
-    if (!hold)
+    struct forward_kept *kept = TAKE(forward->kept);
+    if (!kept)
         return;
-    upstream_hold_release(&hold->hold);
-    free(hold);
+    kept_answer_release(&kept->answer);
+    free(kept);
 }
 
 static void on_message(struct upstream_call *call, struct slice message)
@@ -101,8 +101,8 @@ static void on_message(struct upstream_call *call, struct slice message)
         cluster_state_heard(state, revision);
     else
         cluster_state_wrote(state, revision);
-    if (forward->ops->on_overdue && message.len > UPSTREAM_WINDOW_BYTES && !forward->hold)
-        hold_answer(call, forward);
+    if (forward->ops->on_overdue && message.len > UPSTREAM_WINDOW_BYTES && !forward->kept)
+        keep_answer(call, forward);
     forward->ops->on_message(forward, message);
 }
 
@@ -145,7 +145,7 @@ void cluster_forward_start(struct engine_shard *base, struct engine_forward *for
                    .token = forward->principal.token,
                    .via = forward->via},
         .deadline_ns = forward->deadline_ns,
-        .holds = forward->ops->on_overdue,
+        .keeps = forward->ops->on_overdue,
         .reads = forward->reads,
         .lasts = forward->lasts,
         .lane = forward->waits ? UPSTREAM_LANE_WAITING : UPSTREAM_LANE_CALLS,
@@ -153,7 +153,7 @@ void cluster_forward_start(struct engine_shard *base, struct engine_forward *for
     };
     forward->shard = base;
     forward->compacts = 0;
-    forward->hold = NULL;
+    forward->kept = NULL;
     if (upstream_start(shard->upstream, &request, &ops, forward, &call) != ST_OK)
         abort(); /* without memory */
     forward->state = call;
@@ -181,7 +181,7 @@ void cluster_forward_pause(struct engine_forward *forward, bool paused)
 
 void cluster_forward_cancel(struct engine_forward *forward)
 {
-    release_hold(forward);
+    release_kept(forward);
     if (!forward->state)
         return;
     upstream_cancel(TAKE(forward->state));

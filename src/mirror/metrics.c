@@ -41,11 +41,11 @@ static void write_mirror(struct metric_page *page, struct cluster_state *state)
 static void write_upstreams(struct metric_page *page, struct cluster_state *state)
 {
     static const char up[] = "vigil_cluster_upstream_up", info[] = "vigil_cluster_upstream_info";
-    char labels[ROSTER_ENDPOINT_BYTES * 2 + 256], endpoint[ROSTER_ENDPOINT_BYTES * 2];
+    char labels[MEMBER_TABLE_ENDPOINT_BYTES * 2 + 256], endpoint[MEMBER_TABLE_ENDPOINT_BYTES * 2];
     uint64_t followed = atomic_load(&state->connected) ? atomic_load(&state->member_id) : 0;
     metric_page_head(page, up, METRIC_GAUGE, "1: the member at this endpoint answers.");
-    for (size_t i = 0; i < state->roster.count; i++) {
-        struct roster_row row = roster_get(&state->roster, i);
+    for (size_t i = 0; i < state->member_table.count; i++) {
+        struct member_table_row row = member_table_get(&state->member_table, i);
         snprintf(labels, sizeof(labels), "endpoint=\"%s\"",
                  metric_page_escape(row.endpoint, endpoint, sizeof(endpoint)));
         metric_page_row(page, up, labels, row.answers);
@@ -53,8 +53,8 @@ static void write_upstreams(struct metric_page *page, struct cluster_state *stat
     metric_page_head(page, info, METRIC_GAUGE,
                      "Always 1: what the member at this endpoint has last said of itself, and "
                      "whether the mirror follows it.");
-    for (size_t i = 0; i < state->roster.count; i++) {
-        struct roster_row row = roster_get(&state->roster, i);
+    for (size_t i = 0; i < state->member_table.count; i++) {
+        struct member_table_row row = member_table_get(&state->member_table, i);
         if (!row.member_id)
             continue;
         const char *role = row.is_learner ? "learner" : row.is_leader ? "leader" : "follower";
@@ -91,17 +91,17 @@ static void write_work(struct metric_page *page, struct cluster_state *state)
                         "Reads forwarded to the cluster.", atomic_load(&state->reads_forwarded));
 }
 
-static void write_past(struct metric_page *page, struct cluster_state *state)
+static void write_backfill(struct metric_page *page, struct cluster_state *state)
 {
     gauge(page, "vigil_cluster_past_bytes",
           "History older than the mirror's that is kept for watches, in bytes.",
-          atomic_load(&state->past_bytes));
+          atomic_load(&state->backfill_bytes));
     gauge(page, "vigil_cluster_past_fetches",
           "Parts of that history that are being fetched from the cluster.",
-          atomic_load(&state->past_fetches));
+          atomic_load(&state->backfill_fetches));
     metric_page_counter(page, "vigil_cluster_past_fetches_total",
                         "Parts of that history whose fetching was started.",
-                        atomic_load(&state->past_fetches_started));
+                        atomic_load(&state->backfill_fetches_started));
 }
 
 /*
@@ -142,7 +142,7 @@ void cluster_metrics_write(struct engine_shard *base, struct metric_page *page)
     write_mirror(page, &shard->shared->state);
     write_upstreams(page, &shard->shared->state);
     write_work(page, &shard->shared->state);
-    write_past(page, &shard->shared->state);
+    write_backfill(page, &shard->shared->state);
     struct watch_stats watches;
     engine_watch_stats(&shard->shared->engine, &watches);
     write_proxy(page, shard, &watches);

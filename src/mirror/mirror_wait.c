@@ -6,8 +6,8 @@
 
 #define LOOK_NS NS_PER_MS
 #define NEXT_TURN_NS 1 /* a timer that is due now could still be served in this turn */
-/* Longer than a member is waited for that does not deliver (LAGGARD_LATE_NS). In vain, the whole
- * stream of the client ends, with the watches that it has already. */
+/* Longer than a member is waited for that does not deliver (LAG_MONITOR_LATE_NS). In vain, the
+ * whole stream of the client ends, with the watches that it has already. */
 #define PATIENCE_NS (10 * NS_PER_S)
 
 static void look(struct timer *timer);

@@ -66,8 +66,8 @@ struct cluster_read {
     struct list in_reads; /* links shard_reads.waiting, .line, .scanning or .ending */
     struct upstream_call *call;
     struct forwarded_range answer;
-    struct upstream_hold hold; /* holds the answer */
-    enum status taken;         /* result of the answer; ST_AGAIN: none has come */
+    struct kept_answer kept; /* holds the answer */
+    enum status taken;       /* result of the answer; ST_AGAIN: none has come */
 };
 
 /* The reads of a shard. */
@@ -177,7 +177,7 @@ static enum status choose(struct cluster_read *read)
 static void release_answer(struct cluster_read *read)
 {
     forwarded_range_fini(&read->answer);
-    upstream_hold_release(&read->hold);
+    kept_answer_release(&read->kept);
 }
 
 /* The range ends without an answer; its status is set. */
@@ -293,13 +293,13 @@ static void on_message(struct upstream_call *call, struct slice message)
     }
     read->taken = forwarded_range_take(&read->answer, read->range->op.arena->account, message,
                                        read->request->key, read->request->range_end);
-    upstream_hold(call, &read->hold);
+    upstream_keep_answer(call, &read->kept);
 }
 
 /* The client does not read its answer, for whose room others wait. */
-static void on_overdue(struct upstream_hold *hold)
+static void on_overdue(struct kept_answer *kept)
 {
-    struct cluster_read *read = CONTAINER_OF(hold, struct cluster_read, hold);
+    struct cluster_read *read = CONTAINER_OF(kept, struct cluster_read, kept);
     if (read->state != READ_READY)
         return;
     read->range->op.status = ST_REQUEST_TOO_MANY_REQUESTS;
@@ -374,7 +374,7 @@ static enum status send_request(struct cluster_read *read)
         .caller = {.is_self = principal->is_server, .token = principal->token},
         .deadline_ns = read->until_ns,
         .receive_max = CLUSTER_ANSWER_BYTES_MAX,
-        .holds = true,
+        .keeps = true,
         .reads = true,
     };
     struct buf message = {0};
@@ -656,7 +656,7 @@ static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_
         return NULL;
     struct cluster_state *state = &shard->shared->state;
     *read = (struct cluster_read){
-        .shard = shard, .range = range, .request = request, .hold.overdue = on_overdue};
+        .shard = shard, .range = range, .request = request, .kept.overdue = on_overdue};
     list_init(&read->in_reads);
     int64_t mirrored = atomic_load(&state->mirrored), written = atomic_load(&state->written);
     read->seen = mirrored > written ? mirrored : written;

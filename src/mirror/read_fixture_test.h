@@ -32,7 +32,7 @@ static struct {
     struct cluster_shared shared;
     struct cluster_shard shard;
     struct revision_notice notice;
-    struct mirror mirror;
+    struct mirror_directory mirror;
     struct engine mirror_engine;
     struct engine_shard mirror_shard;
     struct arena arena;
@@ -132,7 +132,7 @@ static inline int set_up(void **state)
     f.mirror_engine.ops = &mirror_ops;
     f.mirror_shard.engine = f.mirror.engine = &f.mirror_engine;
     f.shared.engine.ops = &ops;
-    trouble_init(&f.shared.state.trouble);
+    follow_failure_init(&f.shared.state.follow_failure);
     f.shared.mirror = &f.mirror;
     f.shared.notices = &f.notice;
     f.shared.options.mirror.shards_max = 1;
@@ -169,7 +169,7 @@ static inline int tear_down(void **state)
     probe_free(f.shard.probe);
     grants_free(f.shard.grants);
     assert_int_equal(cluster.count, 0);
-    trouble_fini(&f.shared.state.trouble);
+    follow_failure_fini(&f.shared.state.follow_failure);
     arena_fini(&f.arena);
     loop_free(f.loop);
     sim_free(f.sim);

@@ -274,7 +274,7 @@ static void an_answer_that_is_not_read_in_time_is_taken_back(void **state)
     answer_kvs(call_at(0), 10, 2, 100);
     assert_int_equal(r->range.op.status, ST_OK);
     assert_int_equal(engine_range_fill(&r->range, bytes, sizeof(bytes)), sizeof(bytes));
-    cluster.hold->overdue(cluster.hold);
+    cluster.kept->overdue(cluster.kept);
     assert_int_equal(engine_range_fill(&r->range, bytes, sizeof(bytes)), 0);
     assert_int_equal(r->range.op.status, ST_REQUEST_TOO_MANY_REQUESTS);
     engine_range_close(&r->range);

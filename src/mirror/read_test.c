@@ -202,7 +202,7 @@ static void before_a_member_has_answered_reads_name_the_endpoints(void **state)
                        "cluster can be followed yet (http://a:1,http://b:2): connection refused";
     atomic_store(&f.shared.state.synced, false);
     f.shared.options.upstream.endpoints = "http://a:1,http://b:2";
-    trouble_set(&f.shared.state.trouble, "connection refused");
+    follow_failure_set(&f.shared.state.follow_failure, "connection refused");
     expect_failed(linearizable(0), ST_NOT_SYNCED, text);
     expect_failed(serializable(1), ST_NOT_SYNCED, text);
 }

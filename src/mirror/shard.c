@@ -24,7 +24,7 @@ static void free_parts(struct cluster_shard *shard)
 {
     mirror_waits_fini(&shard->mirror_waits);
     cluster_reads_free(shard->reads);
-    past_stop(shard->past);
+    backfill_stop(shard->backfill);
     if (shard->probe)
         probe_free(shard->probe);
     if (shard->grants)
@@ -32,7 +32,7 @@ static void free_parts(struct cluster_shard *shard)
     lease_streams_free(shard->lease_streams);
     upstream_free(shard->upstream);
     engine_shard_free(shard->mirror);
-    past_free(shard->past);
+    backfill_free(shard->backfill);
     free(shard);
 }
 
@@ -46,7 +46,7 @@ static enum status make_parts(struct cluster_shard *shard)
     mirror_waits_init(&shard->mirror_waits, shard->loop, &shared->state, shared->follower);
     TRY(upstream_new(shard->loop, network_posix(), &shared->options.upstream, &shard->upstream,
                      &error));
-    cluster_past_start(shard);
+    cluster_backfill_start(shard);
     shard->grants = grants_new(&(struct grants_options){
         .loop = shard->loop,
         .upstream = shard->upstream,
@@ -117,16 +117,16 @@ void cluster_turn_end(struct engine_shard *base)
 }
 
 /* For metrics, which any thread writes. */
-static void show_past(struct cluster_shard *shard)
+static void show_backfill(struct cluster_shard *shard)
 {
     struct cluster_state *state = &shard->shared->state;
-    struct past_stats now = past_stats(shard->past), *shown = &shard->past_shown;
+    struct backfill_stats now = backfill_stats(shard->backfill), *shown = &shard->backfill_shown;
     if (LIKELY(now.bytes == shown->bytes && now.fetches == shown->fetches &&
                now.started == shown->started))
         return;
-    atomic_fetch_add(&state->past_bytes, (int64_t)now.bytes - (int64_t)shown->bytes);
-    atomic_fetch_add(&state->past_fetches, (int64_t)now.fetches - (int64_t)shown->fetches);
-    atomic_fetch_add(&state->past_fetches_started, now.started - shown->started);
+    atomic_fetch_add(&state->backfill_bytes, (int64_t)now.bytes - (int64_t)shown->bytes);
+    atomic_fetch_add(&state->backfill_fetches, (int64_t)now.fetches - (int64_t)shown->fetches);
+    atomic_fetch_add(&state->backfill_fetches_started, now.started - shown->started);
     *shown = now;
 }
 
@@ -134,8 +134,8 @@ void cluster_flushed(struct engine_shard *base)
 {
     struct cluster_shard *shard = cluster_shard_of(base);
     engine_shard_flushed(shard->mirror);
-    past_flushed(shard->past);
-    show_past(shard);
+    backfill_flushed(shard->backfill);
+    show_backfill(shard);
 }
 
 struct watch_hub *cluster_watch_hub(struct engine_shard *base)

@@ -15,7 +15,7 @@ struct shard_reads;
 struct follower;
 struct grants;
 struct lease_streams;
-struct mirror;
+struct mirror_directory;
 struct probe;
 struct revision_notice;
 struct upstream;
@@ -25,9 +25,9 @@ struct cluster_shared {
     struct engine engine; /* first: what callers see */
     struct cluster_options options;
     struct cluster_state state;
-    char via[VIA_OWN_BYTES];
-    struct mirror *mirror;     /* owned */
-    struct follower *follower; /* owned */
+    char via[LOOP_GUARD_OWN_BYTES];
+    struct mirror_directory *mirror; /* owned */
+    struct follower *follower;       /* owned */
     /* Owned: of each shard, when reads wait there for the mirror. */
     struct revision_notice *notices;
     _Atomic unsigned shard_count;
@@ -58,13 +58,13 @@ struct cluster_shard {
     struct grants *grants;               /* owned */
     struct probe *probe;                 /* owned */
     struct lease_streams *lease_streams; /* owned */
-    struct past *past;                   /* owned: history older than the mirror's */
+    struct backfill *backfill;           /* owned: history older than the mirror's */
     struct shard_reads *reads;           /* owned (read.c) */
     struct mirror_waits mirror_waits;
-    struct engine_identity identity; /* that the watches show */
-    struct past_stats past_shown;    /* what of `past` is contained in the cluster's state */
-    unsigned number;                 /* counts from 0 */
-    unsigned in_progress;            /* operations that are not done */
+    struct engine_identity identity;      /* that the watches show */
+    struct backfill_stats backfill_shown; /* what of `past` is contained in the cluster's state */
+    unsigned number;                      /* counts from 0 */
+    unsigned in_progress;                 /* operations that are not done */
 };
 
 static inline struct cluster_shard *cluster_shard_of(struct engine_shard *shard)
@@ -92,7 +92,7 @@ void cluster_lease_start(struct engine_shard *shard, struct engine_op *op,
 /* Makes the mirror's shard, with a history around its own. */
 MUST_CHECK
 enum status cluster_mirror_shard_new(struct cluster_shard *shard);
-void cluster_past_start(struct cluster_shard *shard);
+void cluster_backfill_start(struct cluster_shard *shard);
 
 /* -- admission.c -- */
 /* The mirror is needed and is not complete yet: sets ST_NOT_SYNCED and a text that says why. */

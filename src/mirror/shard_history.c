@@ -7,9 +7,9 @@
 #include "mirror/link/upstream.h"
 #include "mirror/shard.h"
 
-static struct watch_history *wrap(void *past, struct watch_history *own)
+static struct watch_history *wrap(void *backfill, struct watch_history *own)
 {
-    return past_wrap(past, own);
+    return backfill_wrap(backfill, own);
 }
 
 static void cluster_compacted(void *ctx, int64_t revision)
@@ -28,7 +28,7 @@ static bool cluster_is_void(void *ctx, int64_t revision)
 enum status cluster_mirror_shard_new(struct cluster_shard *shard)
 {
     struct cluster_shared *shared = shard->shared;
-    shard->past = past_new(&(struct past_options){
+    shard->backfill = backfill_new(&(struct backfill_options){
         .loop = shard->loop,
         .cluster = {.oldest = &shared->state.oldest,
                     .compacted = &shared->state.compacted,
@@ -44,7 +44,7 @@ enum status cluster_mirror_shard_new(struct cluster_shard *shard)
         .ctx = shard,
     });
     TRY(engine_shard_new(shared->mirror->engine, shard->loop, &shard->mirror));
-    local_mirror_wrap_history(shard->mirror, wrap, shard->past);
+    local_mirror_wrap_history(shard->mirror, wrap, shard->backfill);
     return ST_OK;
 }
 
@@ -52,16 +52,16 @@ enum status cluster_mirror_shard_new(struct cluster_shard *shard)
 
 static void on_message(struct upstream_call *call, struct slice message)
 {
-    past_source_received(upstream_call_user(call), message);
+    backfill_source_received(upstream_call_user(call), message);
 }
 
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
     (void)code; /* upstream_failure says why the cluster cannot be reached */
-    past_source_ended(upstream_call_user(call), text);
+    backfill_source_ended(upstream_call_user(call), text);
 }
 
-static struct upstream_call *open_watch(void *ctx, struct past_source *source)
+static struct upstream_call *open_watch(void *ctx, struct backfill_source *source)
 {
     static const struct upstream_ops ops = {.on_message = on_message, .on_end = on_end};
     struct upstream_request request = {
@@ -77,9 +77,9 @@ static struct upstream_call *open_watch(void *ctx, struct past_source *source)
     return status == ST_OK ? call : NULL;
 }
 
-void cluster_past_start(struct cluster_shard *shard)
+void cluster_backfill_start(struct cluster_shard *shard)
 {
-    struct past_calls calls = {
+    struct backfill_calls calls = {
         .open = open_watch,
         .send = upstream_send,
         .pause = upstream_pause,
@@ -87,5 +87,5 @@ void cluster_past_start(struct cluster_shard *shard)
         .cancel = upstream_cancel,
         .ctx = shard,
     };
-    past_start(shard->past, &calls, engine_watch_hub(shard->mirror));
+    backfill_start(shard->backfill, &calls, engine_watch_hub(shard->mirror));
 }

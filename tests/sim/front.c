@@ -102,12 +102,15 @@ void __wrap_mirror_file_boot(char ret_boot[MIRROR_BOOT_BYTES])
 }
 
 /* It is gone when the process ends, so that it needs no simulated disk. */
-enum status __real_spool_open(const char *directory, struct spool **ret_spool, struct error *error);
-enum status __wrap_spool_open(const char *directory, struct spool **ret_spool, struct error *error);
-enum status __wrap_spool_open(const char *directory, struct spool **ret_spool, struct error *error)
+enum status __real_scratch_file_open(const char *directory, struct scratch_file **ret_file,
+                                     struct error *error);
+enum status __wrap_scratch_file_open(const char *directory, struct scratch_file **ret_file,
+                                     struct error *error);
+enum status __wrap_scratch_file_open(const char *directory, struct scratch_file **ret_file,
+                                     struct error *error)
 {
     (void)directory;
-    return __real_spool_open("/tmp", ret_spool, error);
+    return __real_scratch_file_open("/tmp", ret_file, error);
 }
 
 /* Removes a mirror. */

@@ -73,14 +73,14 @@ enum status __wrap_applier_mirror(struct applier *applier, int64_t revision,
 
 /* -- What is older than the mirror -- */
 
-void __real_past_source_start(struct past_source *source, const struct past_source_options *options,
-                              int64_t from);
-void __wrap_past_source_start(struct past_source *source, const struct past_source_options *options,
-                              int64_t from);
-void __wrap_past_source_start(struct past_source *source, const struct past_source_options *options,
-                              int64_t from)
+void __real_backfill_source_start(struct backfill_source *source,
+                                  const struct backfill_source_options *options, int64_t from);
+void __wrap_backfill_source_start(struct backfill_source *source,
+                                  const struct backfill_source_options *options, int64_t from);
+void __wrap_backfill_source_start(struct backfill_source *source,
+                                  const struct backfill_source_options *options, int64_t from)
 {
-    __real_past_source_start(source, options, from + plant_is(PLANT_FRONT_PAST));
+    __real_backfill_source_start(source, options, from + plant_is(PLANT_FRONT_PAST));
 }
 
 /* -- Calls of the cluster -- */

@@ -11,12 +11,12 @@ set(sim_wraps
     waker_wake waker_sleep waker_look lock_take lock_release lock_wait lock_wait_until
     loop_run loop_stop loop_turn
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit
-    nftw spool_open mirror_file_boot
+    nftw scratch_file_open mirror_file_boot
     record_check local_lease_load_row local_auth_load_row catch_up_begin lessor_next_ns lessor_expired
     crc32c local_lease_away lessor_renew store_sync local_answer_chain local_keeper_stop backend_version_put
     pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check
     cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete
-    cache_remove past_source_start upstream_start applier_mirror local_lease_start_op)
+    cache_remove backfill_source_start upstream_start applier_mirror local_lease_start_op)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

@@ -226,7 +226,7 @@ enum status open_store(struct local_shared *shared, struct error *ret_error)
     shared->report.log = store_log(shared->store);
     report_cut(shared);
     if (options->is_mirror)
-        TRY(local_mirroring_check_complete(shared, ret_error));
+        TRY(local_mirror_writer_check_complete(shared, ret_error));
     if (!options->check_first)
         return ST_OK;
     status = local_check_first(store_view(shared->store), store_log(shared->store), ret_error);
@@ -256,7 +256,7 @@ static void shared_start(struct local_shared *shared)
     local_auth_open(&shared->auth, shared->store);
     local_lease_start(&shared->lease, shared->store, clock_mono_ns(clock_system()));
     if (options->is_mirror)
-        local_mirroring_open(shared);
+        local_mirror_writer_open(shared);
     options->cluster_id = store_cluster_id(shared->store);
     options->member_id = store_member_id(shared->store);
     shared->members.lax = options->members_lax;

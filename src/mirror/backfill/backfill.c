@@ -16,14 +16,14 @@ enum {
 static const int64_t look_ns = NS_PER_S, idle_ns = 10 * NS_PER_S, moment_ns = 200 * NS_PER_MS,
                      doubt_look_ns = 10 * NS_PER_MS, doubt_wait_ns = NS_PER_S;
 
-struct past {
+struct backfill {
     struct watch_history base;
     struct watch_history *own;
-    struct past_options options;
-    struct past_calls calls;
+    struct backfill_options options;
+    struct backfill_calls calls;
     bool started; /* it has calls */
     struct watch_hub *hub;
-    struct past_store store;
+    struct event_ranges store;
     struct list fetches;
     unsigned fetch_count;
     uint64_t fetches_started;
@@ -44,28 +44,28 @@ struct past {
 
 /* A long revision of the past, or of the mirror. */
 struct watch_held {
-    struct past *past;
-    struct watch_held *own;       /* held by the mirror; NULL: by the past */
-    struct past_stretch *stretch; /* a reference */
-    const struct past_revision *revision;
+    struct backfill *backfill;
+    struct watch_held *own;    /* held by the mirror; NULL: by the past */
+    struct event_range *range; /* a reference */
+    const struct backfill_revision *revision;
 };
 
-static struct past *past_of(struct watch_history *base)
+static struct backfill *backfill_of(struct watch_history *base)
 {
-    return CONTAINER_OF(base, struct past, base);
+    return CONTAINER_OF(base, struct backfill, base);
 }
 
-static struct past_fetch *fetch_of(struct list *link)
+static struct backfill_fetch *fetch_of(struct list *link)
 {
-    return LIST_ENTRY(link, struct past_fetch, in_past);
+    return LIST_ENTRY(link, struct backfill_fetch, in_backfill);
 }
 
 /* The first revision that the mirror has. If it has just been compacted, it may have a state that
  * was loaded at its compact revision, instead of a history. */
-static int64_t oldest(const struct past *past)
+static int64_t oldest(const struct backfill *backfill)
 {
-    int64_t known = atomic_load(past->options.cluster.oldest);
-    int64_t own = past->own->ops->compact_revision(past->own);
+    int64_t known = atomic_load(backfill->options.cluster.oldest);
+    int64_t own = backfill->own->ops->compact_revision(backfill->own);
     return own > known ? own + 1 : known;
 }
 
@@ -78,54 +78,55 @@ static int64_t oldest(const struct past *past)
  * they read what a member has, not what the mirror has. What was received before the end and not
  * shown yet goes to the watches that have waited for it.
  */
-static bool is_connected(const struct past *past)
+static bool is_connected(const struct backfill *backfill)
 {
-    return !past->options.cluster.connected || atomic_load(past->options.cluster.connected);
+    return !backfill->options.cluster.connected || atomic_load(backfill->options.cluster.connected);
 }
 
-static void judge(struct past *past)
+static void judge(struct backfill *backfill)
 {
-    if (LIKELY(is_connected(past)) || !past->started) {
-        past->doubtful_until = 0;
+    if (LIKELY(is_connected(backfill)) || !backfill->started) {
+        backfill->doubtful_until = 0;
         return;
     }
-    uint64_t connection = atomic_load(past->options.cluster.times_connected) + 1;
-    if (past->doubted_after == connection)
+    uint64_t connection = atomic_load(backfill->options.cluster.times_connected) + 1;
+    if (backfill->doubted_after == connection)
         return;
-    past->doubted_after = connection;
-    past->doubtful_until = watch_hub_revision(past->hub);
-    past->doubted_ns = loop_now_ns(past->options.loop);
-    past->is_stale = true;
-    past->asks_cluster = false;
-    loop_timer_set(past->options.loop, &past->doubt, clock_add(past->doubted_ns, doubt_look_ns));
+    backfill->doubted_after = connection;
+    backfill->doubtful_until = watch_hub_revision(backfill->hub);
+    backfill->doubted_ns = loop_now_ns(backfill->options.loop);
+    backfill->is_stale = true;
+    backfill->asks_cluster = false;
+    loop_timer_set(backfill->options.loop, &backfill->doubt,
+                   clock_add(backfill->doubted_ns, doubt_look_ns));
 }
 
 static void on_doubt(struct timer *timer)
 {
-    struct past *past = CONTAINER_OF(timer, struct past, doubt);
-    int64_t now_ns = loop_now_ns(past->options.loop);
-    judge(past);
-    bool asked = past->asks_cluster;
-    past->asks_cluster = now_ns - past->doubted_ns >= doubt_wait_ns;
-    if (past->doubtful_until)
-        loop_timer_set(past->options.loop, timer, clock_add(now_ns, doubt_look_ns));
-    if (!past->doubtful_until || past->asks_cluster != asked)
-        watch_hub_history_ready(past->hub);
+    struct backfill *backfill = CONTAINER_OF(timer, struct backfill, doubt);
+    int64_t now_ns = loop_now_ns(backfill->options.loop);
+    judge(backfill);
+    bool asked = backfill->asks_cluster;
+    backfill->asks_cluster = now_ns - backfill->doubted_ns >= doubt_wait_ns;
+    if (backfill->doubtful_until)
+        loop_timer_set(backfill->options.loop, timer, clock_add(now_ns, doubt_look_ns));
+    if (!backfill->doubtful_until || backfill->asks_cluster != asked)
+        watch_hub_history_ready(backfill->hub);
 }
 
 /* The first revision that is read from the mirror. */
-static int64_t first_certain(const struct past *past)
+static int64_t first_certain(const struct backfill *backfill)
 {
-    int64_t first = oldest(past);
-    return past->doubtful_until >= first ? past->doubtful_until + 1 : first;
+    int64_t first = oldest(backfill);
+    return backfill->doubtful_until >= first ? backfill->doubtful_until + 1 : first;
 }
 
 /* -- Fetches -- */
 
-static void work_soon(struct past *past)
+static void work_soon(struct backfill *backfill)
 {
-    if (past->started)
-        loop_defer(past->options.loop, &past->work);
+    if (backfill->started)
+        loop_defer(backfill->options.loop, &backfill->work);
 }
 
 static void source_changed(void *ctx)
@@ -135,65 +136,65 @@ static void source_changed(void *ctx)
 
 /* Progress says that a range without events is complete. Where it is not reliable, all keys are
  * watched, because every revision has some event. */
-static bool watches_all_keys(const struct past *past)
+static bool watches_all_keys(const struct backfill *backfill)
 {
-    return past->ranges.count > 1 && !atomic_load(past->options.cluster.progress_reliable);
+    return backfill->ranges.count > 1 && !atomic_load(backfill->options.cluster.progress_reliable);
 }
 
-static void fetch_start(struct past *past, int64_t from)
+static void fetch_start(struct backfill *backfill, int64_t from)
 {
     struct range all = range_all();
-    bool filtered = watches_all_keys(past);
-    struct past_fetch *fetch = past_fetch_new(
-        &(struct past_fetch_options){
-            .source = {.loop = past->options.loop,
-                       .calls = &past->calls,
-                       .cluster = past->options.cluster,
-                       .prefixes = past->ranges.prefixes,
-                       .prefix_count = filtered ? past->ranges.prefix_count : 0,
-                       .counted = &past->store.bytes,
-                       .revision_bytes_max = past->options.revision_bytes_max,
+    bool filtered = watches_all_keys(backfill);
+    struct backfill_fetch *fetch = backfill_fetch_new(
+        &(struct backfill_fetch_options){
+            .source = {.loop = backfill->options.loop,
+                       .calls = &backfill->calls,
+                       .cluster = backfill->options.cluster,
+                       .prefixes = backfill->ranges.prefixes,
+                       .prefix_count = filtered ? backfill->ranges.prefix_count : 0,
+                       .counted = &backfill->store.bytes,
+                       .revision_bytes_max = backfill->options.revision_bytes_max,
                        .changed = source_changed,
-                       .ctx = past},
-            .store = &past->store,
-            .ranges = filtered ? &all : past->ranges.items,
-            .range_count = filtered ? 1 : past->ranges.count,
+                       .ctx = backfill},
+            .store = &backfill->store,
+            .ranges = filtered ? &all : backfill->ranges.items,
+            .range_count = filtered ? 1 : backfill->ranges.count,
             .ahead_bytes = AHEAD_BYTES,
         },
         from);
-    list_push_back(&past->fetches, &fetch->in_past);
-    past->fetch_count++;
-    past->fetches_started++;
-    past_fetch_want(fetch);
-    if (!past->look.set)
-        loop_timer_set(past->options.loop, &past->look,
-                       clock_add(loop_now_ns(past->options.loop), look_ns));
+    list_push_back(&backfill->fetches, &fetch->in_backfill);
+    backfill->fetch_count++;
+    backfill->fetches_started++;
+    backfill_fetch_want(fetch);
+    if (!backfill->look.set)
+        loop_timer_set(backfill->options.loop, &backfill->look,
+                       clock_add(loop_now_ns(backfill->options.loop), look_ns));
 }
 
-static void fetch_end(struct past *past, struct past_fetch *fetch)
+static void fetch_end(struct backfill *backfill, struct backfill_fetch *fetch)
 {
-    past_fetch_free(fetch);
-    past->fetch_count--;
+    backfill_fetch_free(fetch);
+    backfill->fetch_count--;
 }
 
 /* The fetch that will bring this revision soon; NULL: none. */
-static struct past_fetch *fetch_near(const struct past *past, int64_t revision)
+static struct backfill_fetch *fetch_near(const struct backfill *backfill, int64_t revision)
 {
-    struct past_fetch *fetch;
-    LIST_FOREACH (fetch, &past->fetches, in_past)
+    struct backfill_fetch *fetch;
+    LIST_FOREACH (fetch, &backfill->fetches, in_backfill)
         if (fetch->at <= revision && revision - fetch->at <= NEAR)
             return fetch;
     return NULL;
 }
 
 /* It has reached what is known already. */
-static bool fetch_has_arrived(const struct past *past, const struct past_fetch *fetch)
+static bool fetch_has_arrived(const struct backfill *backfill, const struct backfill_fetch *fetch)
 {
-    if (fetch->at >= first_certain(past) ||
-        past_store_gap_end(&past->store, fetch->at) <= fetch->at)
+    if (fetch->at >= first_certain(backfill) ||
+        event_ranges_gap_end(&backfill->store, fetch->at) <= fetch->at)
         return true;
-    const struct past_fetch *other;
-    LIST_FOREACH (other, &past->fetches, in_past)
+    const struct backfill_fetch *other;
+    LIST_FOREACH (other, &backfill->fetches, in_backfill)
         if (other != fetch && other->at == fetch->at)
             return true;
     return false;
@@ -201,11 +202,11 @@ static bool fetch_has_arrived(const struct past *past, const struct past_fetch *
 
 /* A fetch that can be ended for another one: no watch has needed it for a moment, or it has brought
  * its share. NULL: none. */
-static struct past_fetch *find_replaceable(const struct past *past)
+static struct backfill_fetch *find_replaceable(const struct backfill *backfill)
 {
-    int64_t before_ns = loop_now_ns(past->options.loop) - moment_ns;
-    struct past_fetch *fetch, *found = NULL;
-    LIST_FOREACH (fetch, &past->fetches, in_past) {
+    int64_t before_ns = loop_now_ns(backfill->options.loop) - moment_ns;
+    struct backfill_fetch *fetch, *found = NULL;
+    LIST_FOREACH (fetch, &backfill->fetches, in_backfill) {
         bool may = (!fetch->waiting && fetch->wanted_ns < before_ns) ||
                    fetch->started_bytes >= SHARE_BYTES;
         if (may && (!found || fetch->wanted_ns < found->wanted_ns))
@@ -216,61 +217,62 @@ static struct past_fetch *find_replaceable(const struct past *past)
 
 /* -- Wants -- */
 
-static void want_remove(struct past *past, size_t i)
+static void want_remove(struct backfill *backfill, size_t i)
 {
-    memmove(&past->wants[i], &past->wants[i + 1],
-            (--past->want_count - i) * sizeof(past->wants[0]));
+    memmove(&backfill->wants[i], &backfill->wants[i + 1],
+            (--backfill->want_count - i) * sizeof(backfill->wants[0]));
 }
 
 /* Whether another one, just before it, will bring this revision. */
-static bool is_wanted(const struct past *past, int64_t revision)
+static bool is_wanted(const struct backfill *backfill, int64_t revision)
 {
-    for (size_t i = 0; i < past->want_count; i++)
-        if (past->wants[i] <= revision && revision - past->wants[i] <= NEAR)
+    for (size_t i = 0; i < backfill->want_count; i++)
+        if (backfill->wants[i] <= revision && revision - backfill->wants[i] <= NEAR)
             return true;
     return false;
 }
 
-static void want(struct past *past, int64_t revision)
+static void want(struct backfill *backfill, int64_t revision)
 {
-    struct past_fetch *fetch = fetch_near(past, revision);
+    struct backfill_fetch *fetch = fetch_near(backfill, revision);
     if (fetch) {
-        past_fetch_want(fetch);
-        work_soon(past);
+        backfill_fetch_want(fetch);
+        work_soon(backfill);
         return;
     }
-    if (past->want_count == WANTS_MAX || is_wanted(past, revision))
+    if (backfill->want_count == WANTS_MAX || is_wanted(backfill, revision))
         return;
-    past->wants[past->want_count++] = revision;
-    work_soon(past);
+    backfill->wants[backfill->want_count++] = revision;
+    work_soon(backfill);
 }
 
-static bool is_served(struct past *past, int64_t revision)
+static bool is_served(struct backfill *backfill, int64_t revision)
 {
-    return revision >= first_certain(past) ||
-           past_store_gap_end(&past->store, revision) <= revision ||
-           revision < atomic_load(past->options.cluster.compacted) || fetch_near(past, revision);
+    return revision >= first_certain(backfill) ||
+           event_ranges_gap_end(&backfill->store, revision) <= revision ||
+           revision < atomic_load(backfill->options.cluster.compacted) ||
+           fetch_near(backfill, revision);
 }
 
 /* Returns whether readers may continue: one whose revision was compacted, or is brought by another
  * fetch since it has asked, must ask again, because no fetch is started for it. */
-static bool start_wanted(struct past *past)
+static bool start_wanted(struct backfill *backfill)
 {
     bool ready = false;
-    while (past->want_count) {
-        int64_t revision = past->wants[0];
-        if (is_served(past, revision)) {
+    while (backfill->want_count) {
+        int64_t revision = backfill->wants[0];
+        if (is_served(backfill, revision)) {
             ready = true;
         } else {
-            struct past_fetch *old =
-                past->fetch_count < PAST_FETCHES_MAX ? NULL : find_replaceable(past);
+            struct backfill_fetch *old =
+                backfill->fetch_count < BACKFILL_FETCHES_MAX ? NULL : find_replaceable(backfill);
             if (old)
-                fetch_end(past, old);
-            if (past->fetch_count == PAST_FETCHES_MAX)
+                fetch_end(backfill, old);
+            if (backfill->fetch_count == BACKFILL_FETCHES_MAX)
                 return ready;
-            fetch_start(past, revision);
+            fetch_start(backfill, revision);
         }
-        want_remove(past, 0);
+        want_remove(backfill, 0);
     }
     return ready;
 }
@@ -278,94 +280,96 @@ static bool start_wanted(struct past *past)
 /* -- Work -- */
 
 /* What no watch waits for is given up. */
-static void end_unwanted(struct past *past)
+static void end_unwanted(struct backfill *backfill)
 {
-    struct list *link = past->fetches.next;
-    while (link != &past->fetches) {
-        struct past_fetch *fetch = fetch_of(link);
+    struct list *link = backfill->fetches.next;
+    while (link != &backfill->fetches) {
+        struct backfill_fetch *fetch = fetch_of(link);
         link = link->next;
         if (!fetch->waiting)
-            fetch_end(past, fetch);
+            fetch_end(backfill, fetch);
     }
 }
 
 /* Lets fetches receive, as far as memory allows. If it is short, only the first of them may, and
  * only what it lacks to complete a revision. */
-static void flow(struct past *past)
+static void flow(struct backfill *backfill)
 {
-    past_store_shrink(&past->store, past->options.bytes_max);
-    past->is_short = past->store.bytes > past->options.bytes_max;
-    if (past->is_short)
-        end_unwanted(past);
-    struct past_fetch *fetch;
+    event_ranges_shrink(&backfill->store, backfill->options.bytes_max);
+    backfill->is_short = backfill->store.bytes > backfill->options.bytes_max;
+    if (backfill->is_short)
+        end_unwanted(backfill);
+    struct backfill_fetch *fetch;
     bool first = true;
-    LIST_FOREACH (fetch, &past->fetches, in_past) {
-        enum past_flow when_short = first ? PAST_FLOW_BEHIND : PAST_FLOW_NONE;
-        enum past_flow usually = past_fetch_is_wanted(fetch) ? PAST_FLOW_ALL : PAST_FLOW_NONE;
-        past_fetch_flow(fetch, past->is_short ? when_short : usually);
+    LIST_FOREACH (fetch, &backfill->fetches, in_backfill) {
+        enum backfill_flow when_short = first ? BACKFILL_FLOW_BEHIND : BACKFILL_FLOW_NONE;
+        enum backfill_flow usually =
+            backfill_fetch_is_wanted(fetch) ? BACKFILL_FLOW_ALL : BACKFILL_FLOW_NONE;
+        backfill_fetch_flow(fetch, backfill->is_short ? when_short : usually);
         first = false;
     }
 }
 
 /* Returns whether readers may continue. */
-static bool fetch_work(struct past *past, struct past_fetch *fetch, size_t *units, bool *more)
+static bool fetch_work(struct backfill *backfill, struct backfill_fetch *fetch, size_t *units,
+                       bool *more)
 {
     bool stored;
-    *more |= past_fetch_step(fetch, units, &stored);
-    int64_t compacted = past_fetch_compact_revision(fetch);
+    *more |= backfill_fetch_step(fetch, units, &stored);
+    int64_t compacted = backfill_fetch_compact_revision(fetch);
     if (compacted)
-        past->options.compacted(past->options.ctx, compacted);
-    if (!compacted && !past_fetch_is_over(fetch) && !fetch_has_arrived(past, fetch))
+        backfill->options.compacted(backfill->options.ctx, compacted);
+    if (!compacted && !backfill_fetch_is_over(fetch) && !fetch_has_arrived(backfill, fetch))
         return stored;
-    fetch_end(past, fetch);
+    fetch_end(backfill, fetch);
     return true;
 }
 
 static void work(struct deferred *deferred)
 {
-    struct past *past = CONTAINER_OF(deferred, struct past, work);
+    struct backfill *backfill = CONTAINER_OF(deferred, struct backfill, work);
     size_t units = TURN_UNITS;
-    past->store.now_ns = loop_now_ns(past->options.loop);
-    judge(past);
+    backfill->store.now_ns = loop_now_ns(backfill->options.loop);
+    judge(backfill);
     bool more = false, ready = false;
-    struct list *link = past->fetches.next;
-    while (link != &past->fetches) {
-        struct past_fetch *fetch = fetch_of(link);
+    struct list *link = backfill->fetches.next;
+    while (link != &backfill->fetches) {
+        struct backfill_fetch *fetch = fetch_of(link);
         link = link->next;
-        ready |= fetch_work(past, fetch, &units, &more);
+        ready |= fetch_work(backfill, fetch, &units, &more);
     }
-    ready |= start_wanted(past);
-    flow(past);
+    ready |= start_wanted(backfill);
+    flow(backfill);
     if (more)
-        work_soon(past);
+        work_soon(backfill);
     if (ready)
-        watch_hub_history_ready(past->hub);
+        watch_hub_history_ready(backfill->hub);
 }
 
 /* Ends what no watch has used for a while. Readers that still wait ask again. */
 static void on_look(struct timer *timer)
 {
-    struct past *past = CONTAINER_OF(timer, struct past, look);
-    int64_t now_ns = loop_now_ns(past->options.loop);
-    struct list *link = past->fetches.next;
+    struct backfill *backfill = CONTAINER_OF(timer, struct backfill, look);
+    int64_t now_ns = loop_now_ns(backfill->options.loop);
+    struct list *link = backfill->fetches.next;
     bool ask = false;
-    while (link != &past->fetches) {
-        struct past_fetch *fetch = fetch_of(link);
+    while (link != &backfill->fetches) {
+        struct backfill_fetch *fetch = fetch_of(link);
         link = link->next;
         if (now_ns - fetch->wanted_ns < idle_ns)
             continue;
         ask |= fetch->waiting;
         if (!fetch->waiting)
-            fetch_end(past, fetch);
+            fetch_end(backfill, fetch);
         else
             fetch->waiting = false;
     }
-    past_store_drop_idle(&past->store, now_ns - idle_ns);
-    if (past->store.count || past->fetch_count)
-        loop_timer_set(past->options.loop, timer, clock_add(now_ns, look_ns));
-    work_soon(past);
+    event_ranges_drop_idle(&backfill->store, now_ns - idle_ns);
+    if (backfill->store.count || backfill->fetch_count)
+        loop_timer_set(backfill->options.loop, timer, clock_add(now_ns, look_ns));
+    work_soon(backfill);
     if (ask)
-        watch_hub_history_ready(past->hub);
+        watch_hub_history_ready(backfill->hub);
 }
 
 /* -- The history -- */
@@ -374,63 +378,64 @@ static void on_look(struct timer *timer)
  * so it is not fetched. */
 static int64_t compact_revision(struct watch_history *base)
 {
-    struct past *past = past_of(base);
-    const _Atomic int64_t *void_until = past->options.cluster.void_until;
-    int64_t compacted = atomic_load(past->options.cluster.compacted);
-    int64_t first = void_until && atomic_load(void_until) ? oldest(past) : 0;
+    struct backfill *backfill = backfill_of(base);
+    const _Atomic int64_t *void_until = backfill->options.cluster.void_until;
+    int64_t compacted = atomic_load(backfill->options.cluster.compacted);
+    int64_t first = void_until && atomic_load(void_until) ? oldest(backfill) : 0;
     return first > compacted ? first : compacted;
 }
 
 static int64_t revision(struct watch_history *base)
 {
-    struct past *past = past_of(base);
-    return past->own->ops->revision(past->own);
+    struct backfill *backfill = backfill_of(base);
+    return backfill->own->ops->revision(backfill->own);
 }
 
 static bool is_void(struct watch_history *base, int64_t at)
 {
-    const struct past_options *options = &past_of(base)->options;
+    const struct backfill_options *options = &backfill_of(base)->options;
     return options->is_void && options->is_void(options->ctx, at);
 }
 
 static void listen(struct watch_history *base, bool wanted)
 {
-    struct past *past = past_of(base);
-    if (past->own->ops->listen)
-        past->own->ops->listen(past->own, wanted);
+    struct backfill *backfill = backfill_of(base);
+    if (backfill->own->ops->listen)
+        backfill->own->ops->listen(backfill->own, wanted);
 }
 
 static struct slice prev(struct watch_history *base, const struct watch_event *event)
 {
-    struct past *past = past_of(base);
-    return past_event_is(event) ? past_event_prev(event) : past->own->ops->prev(past->own, event);
+    struct backfill *backfill = backfill_of(base);
+    return backfill_event_is(event) ? backfill_event_prev(event)
+                                    : backfill->own->ops->prev(backfill->own, event);
 }
 
-/* A reader is in this stretch: what follows it is received meanwhile. */
-static void read_ahead(struct past *past, const struct past_stretch *stretch)
+/* A reader is in this range: what follows it is received meanwhile. */
+static void read_ahead(struct backfill *backfill, const struct event_range *range)
 {
-    struct past_fetch *fetch;
-    LIST_FOREACH (fetch, &past->fetches, in_past) {
-        if (fetch->at != stretch->to || fetch->credit)
+    struct backfill_fetch *fetch;
+    LIST_FOREACH (fetch, &backfill->fetches, in_backfill) {
+        if (fetch->at != range->to || fetch->credit)
             continue;
-        past_fetch_go_ahead(fetch);
-        work_soon(past);
+        backfill_fetch_go_ahead(fetch);
+        work_soon(backfill);
     }
 }
 
 /* Never of a revision that the mirror reads at once: a response of it may have begun there. */
-static bool is_long(const struct past_revision *found)
+static bool is_long(const struct backfill_revision *found)
 {
     return found->count > WATCH_WHOLE_EVENTS || found->field_bytes > WATCH_WHOLE_BYTES;
 }
 
-/* Reads a revision of a stretch. ST_END: it has none of [place, last]. */
-static enum status stretch_next(const struct past_stretch *stretch, struct watch_place *place,
-                                int64_t last, struct watch_batch *ret_batch)
+/* Reads a revision of a range. ST_END: it has none of [place, last]. */
+static enum status event_range_next(const struct event_range *range, struct watch_place *place,
+                                    int64_t last, struct watch_batch *ret_batch)
 {
-    const struct past_revision *found = past_stretch_seek(stretch, place->revision);
+    const struct backfill_revision *found = event_range_seek(range, place->revision);
     if (!found || found->revision > last) {
-        *place = (struct watch_place){.revision = stretch->to > last ? last + 1 : stretch->to};
+        *place = (struct watch_place){.revision = range->to > last ? last + 1 : range->to};
         return ST_END;
     }
     *place = (struct watch_place){.revision = found->revision + 1};
@@ -438,7 +443,7 @@ static enum status stretch_next(const struct past_stretch *stretch, struct watch
         return ST_DAMAGED;
     *ret_batch = (struct watch_batch){
         .revision = found->revision,
-        .events = is_long(found) ? NULL : stretch->run.events + found->first,
+        .events = is_long(found) ? NULL : range->run.events + found->first,
         .count = found->count,
     };
     return ST_OK;
@@ -447,10 +452,10 @@ static enum status stretch_next(const struct past_stretch *stretch, struct watch
 static enum status next(struct watch_history *base, struct watch_place *place, int64_t last,
                         struct watch_batch *ret_batch)
 {
-    struct past *past = past_of(base);
+    struct backfill *backfill = backfill_of(base);
     struct watch_place at = *place;
-    past->store.now_ns = loop_now_ns(past->options.loop);
-    judge(past);
+    backfill->store.now_ns = loop_now_ns(backfill->options.loop);
+    judge(backfill);
     if (at.revision < compact_revision(base))
         return ST_COMPACTED;
     for (;;) {
@@ -458,22 +463,22 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
             *place = at;
             return ST_END;
         }
-        if (at.revision >= first_certain(past)) {
-            enum status status = past->own->ops->next(past->own, &at, last, ret_batch);
+        if (at.revision >= first_certain(backfill)) {
+            enum status status = backfill->own->ops->next(backfill->own, &at, last, ret_batch);
             if (status == ST_COMPACTED)
                 continue; /* in this moment it became older than the mirror */
             *place = at;
             return status;
         }
-        if (UNLIKELY(past->doubtful_until && (past->is_stale || !past->asks_cluster)))
+        if (UNLIKELY(backfill->doubtful_until && (backfill->is_stale || !backfill->asks_cluster)))
             return ST_AGAIN;
-        struct past_stretch *stretch = past_store_find(&past->store, at.revision);
-        if (!stretch) {
-            want(past, at.revision);
+        struct event_range *range = event_ranges_find(&backfill->store, at.revision);
+        if (!range) {
+            want(backfill, at.revision);
             return ST_AGAIN;
         }
-        read_ahead(past, stretch);
-        enum status status = stretch_next(stretch, &at, last, ret_batch);
+        read_ahead(backfill, range);
+        enum status status = event_range_next(range, &at, last, ret_batch);
         if (status != ST_END) {
             *place = at;
             return status;
@@ -483,37 +488,37 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
 
 /* -- Long revisions -- */
 
-static enum status hold_own(struct past *past, const struct watch_place *place, int64_t wanted,
-                            struct watch_held **ret_held, size_t *ret_count)
+static enum status hold_own(struct backfill *backfill, const struct watch_place *place,
+                            int64_t wanted, struct watch_held **ret_held, size_t *ret_count)
 {
     struct watch_held *own;
-    if (!past->own->ops->hold)
+    if (!backfill->own->ops->hold)
         return ST_COMPACTED;
-    TRY(past->own->ops->hold(past->own, place, wanted, &own, ret_count));
+    TRY(backfill->own->ops->hold(backfill->own, place, wanted, &own, ret_count));
     *ret_held = xmalloc(sizeof(**ret_held));
-    **ret_held = (struct watch_held){.past = past, .own = own};
+    **ret_held = (struct watch_held){.backfill = backfill, .own = own};
     return ST_OK;
 }
 
 static enum status hold(struct watch_history *base, const struct watch_place *place, int64_t wanted,
                         struct watch_held **ret_held, size_t *ret_count)
 {
-    struct past *past = past_of(base);
+    struct backfill *backfill = backfill_of(base);
     if (wanted < compact_revision(base))
         return ST_COMPACTED;
-    struct past_stretch *stretch = past_store_find(&past->store, wanted);
-    if (!stretch && wanted >= oldest(past))
-        return hold_own(past, place, wanted, ret_held, ret_count);
-    if (!stretch) {
-        want(past, wanted);
+    struct event_range *range = event_ranges_find(&backfill->store, wanted);
+    if (!range && wanted >= oldest(backfill))
+        return hold_own(backfill, place, wanted, ret_held, ret_count);
+    if (!range) {
+        want(backfill, wanted);
         return ST_AGAIN;
     }
-    const struct past_revision *found = past_stretch_seek(stretch, wanted);
+    const struct backfill_revision *found = event_range_seek(range, wanted);
     if (!found || found->revision != wanted || found->lost)
         return ST_DAMAGED;
     *ret_held = xmalloc(sizeof(**ret_held));
-    **ret_held =
-        (struct watch_held){.past = past, .stretch = past_stretch_ref(stretch), .revision = found};
+    **ret_held = (struct watch_held){
+        .backfill = backfill, .range = event_range_ref(range), .revision = found};
     *ret_count = found->count;
     return ST_OK;
 }
@@ -521,7 +526,7 @@ static enum status hold(struct watch_history *base, const struct watch_place *pl
 static enum status load(struct watch_held *held, size_t *units)
 {
     if (held->own)
-        return held->past->own->ops->load(held->own, units);
+        return held->backfill->own->ops->load(held->own, units);
     *units -= size_min(*units, 1);
     return ST_OK;
 }
@@ -529,21 +534,21 @@ static enum status load(struct watch_held *held, size_t *units)
 static void event(const struct watch_held *held, size_t at, struct watch_event *ret_event)
 {
     if (held->own)
-        held->past->own->ops->event(held->own, at, ret_event);
+        held->backfill->own->ops->event(held->own, at, ret_event);
     else
-        *ret_event = held->stretch->run.events[held->revision->first + at];
+        *ret_event = held->range->run.events[held->revision->first + at];
 }
 
 static void release(struct watch_held *held)
 {
     if (held->own)
-        held->past->own->ops->release(held->own);
+        held->backfill->own->ops->release(held->own);
     else
-        past_stretch_unref(held->stretch);
+        event_range_unref(held->range);
     free(held);
 }
 
-static const struct watch_history_ops past_ops = {
+static const struct watch_history_ops backfill_ops = {
     .next = next,
     .hold = hold,
     .load = load,
@@ -558,88 +563,89 @@ static const struct watch_history_ops past_ops = {
 
 /* -- Life -- */
 
-struct past *past_new(const struct past_options *options)
+struct backfill *backfill_new(const struct backfill_options *options)
 {
-    struct past *past = xcalloc(1, sizeof(*past));
-    past->base.ops = &past_ops;
-    past->options = *options;
-    if (!past->options.bytes_max)
-        past->options.bytes_max = PAST_BYTES_MAX;
-    if (!past->options.revision_bytes_max)
-        past->options.revision_bytes_max = PAST_REVISION_BYTES_MAX;
-    past_store_init(&past->store);
-    list_init(&past->fetches);
-    past->work.fn = work;
-    past->look.fn = on_look;
-    past->doubt.fn = on_doubt;
-    ranges_init(&past->ranges, options->prefixes, options->prefix_count);
-    return past;
+    struct backfill *backfill = xcalloc(1, sizeof(*backfill));
+    backfill->base.ops = &backfill_ops;
+    backfill->options = *options;
+    if (!backfill->options.bytes_max)
+        backfill->options.bytes_max = BACKFILL_BYTES_MAX;
+    if (!backfill->options.revision_bytes_max)
+        backfill->options.revision_bytes_max = BACKFILL_REVISION_BYTES_MAX;
+    event_ranges_init(&backfill->store);
+    list_init(&backfill->fetches);
+    backfill->work.fn = work;
+    backfill->look.fn = on_look;
+    backfill->doubt.fn = on_doubt;
+    ranges_init(&backfill->ranges, options->prefixes, options->prefix_count);
+    return backfill;
 }
 
-struct watch_history *past_wrap(struct past *past, struct watch_history *own)
+struct watch_history *backfill_wrap(struct backfill *backfill, struct watch_history *own)
 {
-    past->own = own;
-    return &past->base;
+    backfill->own = own;
+    return &backfill->base;
 }
 
-void past_start(struct past *past, const struct past_calls *calls, struct watch_hub *hub)
+void backfill_start(struct backfill *backfill, const struct backfill_calls *calls,
+                    struct watch_hub *hub)
 {
-    past->calls = *calls;
-    past->started = true;
-    past->hub = hub;
-    if (past->want_count)
-        work_soon(past);
+    backfill->calls = *calls;
+    backfill->started = true;
+    backfill->hub = hub;
+    if (backfill->want_count)
+        work_soon(backfill);
 }
 
-void past_stop(struct past *past)
+void backfill_stop(struct backfill *backfill)
 {
-    while (!list_empty(&past->fetches))
-        fetch_end(past, fetch_of(past->fetches.next));
-    loop_timer_cancel(past->options.loop, &past->look);
-    loop_timer_cancel(past->options.loop, &past->doubt);
-    loop_defer_cancel(&past->work);
-    past->started = false;
+    while (!list_empty(&backfill->fetches))
+        fetch_end(backfill, fetch_of(backfill->fetches.next));
+    loop_timer_cancel(backfill->options.loop, &backfill->look);
+    loop_timer_cancel(backfill->options.loop, &backfill->doubt);
+    loop_defer_cancel(&backfill->work);
+    backfill->started = false;
 }
 
-void past_free(struct past *past)
+void backfill_free(struct backfill *backfill)
 {
-    if (!past)
+    if (!backfill)
         return;
-    assert(!past->started);
-    past_store_fini(&past->store);
-    ranges_fini(&past->ranges);
-    free(past);
+    assert(!backfill->started);
+    event_ranges_fini(&backfill->store);
+    ranges_fini(&backfill->ranges);
+    free(backfill);
 }
 
-void past_flushed(struct past *past)
+void backfill_flushed(struct backfill *backfill)
 {
-    past_store_turn_end(&past->store, loop_now_ns(past->options.loop));
-    if (UNLIKELY(past->is_stale)) {
-        while (!list_empty(&past->fetches))
-            fetch_end(past, fetch_of(past->fetches.next));
-        past_store_clear(&past->store);
-        past->want_count = 0;
-        past->is_stale = false;
+    event_ranges_turn_end(&backfill->store, loop_now_ns(backfill->options.loop));
+    if (UNLIKELY(backfill->is_stale)) {
+        while (!list_empty(&backfill->fetches))
+            fetch_end(backfill, fetch_of(backfill->fetches.next));
+        event_ranges_clear(&backfill->store);
+        backfill->want_count = 0;
+        backfill->is_stale = false;
     }
-    if (past->is_short || past->store.bytes > past->options.bytes_max)
-        flow(past);
+    if (backfill->is_short || backfill->store.bytes > backfill->options.bytes_max)
+        flow(backfill);
 }
 
-struct past_stats past_stats(const struct past *past)
+struct backfill_stats backfill_stats(const struct backfill *backfill)
 {
-    return (struct past_stats){
-        .bytes = past->store.bytes,
-        .fetches = past->fetch_count,
-        .started = past->fetches_started,
+    return (struct backfill_stats){
+        .bytes = backfill->store.bytes,
+        .fetches = backfill->fetch_count,
+        .started = backfill->fetches_started,
     };
 }
 
-void past_check(const struct past *past)
+void backfill_check(const struct backfill *backfill)
 {
-    past_store_check(&past->store);
-    assert(list_length(&past->fetches) == past->fetch_count);
-    assert(past->fetch_count <= PAST_FETCHES_MAX);
-    const struct past_fetch *fetch;
-    LIST_FOREACH (fetch, &past->fetches, in_past)
-        past_fetch_check(fetch);
+    event_ranges_check(&backfill->store);
+    assert(list_length(&backfill->fetches) == backfill->fetch_count);
+    assert(backfill->fetch_count <= BACKFILL_FETCHES_MAX);
+    const struct backfill_fetch *fetch;
+    LIST_FOREACH (fetch, &backfill->fetches, in_backfill)
+        backfill_fetch_check(fetch);
 }

@@ -7,7 +7,7 @@
  *     ─────────────────┼──────────────────────────────┼──────────────────────────►  revisions
  *                compact_revision               oldest                   newest
  *
- *     a watch reads revision r ──► r is in a stretch (event_range.h): its events
+ *     a watch reads revision r ──► r is in a range (event_range.h): its events
  *                              ──► a fetch (fetch.h) is at r: the watch waits for it
  *                              ──► otherwise a fetch is started there, or r waits for one to end
  *
@@ -18,17 +18,17 @@
 
 #include "mirror/backfill/source.h"
 
-struct past;
+struct backfill;
 struct watch_hub;
 
 enum {
-    PAST_BYTES_MAX = 64 << 20, /* kept by a shard; one revision at a time may go beyond it */
-    PAST_FETCHES_MAX = 4,      /* limit on the fetches of a shard at once */
+    BACKFILL_BYTES_MAX = 64 << 20, /* kept by a shard; one revision at a time may go beyond it */
+    BACKFILL_FETCHES_MAX = 4,      /* limit on the fetches of a shard at once */
 };
 
-struct past_options {
+struct backfill_options {
     struct loop *loop;
-    struct past_cluster cluster;
+    struct backfill_cluster cluster;
     const struct slice *prefixes; /* that are mirrored, borrowed; none: all keys */
     size_t prefix_count;
     /* The cluster has compacted its history up to here: raises cluster.compacted. */
@@ -36,31 +36,32 @@ struct past_options {
     /* See watch_history_ops.is_void. NULL: there was no other past. */
     bool (*is_void)(void *ctx, int64_t revision);
     void *ctx;
-    size_t bytes_max;          /* 0: PAST_BYTES_MAX */
-    size_t revision_bytes_max; /* 0: PAST_REVISION_BYTES_MAX */
+    size_t bytes_max;          /* 0: BACKFILL_BYTES_MAX */
+    size_t revision_bytes_max; /* 0: BACKFILL_REVISION_BYTES_MAX */
 };
 
-struct past *past_new(const struct past_options *options); /* aborts without memory */
+struct backfill *backfill_new(const struct backfill_options *options); /* aborts without memory */
 /* The history of the mirror's shard is borrowed. Returns the one around it. */
-struct watch_history *past_wrap(struct past *past, struct watch_history *own);
-/* From now on it can fetch. The hub is borrowed until past_stop. */
-void past_start(struct past *past, const struct past_calls *calls, struct watch_hub *hub);
+struct watch_history *backfill_wrap(struct backfill *backfill, struct watch_history *own);
+/* From now on it can fetch. The hub is borrowed until backfill_stop. */
+void backfill_start(struct backfill *backfill, const struct backfill_calls *calls,
+                    struct watch_hub *hub);
 /* Ends all fetches and their calls. */
-void past_stop(struct past *past);
+void backfill_stop(struct backfill *backfill);
 /* After the mirror's shard was freed. Accepts NULL. */
-void past_free(struct past *past);
+void backfill_free(struct backfill *backfill);
 
 /* At the end of a turn, after the mirror's: what was handed out may be dropped. */
-void past_flushed(struct past *past);
+void backfill_flushed(struct backfill *backfill);
 
-struct past_stats {
+struct backfill_stats {
     size_t bytes;
     unsigned fetches;
     uint64_t started; /* fetches, since the start */
 };
 
-struct past_stats past_stats(const struct past *past);
+struct backfill_stats backfill_stats(const struct backfill *backfill);
 /* Asserts every invariant; for tests. */
-void past_check(const struct past *past);
+void backfill_check(const struct backfill *backfill);
 
 #endif

@@ -9,7 +9,7 @@
 static struct {
     struct clock_sim clock;
     struct loop *loop;
-    struct past *past;
+    struct backfill *backfill;
     size_t prefix_count;
     uint64_t fetches;
     bool slow_connection; /* the one that is being made */
@@ -36,7 +36,7 @@ static enum status mirror_next(struct watch_history *history, struct watch_place
     return own.memory->next(history, place, last, ret_batch);
 }
 
-static struct watch_history *open_past(void)
+static struct watch_history *open_backfill(void)
 {
     own.memory = world->memory.history.ops;
     own.mirror = *own.memory;
@@ -48,7 +48,7 @@ static struct watch_history *open_past(void)
     atomic_store(&fake.progress_reliable, chance(2));
     own.prefix_count = chance(2) ? COUNT_OF(prefixes) : 0;
     static const size_t bytes[] = {1, 3000, 100 * 1000, 0};
-    own.past = past_new(&(struct past_options){
+    own.backfill = backfill_new(&(struct backfill_options){
         .loop = own.loop,
         .cluster = fake_known(),
         .prefixes = prefixes,
@@ -56,26 +56,26 @@ static struct watch_history *open_past(void)
         .compacted = fake_compacted,
         .bytes_max = bytes[random_below(&world->random, COUNT_OF(bytes))],
     });
-    return past_wrap(own.past, &world->memory.history);
+    return backfill_wrap(own.backfill, &world->memory.history);
 }
 
-static void start_past(void)
+static void start_backfill(void)
 {
-    struct past_calls calls = fake_calls();
-    past_start(own.past, &calls, world->hub);
+    struct backfill_calls calls = fake_calls();
+    backfill_start(own.backfill, &calls, world->hub);
 }
 
-static void stop_past(void)
+static void stop_backfill(void)
 {
-    own.fetches += past_stats(own.past).started;
-    past_stop(own.past);
+    own.fetches += backfill_stats(own.backfill).started;
+    backfill_stop(own.backfill);
     assert_int_equal(fake.count, 0);
 }
 
-static void close_past(void)
+static void close_backfill(void)
 {
-    assert_int_equal(past_stats(own.past).fetches, 0);
-    past_free(own.past);
+    assert_int_equal(backfill_stats(own.backfill).fetches, 0);
+    backfill_free(own.backfill);
     loop_free(own.loop);
 }
 
@@ -126,10 +126,10 @@ static bool step_call(struct upstream_call *call, bool drain)
                                    1 + (size_t)random_below(&world->random, chance(2) ? 3 : 100));
 }
 
-static bool turn_past(bool drain)
+static bool turn_backfill(bool drain)
 {
     bool more = false;
-    past_flushed(own.past);
+    backfill_flushed(own.backfill);
     fake.refuses = !drain && chance(10);
     if (!atomic_load(&fake.connected) && (drain || chance(own.slow_connection ? 100 : 5))) {
         atomic_fetch_add(&fake.times_connected, 1);
@@ -146,7 +146,7 @@ static bool turn_past(bool drain)
     }
     clock_sim_advance(&own.clock, (drain ? 1000 : 30) * NS_PER_MS);
     loop_turn(own.loop, 0);
-    past_check(own.past);
+    backfill_check(own.backfill);
     return more;
 }
 
@@ -154,13 +154,13 @@ int main(void)
 {
     model_hooks = (struct model_hooks){
         .seeds = 8,
-        .open = open_past,
-        .opened = start_past,
-        .closing = stop_past,
-        .closed = close_past,
+        .open = open_backfill,
+        .opened = start_backfill,
+        .closing = stop_backfill,
+        .closed = close_backfill,
         .wrote = order_events,
         .compact = lose_history,
-        .turn = turn_past,
+        .turn = turn_backfill,
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_watcher_receives_what_the_history_says),

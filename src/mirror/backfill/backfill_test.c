@@ -6,7 +6,7 @@ struct fixture {
     struct clock_sim clock;
     struct loop *loop;
     struct memory_history memory;
-    struct past *past;
+    struct backfill *backfill;
     struct watch_hub *hub;
 };
 
@@ -27,9 +27,9 @@ static void fill_memory(int revisions, size_t value_len)
     free(value);
 }
 
-static void begin(struct past_options options)
+static void begin(struct backfill_options options)
 {
-    struct past_calls calls = fake_calls();
+    struct backfill_calls calls = fake_calls();
     clock_sim_init(&f.clock, 0);
     assert_int_equal(loop_new(&f.clock.clock, &f.loop), ST_OK);
     fake_begin(&f.memory);
@@ -38,15 +38,15 @@ static void begin(struct past_options options)
     options.loop = f.loop;
     options.cluster = fake_known();
     options.compacted = fake_compacted;
-    f.past = past_new(&options);
+    f.backfill = backfill_new(&options);
     f.hub = watch_hub_new(&(struct watch_hub_options){
-        .history = past_wrap(f.past, &f.memory.history),
+        .history = backfill_wrap(f.backfill, &f.memory.history),
         .fragment_bytes = 2 << 20,
         .watchers_max = 100000,
         .progress_interval_ns = 600 * NS_PER_S,
         .seed = 1,
     });
-    past_start(f.past, &calls, f.hub);
+    backfill_start(f.backfill, &calls, f.hub);
 }
 
 static int set_up(void **state)
@@ -60,10 +60,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    past_stop(f.past);
+    backfill_stop(f.backfill);
     assert_int_equal(fake.count, 0);
     watch_hub_free(f.hub);
-    past_free(f.past);
+    backfill_free(f.backfill);
     loop_free(f.loop);
     memory_fini(&f.memory);
     return 0;
@@ -75,10 +75,10 @@ static void turn(int64_t ns)
     (void)more;
     watch_hub_turn_end(f.hub);
     memory_turn_end(&f.memory);
-    past_flushed(f.past);
+    backfill_flushed(f.backfill);
     clock_sim_advance(&f.clock, ns);
     loop_turn(f.loop, 0);
-    past_check(f.past);
+    backfill_check(f.backfill);
 }
 
 static void create(struct client *client, int64_t from)
@@ -106,7 +106,7 @@ static void receive(struct client *client, struct received *received)
         client_pull(client, 1 << 20);
     watch_hub_turn_end(f.hub);
     memory_turn_end(&f.memory);
-    past_flushed(f.past);
+    backfill_flushed(f.backfill);
     struct pb_watch_response *response;
     while ((response = client_next(client)) != NULL) {
         if (response->compact_revision)
@@ -144,7 +144,7 @@ static void one_fetch_serves_all_watchers_of_a_revision(void **state)
     static struct received received[COUNT];
     memset(received, 0, sizeof(received));
     fill_memory(REVISIONS, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     for (size_t i = 0; i < COUNT; i++) {
         create(&clients[i], 1);
         received[i].next = 2;
@@ -161,7 +161,7 @@ static void one_fetch_serves_all_watchers_of_a_revision(void **state)
     }
     assert_int_equal(fake.opened, 1);
     turn(0);
-    assert_int_equal(past_stats(f.past).fetches, 0); /* it has reached the mirror */
+    assert_int_equal(backfill_stats(f.backfill).fetches, 0); /* it has reached the mirror */
 }
 
 static void few_fetches_run_at_once(void **state)
@@ -171,7 +171,7 @@ static void few_fetches_run_at_once(void **state)
     struct client clients[COUNT];
     struct received received[COUNT] = {0};
     fill_memory(COUNT * APART, 0);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     for (size_t i = 0; i < COUNT; i++) {
         received[i].next = (int64_t)(2 + i * APART);
         create(&clients[i], received[i].next);
@@ -188,7 +188,7 @@ static void few_fetches_run_at_once(void **state)
         assert_int_equal(received[i].next, f.memory.published + 1);
         client_close(&clients[i]);
     }
-    assert_int_equal(fake.started_at_most, PAST_FETCHES_MAX);
+    assert_int_equal(fake.started_at_most, BACKFILL_FETCHES_MAX);
     assert_true(fake.opened <= 2 * COUNT);
 }
 
@@ -198,7 +198,7 @@ static void a_break_anywhere_loses_and_repeats_nothing(void **state)
     (void)state;
     enum { REVISIONS = 40 };
     fill_memory(REVISIONS, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     for (size_t at = 0; at < 100; at++) {
         struct client client;
         struct received received = {.next = 2};
@@ -217,8 +217,8 @@ static void a_break_anywhere_loses_and_repeats_nothing(void **state)
         client_close(&client);
         for (int i = 0; i < 25; i++)
             turn(NS_PER_S); /* everything is idle and dropped */
-        assert_int_equal(past_stats(f.past).bytes, 0);
-        assert_int_equal(past_stats(f.past).fetches, 0);
+        assert_int_equal(backfill_stats(f.backfill).bytes, 0);
+        assert_int_equal(backfill_stats(f.backfill).fetches, 0);
     }
 }
 
@@ -228,7 +228,7 @@ static void a_compaction_ends_the_watches_that_need_it(void **state)
     struct client clients[2];
     struct received received[2] = {{.next = 2}, {.next = 90}};
     fill_memory(100, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     create(&clients[0], 1);
     create(&clients[1], 90);
     for (int i = 0; i < 20 && received[0].next == 2; i++) {
@@ -270,7 +270,7 @@ static void a_compaction_before_the_fetch_ends_the_watch(void **state)
     struct client client;
     struct received received = {.next = 50};
     fill_memory(100, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     create(&client, 50);
     receive(&client, &received);
     assert_int_equal(fake.opened, 0);
@@ -291,7 +291,7 @@ static void memory_is_bounded_and_the_cluster_waits(void **state)
     struct client slow;
     struct received received = {.next = 2};
     fill_memory(REVISIONS, VALUE);
-    begin((struct past_options){.bytes_max = BYTES});
+    begin((struct backfill_options){.bytes_max = BYTES});
     create(&slow, 1);
     turn(NS_PER_MS);
     for (int i = 0; i < 5; i++) {
@@ -302,7 +302,7 @@ static void memory_is_bounded_and_the_cluster_waits(void **state)
     for (int i = 0; i < 200; i++) { /* the client reads nothing */
         turn(NS_PER_MS);
         send_all(3, 1000);
-        assert_true(past_stats(f.past).bytes < 2 * BYTES);
+        assert_true(backfill_stats(f.backfill).bytes < 2 * BYTES);
     }
     for (size_t i = 0; i < fake.count; i++)
         assert_true(fake_call(i)->paused);
@@ -310,7 +310,7 @@ static void memory_is_bounded_and_the_cluster_waits(void **state)
         turn(NS_PER_MS);
         send_all(3, 1000);
         receive(&slow, &received);
-        assert_true(past_stats(f.past).bytes < 2 * BYTES);
+        assert_true(backfill_stats(f.backfill).bytes < 2 * BYTES);
     }
     assert_int_equal(received.next, f.memory.published + 1);
     client_close(&slow);
@@ -331,7 +331,7 @@ static void a_revision_beyond_the_limit_ends_the_watches_that_need_it(void **sta
     memory_publish(&f.memory);
     memory_put(&f.memory, "x", "");
     memory_put(&f.memory, "k7", "");
-    begin((struct past_options){.revision_bytes_max = 2000});
+    begin((struct backfill_options){.revision_bytes_max = 2000});
     create(&client, 1);
     create(&behind, 6);
     struct pb_watch_response *ended = NULL;
@@ -381,7 +381,7 @@ static void damage_ends_the_watches_that_need_it(void **state)
     (void)state;
     struct client clients[3];
     fill_memory(100, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     fake.damaged = 50;
     for (int round = 0; round < 2; round++) {
         struct received behind = {.next = 51};
@@ -406,7 +406,7 @@ static void damage_ends_the_watches_that_need_it(void **state)
             client_close(&clients[k]);
         for (int i = 0; i < 25; i++)
             turn(NS_PER_S);
-        assert_int_equal(past_stats(f.past).fetches, 0);
+        assert_int_equal(backfill_stats(f.backfill).fetches, 0);
     }
     assert_true(fake.opened < 20);
 }
@@ -418,7 +418,7 @@ static void progress_follows_the_events_of_the_past(void **state)
     struct client client;
     struct received received = {.next = 2};
     fill_memory(50, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     atomic_store(&fake.progress_reliable, true);
     create(&client, 1);
     assert_int_equal(watch_stream_progress(client.stream, INT64_MAX), ST_OK);
@@ -443,7 +443,7 @@ static void a_quiet_range_is_known_to_be_complete(void **state)
     struct client client;
     struct received received = {.next = 2};
     fill_memory(50, 10);
-    begin((struct past_options){.prefixes = prefixes, .prefix_count = 2});
+    begin((struct backfill_options){.prefixes = prefixes, .prefix_count = 2});
     atomic_store(&fake.progress_reliable, true);
     create(&client, 1);
     for (int i = 0; i < 100; i++) {
@@ -454,7 +454,7 @@ static void a_quiet_range_is_known_to_be_complete(void **state)
     assert_int_equal(fake.opened, 2);
     assert_true(fake.progress_asked > 0);
     assert_int_equal(received.next, f.memory.published + 1);
-    assert_int_equal(past_stats(f.past).fetches, 0);
+    assert_int_equal(backfill_stats(f.backfill).fetches, 0);
     client_close(&client);
 }
 
@@ -465,7 +465,7 @@ static void a_refused_watch_gets_another_token(void **state)
     struct client client;
     struct received received = {.next = 2};
     fill_memory(50, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     fake.denies = true;
     create(&client, 1);
     for (int i = 0; i < 20; i++) {
@@ -485,14 +485,14 @@ static void malformed_messages_are_survived(void **state)
     struct client client;
     struct received received = {.next = 2};
     fill_memory(50, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     create(&client, 1);
     for (uint8_t bad = 1; received.next <= f.memory.published && bad < 200; bad++) {
         turn(200 * NS_PER_MS);
         send_all(2, 10);
         if (fake.count && bad % 4 == 0)
-            past_source_received(fake_call(0)->source,
-                                 slice_of((uint8_t[]){0x5a, bad, 0x12, bad, 1}, 5));
+            backfill_source_received(fake_call(0)->source,
+                                     slice_of((uint8_t[]){0x5a, bad, 0x12, bad, 1}, 5));
         receive(&client, &received);
     }
     assert_int_equal(received.next, f.memory.published + 1);
@@ -513,7 +513,7 @@ static void a_watch_waits_for_the_comparison_of_pasts(void **state)
     (void)state;
     struct client live, early;
     fill_memory(50, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     atomic_store(&fake.known_oldest, 2);
     f.memory.compacted = 1;
     client_open(&live, f.hub);
@@ -563,7 +563,7 @@ static void what_is_doubtful_for_long_is_fetched(void **state)
     struct client early, late;
     struct received received = {.next = 2}, again = {.next = 2};
     fill_memory(50, 10);
-    begin((struct past_options){0});
+    begin((struct backfill_options){0});
     create(&early, 2);
     for (int i = 0; i < 10; i++) {
         turn(NS_PER_MS);

@@ -2,44 +2,44 @@
 
 #include "base/xalloc.h"
 
-/* -- Stretches -- */
+/* -- Ranges -- */
 
-struct past_stretch *past_stretch_ref(struct past_stretch *stretch)
+struct event_range *event_range_ref(struct event_range *range)
 {
-    stretch->refs++;
-    return stretch;
+    range->refs++;
+    return range;
 }
 
-void past_stretch_unref(struct past_stretch *stretch)
+void event_range_unref(struct event_range *range)
 {
-    if (--stretch->refs)
+    if (--range->refs)
         return;
-    *stretch->counted -= sizeof(*stretch) + past_run_bytes(&stretch->run);
-    past_run_fini(&stretch->run);
-    free(stretch);
+    *range->counted -= sizeof(*range) + backfill_run_bytes(&range->run);
+    backfill_run_fini(&range->run);
+    free(range);
 }
 
-const struct past_revision *past_stretch_seek(const struct past_stretch *stretch, int64_t revision)
+const struct backfill_revision *event_range_seek(const struct event_range *range, int64_t revision)
 {
-    size_t at = past_run_seek(&stretch->run, revision);
-    return at < stretch->run.revision_count ? &stretch->run.revisions[at] : NULL;
+    size_t at = backfill_run_seek(&range->run, revision);
+    return at < range->run.revision_count ? &range->run.revisions[at] : NULL;
 }
 
 /* -- The store -- */
 
-void past_store_init(struct past_store *store)
+void event_ranges_init(struct event_ranges *ranges)
 {
-    *store = (struct past_store){.turn = 1};
-    list_init(&store->by_use);
+    *ranges = (struct event_ranges){.turn = 1};
+    list_init(&ranges->by_use);
 }
 
-/* The first stretch that ends behind the revision. */
-static size_t store_seek(const struct past_store *store, int64_t revision)
+/* The first range that ends behind the revision. */
+static size_t store_seek(const struct event_ranges *ranges, int64_t revision)
 {
-    size_t low = 0, high = store->count;
+    size_t low = 0, high = ranges->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (store->all[middle]->to <= revision)
+        if (ranges->all[middle]->to <= revision)
             low = middle + 1;
         else
             high = middle;
@@ -47,123 +47,126 @@ static size_t store_seek(const struct past_store *store, int64_t revision)
     return low;
 }
 
-static void store_remove(struct past_store *store, struct past_stretch *stretch)
+static void store_remove(struct event_ranges *ranges, struct event_range *range)
 {
-    size_t at = store_seek(store, stretch->from);
-    assert(store->all[at] == stretch);
-    memmove(&store->all[at], &store->all[at + 1], (--store->count - at) * sizeof(store->all[0]));
-    list_remove(&stretch->by_use);
-    if (store->recent == stretch)
-        store->recent = NULL;
-    past_stretch_unref(stretch);
+    size_t at = store_seek(ranges, range->from);
+    assert(ranges->all[at] == range);
+    memmove(&ranges->all[at], &ranges->all[at + 1],
+            (--ranges->count - at) * sizeof(ranges->all[0]));
+    list_remove(&range->by_use);
+    if (ranges->recent == range)
+        ranges->recent = NULL;
+    event_range_unref(range);
 }
 
-void past_store_clear(struct past_store *store)
+void event_ranges_clear(struct event_ranges *ranges)
 {
-    while (store->count)
-        store_remove(store, store->all[store->count - 1]);
+    while (ranges->count)
+        store_remove(ranges, ranges->all[ranges->count - 1]);
 }
 
-void past_store_fini(struct past_store *store)
+void event_ranges_fini(struct event_ranges *ranges)
 {
-    past_store_clear(store);
-    free(TAKE(store->all));
+    event_ranges_clear(ranges);
+    free(TAKE(ranges->all));
 }
 
-static bool contains(const struct past_stretch *stretch, int64_t revision)
+static bool contains(const struct event_range *range, int64_t revision)
 {
-    return stretch->from <= revision && revision < stretch->to;
+    return range->from <= revision && revision < range->to;
 }
 
-static void mark_used(struct past_store *store, struct past_stretch *stretch)
+static void mark_used(struct event_ranges *ranges, struct event_range *range)
 {
-    if (stretch->used_turn == store->turn)
+    if (range->used_turn == ranges->turn)
         return;
-    stretch->used_turn = store->turn;
-    stretch->used_ns = store->now_ns;
-    list_remove(&stretch->by_use);
-    list_push_back(&store->by_use, &stretch->by_use);
+    range->used_turn = ranges->turn;
+    range->used_ns = ranges->now_ns;
+    list_remove(&range->by_use);
+    list_push_back(&ranges->by_use, &range->by_use);
 }
 
-struct past_stretch *past_store_find(struct past_store *store, int64_t revision)
+struct event_range *event_ranges_find(struct event_ranges *ranges, int64_t revision)
 {
-    if (!store->recent || !contains(store->recent, revision)) {
-        size_t at = store_seek(store, revision);
-        if (at == store->count || !contains(store->all[at], revision))
+    if (!ranges->recent || !contains(ranges->recent, revision)) {
+        size_t at = store_seek(ranges, revision);
+        if (at == ranges->count || !contains(ranges->all[at], revision))
             return NULL;
-        store->recent = store->all[at];
+        ranges->recent = ranges->all[at];
     }
-    mark_used(store, store->recent);
-    return store->recent;
+    mark_used(ranges, ranges->recent);
+    return ranges->recent;
 }
 
-int64_t past_store_gap_end(const struct past_store *store, int64_t revision)
+int64_t event_ranges_gap_end(const struct event_ranges *ranges, int64_t revision)
 {
-    size_t at = store_seek(store, revision);
-    return at < store->count ? store->all[at]->from : INT64_MAX;
+    size_t at = store_seek(ranges, revision);
+    return at < ranges->count ? ranges->all[at]->from : INT64_MAX;
 }
 
-void past_store_add(struct past_store *store, int64_t from, int64_t to, struct past_run *run)
+void event_ranges_add(struct event_ranges *ranges, int64_t from, int64_t to,
+                      struct backfill_run *run)
 {
-    size_t at = store_seek(store, from);
+    size_t at = store_seek(ranges, from);
     assert(from < to);
-    assert(at == store->count || store->all[at]->from >= to);
-    struct past_stretch *stretch = xmalloc(sizeof(*stretch));
-    *stretch = (struct past_stretch){
+    assert(at == ranges->count || ranges->all[at]->from >= to);
+    struct event_range *range = xmalloc(sizeof(*range));
+    *range = (struct event_range){
         .from = from,
         .to = to,
         .run = *run,
         .refs = 1,
-        .counted = &store->bytes,
-        .used_turn = store->turn,
-        .used_ns = store->now_ns,
+        .counted = &ranges->bytes,
+        .used_turn = ranges->turn,
+        .used_ns = ranges->now_ns,
     };
-    *run = (struct past_run){0};
-    store->bytes += sizeof(*stretch) + past_run_bytes(&stretch->run);
-    list_push_back(&store->by_use, &stretch->by_use);
-    if (store->count == store->capacity) {
-        store->capacity = size_max(16, store->capacity * 2);
-        store->all = xrealloc(store->all, store->capacity * sizeof(store->all[0]));
+    *run = (struct backfill_run){0};
+    ranges->bytes += sizeof(*range) + backfill_run_bytes(&range->run);
+    list_push_back(&ranges->by_use, &range->by_use);
+    if (ranges->count == ranges->capacity) {
+        ranges->capacity = size_max(16, ranges->capacity * 2);
+        ranges->all = xrealloc(ranges->all, ranges->capacity * sizeof(ranges->all[0]));
     }
-    memmove(&store->all[at + 1], &store->all[at], (store->count++ - at) * sizeof(store->all[0]));
-    store->all[at] = stretch;
+    memmove(&ranges->all[at + 1], &ranges->all[at],
+            (ranges->count++ - at) * sizeof(ranges->all[0]));
+    ranges->all[at] = range;
 }
 
 /* Those of the last turn stay, too, so that what was fetched for a reader is read before it is
  * dropped, however little memory there is. */
-static struct past_stretch *least_used(const struct past_store *store)
+static struct event_range *least_used(const struct event_ranges *ranges)
 {
-    if (list_empty(&store->by_use))
+    if (list_empty(&ranges->by_use))
         return NULL;
-    struct past_stretch *first = LIST_ENTRY(store->by_use.next, struct past_stretch, by_use);
-    return first->used_turn + 1 >= store->turn ? NULL : first;
+    struct event_range *first = LIST_ENTRY(ranges->by_use.next, struct event_range, by_use);
+    return first->used_turn + 1 >= ranges->turn ? NULL : first;
 }
 
-void past_store_shrink(struct past_store *store, size_t bytes_max)
+void event_ranges_shrink(struct event_ranges *ranges, size_t bytes_max)
 {
-    struct past_stretch *first;
-    while (store->bytes > bytes_max && (first = least_used(store)) != NULL)
-        store_remove(store, first);
+    struct event_range *first;
+    while (ranges->bytes > bytes_max && (first = least_used(ranges)) != NULL)
+        store_remove(ranges, first);
 }
 
-void past_store_drop_idle(struct past_store *store, int64_t before_ns)
+void event_ranges_drop_idle(struct event_ranges *ranges, int64_t before_ns)
 {
-    struct past_stretch *first;
-    while ((first = least_used(store)) != NULL && first->used_ns < before_ns)
-        store_remove(store, first);
+    struct event_range *first;
+    while ((first = least_used(ranges)) != NULL && first->used_ns < before_ns)
+        store_remove(ranges, first);
 }
 
-void past_store_turn_end(struct past_store *store, int64_t now_ns)
+void event_ranges_turn_end(struct event_ranges *ranges, int64_t now_ns)
 {
-    store->turn++;
-    store->now_ns = now_ns;
+    ranges->turn++;
+    ranges->now_ns = now_ns;
 }
 
-static void stretch_check(const struct past_stretch *stretch)
+static void event_range_check(const struct event_range *range)
 {
-    const struct past_run *run = &stretch->run;
+    const struct backfill_run *run = &range->run;
     size_t events = 0;
-    int64_t before = stretch->from - 1;
+    int64_t before = range->from - 1;
     for (size_t i = 0; i < run->revision_count; i++) {
         assert(run->revisions[i].revision > before);
         assert(run->revisions[i].first == events);
@@ -171,18 +174,18 @@ static void stretch_check(const struct past_stretch *stretch)
         before = run->revisions[i].revision;
         events += run->revisions[i].count;
     }
-    assert(before < stretch->to);
+    assert(before < range->to);
     assert(events == run->event_count);
 }
 
-void past_store_check(const struct past_store *store)
+void event_ranges_check(const struct event_ranges *ranges)
 {
     int64_t end = INT64_MIN;
-    for (size_t i = 0; i < store->count; i++) {
-        assert(store->all[i]->from >= end);
-        assert(store->all[i]->from < store->all[i]->to);
-        end = store->all[i]->to;
-        stretch_check(store->all[i]);
+    for (size_t i = 0; i < ranges->count; i++) {
+        assert(ranges->all[i]->from >= end);
+        assert(ranges->all[i]->from < ranges->all[i]->to);
+        end = ranges->all[i]->to;
+        event_range_check(ranges->all[i]);
     }
-    assert(list_length(&store->by_use) == store->count);
+    assert(list_length(&ranges->by_use) == ranges->count);
 }

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 struct upstream_call {
-    struct past_source *source;
+    struct backfill_source *source;
     struct list in_cluster;
     struct buf key, end;
     int64_t next;   /* the first revision that was not sent completely */
@@ -55,14 +55,14 @@ static inline void fake_begin(const struct memory_history *memory)
     list_init(&fake.calls);
 }
 
-static inline struct past_cluster fake_known(void)
+static inline struct backfill_cluster fake_known(void)
 {
-    return (struct past_cluster){.oldest = &fake.known_oldest,
-                                 .compacted = &fake.known_compacted,
-                                 .progress_reliable = &fake.progress_reliable,
-                                 .cluster_id = &fake.cluster_id,
-                                 .connected = &fake.connected,
-                                 .times_connected = &fake.times_connected};
+    return (struct backfill_cluster){.oldest = &fake.known_oldest,
+                                     .compacted = &fake.known_compacted,
+                                     .progress_reliable = &fake.progress_reliable,
+                                     .cluster_id = &fake.cluster_id,
+                                     .connected = &fake.connected,
+                                     .times_connected = &fake.times_connected};
 }
 
 static inline void fake_compacted(void *ctx, int64_t revision)
@@ -84,7 +84,7 @@ static inline void fake_drop(struct upstream_call *call)
     free(call);
 }
 
-static struct upstream_call *fake_open(void *ctx, struct past_source *source)
+static struct upstream_call *fake_open(void *ctx, struct backfill_source *source)
 {
     (void)ctx;
     if (fake.refuses)
@@ -137,10 +137,10 @@ static void fake_cancel(struct upstream_call *call)
     fake_drop(call);
 }
 
-static inline struct past_calls fake_calls(void)
+static inline struct backfill_calls fake_calls(void)
 {
-    return (struct past_calls){fake_open,        fake_send,   fake_pause,
-                               fake_renew_token, fake_cancel, NULL};
+    return (struct backfill_calls){fake_open,        fake_send,   fake_pause,
+                                   fake_renew_token, fake_cancel, NULL};
 }
 
 /* -- What the cluster sends -- */
@@ -153,16 +153,16 @@ static inline void fake_respond(struct upstream_call *call, struct pb_watch_resp
     struct buf message = {0};
     response.header = &header;
     assert_int_equal(pb_append(&pb_watch_response_table, &response, &message), ST_OK);
-    past_source_received(call->source, buf_slice(&message));
+    backfill_source_received(call->source, buf_slice(&message));
     buf_fini(&message);
 }
 
 /* The call breaks. */
 static inline void fake_break(struct upstream_call *call)
 {
-    struct past_source *source = call->source;
+    struct backfill_source *source = call->source;
     fake_drop(call);
-    past_source_ended(source, fake.damaged_ends ? FAKE_DAMAGE : SLICE_EMPTY);
+    backfill_source_ended(source, fake.damaged_ends ? FAKE_DAMAGE : SLICE_EMPTY);
 }
 
 static inline bool fake_wants(const struct upstream_call *call, const struct memory_event *event)

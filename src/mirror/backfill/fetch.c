@@ -8,59 +8,60 @@ static const int64_t progress_ns = 100 * NS_PER_MS;
 /* The cluster forgets a question that it cannot answer yet: it is repeated. */
 static void on_progress(struct timer *timer)
 {
-    struct past_fetch *fetch = CONTAINER_OF(timer, struct past_fetch, progress);
+    struct backfill_fetch *fetch = CONTAINER_OF(timer, struct backfill_fetch, progress);
     struct loop *loop = fetch->options.source.loop;
     if (!fetch->waiting)
         return;
     for (size_t i = 0; i < fetch->options.range_count; i++)
         if (fetch->sources[i].known == fetch->at)
-            past_source_ask_progress(&fetch->sources[i]);
+            backfill_source_ask_progress(&fetch->sources[i]);
     loop_timer_set(loop, timer, clock_add(loop_now_ns(loop), progress_ns));
 }
 
-struct past_fetch *past_fetch_new(const struct past_fetch_options *options, int64_t from)
+struct backfill_fetch *backfill_fetch_new(const struct backfill_fetch_options *options,
+                                          int64_t from)
 {
     assert(options->range_count > 0);
-    struct past_fetch *fetch =
+    struct backfill_fetch *fetch =
         xcalloc(1, sizeof(*fetch) + options->range_count * sizeof(fetch->sources[0]));
     fetch->options = *options;
     fetch->at = from;
     fetch->progress.fn = on_progress;
     for (size_t i = 0; i < options->range_count; i++) {
-        struct past_source_options source = options->source;
+        struct backfill_source_options source = options->source;
         source.key = options->ranges[i].key;
         source.range_end = options->ranges[i].range_end;
-        past_source_start(&fetch->sources[i], &source, from);
+        backfill_source_start(&fetch->sources[i], &source, from);
     }
     return fetch;
 }
 
-void past_fetch_free(struct past_fetch *fetch)
+void backfill_fetch_free(struct backfill_fetch *fetch)
 {
     loop_timer_cancel(fetch->options.source.loop, &fetch->progress);
     for (size_t i = 0; i < fetch->options.range_count; i++)
-        past_source_stop(&fetch->sources[i]);
-    list_remove(&fetch->in_past);
+        backfill_source_stop(&fetch->sources[i]);
+    list_remove(&fetch->in_backfill);
     free(fetch);
 }
 
-void past_fetch_go_ahead(struct past_fetch *fetch)
+void backfill_fetch_go_ahead(struct backfill_fetch *fetch)
 {
     fetch->credit = fetch->options.ahead_bytes;
     fetch->wanted_ns = loop_now_ns(fetch->options.source.loop);
 }
 
-void past_fetch_want(struct past_fetch *fetch)
+void backfill_fetch_want(struct backfill_fetch *fetch)
 {
     struct loop *loop = fetch->options.source.loop;
-    past_fetch_go_ahead(fetch);
+    backfill_fetch_go_ahead(fetch);
     fetch->waiting = true;
     if (!fetch->progress.set)
         loop_timer_set(loop, &fetch->progress, clock_add(loop_now_ns(loop), progress_ns));
 }
 
 /* Everything before this revision was received by all sources. */
-static int64_t known(const struct past_fetch *fetch)
+static int64_t known(const struct backfill_fetch *fetch)
 {
     int64_t lowest = INT64_MAX;
     for (size_t i = 0; i < fetch->options.range_count; i++)
@@ -69,30 +70,30 @@ static int64_t known(const struct past_fetch *fetch)
     return lowest;
 }
 
-/* Stores what is complete, up to the next stretch that is stored already. */
-static bool store(struct past_fetch *fetch)
+/* Stores what is complete, up to the next range that is stored already. */
+static bool store(struct backfill_fetch *fetch)
 {
-    struct past_store *to = fetch->options.store;
-    int64_t end = known(fetch), gap_end = past_store_gap_end(to, fetch->at);
+    struct event_ranges *to = fetch->options.store;
+    int64_t end = known(fetch), gap_end = event_ranges_gap_end(to, fetch->at);
     end = gap_end < end ? gap_end : end;
     assert(fetch->options.range_count > 0);
     if (end <= fetch->at)
         return false;
-    struct past_run **runs = xcalloc(fetch->options.range_count, sizeof(runs[0]));
+    struct backfill_run **runs = xcalloc(fetch->options.range_count, sizeof(runs[0]));
     for (size_t i = 0; i < fetch->options.range_count; i++)
         runs[i] = &fetch->sources[i].run;
-    struct past_run run = {0};
+    struct backfill_run run = {0};
     size_t before = to->bytes;
-    past_run_merge(runs, fetch->options.range_count, end, &run);
+    backfill_run_merge(runs, fetch->options.range_count, end, &run);
     free(runs);
-    past_store_add(to, fetch->at, end, &run);
+    event_ranges_add(to, fetch->at, end, &run);
     fetch->started_bytes += to->bytes - before;
     fetch->at = end;
     fetch->waiting = false;
     return true;
 }
 
-static void spend(struct past_fetch *fetch)
+static void spend(struct backfill_fetch *fetch)
 {
     uint64_t received = 0;
     for (size_t i = 0; i < fetch->options.range_count; i++)
@@ -101,56 +102,56 @@ static void spend(struct past_fetch *fetch)
     fetch->received_bytes = received;
 }
 
-bool past_fetch_step(struct past_fetch *fetch, size_t *units, bool *ret_stored)
+bool backfill_fetch_step(struct backfill_fetch *fetch, size_t *units, bool *ret_stored)
 {
     bool more = false;
     spend(fetch);
     for (size_t i = 0; i < fetch->options.range_count; i++)
-        more |= past_source_step(&fetch->sources[i], units);
+        more |= backfill_source_step(&fetch->sources[i], units);
     *ret_stored = store(fetch);
     return more;
 }
 
-bool past_fetch_is_wanted(const struct past_fetch *fetch)
+bool backfill_fetch_is_wanted(const struct backfill_fetch *fetch)
 {
     return fetch->waiting || fetch->credit;
 }
 
-void past_fetch_flow(struct past_fetch *fetch, enum past_flow flow)
+void backfill_fetch_flow(struct backfill_fetch *fetch, enum backfill_flow flow)
 {
     size_t each = size_max(1, fetch->options.ahead_bytes / fetch->options.range_count);
     for (size_t i = 0; i < fetch->options.range_count; i++) {
-        struct past_source *source = &fetch->sources[i];
+        struct backfill_source *source = &fetch->sources[i];
         bool behind = source->known <= fetch->at;
         /* One that the others wait for is not limited by what it has, but by what it has not read.
          */
-        size_t held = behind ? source->queue_bytes : past_source_bytes(source);
-        bool may = flow == PAST_FLOW_ALL || (flow == PAST_FLOW_BEHIND && behind);
-        past_source_pause(source, !may || held >= each);
+        size_t held = behind ? source->queue_bytes : backfill_source_bytes(source);
+        bool may = flow == BACKFILL_FLOW_ALL || (flow == BACKFILL_FLOW_BEHIND && behind);
+        backfill_source_pause(source, !may || held >= each);
     }
 }
 
-int64_t past_fetch_compact_revision(const struct past_fetch *fetch)
+int64_t backfill_fetch_compact_revision(const struct backfill_fetch *fetch)
 {
     for (size_t i = 0; i < fetch->options.range_count; i++)
-        if (fetch->sources[i].state == PAST_SOURCE_GONE)
+        if (fetch->sources[i].state == BACKFILL_SOURCE_GONE)
             return fetch->sources[i].compact_revision;
     return 0;
 }
 
-bool past_fetch_is_over(const struct past_fetch *fetch)
+bool backfill_fetch_is_over(const struct backfill_fetch *fetch)
 {
     for (size_t i = 0; i < fetch->options.range_count; i++)
-        if (fetch->sources[i].state == PAST_SOURCE_GONE && fetch->sources[i].known <= fetch->at)
+        if (fetch->sources[i].state == BACKFILL_SOURCE_GONE && fetch->sources[i].known <= fetch->at)
             return true;
     return false;
 }
 
-void past_fetch_check(const struct past_fetch *fetch)
+void backfill_fetch_check(const struct backfill_fetch *fetch)
 {
     assert(!fetch->waiting || fetch->progress.set);
     for (size_t i = 0; i < fetch->options.range_count; i++) {
-        past_source_check(&fetch->sources[i]);
+        backfill_source_check(&fetch->sources[i]);
         assert(fetch->sources[i].known >= fetch->at);
     }
 }

@@ -13,17 +13,17 @@
 #include "mirror/backfill/source.h"
 #include "mirror/load/ranges.h"
 
-struct past_fetch_options {
-    struct past_source_options source; /* without a range */
-    struct past_store *store;
+struct backfill_fetch_options {
+    struct backfill_source_options source; /* without a range */
+    struct event_ranges *store;
     const struct range *ranges; /* used only at the start; their bytes are borrowed */
     size_t range_count;         /* at least one */
     size_t ahead_bytes;         /* that are received before they are needed */
 };
 
-struct past_fetch {
-    struct past_fetch_options options;
-    struct list in_past;
+struct backfill_fetch {
+    struct backfill_fetch_options options;
+    struct list in_backfill;
     int64_t at;              /* everything before, from its start on, is in the store */
     bool waiting;            /* a watch needs the revision `at` */
     int64_t wanted_ns;       /* when a watch last did */
@@ -31,31 +31,32 @@ struct past_fetch {
     uint64_t received_bytes; /* bytes of all sources, when `credit` was last reduced */
     uint64_t started_bytes;  /* stored since it was started */
     struct timer progress;   /* set while a watch waits */
-    struct past_source sources[];
+    struct backfill_source sources[];
 };
 
-struct past_fetch *past_fetch_new(const struct past_fetch_options *options, int64_t from);
-void past_fetch_free(struct past_fetch *fetch);
+struct backfill_fetch *backfill_fetch_new(const struct backfill_fetch_options *options,
+                                          int64_t from);
+void backfill_fetch_free(struct backfill_fetch *fetch);
 
 /* A watch waits for the revision `at`. */
-void past_fetch_want(struct past_fetch *fetch);
-/* A watch reads the last stretch before `at`: the next one is received meanwhile. */
-void past_fetch_go_ahead(struct past_fetch *fetch);
+void backfill_fetch_want(struct backfill_fetch *fetch);
+/* A watch reads the last range before `at`: the next one is received meanwhile. */
+void backfill_fetch_go_ahead(struct backfill_fetch *fetch);
 
 /*
  * Reads for about *units events, and stores what is complete. Returns whether there is more to
  * read; *ret_stored: `at` has moved.
  */
-bool past_fetch_step(struct past_fetch *fetch, size_t *units, bool *ret_stored);
+bool backfill_fetch_step(struct backfill_fetch *fetch, size_t *units, bool *ret_stored);
 /* A watch waits for it, or will soon. */
-bool past_fetch_is_wanted(const struct past_fetch *fetch);
+bool backfill_fetch_is_wanted(const struct backfill_fetch *fetch);
 /* Which of its sources may receive: none, those that the others wait for, or all. */
-enum past_flow { PAST_FLOW_NONE, PAST_FLOW_BEHIND, PAST_FLOW_ALL };
-void past_fetch_flow(struct past_fetch *fetch, enum past_flow flow);
+enum backfill_flow { BACKFILL_FLOW_NONE, BACKFILL_FLOW_BEHIND, BACKFILL_FLOW_ALL };
+void backfill_fetch_flow(struct backfill_fetch *fetch, enum backfill_flow flow);
 /* The cluster has compacted the revision `at`; 0: it has not. */
-int64_t past_fetch_compact_revision(const struct past_fetch *fetch);
+int64_t backfill_fetch_compact_revision(const struct backfill_fetch *fetch);
 /* A source has nothing more to bring, and what it has brought is stored. */
-bool past_fetch_is_over(const struct past_fetch *fetch);
-void past_fetch_check(const struct past_fetch *fetch);
+bool backfill_fetch_is_over(const struct backfill_fetch *fetch);
+void backfill_fetch_check(const struct backfill_fetch *fetch);
 
 #endif

@@ -60,7 +60,7 @@ static const uint8_t *field_read(const uint8_t *p, const uint8_t *end, struct fi
 
 /* -- The response -- */
 
-static bool header_read(struct slice header, struct past_response *response)
+static bool header_read(struct slice header, struct backfill_response *response)
 {
     const uint8_t *p = header.ptr, *end = p + header.len;
     struct field field;
@@ -76,7 +76,7 @@ static bool header_read(struct slice header, struct past_response *response)
     return true;
 }
 
-static bool response_take(const struct field *field, struct past_response *response)
+static bool response_take(const struct field *field, struct backfill_response *response)
 {
     switch (field->number) {
     case RESPONSE_HEADER:
@@ -107,9 +107,9 @@ static bool response_take(const struct field *field, struct past_response *respo
     }
 }
 
-bool past_response_read(struct slice message, struct past_response *ret_response)
+bool backfill_response_read(struct slice message, struct backfill_response *ret_response)
 {
-    struct past_response response = {0};
+    struct backfill_response response = {0};
     const uint8_t *p = message.ptr, *end = p + message.len;
     struct field field;
     while (p < end) {
@@ -151,7 +151,7 @@ static bool event_read(struct slice bytes, struct watch_event *event, int64_t *r
     const uint8_t *p = bytes.ptr, *end = p + bytes.len;
     struct slice kv = SLICE_EMPTY;
     struct field field;
-    *event = (struct watch_event){.private = past_event_private(0)};
+    *event = (struct watch_event){.private = backfill_event_private(0)};
     while (p < end) {
         p = field_read(p, end, &field);
         if (!p)
@@ -163,7 +163,7 @@ static bool event_read(struct slice bytes, struct watch_event *event, int64_t *r
             event->field = slice_of(field.start, (size_t)(p - field.start));
         }
         if (field.number == EVENT_PREV_KV && field.is_bytes && event->field.len) {
-            event->private = past_event_private((size_t)(field.start - event->field.ptr));
+            event->private = backfill_event_private((size_t)(field.start - event->field.ptr));
             *(uint8_t *)(uintptr_t)field.start = PB_TAG(EVENT_KV, PB_WIRE_LEN);
         }
     }
@@ -171,8 +171,8 @@ static bool event_read(struct slice bytes, struct watch_event *event, int64_t *r
            kv_read(kv, event, ret_revision);
 }
 
-enum status past_response_next(struct past_body *body, size_t *at, struct watch_event *ret_event,
-                               int64_t *ret_revision)
+enum status backfill_response_next(struct backfill_body *body, size_t *at,
+                                   struct watch_event *ret_event, int64_t *ret_revision)
 {
     const uint8_t *p = body->bytes + *at, *end = body->bytes + body->len;
     struct field field;

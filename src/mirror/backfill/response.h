@@ -8,7 +8,7 @@
 #include "mirror/backfill/run.h"
 
 /* Everything but the events. */
-struct past_response {
+struct backfill_response {
     uint64_t cluster_id;
     int64_t revision; /* revision of the header */
     int64_t watch_id;
@@ -19,7 +19,7 @@ struct past_response {
 
 /* False: the message is malformed. */
 MUST_CHECK
-bool past_response_read(struct slice message, struct past_response *ret_response);
+bool backfill_response_read(struct slice message, struct backfill_response *ret_response);
 
 /*
  * The next event of the body, from byte *at on, and its revision; moves *at behind it. Changes the
@@ -27,7 +27,7 @@ bool past_response_read(struct slice message, struct past_response *ret_response
  * ST_INVALID: the message is malformed.
  */
 MUST_CHECK
-enum status past_response_next(struct past_body *body, size_t *at, struct watch_event *ret_event,
-                               int64_t *ret_revision);
+enum status backfill_response_next(struct backfill_body *body, size_t *at,
+                                   struct watch_event *ret_event, int64_t *ret_revision);
 
 #endif

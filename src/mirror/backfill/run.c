@@ -5,22 +5,22 @@
 
 /* -- Bodies -- */
 
-struct past_body *past_body_new(struct slice bytes, size_t *counted)
+struct backfill_body *backfill_body_new(struct slice bytes, size_t *counted)
 {
-    struct past_body *body = xmalloc(sizeof(*body) + bytes.len);
-    *body = (struct past_body){.refs = 1, .counted = counted, .len = bytes.len};
+    struct backfill_body *body = xmalloc(sizeof(*body) + bytes.len);
+    *body = (struct backfill_body){.refs = 1, .counted = counted, .len = bytes.len};
     slice_copy(body->bytes, bytes);
     *counted += sizeof(*body) + bytes.len;
     return body;
 }
 
-struct past_body *past_body_ref(struct past_body *body)
+struct backfill_body *backfill_body_ref(struct backfill_body *body)
 {
     body->refs++;
     return body;
 }
 
-void past_body_unref(struct past_body *body)
+void backfill_body_unref(struct backfill_body *body)
 {
     if (!body || --body->refs)
         return;
@@ -28,7 +28,7 @@ void past_body_unref(struct past_body *body)
     free(body);
 }
 
-struct slice past_event_prev(const struct watch_event *event)
+struct slice backfill_event_prev(const struct watch_event *event)
 {
     size_t distance = (uintptr_t)event->private >> 1;
     if (!distance)
@@ -41,14 +41,14 @@ struct slice past_event_prev(const struct watch_event *event)
 
 /* -- Runs -- */
 
-void past_run_fini(struct past_run *run)
+void backfill_run_fini(struct backfill_run *run)
 {
     for (size_t i = 0; i < run->body_count; i++)
-        past_body_unref(run->bodies[i]);
+        backfill_body_unref(run->bodies[i]);
     free(run->revisions);
     free(run->events);
     free(run->bodies);
-    *run = (struct past_run){0};
+    *run = (struct backfill_run){0};
 }
 
 /* Makes room for one more element of an array. */
@@ -60,27 +60,28 @@ static void *grown(void *array, size_t count, size_t *capacity, size_t bytes_eac
     return xrealloc(array, *capacity * bytes_each);
 }
 
-void past_run_begin(struct past_run *run, int64_t revision)
+void backfill_run_begin(struct backfill_run *run, int64_t revision)
 {
     assert(!run->revision_count || run->revisions[run->revision_count - 1].revision < revision);
     run->revisions = grown(run->revisions, run->revision_count, &run->revision_capacity,
                            sizeof(run->revisions[0]));
-    run->revisions[run->revision_count++] = (struct past_revision){
+    run->revisions[run->revision_count++] = (struct backfill_revision){
         .revision = revision,
         .first = run->event_count,
         .body = run->body_count,
     };
 }
 
-static void add_body(struct past_run *run, struct past_body *body)
+static void add_body(struct backfill_run *run, struct backfill_body *body)
 {
     run->bodies = grown(run->bodies, run->body_count, &run->body_capacity, sizeof(run->bodies[0]));
-    run->bodies[run->body_count++] = past_body_ref(body);
+    run->bodies[run->body_count++] = backfill_body_ref(body);
 }
 
-void past_run_add(struct past_run *run, struct past_body *body, const struct watch_event *event)
+void backfill_run_add(struct backfill_run *run, struct backfill_body *body,
+                      const struct watch_event *event)
 {
-    struct past_revision *last = &run->revisions[run->revision_count - 1];
+    struct backfill_revision *last = &run->revisions[run->revision_count - 1];
     if (!run->body_count || run->bodies[run->body_count - 1] != body)
         add_body(run, body);
     if (!last->count)
@@ -90,19 +91,19 @@ void past_run_add(struct past_run *run, struct past_body *body, const struct wat
     run->events[run->event_count++] = *event;
     last->count++;
     last->field_bytes += event->field.len;
-    last->bytes += sizeof(*event) + event->field.len + past_event_prev(event).len;
+    last->bytes += sizeof(*event) + event->field.len + backfill_event_prev(event).len;
 }
 
 /* Releases the bodies from the n-th on. */
-static void cut_bodies(struct past_run *run, size_t n)
+static void cut_bodies(struct backfill_run *run, size_t n)
 {
     while (run->body_count > n)
-        past_body_unref(run->bodies[--run->body_count]);
+        backfill_body_unref(run->bodies[--run->body_count]);
 }
 
-void past_run_lose(struct past_run *run)
+void backfill_run_lose(struct backfill_run *run)
 {
-    struct past_revision *last = &run->revisions[run->revision_count - 1];
+    struct backfill_revision *last = &run->revisions[run->revision_count - 1];
     run->event_count = last->first;
     cut_bodies(run, size_min(last->body + 1, run->body_count)); /* others may be in that one */
     last->count = last->bytes = last->field_bytes = 0;
@@ -110,12 +111,12 @@ void past_run_lose(struct past_run *run)
     last->lost = true;
 }
 
-static bool body_has(const struct past_body *body, const struct watch_event *event)
+static bool body_has(const struct backfill_body *body, const struct watch_event *event)
 {
     return event->field.ptr >= body->bytes && event->field.ptr < body->bytes + body->len;
 }
 
-size_t past_run_seek(const struct past_run *run, int64_t revision)
+size_t backfill_run_seek(const struct backfill_run *run, int64_t revision)
 {
     size_t low = 0, high = run->revision_count;
     while (low < high) {
@@ -129,13 +130,13 @@ size_t past_run_seek(const struct past_run *run, int64_t revision)
 }
 
 /* Drops the first n revisions. */
-static void drop_first(struct past_run *run, size_t n)
+static void drop_first(struct backfill_run *run, size_t n)
 {
-    const struct past_revision *next = n < run->revision_count ? &run->revisions[n] : NULL;
+    const struct backfill_revision *next = n < run->revision_count ? &run->revisions[n] : NULL;
     size_t events = next ? next->first : run->event_count;
     size_t bodies = next ? next->body : run->body_count;
     for (size_t i = 0; i < bodies; i++)
-        past_body_unref(run->bodies[i]);
+        backfill_body_unref(run->bodies[i]);
     run->body_count -= bodies;
     run->event_count -= events;
     run->revision_count -= n;
@@ -154,20 +155,20 @@ static void drop_first(struct past_run *run, size_t n)
 
 /* How far a run was merged. */
 struct merged {
-    const struct past_run *run;
+    const struct backfill_run *run;
     size_t end, at; /* revisions */
     size_t body;
 };
 
-static void append_events(struct past_run *run, struct merged *from)
+static void append_events(struct backfill_run *run, struct merged *from)
 {
-    const struct past_revision *revision = &from->run->revisions[from->at++];
+    const struct backfill_revision *revision = &from->run->revisions[from->at++];
     run->revisions[run->revision_count - 1].lost |= revision->lost;
     for (size_t i = 0; i < revision->count; i++) {
         const struct watch_event *event = &from->run->events[revision->first + i];
         while (!body_has(from->run->bodies[from->body], event))
             from->body++;
-        past_run_add(run, from->run->bodies[from->body], event);
+        backfill_run_add(run, from->run->bodies[from->body], event);
     }
 }
 
@@ -184,28 +185,30 @@ static int64_t lowest(const struct merged from[], size_t count)
     return revision;
 }
 
-static void merge_next(struct past_run *run, struct merged from[], size_t count, int64_t revision)
+static void merge_next(struct backfill_run *run, struct merged from[], size_t count,
+                       int64_t revision)
 {
-    past_run_begin(run, revision);
+    backfill_run_begin(run, revision);
     for (size_t i = 0; i < count; i++)
         if (from[i].at < from[i].end && from[i].run->revisions[from[i].at].revision == revision)
             append_events(run, &from[i]);
     if (run->revisions[run->revision_count - 1].lost)
-        past_run_lose(run);
+        backfill_run_lose(run);
 }
 
-void past_run_merge(struct past_run *runs[], size_t count, int64_t to, struct past_run *ret_run)
+void backfill_run_merge(struct backfill_run *runs[], size_t count, int64_t to,
+                        struct backfill_run *ret_run)
 {
     assert(!ret_run->revision_count);
-    if (count == 1 && past_run_seek(runs[0], to) == runs[0]->revision_count) {
-        past_run_fini(ret_run);
+    if (count == 1 && backfill_run_seek(runs[0], to) == runs[0]->revision_count) {
+        backfill_run_fini(ret_run);
         *ret_run = *runs[0]; /* a long revision is not copied */
-        *runs[0] = (struct past_run){0};
+        *runs[0] = (struct backfill_run){0};
         return;
     }
     struct merged *from = xcalloc(count, sizeof(*from));
     for (size_t i = 0; i < count; i++)
-        from[i] = (struct merged){.run = runs[i], .end = past_run_seek(runs[i], to)};
+        from[i] = (struct merged){.run = runs[i], .end = backfill_run_seek(runs[i], to)};
     for (int64_t next; (next = lowest(from, count)) != INT64_MAX;)
         merge_next(ret_run, from, count, next);
     for (size_t i = 0; i < count; i++)
@@ -213,9 +216,9 @@ void past_run_merge(struct past_run *runs[], size_t count, int64_t to, struct pa
     free(from);
 }
 
-void past_run_cut(struct past_run *run, int64_t from)
+void backfill_run_cut(struct backfill_run *run, int64_t from)
 {
-    size_t n = past_run_seek(run, from);
+    size_t n = backfill_run_seek(run, from);
     if (n == run->revision_count)
         return;
     run->event_count = run->revisions[n].first;
@@ -224,7 +227,7 @@ void past_run_cut(struct past_run *run, int64_t from)
         cut_bodies(run, 0);
 }
 
-size_t past_run_bytes(const struct past_run *run)
+size_t backfill_run_bytes(const struct backfill_run *run)
 {
     return run->revision_capacity * sizeof(run->revisions[0]) +
            run->event_capacity * sizeof(run->events[0]) +

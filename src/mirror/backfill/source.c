@@ -12,16 +12,16 @@ enum {
     EVENT_BYTES_PER_UNIT = 4096, /* an event costs one unit, and one for each 4096 bytes */
 };
 
-#define TO(state) (1u << PAST_SOURCE_##state)
+#define TO(state) (1u << BACKFILL_SOURCE_##state)
 
 /* Drawn in source.h. */
 static const unsigned source_moves[] = {
-    [PAST_SOURCE_PAUSING] = TO(OPEN) | TO(PAUSING) | TO(GONE),
-    [PAST_SOURCE_OPEN] = TO(PAUSING) | TO(GONE),
-    [PAST_SOURCE_GONE] = TO(GONE),
+    [BACKFILL_SOURCE_PAUSING] = TO(OPEN) | TO(PAUSING) | TO(GONE),
+    [BACKFILL_SOURCE_OPEN] = TO(PAUSING) | TO(GONE),
+    [BACKFILL_SOURCE_GONE] = TO(GONE),
 };
 
-static void move(struct past_source *source, enum past_source_state next)
+static void move(struct backfill_source *source, enum backfill_source_state next)
 {
     assert(source_moves[source->state] & (1u << next));
     source->state = next;
@@ -35,24 +35,24 @@ static bool is_damage(struct slice text)
 
 /* -- The call -- */
 
-static void queue_drop(struct past_source *source)
+static void queue_drop(struct backfill_source *source)
 {
     while (source->queue_count) {
-        past_body_unref(source->queue[source->queue_first++]);
+        backfill_body_unref(source->queue[source->queue_first++]);
         source->queue_count--;
     }
     source->queue_first = source->queue_bytes = source->read_at = 0;
 }
 
 /* Everything that is not known to be complete is received again. */
-static void forget(struct past_source *source)
+static void forget(struct backfill_source *source)
 {
     queue_drop(source);
-    past_run_cut(&source->run, source->known);
+    backfill_run_cut(&source->run, source->known);
     source->newest = 0;
 }
 
-static void close_call(struct past_source *source)
+static void close_call(struct backfill_source *source)
 {
     loop_timer_cancel(source->options.loop, &source->timer);
     if (source->call)
@@ -60,18 +60,18 @@ static void close_call(struct past_source *source)
     source->call = NULL;
 }
 
-static void pause_then_open(struct past_source *source)
+static void pause_then_open(struct backfill_source *source)
 {
     close_call(source);
     forget(source);
-    move(source, PAST_SOURCE_PAUSING);
+    move(source, BACKFILL_SOURCE_PAUSING);
     loop_timer_set(source->options.loop, &source->timer,
                    clock_add(loop_now_ns(source->options.loop), source->pause_ns));
     source->pause_ns = source->pause_ns * 2 < pause_max_ns ? source->pause_ns * 2 : pause_max_ns;
 }
 
 /* Makes room for one more message at the end of the queue. */
-static void queue_grow(struct past_source *source)
+static void queue_grow(struct backfill_source *source)
 {
     if (source->queue_first > source->queue_count) {
         memmove(source->queue, source->queue + source->queue_first,
@@ -83,7 +83,7 @@ static void queue_grow(struct past_source *source)
     source->queue = xrealloc(source->queue, source->queue_capacity * sizeof(source->queue[0]));
 }
 
-static void queue_push(struct past_source *source, struct past_body *body)
+static void queue_push(struct backfill_source *source, struct backfill_body *body)
 {
     if (source->queue_first + source->queue_count == source->queue_capacity)
         queue_grow(source);
@@ -91,23 +91,23 @@ static void queue_push(struct past_source *source, struct past_body *body)
     source->queue_bytes += body->len;
 }
 
-void past_source_received(struct past_source *source, struct slice message)
+void backfill_source_received(struct backfill_source *source, struct slice message)
 {
     source->received_bytes += message.len;
-    queue_push(source, past_body_new(message, source->options.counted));
+    queue_push(source, backfill_body_new(message, source->options.counted));
     source->options.changed(source->options.ctx);
 }
 
-static void become_damaged(struct past_source *source)
+static void become_damaged(struct backfill_source *source)
 {
     close_call(source);
     forget(source);
-    past_run_begin(&source->run, source->known++);
-    past_run_lose(&source->run);
-    move(source, PAST_SOURCE_GONE);
+    backfill_run_begin(&source->run, source->known++);
+    backfill_run_lose(&source->run);
+    move(source, BACKFILL_SOURCE_GONE);
 }
 
-static void call_ended(struct past_source *source)
+static void call_ended(struct backfill_source *source)
 {
     if (source->ended_damaged)
         become_damaged(source);
@@ -115,7 +115,7 @@ static void call_ended(struct past_source *source)
         pause_then_open(source);
 }
 
-void past_source_ended(struct past_source *source, struct slice text)
+void backfill_source_ended(struct backfill_source *source, struct slice text)
 {
     source->call = NULL;
     source->ended_damaged = is_damage(text);
@@ -125,16 +125,17 @@ void past_source_ended(struct past_source *source, struct slice text)
     source->options.changed(source->options.ctx);
 }
 
-static enum status send_request(struct past_source *source, const struct pb_watch_request *request)
+static enum status send_request(struct backfill_source *source,
+                                const struct pb_watch_request *request)
 {
     AUTO(buf_fini) struct buf bytes = {0};
     TRY(pb_append(&pb_watch_request_table, request, &bytes));
     return source->options.calls->send(source->call, buf_slice(&bytes));
 }
 
-static enum status open_call(struct past_source *source)
+static enum status open_call(struct backfill_source *source)
 {
-    const struct past_calls *calls = source->options.calls;
+    const struct backfill_calls *calls = source->options.calls;
     struct pb_watch_create_request create = {
         .key = source->options.key,
         .range_end = source->options.range_end,
@@ -150,19 +151,19 @@ static enum status open_call(struct past_source *source)
 
 static void on_timer(struct timer *timer)
 {
-    struct past_source *source = CONTAINER_OF(timer, struct past_source, timer);
+    struct backfill_source *source = CONTAINER_OF(timer, struct backfill_source, timer);
     if (open_call(source) != ST_OK) {
         pause_then_open(source);
         return;
     }
-    move(source, PAST_SOURCE_OPEN);
+    move(source, BACKFILL_SOURCE_OPEN);
     source->options.calls->pause(source->call, source->paused);
 }
 
-void past_source_start(struct past_source *source, const struct past_source_options *options,
-                       int64_t from)
+void backfill_source_start(struct backfill_source *source,
+                           const struct backfill_source_options *options, int64_t from)
 {
-    *source = (struct past_source){
+    *source = (struct backfill_source){
         .options = *options,
         .known = from,
         .pause_ns = pause_first_ns,
@@ -171,19 +172,19 @@ void past_source_start(struct past_source *source, const struct past_source_opti
     on_timer(&source->timer);
 }
 
-void past_source_stop(struct past_source *source)
+void backfill_source_stop(struct backfill_source *source)
 {
     if (!source->options.loop)
         return;
     close_call(source);
-    move(source, PAST_SOURCE_GONE);
+    move(source, BACKFILL_SOURCE_GONE);
     queue_drop(source);
     free(source->queue);
-    past_run_fini(&source->run);
-    *source = (struct past_source){.state = PAST_SOURCE_GONE};
+    backfill_run_fini(&source->run);
+    *source = (struct backfill_source){.state = BACKFILL_SOURCE_GONE};
 }
 
-void past_source_pause(struct past_source *source, bool paused)
+void backfill_source_pause(struct backfill_source *source, bool paused)
 {
     if (source->paused == paused)
         return;
@@ -192,7 +193,7 @@ void past_source_pause(struct past_source *source, bool paused)
         source->options.calls->pause(source->call, paused);
 }
 
-void past_source_ask_progress(struct past_source *source)
+void backfill_source_ask_progress(struct backfill_source *source)
 {
     struct pb_watch_progress_request progress = {0};
     struct pb_watch_request request = {.request_union_case = PB_WATCH_REQUEST_PROGRESS_REQUEST,
@@ -206,37 +207,37 @@ void past_source_ask_progress(struct past_source *source)
 
 /* -- Reading -- */
 
-static bool is_kept(const struct past_source *source, struct slice key)
+static bool is_kept(const struct backfill_source *source, struct slice key)
 {
-    const struct past_source_options *options = &source->options;
+    const struct backfill_source_options *options = &source->options;
     for (size_t i = 0; i < options->prefix_count; i++)
         if (slice_has_prefix(key, options->prefixes[i]))
             return true;
     return !options->prefix_count;
 }
 
-static struct past_revision *last_revision(struct past_source *source)
+static struct backfill_revision *last_revision(struct backfill_source *source)
 {
-    struct past_run *run = &source->run;
+    struct backfill_run *run = &source->run;
     return run->revision_count ? &run->revisions[run->revision_count - 1] : NULL;
 }
 
-static void keep_event(struct past_source *source, struct past_body *body,
+static void keep_event(struct backfill_source *source, struct backfill_body *body,
                        const struct watch_event *event, int64_t revision)
 {
-    struct past_revision *last = last_revision(source);
+    struct backfill_revision *last = last_revision(source);
     if (!last || last->revision != revision)
-        past_run_begin(&source->run, revision);
+        backfill_run_begin(&source->run, revision);
     last = last_revision(source);
     if (last->lost)
         return;
-    past_run_add(&source->run, body, event);
+    backfill_run_add(&source->run, body, event);
     if (last->bytes > source->options.revision_bytes_max)
-        past_run_lose(&source->run);
+        backfill_run_lose(&source->run);
 }
 
 /* False: the cluster does not keep its order. */
-static bool take_event(struct past_source *source, struct past_body *body,
+static bool take_event(struct backfill_source *source, struct backfill_body *body,
                        const struct watch_event *event, int64_t revision)
 {
     if (revision < source->known || revision < source->newest)
@@ -247,14 +248,15 @@ static bool take_event(struct past_source *source, struct past_body *body,
     return true;
 }
 
-static enum status read_events(struct past_source *source, struct past_body *body, size_t *units)
+static enum status read_events(struct backfill_source *source, struct backfill_body *body,
+                               size_t *units)
 {
     for (;;) {
         if (!*units)
             return ST_AGAIN;
         struct watch_event event;
         int64_t revision;
-        TRY(past_response_next(body, &source->read_at, &event, &revision));
+        TRY(backfill_response_next(body, &source->read_at, &event, &revision));
         if (!take_event(source, body, &event, revision))
             return ST_INVALID;
         size_t cost = 1 + event.field.len / EVENT_BYTES_PER_UNIT;
@@ -263,7 +265,7 @@ static enum status read_events(struct past_source *source, struct past_body *bod
 }
 
 /* The response says how far the cluster is, and nothing else. */
-static void take_progress(struct past_source *source, const struct past_response *response)
+static void take_progress(struct backfill_source *source, const struct backfill_response *response)
 {
     bool inside = source->newest && source->newest >= source->known;
     if (response->created || inside || !atomic_load(source->options.cluster.progress_reliable))
@@ -272,7 +274,8 @@ static void take_progress(struct past_source *source, const struct past_response
         source->known = response->revision + 1;
 }
 
-static bool is_of_cluster(const struct past_source *source, const struct past_response *response)
+static bool is_of_cluster(const struct backfill_source *source,
+                          const struct backfill_response *response)
 {
     uint64_t id = atomic_load(source->options.cluster.cluster_id);
     return !id || !response->cluster_id || id == response->cluster_id;
@@ -280,10 +283,11 @@ static bool is_of_cluster(const struct past_source *source, const struct past_re
 
 /* ST_CANCELED: the watch has ended. ST_DAMAGED: the server cannot read what comes next. ST_AGAIN:
  * the units are used up. ST_INVALID: malformed. */
-static enum status read_message(struct past_source *source, struct past_body *body, size_t *units)
+static enum status read_message(struct backfill_source *source, struct backfill_body *body,
+                                size_t *units)
 {
-    struct past_response response;
-    if (!past_response_read(slice_of(body->bytes, body->len), &response) ||
+    struct backfill_response response;
+    if (!backfill_response_read(slice_of(body->bytes, body->len), &response) ||
         !is_of_cluster(source, &response))
         return ST_INVALID;
     if (response.canceled && is_damage(response.cancel_reason))
@@ -306,19 +310,19 @@ static enum status read_message(struct past_source *source, struct past_body *bo
     return ST_OK;
 }
 
-static void queue_pop(struct past_source *source)
+static void queue_pop(struct backfill_source *source)
 {
-    struct past_body *body = source->queue[source->queue_first++];
+    struct backfill_body *body = source->queue[source->queue_first++];
     source->queue_bytes -= body->len;
     source->read_at = 0;
     if (--source->queue_count == 0)
         source->queue_first = 0;
-    past_body_unref(body);
+    backfill_body_unref(body);
 }
 
 /* Etcd 3.4 refuses a watch with the same text whether the user has no right or no token, which it
  * has not if authentication was enabled after the connection was made. */
-static void watch_ended(struct past_source *source)
+static void watch_ended(struct backfill_source *source)
 {
     if (source->compact_revision <= source->known) {
         if (source->call && !source->compact_revision)
@@ -329,10 +333,10 @@ static void watch_ended(struct past_source *source)
     }
     close_call(source);
     forget(source);
-    move(source, PAST_SOURCE_GONE);
+    move(source, BACKFILL_SOURCE_GONE);
 }
 
-bool past_source_step(struct past_source *source, size_t *units)
+bool backfill_source_step(struct backfill_source *source, size_t *units)
 {
     while (source->queue_count && *units) {
         --*units;
@@ -353,12 +357,12 @@ bool past_source_step(struct past_source *source, size_t *units)
         }
         queue_pop(source);
     }
-    if (!source->queue_count && !source->call && source->state == PAST_SOURCE_OPEN)
+    if (!source->queue_count && !source->call && source->state == BACKFILL_SOURCE_OPEN)
         call_ended(source); /* the end of the call had to wait */
     return source->queue_count > 0;
 }
 
-size_t past_source_bytes(const struct past_source *source)
+size_t backfill_source_bytes(const struct backfill_source *source)
 {
     size_t bytes = source->queue_bytes;
     for (size_t i = 0; i < source->run.body_count; i++)
@@ -366,17 +370,17 @@ size_t past_source_bytes(const struct past_source *source)
     return bytes + source->run.event_count * sizeof(source->run.events[0]);
 }
 
-void past_source_check(const struct past_source *source)
+void backfill_source_check(const struct backfill_source *source)
 {
-    assert((source->state == PAST_SOURCE_PAUSING) == source->timer.set);
-    assert(source->state == PAST_SOURCE_OPEN || !source->call);
-    assert(source->call || source->state != PAST_SOURCE_OPEN || source->queue_count);
+    assert((source->state == BACKFILL_SOURCE_PAUSING) == source->timer.set);
+    assert(source->state == BACKFILL_SOURCE_OPEN || !source->call);
+    assert(source->call || source->state != BACKFILL_SOURCE_OPEN || source->queue_count);
     size_t bytes = 0;
     for (size_t i = 0; i < source->queue_count; i++)
         bytes += source->queue[source->queue_first + i]->len;
     assert(bytes == source->queue_bytes);
     assert(source->read_at == 0 || source->queue_count);
-    const struct past_run *run = &source->run;
+    const struct backfill_run *run = &source->run;
     for (size_t i = 0; i + 1 < run->revision_count; i++)
         assert(run->revisions[i].revision < source->known);
 }

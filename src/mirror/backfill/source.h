@@ -18,18 +18,18 @@
 #include <stdatomic.h>
 
 struct loop;
-struct past_source;
+struct backfill_source;
 struct upstream_call;
 
 enum {
-    PAST_REVISION_BYTES_MAX = 256 << 20, /* a larger revision is not kept */
+    BACKFILL_REVISION_BYTES_MAX = 256 << 20, /* a larger revision is not kept */
 };
 
 /* Calls of the cluster, as in mirror/link/upstream.h. */
-struct past_calls {
-    /* Opens a Watch in Vigil's own name, for past_source_received and past_source_ended. NULL: it
-     * is not possible now. */
-    struct upstream_call *(*open)(void *ctx, struct past_source *source);
+struct backfill_calls {
+    /* Opens a Watch in Vigil's own name, for backfill_source_received and backfill_source_ended.
+     * NULL: it is not possible now. */
+    struct upstream_call *(*open)(void *ctx, struct backfill_source *source);
     enum status (*send)(struct upstream_call *call, struct slice message);
     void (*pause)(struct upstream_call *call, bool paused);
     /* The cluster has refused the watch: the next one is opened with another token. */
@@ -39,7 +39,7 @@ struct past_calls {
 };
 
 /* What is known of the cluster, as in mirror/link/state.h. */
-struct past_cluster {
+struct backfill_cluster {
     const _Atomic int64_t *oldest, *compacted;
     const _Atomic int64_t *void_until; /* NULL: no other past was discarded */
     const _Atomic bool *progress_reliable;
@@ -50,10 +50,10 @@ struct past_cluster {
     const _Atomic uint64_t *times_connected;
 };
 
-struct past_source_options {
+struct backfill_source_options {
     struct loop *loop;
-    const struct past_calls *calls; /* borrowed */
-    struct past_cluster cluster;
+    const struct backfill_calls *calls; /* borrowed */
+    struct backfill_cluster cluster;
     struct slice key, range_end;  /* borrowed */
     const struct slice *prefixes; /* only keys with one of these are kept; borrowed */
     size_t prefix_count;          /* 0: all are kept */
@@ -64,11 +64,11 @@ struct past_source_options {
     void *ctx;
 };
 
-enum past_source_state { PAST_SOURCE_PAUSING, PAST_SOURCE_OPEN, PAST_SOURCE_GONE };
+enum backfill_source_state { BACKFILL_SOURCE_PAUSING, BACKFILL_SOURCE_OPEN, BACKFILL_SOURCE_GONE };
 
-struct past_source {
-    enum past_source_state state;
-    struct past_source_options options;
+struct backfill_source {
+    enum backfill_source_state state;
+    struct backfill_source_options options;
     struct upstream_call *call; /* when OPEN */
     struct timer timer;         /* when PAUSING */
     int64_t pause_ns;           /* grows from failure to failure */
@@ -77,8 +77,8 @@ struct past_source {
     int64_t newest;             /* the revision of the last event that was read; 0: none */
     int64_t compact_revision;   /* when GONE: the cluster's; 0: it is for another reason */
     bool ended_damaged;         /* the call has ended because of damage */
-    struct past_run run;
-    struct past_body **queue; /* messages that are not read yet */
+    struct backfill_run run;
+    struct backfill_body **queue; /* messages that are not read yet */
     size_t queue_first, queue_count, queue_capacity;
     size_t queue_bytes;
     size_t read_at; /* in the first message of the queue; 0: it is not begun */
@@ -86,22 +86,23 @@ struct past_source {
 };
 
 /* Starts a watch that begins at this revision. The source is zeroed before. */
-void past_source_start(struct past_source *source, const struct past_source_options *options,
-                       int64_t from);
-void past_source_stop(struct past_source *source); /* frees everything; accepts a zeroed one */
+void backfill_source_start(struct backfill_source *source,
+                           const struct backfill_source_options *options, int64_t from);
+void backfill_source_stop(
+    struct backfill_source *source); /* frees everything; accepts a zeroed one */
 
 /* The call has brought a message, or it has ended with this text and no longer exists. */
-void past_source_received(struct past_source *source, struct slice message);
-void past_source_ended(struct past_source *source, struct slice text);
+void backfill_source_received(struct backfill_source *source, struct slice message);
+void backfill_source_ended(struct backfill_source *source, struct slice text);
 
 /* Reads events from the queue, and subtracts their number from *units. True: there are more. */
-bool past_source_step(struct past_source *source, size_t *units);
-void past_source_pause(struct past_source *source, bool paused);
+bool backfill_source_step(struct backfill_source *source, size_t *units);
+void backfill_source_pause(struct backfill_source *source, bool paused);
 /* Asks the cluster how far it is, if its answers can be trusted. */
-void past_source_ask_progress(struct past_source *source);
+void backfill_source_ask_progress(struct backfill_source *source);
 /* Memory of what it has not given away. */
-size_t past_source_bytes(const struct past_source *source);
+size_t backfill_source_bytes(const struct backfill_source *source);
 /* Asserts every invariant; for tests. */
-void past_source_check(const struct past_source *source);
+void backfill_source_check(const struct backfill_source *source);
 
 #endif

@@ -151,8 +151,9 @@ static enum status throw_away(const struct cluster_options *options, struct erro
     return ST_OK;
 }
 
-static enum status write_file(const struct cluster_options *options, const struct mirror *mirror,
-                              bool is_clean, struct error *error)
+static enum status write_file(const struct cluster_options *options,
+                              const struct mirror_directory *mirror, bool is_clean,
+                              struct error *error)
 {
     struct mirror_file file = {
         .cluster_id = mirror->cluster_id,
@@ -187,7 +188,7 @@ static const char *fault_of(const struct cluster_options *options, const struct 
 }
 
 /* Reads what is known of the content. *ret_fault: it cannot be used. */
-static enum status read_file(const struct cluster_options *options, struct mirror *mirror,
+static enum status read_file(const struct cluster_options *options, struct mirror_directory *mirror,
                              const char **ret_fault, struct error *error)
 {
     struct mirror_file file = {0};
@@ -210,8 +211,8 @@ static enum status read_file(const struct cluster_options *options, struct mirro
     return ST_OK;
 }
 
-static enum status open_engine(const struct cluster_options *options, struct mirror *mirror,
-                               struct error *error)
+static enum status open_engine(const struct cluster_options *options,
+                               struct mirror_directory *mirror, struct error *error)
 {
     struct engine_local_options local = options->mirror;
     local.data_dir = mirror->path;
@@ -221,8 +222,9 @@ static enum status open_engine(const struct cluster_options *options, struct mir
 }
 
 /* Without a cluster id the content belongs to no cluster. */
-static enum status throw_away_all(const struct cluster_options *options, struct mirror *mirror,
-                                  const char *fault, struct error *error)
+static enum status throw_away_all(const struct cluster_options *options,
+                                  struct mirror_directory *mirror, const char *fault,
+                                  struct error *error)
 {
     if (fault)
         warn(options, "the mirror of the cluster is thrown away and will be loaded again", fault);
@@ -233,16 +235,16 @@ static enum status throw_away_all(const struct cluster_options *options, struct 
 }
 
 /* The content is damaged: whatever it is, it can be loaded again. */
-static enum status open_again(const struct cluster_options *options, struct mirror *mirror,
-                              struct error *error)
+static enum status open_again(const struct cluster_options *options,
+                              struct mirror_directory *mirror, struct error *error)
 {
     struct error fault = *error;
     TRY(throw_away_all(options, mirror, fault.text, error));
     return open_engine(options, mirror, error);
 }
 
-static enum status open_content(const struct cluster_options *options, struct mirror *mirror,
-                                struct error *error)
+static enum status open_content(const struct cluster_options *options,
+                                struct mirror_directory *mirror, struct error *error)
 {
     const char *fault;
     TRY(read_file(options, mirror, &fault, error));
@@ -261,17 +263,17 @@ static enum status open_content(const struct cluster_options *options, struct mi
     return ST_OK;
 }
 
-static void mirror_fini(struct mirror *mirror)
+static void mirror_fini(struct mirror_directory *mirror)
 {
     file_close(mirror->lock);
     free(mirror->path);
-    *mirror = (struct mirror){0};
+    *mirror = (struct mirror_directory){0};
 }
 
-enum status mirror_open(const struct cluster_options *options, struct mirror *ret_mirror,
-                        struct error *error)
+enum status mirror_directory_open(const struct cluster_options *options,
+                                  struct mirror_directory *ret_mirror, struct error *error)
 {
-    struct mirror mirror = {0};
+    struct mirror_directory mirror = {0};
     TRY(lock_dir(options, &mirror.lock, error));
     mirror.path = xmalloc(PATH_BYTES);
     snprintf(mirror.path, PATH_BYTES, "%s/mirror", dir_of(options));
@@ -283,8 +285,9 @@ enum status mirror_open(const struct cluster_options *options, struct mirror *re
     return status;
 }
 
-enum status mirror_identify(struct mirror *mirror, const struct cluster_options *options,
-                            uint64_t cluster_id, struct error *error)
+enum status mirror_directory_identify(struct mirror_directory *mirror,
+                                      const struct cluster_options *options, uint64_t cluster_id,
+                                      struct error *error)
 {
     assert(cluster_id);
     if (mirror->cluster_id == cluster_id)
@@ -302,8 +305,9 @@ enum status mirror_identify(struct mirror *mirror, const struct cluster_options 
     return status;
 }
 
-enum status mirror_raise_term(struct mirror *mirror, const struct cluster_options *options,
-                              uint64_t raft_term, struct error *error)
+enum status mirror_directory_raise_term(struct mirror_directory *mirror,
+                                        const struct cluster_options *options, uint64_t raft_term,
+                                        struct error *error)
 {
     if (raft_term <= mirror->raft_term)
         return ST_OK;
@@ -311,7 +315,7 @@ enum status mirror_raise_term(struct mirror *mirror, const struct cluster_option
     return write_file(options, mirror, false, error);
 }
 
-void mirror_close(struct mirror *mirror, const struct cluster_options *options)
+void mirror_directory_close(struct mirror_directory *mirror, const struct cluster_options *options)
 {
     struct error error = {0};
     enum status status = local_mirror_close(mirror->engine);
@@ -324,12 +328,12 @@ void mirror_close(struct mirror *mirror, const struct cluster_options *options)
     mirror_fini(mirror);
 }
 
-enum status mirror_discard(const struct cluster_options *options, int64_t void_until,
-                           struct error *error)
+enum status mirror_directory_discard(const struct cluster_options *options, int64_t void_until,
+                                     struct error *error)
 {
     AUTO(file_closep) struct file *lock = NULL;
     TRY(lock_dir(options, &lock, error));
-    struct mirror before = {0};
+    struct mirror_directory before = {0};
     const char *ignored;
     TRY(read_file(options, &before, &ignored, error));
     if (before.void_until < void_until)

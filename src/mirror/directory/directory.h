@@ -15,7 +15,7 @@
 #include "mirror/directory/raft_mark.h"
 #include "mirror/link/options.h"
 
-struct mirror {
+struct mirror_directory {
     struct engine *engine; /* a local engine with is_mirror */
     bool is_warm;          /* it has the content of an earlier run */
     uint64_t cluster_id;   /* id of the cluster that the content is from; 0: none */
@@ -36,22 +36,24 @@ struct mirror {
  * the machine without a clean stop is thrown away, with a warning (options.mirror.on_warning).
  */
 MUST_CHECK
-enum status mirror_open(const struct cluster_options *options, struct mirror *ret_mirror,
-                        struct error *error);
+enum status mirror_directory_open(const struct cluster_options *options,
+                                  struct mirror_directory *ret_mirror, struct error *error);
 /* The cluster is known now: what was given to the mirror is of this one. */
 MUST_CHECK
-enum status mirror_identify(struct mirror *mirror, const struct cluster_options *options,
-                            uint64_t cluster_id, struct error *error);
+enum status mirror_directory_identify(struct mirror_directory *mirror,
+                                      const struct cluster_options *options, uint64_t cluster_id,
+                                      struct error *error);
 /* The cluster has answered in this term. A lower one than before changes nothing. On failure the
  * term is known until the next start. */
 MUST_CHECK
-enum status mirror_raise_term(struct mirror *mirror, const struct cluster_options *options,
-                              uint64_t raft_term, struct error *error);
+enum status mirror_directory_raise_term(struct mirror_directory *mirror,
+                                        const struct cluster_options *options, uint64_t raft_term,
+                                        struct error *error);
 /* A clean stop: everything is synced. The shards must have been freed. */
-void mirror_close(struct mirror *mirror, const struct cluster_options *options);
+void mirror_directory_close(struct mirror_directory *mirror, const struct cluster_options *options);
 /* Throws the content away, while no engine uses it. Its revisions become void (void_until). */
 MUST_CHECK
-enum status mirror_discard(const struct cluster_options *options, int64_t void_until,
-                           struct error *error);
+enum status mirror_directory_discard(const struct cluster_options *options, int64_t void_until,
+                                     struct error *error);
 
 #endif

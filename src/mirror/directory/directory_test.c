@@ -23,7 +23,7 @@ enum { CLUSTER = 0x1234 };
 struct fixture {
     char dir[TEMP_DIR_BYTES];
     struct cluster_options options;
-    struct mirror mirror;
+    struct mirror_directory mirror;
     char warning[1024]; /* the last one */
 };
 
@@ -60,19 +60,19 @@ static void open_mirror(struct fixture *f)
 {
     struct error error = {0};
     f->warning[0] = 0;
-    if (mirror_open(&f->options, &f->mirror, &error) != ST_OK)
+    if (mirror_directory_open(&f->options, &f->mirror, &error) != ST_OK)
         fail_msg("%s", error.text);
 }
 
 static void close_mirror(struct fixture *f)
 {
-    mirror_close(&f->mirror, &f->options);
+    mirror_directory_close(&f->mirror, &f->options);
 }
 
 static void identify(struct fixture *f)
 {
     struct error error = {0};
-    assert_int_equal(mirror_identify(&f->mirror, &f->options, CLUSTER, &error), ST_OK);
+    assert_int_equal(mirror_directory_identify(&f->mirror, &f->options, CLUSTER, &error), ST_OK);
 }
 
 /* -- Content -- */
@@ -309,7 +309,7 @@ static void discarded_revisions_stay_void_until_the_cluster_is_past_them(void **
     struct fixture *f = *state;
     struct error error = {0};
     fill(f);
-    assert_int_equal(mirror_discard(&f->options, 500, &error), ST_OK);
+    assert_int_equal(mirror_directory_discard(&f->options, 500, &error), ST_OK);
     assert_false(exists(f, "mirror"));
     assert_false(exists(f, "mirror.old"));
     open_mirror(f);
@@ -319,7 +319,7 @@ static void discarded_revisions_stay_void_until_the_cluster_is_past_them(void **
     identify(f);
     put(f, 100, 1);
     close_mirror(f);
-    assert_int_equal(mirror_discard(&f->options, 300, &error), ST_OK); /* both are void */
+    assert_int_equal(mirror_directory_discard(&f->options, 300, &error), ST_OK); /* both are void */
     open_mirror(f);
     assert_int_equal(f->mirror.void_until, 500);
     identify(f);
@@ -333,7 +333,7 @@ static void discarded_revisions_stay_void_until_the_cluster_is_past_them(void **
 static void raise_term(struct fixture *f, uint64_t term)
 {
     struct error error = {0};
-    assert_int_equal(mirror_raise_term(&f->mirror, &f->options, term, &error), ST_OK);
+    assert_int_equal(mirror_directory_raise_term(&f->mirror, &f->options, term, &error), ST_OK);
 }
 
 static void the_term_is_kept_for_its_cluster_only(void **state)
@@ -354,7 +354,7 @@ static void the_term_is_kept_for_its_cluster_only(void **state)
     assert_int_equal(f->mirror.raft.at_ms, 1790000000000);
     raise_term(f, 78);
     close_mirror(f);
-    assert_int_equal(mirror_discard(&f->options, 500, &error), ST_OK);
+    assert_int_equal(mirror_directory_discard(&f->options, 500, &error), ST_OK);
     open_mirror(f);
     assert_int_equal(f->mirror.raft_term, 0);
     assert_int_equal(f->mirror.raft.index, 0);
@@ -383,7 +383,7 @@ static void a_discard_that_was_interrupted_is_completed(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     write_at(f, "mirror.old/rest", 0, "x");
     struct error error = {0};
-    assert_int_equal(mirror_discard(&f->options, 0, &error), ST_OK);
+    assert_int_equal(mirror_directory_discard(&f->options, 0, &error), ST_OK);
     assert_false(exists(f, "mirror.old"));
 }
 
@@ -393,9 +393,9 @@ static void a_mirror_is_a_copy_of_one_cluster(void **state)
     struct error error = {0};
     fill(f);
     open_mirror(f);
-    assert_int_equal(mirror_identify(&f->mirror, &f->options, CLUSTER + 1, &error),
+    assert_int_equal(mirror_directory_identify(&f->mirror, &f->options, CLUSTER + 1, &error),
                      ST_CLUSTER_ID_MISMATCH);
-    assert_int_equal(mirror_identify(&f->mirror, &f->options, CLUSTER, &error), ST_OK);
+    assert_int_equal(mirror_directory_identify(&f->mirror, &f->options, CLUSTER, &error), ST_OK);
     close_mirror(f);
 }
 
@@ -404,10 +404,10 @@ static void a_mirror_is_a_copy_of_one_cluster(void **state)
 static void assert_refused(struct fixture *f, enum status status, const char *why)
 {
     struct error error = {0};
-    assert_int_equal(mirror_open(&f->options, &f->mirror, &error), status);
+    assert_int_equal(mirror_directory_open(&f->options, &f->mirror, &error), status);
     if (!strstr(error.text, why))
         fail_msg("\"%s\" does not say \"%s\"", error.text, why);
-    assert_int_equal(mirror_discard(&f->options, 0, &error), status);
+    assert_int_equal(mirror_directory_discard(&f->options, 0, &error), status);
 }
 
 static void a_store_is_not_taken_for_a_mirror(void **state)
@@ -456,10 +456,10 @@ static void a_mirror_in_use_is_refused(void **state)
     struct fixture *f = *state;
     fill(f);
     open_mirror(f);
-    struct mirror second;
+    struct mirror_directory second;
     struct error error = {0};
-    assert_int_equal(mirror_open(&f->options, &second, &error), ST_IN_USE);
-    assert_int_equal(mirror_discard(&f->options, 0, &error), ST_IN_USE);
+    assert_int_equal(mirror_directory_open(&f->options, &second, &error), ST_IN_USE);
+    assert_int_equal(mirror_directory_discard(&f->options, 0, &error), ST_IN_USE);
     close_mirror(f);
     assert_warm(f);
 }

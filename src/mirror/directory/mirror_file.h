@@ -7,7 +7,7 @@
  *     index 12d687 1790…     of its raft log, and when that was, in milliseconds since 1970; 0 0
  *     boot 3f0c…             in which boot of this machine it is written
  *     clean no               yes: everything was synced at the stop
- *     void 0                 see struct mirror
+ *     void 0                 see struct mirror_directory
  *     prefix 2f61            one line for each, in hexadecimal, sorted
  *     sum 1c2d3e4f           crc32c of all lines before
  *

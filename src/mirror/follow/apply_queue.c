@@ -4,20 +4,20 @@
 #include "base/xalloc.h"
 #include "client/driver/driver.h"
 
-struct feeder {
-    struct feeder_options options;
+struct apply_queue {
+    struct apply_queue_options options;
     unsigned batches; /* in flight, for the follower's thread */
     size_t bytes;
-    struct list refused; /* feeder_batch.in_refused, in the order in which they were given */
+    struct list refused; /* apply_queue_batch.in_refused, in the order in which they were given */
 
     struct lock lock;
     pthread_cond_t changed;
     unsigned unfinished; /* protected by the lock: batches that exist */
 };
 
-struct feeder_batch {
+struct apply_queue_batch {
     struct mirror_batch batch;
-    struct feeder *feeder;
+    struct apply_queue *queue;
     struct driver_command returned;
     struct merge_taken taken;
     struct load_part part;
@@ -28,59 +28,59 @@ struct feeder_batch {
     enum status status;
 };
 
-struct feeder *feeder_new(const struct feeder_options *options)
+struct apply_queue *apply_queue_new(const struct apply_queue_options *options)
 {
-    struct feeder *feeder = xcalloc(1, sizeof(*feeder));
-    feeder->options = *options;
-    list_init(&feeder->refused);
-    lock_init(&feeder->lock);
-    pthread_cond_init(&feeder->changed, NULL);
+    struct apply_queue *queue = xcalloc(1, sizeof(*queue));
+    queue->options = *options;
+    list_init(&queue->refused);
+    lock_init(&queue->lock);
+    pthread_cond_init(&queue->changed, NULL);
     driver_ref(options->driver);
-    return feeder;
+    return queue;
 }
 
-bool feeder_has_room(const struct feeder *feeder)
+bool apply_queue_has_room(const struct apply_queue *queue)
 {
-    return feeder->batches < FEEDER_BATCHES_MAX;
+    return queue->batches < APPLY_QUEUE_BATCHES_MAX;
 }
 
-bool feeder_is_idle(const struct feeder *feeder)
+bool apply_queue_is_idle(const struct apply_queue *queue)
 {
-    return feeder->batches == 0;
+    return queue->batches == 0;
 }
 
-size_t feeder_bytes(const struct feeder *feeder)
+size_t apply_queue_bytes(const struct apply_queue *queue)
 {
-    return feeder->bytes;
+    return queue->bytes;
 }
 
-static void batch_free(struct feeder_batch *batch)
+static void batch_free(struct apply_queue_batch *batch)
 {
-    struct feeder *feeder = batch->feeder;
+    struct apply_queue *queue = batch->queue;
     merge_taken_fini(&batch->taken);
     load_part_fini(&batch->part);
     free(batch);
-    lock_take(&feeder->lock);
-    feeder->unfinished--;
-    pthread_cond_broadcast(&feeder->changed);
-    lock_release(&feeder->lock);
+    lock_take(&queue->lock);
+    queue->unfinished--;
+    pthread_cond_broadcast(&queue->changed);
+    lock_release(&queue->lock);
 }
 
-void feeder_free(struct feeder *feeder)
+void apply_queue_free(struct apply_queue *queue)
 {
     struct list *link;
-    if (!feeder)
+    if (!queue)
         return;
-    while ((link = list_pop_front(&feeder->refused)))
-        batch_free(LIST_ENTRY(link, struct feeder_batch, in_refused));
-    lock_take(&feeder->lock);
-    while (feeder->unfinished)
-        lock_wait(&feeder->lock, &feeder->changed);
-    lock_release(&feeder->lock);
-    driver_unref(feeder->options.driver);
-    pthread_cond_destroy(&feeder->changed);
-    lock_fini(&feeder->lock);
-    free(feeder);
+    while ((link = list_pop_front(&queue->refused)))
+        batch_free(LIST_ENTRY(link, struct apply_queue_batch, in_refused));
+    lock_take(&queue->lock);
+    while (queue->unfinished)
+        lock_wait(&queue->lock, &queue->changed);
+    lock_release(&queue->lock);
+    driver_unref(queue->options.driver);
+    pthread_cond_destroy(&queue->changed);
+    lock_fini(&queue->lock);
+    free(queue);
 }
 
 /* The mirror had no space for it, or could not make a file. */
@@ -90,10 +90,10 @@ static bool may_fit_later(enum status status)
 }
 
 /* Frees it, unless it can be given again. */
-static void settle(struct feeder_batch *batch)
+static void settle(struct apply_queue_batch *batch)
 {
-    if (batch->is_state && may_fit_later(batch->status) && !batch->feeder->options.driver->ended)
-        list_push_back(&batch->feeder->refused, &batch->in_refused);
+    if (batch->is_state && may_fit_later(batch->status) && !batch->queue->options.driver->ended)
+        list_push_back(&batch->queue->refused, &batch->in_refused);
     else
         batch_free(batch);
 }
@@ -101,52 +101,52 @@ static void settle(struct feeder_batch *batch)
 /* On the follower's thread; or, when its loop has ended, on any. */
 static void batch_returned(struct driver_command *command)
 {
-    struct feeder_batch *batch = CONTAINER_OF(command, struct feeder_batch, returned);
-    struct feeder *feeder = batch->feeder;
+    struct apply_queue_batch *batch = CONTAINER_OF(command, struct apply_queue_batch, returned);
+    struct apply_queue *queue = batch->queue;
     enum status status = batch->status;
-    bool ended = feeder->options.driver->ended;
-    feeder->batches--;
-    feeder->bytes -= batch->bytes;
+    bool ended = queue->options.driver->ended;
+    queue->batches--;
+    queue->bytes -= batch->bytes;
     settle(batch);
     if (!ended)
-        feeder->options.done(feeder->options.ctx, status);
+        queue->options.done(queue->options.ctx, status);
 }
 
 /* On the writer's thread. */
 static void applied(struct mirror_batch *mirror_batch, enum status status)
 {
-    struct feeder_batch *batch = mirror_batch->user;
-    struct feeder *feeder = batch->feeder;
+    struct apply_queue_batch *batch = mirror_batch->user;
+    struct apply_queue *queue = batch->queue;
     batch->status = status;
     if (status == ST_OK && batch->visible)
-        feeder->options.visible(feeder->options.ctx, batch->visible);
-    driver_post(feeder->options.driver, &batch->returned);
+        queue->options.visible(queue->options.ctx, batch->visible);
+    driver_post(queue->options.driver, &batch->returned);
 }
 
-static struct feeder_batch *batch_new(struct feeder *feeder)
+static struct apply_queue_batch *batch_new(struct apply_queue *queue)
 {
-    struct feeder_batch *batch = xcalloc(1, sizeof(*batch));
-    batch->feeder = feeder;
+    struct apply_queue_batch *batch = xcalloc(1, sizeof(*batch));
+    batch->queue = queue;
     batch->returned.run = batch_returned;
     list_init(&batch->in_refused);
     batch->batch.done = applied;
     batch->batch.user = batch;
-    lock_take(&feeder->lock);
-    feeder->unfinished++;
-    lock_release(&feeder->lock);
+    lock_take(&queue->lock);
+    queue->unfinished++;
+    lock_release(&queue->lock);
     return batch;
 }
 
-static void give(struct feeder_batch *batch)
+static void give(struct apply_queue_batch *batch)
 {
-    batch->feeder->batches++;
-    batch->feeder->bytes += batch->bytes;
-    local_mirror_apply(batch->feeder->options.mirror, &batch->batch);
+    batch->queue->batches++;
+    batch->queue->bytes += batch->bytes;
+    local_mirror_apply(batch->queue->options.mirror, &batch->batch);
 }
 
-void feeder_give(struct feeder *feeder, struct merge_taken *taken)
+void apply_queue_push(struct apply_queue *queue, struct merge_taken *taken)
 {
-    struct feeder_batch *batch = batch_new(feeder);
+    struct apply_queue_batch *batch = batch_new(queue);
     batch->taken = *taken;
     *taken = (struct merge_taken){0};
     batch->bytes = batch->taken.bytes;
@@ -157,9 +157,9 @@ void feeder_give(struct feeder *feeder, struct merge_taken *taken)
     give(batch);
 }
 
-void feeder_give_part(struct feeder *feeder, struct load_part *part, int64_t revision)
+void apply_queue_push_part(struct apply_queue *queue, struct load_part *part, int64_t revision)
 {
-    struct feeder_batch *batch = batch_new(feeder);
+    struct apply_queue_batch *batch = batch_new(queue);
     batch->is_state = true;
     batch->part = *part;
     *part = (struct load_part){0};
@@ -172,17 +172,17 @@ void feeder_give_part(struct feeder *feeder, struct load_part *part, int64_t rev
     give(batch);
 }
 
-bool feeder_has_refused(const struct feeder *feeder)
+bool apply_queue_has_refused(const struct apply_queue *queue)
 {
-    return !list_empty(&feeder->refused);
+    return !list_empty(&queue->refused);
 }
 
-void feeder_give_again(struct feeder *feeder)
+void apply_queue_retry(struct apply_queue *queue)
 {
     struct list *link;
-    assert(feeder_is_idle(feeder));
-    while ((link = list_pop_front(&feeder->refused))) {
-        struct feeder_batch *batch = LIST_ENTRY(link, struct feeder_batch, in_refused);
+    assert(apply_queue_is_idle(queue));
+    while ((link = list_pop_front(&queue->refused))) {
+        struct apply_queue_batch *batch = LIST_ENTRY(link, struct apply_queue_batch, in_refused);
         if (batch->batch.applied)
             batch->batch.revisions += batch->batch.applied;
         batch->batch.count -= batch->batch.applied;
@@ -190,28 +190,29 @@ void feeder_give_again(struct feeder *feeder)
     }
 }
 
-void feeder_reach(struct feeder *feeder, int64_t revision)
+void apply_queue_reach(struct apply_queue *queue, int64_t revision)
 {
-    struct feeder_batch *batch = batch_new(feeder);
+    struct apply_queue_batch *batch = batch_new(queue);
     batch->is_state = true;
     batch->batch.reach = batch->visible = revision;
     give(batch);
 }
 
-void feeder_compact(struct feeder *feeder, int64_t revision)
+void apply_queue_compact(struct apply_queue *queue, int64_t revision)
 {
-    struct feeder_batch *batch = batch_new(feeder);
+    struct apply_queue_batch *batch = batch_new(queue);
     batch->batch.compact = revision;
     give(batch);
 }
 
 /* -- Intake -- */
 
-bool intake_regulate(struct intake *intake, const struct merge *merge, const struct feeder *feeder)
+bool intake_regulate(struct intake *intake, const struct merge *merge,
+                     const struct apply_queue *queue)
 {
-    size_t bytes = merge_bytes(merge) + feeder_bytes(feeder);
+    size_t bytes = merge_bytes(merge) + apply_queue_bytes(queue);
     size_t limit = intake->is_paused ? intake->queued_max / 2 : intake->queued_max;
-    bool paused = bytes > limit && !feeder_is_idle(feeder);
+    bool paused = bytes > limit && !apply_queue_is_idle(queue);
     if (paused == intake->is_paused)
         return false;
     intake->is_paused = paused;

@@ -2,7 +2,7 @@
  * Gives batches to the mirror, a limited number at a time, and returns to the follower's thread
  * when one is applied.
  *
- *     follower ── feeder_give ──► mirror's writer ── visible: raises what readers may rely on
+ *     follower ── apply_queue_push ──► mirror's writer ── visible: raises what readers may rely on
  *         ▲                              │
  *         └───────────── done ───────────┘
  *
@@ -18,16 +18,16 @@
 #include "mirror/load/load.h"
 
 struct driver;
-struct feeder;
+struct apply_queue;
 
 enum {
-    FEEDER_BATCHES_MAX = 4,       /* in flight: one is applied while the next ones are made */
-    FEEDER_BATCH_BYTES = 1 << 20, /* about, unless a single revision has more */
+    APPLY_QUEUE_BATCHES_MAX = 4,       /* in flight: one is applied while the next ones are made */
+    APPLY_QUEUE_BATCH_BYTES = 1 << 20, /* about, unless a single revision has more */
 };
 
-struct feeder_options {
+struct apply_queue_options {
     struct engine *mirror;
-    struct driver *driver; /* the feeder takes a reference */
+    struct driver *driver; /* the queue takes a reference */
     /* On the writer's thread: readers see everything up to this revision. */
     void (*visible)(void *ctx, int64_t revision);
     /* A batch is applied, and another one may be given. */
@@ -35,25 +35,26 @@ struct feeder_options {
     void *ctx;
 };
 
-struct feeder *feeder_new(const struct feeder_options *options); /* aborts without memory */
+struct apply_queue *apply_queue_new(
+    const struct apply_queue_options *options); /* aborts without memory */
 /* Any thread, when the driver's loop has ended: waits for the mirror. Accepts NULL. */
-void feeder_free(struct feeder *feeder);
+void apply_queue_free(struct apply_queue *queue);
 
-bool feeder_has_room(const struct feeder *feeder);
-bool feeder_is_idle(const struct feeder *feeder);
-/* Some parts of a state were refused. When the feeder is idle they can be given again. */
-bool feeder_has_refused(const struct feeder *feeder);
-void feeder_give_again(struct feeder *feeder);
+bool apply_queue_has_room(const struct apply_queue *queue);
+bool apply_queue_is_idle(const struct apply_queue *queue);
+/* Some parts of a state were refused. When the queue is idle they can be given again. */
+bool apply_queue_has_refused(const struct apply_queue *queue);
+void apply_queue_retry(struct apply_queue *queue);
 /* Bytes in flight. */
-size_t feeder_bytes(const struct feeder *feeder);
+size_t apply_queue_bytes(const struct apply_queue *queue);
 
 /* Each takes what it is given. */
-void feeder_give(struct feeder *feeder, struct merge_taken *taken);
+void apply_queue_push(struct apply_queue *queue, struct merge_taken *taken);
 /* A part of a state at this revision. */
-void feeder_give_part(struct feeder *feeder, struct load_part *part, int64_t revision);
+void apply_queue_push_part(struct apply_queue *queue, struct load_part *part, int64_t revision);
 /* Nothing new, but everything up to this revision is known. */
-void feeder_reach(struct feeder *feeder, int64_t revision);
-void feeder_compact(struct feeder *feeder, int64_t revision);
+void apply_queue_reach(struct apply_queue *queue, int64_t revision);
+void apply_queue_compact(struct apply_queue *queue, int64_t revision);
 
 /*
  * How much the cluster may send that the mirror has not applied. Beyond one limit the watches are
@@ -78,7 +79,8 @@ static inline struct intake intake_default(void)
 }
 
 /* To be called when something was received or applied. True: is_paused has changed. */
-bool intake_regulate(struct intake *intake, const struct merge *merge, const struct feeder *feeder);
+bool intake_regulate(struct intake *intake, const struct merge *merge,
+                     const struct apply_queue *queue);
 /* Too much waits for other prefixes. */
 bool intake_is_beyond(const struct intake *intake, const struct merge *merge);
 

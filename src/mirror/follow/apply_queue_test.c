@@ -15,7 +15,7 @@ enum { REVISIONS = 100 };
 
 static struct {
     vigil_client *client;
-    struct feeder *feeder;
+    struct apply_queue *apply_queue;
     struct mirror_batch *applying[REVISIONS + 8];
     size_t given, applied; /* batches */
     int64_t visible;
@@ -51,7 +51,7 @@ static int set_up(void **state)
     vigil_options_init(&options);
     options.own_thread = 0;
     assert_int_equal(vigil_client_new(&options, &f.client, NULL), VIGIL_OK);
-    f.feeder = feeder_new(&(struct feeder_options){
+    f.apply_queue = apply_queue_new(&(struct apply_queue_options){
         .driver = &f.client->driver,
         .visible = on_visible,
         .done = on_done,
@@ -63,7 +63,7 @@ static int tear_down(void **state)
 {
     (void)state;
     vigil_client_free(f.client);
-    feeder_free(f.feeder);
+    apply_queue_free(f.apply_queue);
     return 0;
 }
 
@@ -84,8 +84,8 @@ static void add(struct merge *merge, int64_t revision)
 static void pump(struct merge *merge)
 {
     struct merge_taken taken;
-    while (feeder_has_room(f.feeder) && merge_take(merge, 1, &taken))
-        feeder_give(f.feeder, &taken);
+    while (apply_queue_has_room(f.apply_queue) && merge_take(merge, 1, &taken))
+        apply_queue_push(f.apply_queue, &taken);
 }
 
 static void only_some_batches_are_in_flight(void **state)
@@ -95,25 +95,25 @@ static void only_some_batches_are_in_flight(void **state)
     for (int64_t i = 1; i <= REVISIONS; i++)
         add(merge, 10 + i);
     pump(merge);
-    assert_int_equal(f.given, FEEDER_BATCHES_MAX);
+    assert_int_equal(f.given, APPLY_QUEUE_BATCHES_MAX);
     while (f.applied < REVISIONS) {
-        assert_true(feeder_bytes(f.feeder) > 0 && !feeder_is_idle(f.feeder));
+        assert_true(apply_queue_bytes(f.apply_queue) > 0 && !apply_queue_is_idle(f.apply_queue));
         apply(ST_OK);
         assert_int_equal(f.visible, 10 + (int64_t)f.applied); /* at once, on the writer's thread */
         vigil_client_process(f.client);
         assert_int_equal(f.done, f.applied);
         pump(merge);
-        assert_true(f.given - f.applied <= FEEDER_BATCHES_MAX);
+        assert_true(f.given - f.applied <= APPLY_QUEUE_BATCHES_MAX);
     }
-    assert_true(feeder_is_idle(f.feeder));
-    assert_int_equal(feeder_bytes(f.feeder), 0);
+    assert_true(apply_queue_is_idle(f.apply_queue));
+    assert_int_equal(apply_queue_bytes(f.apply_queue), 0);
     merge_free(merge);
 }
 
 static void a_failed_batch_is_not_visible(void **state)
 {
     (void)state;
-    feeder_reach(f.feeder, 7);
+    apply_queue_reach(f.apply_queue, 7);
     apply(ST_DISK_FULL);
     vigil_client_process(f.client);
     assert_int_equal(f.visible, 0);
@@ -128,16 +128,16 @@ static void parts_that_did_not_fit_are_given_again(void **state)
     struct load_part part = {.revisions = revisions, .count = 3}, last = {.is_last = true};
     for (int i = 0; i < 3; i++)
         revisions[i].revision = 40 + i;
-    feeder_give_part(f.feeder, &part, 50);
-    feeder_give_part(f.feeder, &last, 50);
+    apply_queue_push_part(f.apply_queue, &part, 50);
+    apply_queue_push_part(f.apply_queue, &last, 50);
     f.applying[0]->applied = 2;
     apply(ST_DISK_FULL);
     apply(ST_DISK_FULL);
     vigil_client_process(f.client);
     assert_int_equal(f.done, 2);
-    assert_true(feeder_has_refused(f.feeder) && feeder_is_idle(f.feeder));
-    feeder_give_again(f.feeder);
-    assert_false(feeder_has_refused(f.feeder));
+    assert_true(apply_queue_has_refused(f.apply_queue) && apply_queue_is_idle(f.apply_queue));
+    apply_queue_retry(f.apply_queue);
+    assert_false(apply_queue_has_refused(f.apply_queue));
     assert_int_equal(f.given, 4);
     assert_int_equal(f.applying[2]->count, 1); /* the rest */
     assert_int_equal(f.applying[2]->revisions->revision, 42);
@@ -146,14 +146,14 @@ static void parts_that_did_not_fit_are_given_again(void **state)
     apply(ST_DISK_FULL);
     vigil_client_process(f.client);
     assert_int_equal(f.visible, 0);
-    feeder_give_again(f.feeder);
+    apply_queue_retry(f.apply_queue);
     apply(ST_OK);
     assert_int_equal(f.visible, 50);
     vigil_client_process(f.client);
-    feeder_give_part(f.feeder, &last, 60);
-    apply(ST_DISK_FULL); /* freed with the feeder */
+    apply_queue_push_part(f.apply_queue, &last, 60);
+    apply(ST_DISK_FULL); /* freed with the queue */
     vigil_client_process(f.client);
-    feeder_give_part(f.feeder, &last, 60);
+    apply_queue_push_part(f.apply_queue, &last, 60);
     apply(ST_INVALID); /* nothing can be done */
     vigil_client_process(f.client);
 }
@@ -162,8 +162,8 @@ static void parts_of_a_state_are_visible_with_the_last(void **state)
 {
     (void)state;
     struct load_part part = {0}, last = {.is_last = true};
-    feeder_give_part(f.feeder, &part, 50);
-    feeder_give_part(f.feeder, &last, 50);
+    apply_queue_push_part(f.apply_queue, &part, 50);
+    apply_queue_push_part(f.apply_queue, &last, 50);
     assert_true(f.applying[0]->is_part && !f.applying[1]->is_part);
     assert_true(f.applying[0]->compact == 50 && f.applying[1]->compact == 50);
     assert_int_equal(f.applying[1]->reach, 50);
@@ -181,14 +181,14 @@ static void part_is_given_again_if_a_file_cannot_be_made(void **state)
     static const enum status failures[] = {ST_IO, ST_NOMEM};
     struct load_part last = {.is_last = true};
     for (size_t i = 0; i < COUNT_OF(failures); i++) {
-        feeder_give_part(f.feeder, &last, 50);
+        apply_queue_push_part(f.apply_queue, &last, 50);
         apply(failures[i]);
         vigil_client_process(f.client);
-        assert_true(feeder_has_refused(f.feeder));
-        feeder_give_again(f.feeder);
+        assert_true(apply_queue_has_refused(f.apply_queue));
+        apply_queue_retry(f.apply_queue);
         apply(ST_OK);
         vigil_client_process(f.client);
-        assert_false(feeder_has_refused(f.feeder));
+        assert_false(apply_queue_has_refused(f.apply_queue));
     }
     assert_int_equal(f.visible, 50);
 }
@@ -210,20 +210,21 @@ static void the_watch_is_paused_while_too_much_waits(void **state)
     int64_t next = 11;
     assert_int_equal(intake.queued_max, INTAKE_QUEUED_BYTES_MAX);
     intake.queued_max = 4096;
-    while (!intake_regulate(&intake, merge, f.feeder)) {
-        assert_true(merge_bytes(merge) + feeder_bytes(f.feeder) <= intake.queued_max);
+    while (!intake_regulate(&intake, merge, f.apply_queue)) {
+        assert_true(merge_bytes(merge) + apply_queue_bytes(f.apply_queue) <= intake.queued_max);
         add(merge, next++);
         pump(merge);
     }
     assert_true(intake.is_paused && next < REVISIONS);
-    while (!intake_regulate(&intake, merge, f.feeder)) {
-        assert_true(merge_bytes(merge) + feeder_bytes(f.feeder) > intake.queued_max / 2);
+    while (!intake_regulate(&intake, merge, f.apply_queue)) {
+        assert_true(merge_bytes(merge) + apply_queue_bytes(f.apply_queue) > intake.queued_max / 2);
         apply(ST_OK);
         vigil_client_process(f.client);
         pump(merge);
     }
     assert_false(intake.is_paused);
-    assert_true(merge_bytes(merge) + feeder_bytes(f.feeder) > 0); /* before all is applied */
+    assert_true(merge_bytes(merge) + apply_queue_bytes(f.apply_queue) >
+                0); /* before all is applied */
     while (f.applied < f.given) {
         apply(ST_OK);
         vigil_client_process(f.client);
@@ -246,7 +247,7 @@ static void a_prefix_that_waits_for_another_has_a_limit(void **state)
         assert_false(intake_is_beyond(&intake, merge));
         add_to(merge, 0, "a1", next);
         pump(merge);
-        assert_false(intake_regulate(&intake, merge, f.feeder));
+        assert_false(intake_regulate(&intake, merge, f.apply_queue));
     }
     assert_int_equal(f.given, 0);
     assert_true(intake_is_beyond(&intake, merge));
@@ -259,8 +260,8 @@ static void a_prefix_that_waits_for_another_has_a_limit(void **state)
 static void batches_outlive_the_client(void **state)
 {
     (void)state;
-    feeder_reach(f.feeder, 7);
-    feeder_compact(f.feeder, 7);
+    apply_queue_reach(f.apply_queue, 7);
+    apply_queue_compact(f.apply_queue, 7);
     vigil_client_free(f.client);
     f.client = NULL;
     apply(ST_OK);

@@ -16,7 +16,7 @@ struct comparer {
     void *ctx;
     struct comparer_question question;
     vigil_call *call; /* owned; NULL: idle */
-    /* Kind of the question: enum witness_kind; WITNESS_KINDS: none, only the header. */
+    /* Kind of the question: enum history_check_kind; HISTORY_CHECK_KINDS: none, only the header. */
     unsigned kind;
     bool answered; /* the header is valid */
     struct comparer_result result;
@@ -82,8 +82,8 @@ static void on_answer(struct comparer *comparer, const vigil_range_response *ans
     }
     comparer->result.header = *answer->header;
     comparer->answered = true;
-    if (!fault && comparer->kind < WITNESS_KINDS &&
-        !witness_agrees(comparer->question.witness, comparer->kind, kv))
+    if (!fault && comparer->kind < HISTORY_CHECK_KINDS &&
+        !history_check_agrees(comparer->question.history_check, comparer->kind, kv))
         fault = "the last change in the mirror is not the cluster's at that revision";
     if (fault) {
         conclude(comparer, COMPARER_OTHER, fault);
@@ -141,10 +141,11 @@ static void ask(struct comparer *comparer)
     vigil_range_request_init(&request);
     struct slice key = comparer->question.key;
     int64_t revision = 0;
-    while (comparer->kind < WITNESS_KINDS &&
-           !witness_question(comparer->question.witness, comparer->kind, &key, &revision))
+    while (
+        comparer->kind < HISTORY_CHECK_KINDS &&
+        !history_check_question(comparer->question.history_check, comparer->kind, &key, &revision))
         comparer->kind++;
-    if (comparer->kind >= WITNESS_KINDS && comparer->answered) {
+    if (comparer->kind >= HISTORY_CHECK_KINDS && comparer->answered) {
         if (comparer->question.is_proven)
             conclude(comparer, COMPARER_SAME, "");
         else
@@ -154,7 +155,7 @@ static void ask(struct comparer *comparer)
     request.key = vigil_bytes_of(key.ptr, key.len);
     request.revision = revision;
     request.limit = 1;
-    request.keys_only = comparer->kind != WITNESS_PUT;
+    request.keys_only = comparer->kind != HISTORY_CHECK_PUT;
     start(comparer, vigil_range(comparer->client, &request), on_range);
 }
 
@@ -164,8 +165,8 @@ static void on_status(vigil_call *call, void *user)
 {
     struct comparer *comparer = user;
     const vigil_status_response *status = vigil_status_result(call);
-    if (!status && strstr(vigil_call_error(call)->text, VIA_LOOP_TEXT)) {
-        conclude(comparer, COMPARER_FAILED, VIA_LOOP_TEXT);
+    if (!status && strstr(vigil_call_error(call)->text, LOOP_GUARD_LOOP_TEXT)) {
+        conclude(comparer, COMPARER_FAILED, LOOP_GUARD_LOOP_TEXT);
         return;
     }
     if (status)

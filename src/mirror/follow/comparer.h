@@ -2,7 +2,7 @@
  * Compares the pasts of the mirror and of the cluster, by linearizable reads: a member that is
  * merely behind does not answer them, and without a quorum none does.
  *
- *     version of the server ──► what the witness asks, one read after the other ──► its raft log
+ *     version of the server ──► the reads of the history check, one after the other ──► its raft log
  *
  * Another cluster id, a revision or a term below the last one, or another change at the revision of
  * the mirror's last changes means another past. That all of them agree does not prove that it is
@@ -36,13 +36,13 @@ struct comparer_result {
 };
 
 struct comparer_question {
-    const struct witness *witness; /* borrowed; does not change until the verdict */
-    int64_t mirrored;              /* the cluster's revision is not below */
-    uint64_t cluster_id;           /* 0: not known yet */
-    uint64_t raft_term;            /* term of the last comparison; 0: not known */
-    struct raft_mark raft;         /* when the cluster was last followed */
-    bool is_proven;                /* that the past is the same; only the header is needed */
-    struct slice key;              /* one that may be read; borrowed */
+    const struct history_check *history_check; /* borrowed; does not change until the verdict */
+    int64_t mirrored;                          /* the cluster's revision is not below */
+    uint64_t cluster_id;                       /* 0: not known yet */
+    uint64_t raft_term;                        /* term of the last comparison; 0: not known */
+    struct raft_mark raft;                     /* when the cluster was last followed */
+    bool is_proven;   /* that the past is the same; only the header is needed */
+    struct slice key; /* one that may be read; borrowed */
 };
 
 struct comparer *comparer_new(vigil_client *client,

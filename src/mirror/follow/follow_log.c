@@ -17,110 +17,111 @@ enum { REASON_BYTES = 768 };
 /* Before that, the reason is for other threads, and is not logged. */
 #define LOOK_NS (50 * NS_PER_MS)
 
-static bool is_due(struct news *news)
+static bool is_due(struct follow_log *log)
 {
-    int64_t now_ns = loop_now_ns(news->loop);
-    if (now_ns < news->next_ns)
+    int64_t now_ns = loop_now_ns(log->loop);
+    if (now_ns < log->next_ns)
         return false;
-    news->next_ns = now_ns + EVERY_NS;
+    log->next_ns = now_ns + EVERY_NS;
     return true;
 }
 
 /* Answers of members do not say which member it was. */
-static void explain(const struct news *news, const char *reason, char ret_text[REASON_BYTES])
+static void explain(const struct follow_log *log, const char *reason, char ret_text[REASON_BYTES])
 {
-    const char *endpoint = channel_endpoint(news->channel);
-    bool is_named = !channel_is_ready(news->channel) || strstr(reason, endpoint);
+    const char *endpoint = channel_endpoint(log->channel);
+    bool is_named = !channel_is_ready(log->channel) || strstr(reason, endpoint);
     snprintf(ret_text, REASON_BYTES, "%s%s%s%s", is_named ? "" : endpoint, is_named ? "" : ": ",
-             reason, hint_for(&news->cluster->upstream, reason));
+             reason, hint_for(&log->cluster->upstream, reason));
 }
 
-static void set_trouble(struct news *news, const char *reason)
+static void set_follow_failure(struct follow_log *log, const char *reason)
 {
     char text[REASON_BYTES];
-    explain(news, reason, text);
-    trouble_set(news->trouble, text);
+    explain(log, reason, text);
+    follow_failure_set(log->follow_failure, text);
 }
 
 static void report_again(struct timer *timer)
 {
-    struct news *news = CONTAINER_OF(timer, struct news, again);
-    const char *why = channel_failure(news->channel);
-    bool is_late = loop_now_ns(news->loop) - news->since_ns >= FIRST_NS;
+    struct follow_log *log = CONTAINER_OF(timer, struct follow_log, again);
+    const char *why = channel_failure(log->channel);
+    bool is_late = loop_now_ns(log->loop) - log->since_ns >= FIRST_NS;
     if (is_late)
-        news_waiting(news, *why ? why : "the cluster does not answer");
+        follow_log_waiting(log, *why ? why : "the cluster does not answer");
     else if (*why)
-        set_trouble(news, why);
-    loop_timer_set(news->loop, &news->again,
-                   loop_now_ns(news->loop) + (is_late ? EVERY_NS : LOOK_NS));
+        set_follow_failure(log, why);
+    loop_timer_set(log->loop, &log->again, loop_now_ns(log->loop) + (is_late ? EVERY_NS : LOOK_NS));
 }
 
-void news_start(struct news *news, const struct cluster_options *cluster, struct trouble *trouble,
-                struct loop *loop, const struct channel *channel)
+void follow_log_start(struct follow_log *log, const struct cluster_options *cluster,
+                      struct follow_failure *follow_failure, struct loop *loop,
+                      const struct channel *channel)
 {
-    *news = (struct news){.cluster = cluster, .trouble = trouble, .loop = loop, .channel = channel};
-    news->again.fn = report_again;
+    *log = (struct follow_log){
+        .cluster = cluster, .follow_failure = follow_failure, .loop = loop, .channel = channel};
+    log->again.fn = report_again;
 }
 
-void news_stop(struct news *news)
+void follow_log_stop(struct follow_log *log)
 {
-    if (news->loop)
-        loop_timer_cancel(news->loop, &news->again);
+    if (log->loop)
+        loop_timer_cancel(log->loop, &log->again);
 }
 
-void news_expect_answer(struct news *news, bool expected)
+void follow_log_expect_answer(struct follow_log *log, bool expected)
 {
     if (!expected) {
-        loop_timer_cancel(news->loop, &news->again);
-    } else if (!news->again.set) {
-        news->since_ns = loop_now_ns(news->loop);
-        loop_timer_set(news->loop, &news->again, news->since_ns + LOOK_NS);
+        loop_timer_cancel(log->loop, &log->again);
+    } else if (!log->again.set) {
+        log->since_ns = loop_now_ns(log->loop);
+        loop_timer_set(log->loop, &log->again, log->since_ns + LOOK_NS);
     }
 }
 
-void news_waiting(struct news *news, const char *reason)
+void follow_log_waiting(struct follow_log *log, const char *reason)
 {
     char text[REASON_BYTES];
-    explain(news, reason, text);
-    trouble_set(news->trouble, text);
-    if (is_due(news) && news->cluster->on_waiting)
-        news->cluster->on_waiting(news->cluster->ctx, text);
+    explain(log, reason, text);
+    follow_failure_set(log->follow_failure, text);
+    if (is_due(log) && log->cluster->on_waiting)
+        log->cluster->on_waiting(log->cluster->ctx, text);
 }
 
-static void report_load(struct news *news, const struct cluster_loaded *loaded)
+static void report_load(struct follow_log *log, const struct cluster_loaded *loaded)
 {
-    if (news->cluster->on_loading)
-        news->cluster->on_loading(news->cluster->ctx, loaded);
+    if (log->cluster->on_loading)
+        log->cluster->on_loading(log->cluster->ctx, loaded);
 }
 
 /* A state that cannot be read is begun again and again, which is reported once. */
-void news_load(struct news *news, const char *why)
+void follow_log_load(struct follow_log *log, const char *why)
 {
-    if (news->load_why == why)
+    if (log->load_why == why)
         return;
-    news->load_why = why;
-    report_load(news, &(struct cluster_loaded){.why = why});
+    log->load_why = why;
+    report_load(log, &(struct cluster_loaded){.why = why});
 }
 
-void news_loading(struct news *news, const struct load *load, bool complete)
+void follow_log_loading(struct follow_log *log, const struct load *load, bool complete)
 {
     struct cluster_loaded loaded = {
-        .why = news->load_why,
+        .why = log->load_why,
         .keys = load_keys(load),
         .different = load_different(load),
         .is_complete = complete,
     };
-    if (is_due(news) || complete)
-        report_load(news, &loaded);
+    if (is_due(log) || complete)
+        report_load(log, &loaded);
     if (complete)
-        news->load_why = NULL;
+        log->load_why = NULL;
 }
 
-void news_following(struct news *news, struct cluster_followed followed)
+void follow_log_following(struct follow_log *log, struct cluster_followed followed)
 {
-    news->next_ns = 0;
-    trouble_clear(news->trouble);
-    followed.endpoint = channel_endpoint(news->channel);
-    if (news->cluster->on_following)
-        news->cluster->on_following(news->cluster->ctx, &followed);
+    log->next_ns = 0;
+    follow_failure_clear(log->follow_failure);
+    followed.endpoint = channel_endpoint(log->channel);
+    if (log->cluster->on_following)
+        log->cluster->on_following(log->cluster->ctx, &followed);
 }

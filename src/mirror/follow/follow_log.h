@@ -11,11 +11,11 @@
 struct channel;
 struct load;
 struct loop;
-struct trouble;
+struct follow_failure;
 
-struct news {
+struct follow_log {
     const struct cluster_options *cluster; /* has the functions that are called */
-    struct trouble *trouble;               /* borrowed; for every thread */
+    struct follow_failure *follow_failure; /* borrowed; for every thread */
     struct loop *loop;
     const struct channel *channel; /* knows why the cluster cannot be reached */
     int64_t next_ns;               /* before this time nothing more is reported */
@@ -24,18 +24,19 @@ struct news {
     int64_t since_ns;              /* since when it does not */
 };
 
-void news_start(struct news *news, const struct cluster_options *cluster, struct trouble *trouble,
-                struct loop *loop, const struct channel *channel);
-void news_stop(struct news *news);
+void follow_log_start(struct follow_log *log, const struct cluster_options *cluster,
+                      struct follow_failure *follow_failure, struct loop *loop,
+                      const struct channel *channel);
+void follow_log_stop(struct follow_log *log);
 
 /* The cluster is expected to answer, or no more. While it does not, that is reported again and
  * again, with the reason. */
-void news_expect_answer(struct news *news, bool expected);
-void news_waiting(struct news *news, const char *reason);
+void follow_log_expect_answer(struct follow_log *log, bool expected);
+void follow_log_waiting(struct follow_log *log, const char *reason);
 /* A state begins to be read; why is static. */
-void news_load(struct news *news, const char *why);
-void news_loading(struct news *news, const struct load *load, bool complete);
+void follow_log_load(struct follow_log *log, const char *why);
+void follow_log_loading(struct follow_log *log, const struct load *load, bool complete);
 /* followed: without its endpoint. */
-void news_following(struct news *news, struct cluster_followed followed);
+void follow_log_following(struct follow_log *log, struct cluster_followed followed);
 
 #endif

@@ -46,8 +46,8 @@ void follower_move(struct follower *follower, enum follower_state next)
         atomic_store(&follower->shown->upstream_watches, 0);
         merge_free(TAKE(follower->merge));
         compactions_stop(follower->compactions);
-        laggard_stop(follower->laggard);
-        pulse_stop(follower->pulse);
+        lag_monitor_stop(follower->lag_monitor);
+        status_poll_stop(follower->status_poll);
         loop_timer_cancel(follower_loop(follower), &follower->progress);
     }
     if (follower->state == FOLLOWER_COMPARING)
@@ -59,7 +59,8 @@ void follower_move(struct follower *follower, enum follower_state next)
     if (next != FOLLOWER_GIVING && next != FOLLOWER_LOADING)
         load_free(TAKE(follower->load));
     follower->state = next;
-    news_expect_answer(&follower->news, next == FOLLOWER_CONNECTING || next == FOLLOWER_COMPARING);
+    follow_log_expect_answer(&follower->follow_log,
+                             next == FOLLOWER_CONNECTING || next == FOLLOWER_COMPARING);
     if (next != FOLLOWER_FOLLOWING && next != FOLLOWER_LOADING)
         follower_check(follower);
 }
@@ -68,7 +69,7 @@ void follower_move(struct follower *follower, enum follower_state next)
 
 void follower_pause(struct follower *follower, const char *reason, int64_t pause_ns)
 {
-    news_waiting(&follower->news, reason);
+    follow_log_waiting(&follower->follow_log, reason);
     follower_move(follower, FOLLOWER_PAUSING);
     loop_timer_set(follower_loop(follower), &follower->pause,
                    loop_now_ns(follower_loop(follower)) + pause_ns);
@@ -105,7 +106,7 @@ void follower_connect(struct follower *follower)
 {
     loop_timer_cancel(follower_loop(follower), &follower->pause);
     follower_move(follower, FOLLOWER_CONNECTING);
-    if (follower->failure != ST_OK && !feeder_is_idle(follower->feeder))
+    if (follower->failure != ST_OK && !apply_queue_is_idle(follower->apply_queue))
         return; /* continues when everything has returned */
     follower_forget_failure(follower);
     if (watches_is_open(follower->watches))
@@ -119,7 +120,7 @@ static void compare(struct follower *follower)
     struct cluster_state *shown = follower->shown;
     uint64_t known = atomic_load(&shown->cluster_id);
     struct comparer_question question = {
-        .witness = &follower->witness,
+        .history_check = &follower->history_check,
         .mirrored = follower->given,
         .cluster_id = known ? known : follower->directory->cluster_id,
         .raft_term = follower->directory->raft_term,
@@ -135,18 +136,18 @@ static void compare(struct follower *follower)
 static bool identify(struct follower *follower, const vigil_header *header)
 {
     struct error error = {0};
-    struct mirror *mirror = follower->directory;
+    struct mirror_directory *mirror = follower->directory;
     atomic_store(&follower->shown->member_id, header->member_id);
     atomic_store(&follower->shown->raft_term, header->raft_term);
     if (mirror->cluster_id != header->cluster_id &&
-        mirror_identify(mirror, follower->cluster, header->cluster_id, &error) != ST_OK) {
+        mirror_directory_identify(mirror, follower->cluster, header->cluster_id, &error) != ST_OK) {
         follower_pause(follower, error.text, FOLLOWER_PAUSE_NS);
         return false;
     }
     atomic_store(&follower->shown->cluster_id, header->cluster_id);
     atomic_store(&follower->shown->reached, true);
-    if (mirror_raise_term(mirror, follower->cluster, header->raft_term, &error) != ST_OK)
-        news_waiting(&follower->news, error.text);
+    if (mirror_directory_raise_term(mirror, follower->cluster, header->raft_term, &error) != ST_OK)
+        follow_log_waiting(&follower->follow_log, error.text);
     return true;
 }
 
@@ -247,13 +248,13 @@ static void on_progress(struct follower *follower)
 static void pump(struct follower *follower)
 {
     struct merge_taken taken;
-    while (feeder_has_room(follower->feeder) &&
-           merge_take(follower->merge, FEEDER_BATCH_BYTES, &taken)) {
-        witness_note_last(&follower->witness, taken.changes, taken.change_count);
+    while (apply_queue_has_room(follower->apply_queue) &&
+           merge_take(follower->merge, APPLY_QUEUE_BATCH_BYTES, &taken)) {
+        history_check_note_last(&follower->history_check, taken.changes, taken.change_count);
         follower->given = taken.reach;
-        feeder_give(follower->feeder, &taken);
+        apply_queue_push(follower->apply_queue, &taken);
     }
-    if (intake_regulate(&follower->intake, follower->merge, follower->feeder))
+    if (intake_regulate(&follower->intake, follower->merge, follower->apply_queue))
         watches_pause(follower->watches, follower->intake.is_paused);
     if (merge_waits(follower->merge))
         request_progress(follower);
@@ -271,7 +272,7 @@ static void on_received(void *ctx, const vigil_header *header, size_t events)
         cluster_state_heard(follower->shown, header->revision);
         atomic_store(&follower->shown->member_id, header->member_id);
         if (events)
-            laggard_note_delivery(follower->laggard, header->revision);
+            lag_monitor_note_delivery(follower->lag_monitor, header->revision);
     }
     atomic_fetch_add(&follower->shown->upstream_events, events);
     if (events == 0)
@@ -287,16 +288,17 @@ static void on_live(void *ctx)
     atomic_store(&follower->shown->connected, true);
     atomic_store(&follower->shown->upstream_watches,
                  follower->all_keys ? 1 : follower->ranges.count);
-    news_following(&follower->news, (struct cluster_followed){
-                                        .revision = follower->given,
-                                        .cluster_id = atomic_load(&follower->shown->cluster_id),
-                                        .member_id = atomic_load(&follower->shown->member_id),
-                                        .raft_term = atomic_load(&follower->shown->raft_term),
-                                        .version = follower->version,
-                                    });
+    follow_log_following(&follower->follow_log,
+                         (struct cluster_followed){
+                             .revision = follower->given,
+                             .cluster_id = atomic_load(&follower->shown->cluster_id),
+                             .member_id = atomic_load(&follower->shown->member_id),
+                             .raft_term = atomic_load(&follower->shown->raft_term),
+                             .version = follower->version,
+                         });
     compactions_start(follower->compactions);
-    laggard_start(follower->laggard);
-    pulse_start(follower->pulse);
+    lag_monitor_start(follower->lag_monitor);
+    status_poll_start(follower->status_poll);
     follower->shown->on_mirrored(follower->shown->ctx); /* linearizable reads wait for this, too */
     if (!atomic_load(&follower->shown->synced))
         request_progress(follower); /* prefixes may be complete without any event */
@@ -320,7 +322,8 @@ static void on_broken(void *ctx, bool is_only_that)
         atomic_fetch_add(&follower->shown->resumes, 1);
     const char *why = channel_failure(follower->client->channel);
     if (is_only_that)
-        news_waiting(&follower->news, *why ? why : "the watch of the cluster has broken");
+        follow_log_waiting(&follower->follow_log,
+                           *why ? why : "the watch of the cluster has broken");
     follower_move(follower, FOLLOWER_CONNECTING);
 }
 
@@ -373,7 +376,7 @@ static void on_visible(void *ctx, int64_t revision)
 static void on_applied(void *ctx, enum status status)
 {
     struct follower *follower = ctx;
-    bool idle = feeder_is_idle(follower->feeder);
+    bool idle = apply_queue_is_idle(follower->apply_queue);
     if (status != ST_OK)
         follower->failure = status;
     if (follower->state == FOLLOWER_GIVING && follower->failure != ST_OK) {
@@ -406,10 +409,10 @@ static void on_compaction_found(void *ctx, int64_t revision)
     revision = atomic_load(&follower->shown->compacted);
     if (follower->state != FOLLOWER_FOLLOWING || revision > follower->given ||
         revision <= local_mirror_compact_revision(follower->mirror) ||
-        !feeder_has_room(follower->feeder))
+        !apply_queue_has_room(follower->apply_queue))
         return; /* perhaps the next time */
     cluster_state_raise(&follower->shown->oldest, revision);
-    feeder_compact(follower->feeder, revision);
+    apply_queue_compact(follower->apply_queue, revision);
 }
 
 static int64_t newest_heard(void *ctx, int64_t *ret_known)
@@ -455,14 +458,14 @@ static int64_t received_of(void *ctx)
     struct follower *follower = ctx;
     if (follower->given < atomic_load(&follower->shown->heard))
         request_progress(follower); /* the rest may be outside the prefixes */
-    bool waits = merge_bytes(follower->merge) || !feeder_is_idle(follower->feeder);
+    bool waits = merge_bytes(follower->merge) || !apply_queue_is_idle(follower->apply_queue);
     return waits ? INT64_MAX : follower->given;
 }
 
 static void leave_member(void *ctx, const char *reason)
 {
     struct follower *follower = ctx;
-    news_waiting(&follower->news, reason);
+    follow_log_waiting(&follower->follow_log, reason);
     watches_avoid_server(follower->watches);
 }
 
@@ -479,11 +482,11 @@ static void free_part(struct driver_part *part)
     struct follower *follower = CONTAINER_OF(part, struct follower, part);
     loop_timer_cancel(follower_loop(follower), &follower->pause);
     loop_timer_cancel(follower_loop(follower), &follower->progress);
-    news_stop(&follower->news);
+    follow_log_stop(&follower->follow_log);
     compactions_free(TAKE(follower->compactions));
-    laggard_free(TAKE(follower->laggard));
-    pulse_free(TAKE(follower->pulse));
-    census_free(TAKE(follower->census));
+    lag_monitor_free(TAKE(follower->lag_monitor));
+    status_poll_free(TAKE(follower->status_poll));
+    member_poll_free(TAKE(follower->member_poll));
     comparer_free(TAKE(follower->comparer));
     loader_free(TAKE(follower->loader));
     watches_free(TAKE(follower->watches));
@@ -500,8 +503,8 @@ static void make_parts(struct follower *follower)
         .received = on_received,
         .lost = on_lost,
     };
-    news_start(&follower->news, follower->cluster, &follower->shown->trouble,
-               follower_loop(follower), follower->client->channel);
+    follow_log_start(&follower->follow_log, follower->cluster, &follower->shown->follow_failure,
+                     follower_loop(follower), follower->client->channel);
     follower->watches = watches_new(follower->client, &ops, follower);
     follower->comparer = comparer_new(follower->client, on_compared, follower);
     follower->compactions = compactions_new(&(struct compactions_options){
@@ -512,7 +515,7 @@ static void make_parts(struct follower *follower)
         .found = on_compaction_found,
         .ctx = follower,
     });
-    follower->laggard = laggard_new(&(struct laggard_options){
+    follower->lag_monitor = lag_monitor_new(&(struct lag_monitor_options){
         .client = follower->client,
         .key = follower->ranges.items[0].key,
         .state = follower->shown,
@@ -520,9 +523,10 @@ static void make_parts(struct follower *follower)
         .leave = leave_member,
         .ctx = follower,
     });
-    follower->pulse = pulse_new(follower->client, follower->shown, &follower->directory->raft);
-    follower->census =
-        census_new(follower_loop(follower), &follower->cluster->upstream, &follower->shown->roster);
+    follower->status_poll =
+        status_poll_new(follower->client, follower->shown, &follower->directory->raft);
+    follower->member_poll = member_poll_new(follower_loop(follower), &follower->cluster->upstream,
+                                            &follower->shown->member_table);
 }
 
 static void run_begin(struct driver_command *command)
@@ -537,7 +541,7 @@ static void run_begin(struct driver_command *command)
     follower->part.free = free_part;
     list_push_back(&driver->parts, &follower->part.in_driver);
     if (follower->directory->is_warm)
-        witness_find(&follower->witness, follower->mirror);
+        history_check_find(&follower->history_check, follower->mirror);
     follower_connect(follower);
 }
 
@@ -568,7 +572,7 @@ static void show_warm(struct follower *follower)
 static enum status start_client(struct follower *follower, struct error *error)
 {
     TRY(own_client_new(&follower->cluster->upstream, &follower->client, error));
-    follower->feeder = feeder_new(&(struct feeder_options){
+    follower->apply_queue = apply_queue_new(&(struct apply_queue_options){
         .mirror = follower->mirror,
         .driver = &follower->client->driver,
         .visible = on_visible,
@@ -600,11 +604,11 @@ void follower_stop(struct follower *follower)
         return;
     if (follower->client)
         driver_free_silently(&follower->client->driver);
-    feeder_free(follower->feeder);
+    apply_queue_free(follower->apply_queue);
     merge_free(follower->merge);
     load_free(follower->load);
     local_mirror_walk_free(follower->walk);
-    witness_fini(&follower->witness);
+    history_check_fini(&follower->history_check);
     ranges_fini(&follower->ranges);
     free(follower);
 }

@@ -33,11 +33,11 @@
 
 struct engine;
 struct follower;
-struct mirror;
+struct mirror_directory;
 
 struct follower_options {
     const struct cluster_options *cluster; /* borrowed */
-    struct mirror *mirror;                 /* borrowed */
+    struct mirror_directory *mirror;       /* borrowed */
     struct cluster_state *state;           /* borrowed; its owner is this thread */
 };
 

@@ -35,7 +35,7 @@ enum follower_state {
 struct follower {
     /* Constant. */
     const struct cluster_options *cluster; /* borrowed, as the next three */
-    struct mirror *directory;
+    struct mirror_directory *directory;
     struct engine *mirror; /* in that directory */
     struct cluster_state *shown;
     vigil_client *client; /* owned */
@@ -47,15 +47,15 @@ struct follower {
     struct watches *watches; /* owned, as all that follow */
     struct comparer *comparer;
     struct compactions *compactions;
-    struct laggard *laggard;
-    struct pulse *pulse;
-    struct census *census;
-    struct feeder *feeder;
+    struct lag_monitor *lag_monitor;
+    struct status_poll *status_poll;
+    struct member_poll *member_poll;
+    struct apply_queue *apply_queue;
     struct merge *merge;      /* while following; otherwise NULL */
     struct loader *loader;    /* while loading */
     struct load *load;        /* while loading or giving */
     struct mirror_walk *walk; /* while loading */
-    struct witness witness;
+    struct history_check history_check;
     struct intake intake;
     const char *load_why; /* a state must be loaded before the watches are created; NULL: none */
     bool checks;          /* that state is the mirror's own revision, which must be the same */
@@ -68,7 +68,7 @@ struct follower {
     int64_t load_revision;
     char version[32];    /* version of the member that is followed */
     enum status failure; /* failure of the mirror, until everything in flight has returned */
-    struct news news;
+    struct follow_log follow_log;
     int64_t progress_at_ns; /* a request for progress was sent then; 0: none is unanswered */
     bool progress_again;
     struct timer pause, progress;

@@ -15,9 +15,9 @@ static void on_load_progress(void *ctx, const char *text)
 {
     struct follower *follower = ctx;
     if (text)
-        news_waiting(&follower->news, text);
+        follow_log_waiting(&follower->follow_log, text);
     else
-        news_loading(&follower->news, follower->load, false);
+        follow_log_loading(&follower->follow_log, follower->load, false);
 }
 
 static void on_loaded(void *ctx, const struct loader_result *result);
@@ -37,7 +37,7 @@ void follower_load(struct follower *follower)
         return;
     }
     follower_move(follower, FOLLOWER_LOADING);
-    news_load(&follower->news, follower->load_why);
+    follow_log_load(&follower->follow_log, follower->load_why);
     follower->is_proven = watches_is_open(follower->watches);
     follower->walk = walk;
     follower->loader = loader_new(&(struct loader_options){
@@ -54,7 +54,7 @@ void follower_load(struct follower *follower)
 void follower_drain(struct follower *follower)
 {
     follower_move(follower, FOLLOWER_DRAINING);
-    if (feeder_is_idle(follower->feeder))
+    if (apply_queue_is_idle(follower->apply_queue))
         follower_load(follower);
 }
 
@@ -63,10 +63,10 @@ void follower_give(struct follower *follower)
 {
     struct load_part part;
     bool is_last = follower->given == follower->load_revision;
-    while (!is_last && feeder_has_room(follower->feeder)) {
-        load_take(follower->load, FEEDER_BATCH_BYTES, &part);
+    while (!is_last && apply_queue_has_room(follower->apply_queue)) {
+        load_take(follower->load, APPLY_QUEUE_BATCH_BYTES, &part);
         is_last = part.is_last;
-        feeder_give_part(follower->feeder, &part, follower->load_revision);
+        apply_queue_push_part(follower->apply_queue, &part, follower->load_revision);
     }
     if (is_last)
         follower->given = follower->load_revision;
@@ -77,19 +77,19 @@ void follower_give_again(struct follower *follower)
 {
     follower->failure = ST_OK;
     local_mirror_retry(follower->mirror);
-    feeder_give_again(follower->feeder);
+    apply_queue_retry(follower->apply_queue);
 }
 
 /* Everything has returned from the mirror, and some of it was refused. A full disk is waited for:
  * to read the state again, which is in a file already, would need more space. */
 void follower_giving_failed(struct follower *follower)
 {
-    if (!feeder_has_refused(follower->feeder)) {
+    if (!apply_queue_has_refused(follower->apply_queue)) {
         follower_reset(follower,
                        status_text(follower->failure)); /* a part of the state is missing */
         return;
     }
-    news_waiting(&follower->news, status_text(follower->failure));
+    follow_log_waiting(&follower->follow_log, status_text(follower->failure));
     loop_timer_set(follower_loop(follower), &follower->pause,
                    loop_now_ns(follower_loop(follower)) + FOLLOWER_PAUSE_NS);
 }
@@ -109,7 +109,7 @@ static void give_loaded(struct follower *follower, int64_t revision)
                                      : "the mirror is damaged");
         return;
     }
-    news_loading(&follower->news, follower->load, true);
+    follow_log_loading(&follower->follow_log, follower->load, true);
     follower->load_revision = revision;
     follower_move(follower, FOLLOWER_GIVING);
     atomic_store(&follower->complete_at, revision);
@@ -119,9 +119,9 @@ static void give_loaded(struct follower *follower, int64_t revision)
         follower_give(follower);
     } else if (follower->checks) {
         atomic_store(&follower->shown->oldest, revision + 1);
-        feeder_compact(follower->feeder, revision);
+        apply_queue_compact(follower->apply_queue, revision);
     } else {
-        feeder_reach(follower->feeder, revision);
+        apply_queue_reach(follower->apply_queue, revision);
     }
 }
 
@@ -148,7 +148,7 @@ void follower_loaded(struct follower *follower)
     atomic_fetch_add(&follower->shown->loads, 1);
     follower->load_why = NULL;
     follower->checks = false;
-    witness_fini(&follower->witness);
-    witness_find(&follower->witness, follower->mirror);
+    history_check_fini(&follower->history_check);
+    history_check_find(&follower->history_check, follower->mirror);
     follower_connect(follower);
 }

@@ -4,11 +4,11 @@
 #include "base/xalloc.h"
 #include "engine/local/mirror/mirror_store.h"
 
-void witness_fini(struct witness *witness)
+void history_check_fini(struct history_check *check)
 {
-    buf_fini(&witness->key);
-    buf_fini(&witness->gone_key);
-    *witness = (struct witness){0};
+    buf_fini(&check->key);
+    buf_fini(&check->gone_key);
+    *check = (struct history_check){0};
 }
 
 static void set_key(struct buf *to, struct slice key)
@@ -17,35 +17,36 @@ static void set_key(struct buf *to, struct slice key)
     xalloc_check(buf_append(to, key) == ST_OK ? to : NULL, key.len);
 }
 
-void witness_note(struct witness *witness, const struct imported_change *change)
+void history_check_note(struct history_check *check, const struct imported_change *change)
 {
     const struct change_kv *kv = &change->kv;
     if (change->is_tombstone) {
-        set_key(&witness->gone_key, kv->key);
-        witness->gone_revision = kv->mod_revision;
+        set_key(&check->gone_key, kv->key);
+        check->gone_revision = kv->mod_revision;
         return;
     }
-    set_key(&witness->key, kv->key);
-    witness->revision = kv->mod_revision;
-    witness->create_revision = kv->create_revision;
-    witness->version = kv->version;
-    witness->lease = kv->lease;
-    witness->value_bytes = kv->value.len;
-    witness->value_crc = crc32c(0, kv->value);
+    set_key(&check->key, kv->key);
+    check->revision = kv->mod_revision;
+    check->create_revision = kv->create_revision;
+    check->version = kv->version;
+    check->lease = kv->lease;
+    check->value_bytes = kv->value.len;
+    check->value_crc = crc32c(0, kv->value);
 }
 
-void witness_note_last(struct witness *witness, const struct imported_change *changes, size_t count)
+void history_check_note_last(struct history_check *check, const struct imported_change *changes,
+                             size_t count)
 {
     size_t i = count;
     while (i > 0 && changes[i - 1].is_tombstone)
         i--;
     if (i > 0)
-        witness_note(witness, &changes[i - 1]);
+        history_check_note(check, &changes[i - 1]);
     if (i < count)
-        witness_note(witness, &changes[count - 1]);
+        history_check_note(check, &changes[count - 1]);
 }
 
-void witness_find(struct witness *witness, struct engine *mirror)
+void history_check_find(struct history_check *check, struct engine *mirror)
 {
     struct imported_change newest = {0};
     struct slice key;
@@ -60,35 +61,36 @@ void witness_find(struct witness *witness, struct engine *mirror)
         ;
     if (highest) {
         local_mirror_walk_get(walk, &newest.kv);
-        witness_note(witness, &newest);
+        history_check_note(check, &newest);
     }
     local_mirror_walk_free(walk);
 }
 
-bool witness_question(const struct witness *witness, enum witness_kind kind, struct slice *ret_key,
-                      int64_t *ret_revision)
+bool history_check_question(const struct history_check *check, enum history_check_kind kind,
+                            struct slice *ret_key, int64_t *ret_revision)
 {
-    bool is_put = kind == WITNESS_PUT;
-    if (is_put ? !witness->revision : witness->gone_revision <= witness->revision)
+    bool is_put = kind == HISTORY_CHECK_PUT;
+    if (is_put ? !check->revision : check->gone_revision <= check->revision)
         return false;
-    *ret_key = buf_slice(is_put ? &witness->key : &witness->gone_key);
-    *ret_revision = is_put ? witness->revision : witness->gone_revision;
-    if (kind == WITNESS_WAS_THERE)
+    *ret_key = buf_slice(is_put ? &check->key : &check->gone_key);
+    *ret_revision = is_put ? check->revision : check->gone_revision;
+    if (kind == HISTORY_CHECK_WAS_THERE)
         *ret_revision -= 1;
     return *ret_revision > 0;
 }
 
-static bool is_same(const struct witness *witness, const vigil_kv *kv)
+static bool is_same(const struct history_check *check, const vigil_kv *kv)
 {
-    return kv->mod_revision == witness->revision &&
-           kv->create_revision == witness->create_revision && kv->version == witness->version &&
-           kv->lease == witness->lease && kv->value.size == witness->value_bytes &&
-           crc32c(0, slice_of(kv->value.data, kv->value.size)) == witness->value_crc;
+    return kv->mod_revision == check->revision && kv->create_revision == check->create_revision &&
+           kv->version == check->version && kv->lease == check->lease &&
+           kv->value.size == check->value_bytes &&
+           crc32c(0, slice_of(kv->value.data, kv->value.size)) == check->value_crc;
 }
 
-bool witness_agrees(const struct witness *witness, enum witness_kind kind, const vigil_kv *kv)
+bool history_check_agrees(const struct history_check *check, enum history_check_kind kind,
+                          const vigil_kv *kv)
 {
-    if (kind == WITNESS_PUT)
-        return kv && is_same(witness, kv);
-    return (kv != NULL) == (kind == WITNESS_WAS_THERE);
+    if (kind == HISTORY_CHECK_PUT)
+        return kv && is_same(check, kv);
+    return (kv != NULL) == (kind == HISTORY_CHECK_WAS_THERE);
 }

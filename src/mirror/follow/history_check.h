@@ -17,9 +17,14 @@
 
 struct engine;
 
-enum witness_kind { WITNESS_PUT, WITNESS_GONE, WITNESS_WAS_THERE, WITNESS_KINDS };
+enum history_check_kind {
+    HISTORY_CHECK_PUT,
+    HISTORY_CHECK_GONE,
+    HISTORY_CHECK_WAS_THERE,
+    HISTORY_CHECK_KINDS
+};
 
-struct witness {
+struct history_check {
     /* The last put; its revision is 0 if there is none. */
     struct buf key;
     int64_t revision, create_revision, version, lease;
@@ -30,21 +35,22 @@ struct witness {
     int64_t gone_revision;
 };
 
-void witness_fini(struct witness *witness); /* it is empty afterwards */
-/* Takes the newest put that the mirror has as the witness. */
-void witness_find(struct witness *witness, struct engine *mirror);
+void history_check_fini(struct history_check *check); /* it is empty afterwards */
+/* Takes the newest put that the mirror has as evidence. */
+void history_check_find(struct history_check *check, struct engine *mirror);
 /* A change, not older than those before. Aborts without memory. */
-void witness_note(struct witness *witness, const struct imported_change *change);
+void history_check_note(struct history_check *check, const struct imported_change *change);
 /* The last put of these changes, and the last one if it is a delete. */
-void witness_note_last(struct witness *witness, const struct imported_change *changes,
-                       size_t count);
+void history_check_note_last(struct history_check *check, const struct imported_change *changes,
+                             size_t count);
 
 /* What to read, by linearizable ranges. False: this kind has nothing to say. */
 MUST_CHECK
-bool witness_question(const struct witness *witness, enum witness_kind kind, struct slice *ret_key,
-                      int64_t *ret_revision);
+bool history_check_question(const struct history_check *check, enum history_check_kind kind,
+                            struct slice *ret_key, int64_t *ret_revision);
 /* Whether the answer is that of the same past; NULL: the key does not exist. */
 MUST_CHECK
-bool witness_agrees(const struct witness *witness, enum witness_kind kind, const vigil_kv *kv);
+bool history_check_agrees(const struct history_check *check, enum history_check_kind kind,
+                          const vigil_kv *kv);
 
 #endif

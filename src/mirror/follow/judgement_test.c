@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* -- Witness -- */
+/* -- History check -- */
 
 static const vigil_kv seen = {
     .key = {"k", 1},
@@ -26,31 +26,31 @@ static const vigil_kv seen = {
     .lease = 7,
 };
 
-static void note_put(struct witness *witness)
+static void note_put(struct history_check *history_check)
 {
-    witness_note(witness, &(struct imported_change){
-                              .kv = {.key = SLICE_LITERAL("k"),
-                                     .create_revision = 3,
-                                     .mod_revision = 9,
-                                     .version = 4,
-                                     .value = SLICE_LITERAL("value"),
-                                     .lease = 7},
-                          });
+    history_check_note(history_check, &(struct imported_change){
+                                          .kv = {.key = SLICE_LITERAL("k"),
+                                                 .create_revision = 3,
+                                                 .mod_revision = 9,
+                                                 .version = 4,
+                                                 .value = SLICE_LITERAL("value"),
+                                                 .lease = 7},
+                                      });
 }
 
 static void every_field_of_the_last_put_counts(void **state)
 {
     (void)state;
-    struct witness witness = {0};
+    struct history_check history_check = {0};
     struct slice key;
     int64_t revision;
-    assert_false(witness_question(&witness, WITNESS_PUT, &key, &revision));
-    note_put(&witness);
-    assert_true(witness_question(&witness, WITNESS_PUT, &key, &revision));
+    assert_false(history_check_question(&history_check, HISTORY_CHECK_PUT, &key, &revision));
+    note_put(&history_check);
+    assert_true(history_check_question(&history_check, HISTORY_CHECK_PUT, &key, &revision));
     assert_int_equal(revision, 9);
     assert_true(slice_equal(key, SLICE_LITERAL("k")));
-    assert_true(witness_agrees(&witness, WITNESS_PUT, &seen));
-    assert_false(witness_agrees(&witness, WITNESS_PUT, NULL));
+    assert_true(history_check_agrees(&history_check, HISTORY_CHECK_PUT, &seen));
+    assert_false(history_check_agrees(&history_check, HISTORY_CHECK_PUT, NULL));
     for (unsigned field = 0; field < 6; field++) {
         vigil_kv other = seen;
         other.create_revision += field == 0;
@@ -59,34 +59,34 @@ static void every_field_of_the_last_put_counts(void **state)
         other.lease += field == 3;
         if (field >= 4)
             other.value = field == 4 ? vigil_text("valu") : vigil_text("valuf");
-        assert_false(witness_agrees(&witness, WITNESS_PUT, &other));
+        assert_false(history_check_agrees(&history_check, HISTORY_CHECK_PUT, &other));
     }
-    witness_fini(&witness);
+    history_check_fini(&history_check);
 }
 
 static void a_later_delete_has_two_questions(void **state)
 {
     (void)state;
-    struct witness witness = {0};
+    struct history_check history_check = {0};
     struct slice key;
     int64_t revision;
-    note_put(&witness);
-    assert_false(witness_question(&witness, WITNESS_GONE, &key, &revision));
-    witness_note(&witness,
-                 &(struct imported_change){.kv = {.key = SLICE_LITERAL("d"), .mod_revision = 12},
+    note_put(&history_check);
+    assert_false(history_check_question(&history_check, HISTORY_CHECK_GONE, &key, &revision));
+    history_check_note(&history_check, &(struct imported_change){
+                                           .kv = {.key = SLICE_LITERAL("d"), .mod_revision = 12},
                                            .is_tombstone = true});
-    assert_true(witness_question(&witness, WITNESS_GONE, &key, &revision));
+    assert_true(history_check_question(&history_check, HISTORY_CHECK_GONE, &key, &revision));
     assert_int_equal(revision, 12);
     assert_true(slice_equal(key, SLICE_LITERAL("d")));
-    assert_true(witness_question(&witness, WITNESS_WAS_THERE, &key, &revision));
+    assert_true(history_check_question(&history_check, HISTORY_CHECK_WAS_THERE, &key, &revision));
     assert_int_equal(revision, 11);
-    assert_true(witness_agrees(&witness, WITNESS_GONE, NULL));
-    assert_false(witness_agrees(&witness, WITNESS_GONE, &seen));
-    assert_true(witness_agrees(&witness, WITNESS_WAS_THERE, &seen));
-    assert_false(witness_agrees(&witness, WITNESS_WAS_THERE, NULL));
-    witness.revision = 13; /* a put that is later still says more */
-    assert_false(witness_question(&witness, WITNESS_GONE, &key, &revision));
-    witness_fini(&witness);
+    assert_true(history_check_agrees(&history_check, HISTORY_CHECK_GONE, NULL));
+    assert_false(history_check_agrees(&history_check, HISTORY_CHECK_GONE, &seen));
+    assert_true(history_check_agrees(&history_check, HISTORY_CHECK_WAS_THERE, &seen));
+    assert_false(history_check_agrees(&history_check, HISTORY_CHECK_WAS_THERE, NULL));
+    history_check.revision = 13; /* a put that is later still says more */
+    assert_false(history_check_question(&history_check, HISTORY_CHECK_GONE, &key, &revision));
+    history_check_fini(&history_check);
 }
 
 /* -- The raft log -- */
@@ -151,7 +151,7 @@ static void the_compact_revision_is_found_for_every_pair(void **state)
 
 static unsigned alarms_in(const char *text)
 {
-    return pulse_alarms_in(slice_from_text(text));
+    return status_poll_alarms_in(slice_from_text(text));
 }
 
 static void alarms_are_found_in_the_errors_of_a_status(void **state)

@@ -13,7 +13,7 @@
 
 static bool may_leave(struct lag *lag, int64_t now_ns)
 {
-    if (lag->left_ns && now_ns - lag->left_ns < LAGGARD_AGAIN_NS)
+    if (lag->left_ns && now_ns - lag->left_ns < LAG_MONITOR_AGAIN_NS)
         return false;
     lag->left_ns = now_ns;
     lag->awaited = lag->has = 0;
@@ -28,7 +28,7 @@ void lag_note_delivery(struct lag *lag, int64_t now_ns, int64_t revision)
 
 bool lag_is_too_long(struct lag *lag, int64_t now_ns, int64_t received, int64_t heard)
 {
-    if (lag->has > received && now_ns - lag->has_ns < LAGGARD_LATE_NS)
+    if (lag->has > received && now_ns - lag->has_ns < LAG_MONITOR_LATE_NS)
         received = lag->has;
     /* What was heard of may turn out to be false. */
     if (!lag->awaited || received >= lag->awaited || lag->awaited > heard) {
@@ -36,7 +36,7 @@ bool lag_is_too_long(struct lag *lag, int64_t now_ns, int64_t received, int64_t 
         lag->since_ns = now_ns;
         return false;
     }
-    return now_ns - lag->since_ns >= LAGGARD_LATE_NS && may_leave(lag, now_ns);
+    return now_ns - lag->since_ns >= LAG_MONITOR_LATE_NS && may_leave(lag, now_ns);
 }
 
 bool lag_unanswered(struct lag *lag, int64_t now_ns)
@@ -46,8 +46,8 @@ bool lag_unanswered(struct lag *lag, int64_t now_ns)
 
 /* -- Looking -- */
 
-struct laggard {
-    struct laggard_options options;
+struct lag_monitor {
+    struct lag_monitor_options options;
     struct lag lag;
     vigil_call *call; /* owned; NULL: no question is under way */
     int64_t asked_ns;
@@ -55,99 +55,99 @@ struct laggard {
     struct timer look;
 };
 
-static struct loop *loop_of(const struct laggard *laggard)
+static struct loop *loop_of(const struct lag_monitor *monitor)
 {
-    return laggard->options.client->driver.loop;
+    return monitor->options.client->driver.loop;
 }
 
-static int64_t now_of(const struct laggard *laggard)
+static int64_t now_of(const struct lag_monitor *monitor)
 {
-    return loop_now_ns(loop_of(laggard));
+    return loop_now_ns(loop_of(monitor));
 }
 
 static void on_answer(vigil_call *call, void *user)
 {
-    struct laggard *laggard = user;
+    struct lag_monitor *monitor = user;
     int code = vigil_call_error(call)->code;
     const vigil_range_response *answer = vigil_range_result(call);
     int64_t revision = answer && answer->header ? answer->header->revision : 0;
-    vigil_call_free(TAKE(laggard->call));
+    vigil_call_free(TAKE(monitor->call));
     if (possible_revision(revision)) {
-        cluster_state_correct(&laggard->options.state->heard, laggard->heard, revision);
-        cluster_state_correct(&laggard->options.state->written, laggard->written, revision);
-        cluster_state_heard(laggard->options.state, revision);
-        if (laggard->mirrored >
+        cluster_state_correct(&monitor->options.state->heard, monitor->heard, revision);
+        cluster_state_correct(&monitor->options.state->written, monitor->written, revision);
+        cluster_state_heard(monitor->options.state, revision);
+        if (monitor->mirrored >
             revision) /* events with a revision that the cluster does not have */
-            laggard->options.leave(laggard->options.ctx, "the mirror is newer than the cluster");
+            monitor->options.leave(monitor->options.ctx, "the mirror is newer than the cluster");
     }
-    if (code == VIGIL_ERROR_TIMEOUT && lag_unanswered(&laggard->lag, now_of(laggard)))
-        laggard->options.leave(laggard->options.ctx,
+    if (code == VIGIL_ERROR_TIMEOUT && lag_unanswered(&monitor->lag, now_of(monitor)))
+        monitor->options.leave(monitor->options.ctx,
                                "the member is far behind the others; another one is tried");
 }
 
-static void ask(struct laggard *laggard)
+static void ask(struct lag_monitor *monitor)
 {
     vigil_range_request request;
     vigil_range_request_init(&request);
-    request.key = vigil_bytes_of(laggard->options.key.ptr, laggard->options.key.len);
+    request.key = vigil_bytes_of(monitor->options.key.ptr, monitor->options.key.len);
     request.count_only = 1;
-    laggard->asked_ns = now_of(laggard);
-    laggard->heard = atomic_load(&laggard->options.state->heard);
-    laggard->written = atomic_load(&laggard->options.state->written);
-    laggard->mirrored = atomic_load(&laggard->options.state->mirrored);
-    laggard->call = xalloc_check(vigil_range(laggard->options.client, &request), 1);
-    vigil_call_set_timeout(laggard->call, LAGGARD_LATE_NS / NS_PER_MS);
-    int code = vigil_call_start(laggard->call, on_answer, laggard);
+    monitor->asked_ns = now_of(monitor);
+    monitor->heard = atomic_load(&monitor->options.state->heard);
+    monitor->written = atomic_load(&monitor->options.state->written);
+    monitor->mirrored = atomic_load(&monitor->options.state->mirrored);
+    monitor->call = xalloc_check(vigil_range(monitor->options.client, &request), 1);
+    vigil_call_set_timeout(monitor->call, LAG_MONITOR_LATE_NS / NS_PER_MS);
+    int code = vigil_call_start(monitor->call, on_answer, monitor);
     assert(code == VIGIL_OK);
     (void)code;
 }
 
 static void on_look(struct timer *timer)
 {
-    struct laggard *laggard = CONTAINER_OF(timer, struct laggard, look);
-    int64_t now_ns = now_of(laggard), received = laggard->options.received(laggard->options.ctx);
-    int64_t heard = atomic_load(&laggard->options.state->heard);
-    loop_timer_set(loop_of(laggard), timer, now_ns + LOOK_EVERY_NS);
-    if (!laggard->call && now_ns - laggard->asked_ns >= QUESTION_EVERY_NS)
-        ask(laggard);
-    if (lag_is_too_long(&laggard->lag, now_ns, received, heard))
-        laggard->options.leave(laggard->options.ctx,
+    struct lag_monitor *monitor = CONTAINER_OF(timer, struct lag_monitor, look);
+    int64_t now_ns = now_of(monitor), received = monitor->options.received(monitor->options.ctx);
+    int64_t heard = atomic_load(&monitor->options.state->heard);
+    loop_timer_set(loop_of(monitor), timer, now_ns + LOOK_EVERY_NS);
+    if (!monitor->call && now_ns - monitor->asked_ns >= QUESTION_EVERY_NS)
+        ask(monitor);
+    if (lag_is_too_long(&monitor->lag, now_ns, received, heard))
+        monitor->options.leave(monitor->options.ctx,
                                "the member is far behind the others; another one is tried");
 }
 
 /* -- Life -- */
 
-struct laggard *laggard_new(const struct laggard_options *options)
+struct lag_monitor *lag_monitor_new(const struct lag_monitor_options *options)
 {
-    struct laggard *laggard = xcalloc(1, sizeof(*laggard));
-    laggard->options = *options;
-    laggard->look.fn = on_look;
-    return laggard;
+    struct lag_monitor *monitor = xcalloc(1, sizeof(*monitor));
+    monitor->options = *options;
+    monitor->look.fn = on_look;
+    return monitor;
 }
 
-void laggard_stop(struct laggard *laggard)
+void lag_monitor_stop(struct lag_monitor *monitor)
 {
-    loop_timer_cancel(loop_of(laggard), &laggard->look);
-    vigil_call_free(TAKE(laggard->call));
-    laggard->lag.awaited = laggard->lag.has = 0;
+    loop_timer_cancel(loop_of(monitor), &monitor->look);
+    vigil_call_free(TAKE(monitor->call));
+    monitor->lag.awaited = monitor->lag.has = 0;
 }
 
-void laggard_note_delivery(struct laggard *laggard, int64_t revision)
+void lag_monitor_note_delivery(struct lag_monitor *monitor, int64_t revision)
 {
-    lag_note_delivery(&laggard->lag, now_of(laggard), revision);
+    lag_note_delivery(&monitor->lag, now_of(monitor), revision);
 }
 
-void laggard_free(struct laggard *laggard)
+void lag_monitor_free(struct lag_monitor *monitor)
 {
-    if (!laggard)
+    if (!monitor)
         return;
-    laggard_stop(laggard);
-    free(laggard);
+    lag_monitor_stop(monitor);
+    free(monitor);
 }
 
-void laggard_start(struct laggard *laggard)
+void lag_monitor_start(struct lag_monitor *monitor)
 {
-    laggard_stop(laggard);
-    laggard->asked_ns = now_of(laggard);
-    loop_timer_set(loop_of(laggard), &laggard->look, now_of(laggard) + LOOK_EVERY_NS);
+    lag_monitor_stop(monitor);
+    monitor->asked_ns = now_of(monitor);
+    loop_timer_set(loop_of(monitor), &monitor->look, now_of(monitor) + LOOK_EVERY_NS);
 }

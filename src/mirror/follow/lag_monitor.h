@@ -19,10 +19,10 @@
 #include <vigil/client.h>
 
 struct cluster_state;
-struct laggard;
+struct lag_monitor;
 
-#define LAGGARD_LATE_NS (5 * NS_PER_S)   /* a member that is later is left */
-#define LAGGARD_AGAIN_NS (30 * NS_PER_S) /* and no other one before */
+#define LAG_MONITOR_LATE_NS (5 * NS_PER_S)   /* a member that is later is left */
+#define LAG_MONITOR_AGAIN_NS (30 * NS_PER_S) /* and no other one before */
 
 /* What is known of the member. Zeroed at first. */
 struct lag {
@@ -41,7 +41,7 @@ void lag_note_delivery(struct lag *lag, int64_t now_ns, int64_t revision);
 /* The member has not answered in time. True: it is to be left. */
 bool lag_unanswered(struct lag *lag, int64_t now_ns);
 
-struct laggard_options {
+struct lag_monitor_options {
     vigil_client *client;
     struct slice key; /* one that may be read; borrowed */
     struct cluster_state *state;
@@ -52,12 +52,13 @@ struct laggard_options {
     void *ctx;
 };
 
-struct laggard *laggard_new(const struct laggard_options *options); /* aborts without memory */
-void laggard_free(struct laggard *laggard);                         /* accepts NULL */
+struct lag_monitor *lag_monitor_new(
+    const struct lag_monitor_options *options);     /* aborts without memory */
+void lag_monitor_free(struct lag_monitor *monitor); /* accepts NULL */
 /* While the cluster is followed. */
-void laggard_start(struct laggard *laggard);
-void laggard_stop(struct laggard *laggard); /* no effect if it was not started */
+void lag_monitor_start(struct lag_monitor *monitor);
+void lag_monitor_stop(struct lag_monitor *monitor); /* no effect if it was not started */
 /* Events of the member have come, with its own revision. */
-void laggard_note_delivery(struct laggard *laggard, int64_t revision);
+void lag_monitor_note_delivery(struct lag_monitor *monitor, int64_t revision);
 
 #endif

@@ -6,7 +6,7 @@
 
 static struct {
     struct cluster_state state;
-    struct laggard *laggard;
+    struct lag_monitor *lag_monitor;
     unsigned left;
     int64_t received;
 } f;
@@ -29,21 +29,21 @@ static int set_up(void **state)
     memset(&f, 0, sizeof(f));
     member_begin();
     member_connect(1 << 20);
-    f.laggard = laggard_new(&(struct laggard_options){
+    f.lag_monitor = lag_monitor_new(&(struct lag_monitor_options){
         .client = m.client,
         .key = SLICE_LITERAL("k"),
         .state = &f.state,
         .received = received_of,
         .leave = on_leave,
     });
-    laggard_start(f.laggard);
+    lag_monitor_start(f.lag_monitor);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    laggard_free(f.laggard);
+    lag_monitor_free(f.lag_monitor);
     member_end();
     return 0;
 }
@@ -63,7 +63,7 @@ static void an_answer_says_what_the_cluster_has(void **state)
     assert_in_range(m.cluster.ranges, 2, 4);
     assert_int_equal(f.left, 0);
     m.cluster.revision = 8; /* its watch does not deliver it */
-    member_run(2 * LAGGARD_LATE_NS + 3 * NS_PER_S, &f.left);
+    member_run(2 * LAG_MONITOR_LATE_NS + 3 * NS_PER_S, &f.left);
     assert_int_equal(f.left, 1);
 }
 
@@ -75,10 +75,10 @@ static void a_revision_that_was_never_true_is_forgotten(void **state)
     cluster_state_wrote(&f.state, INT64_MAX); /* no cluster has it, so it is not even noted */
     assert_int_equal(atomic_load(&f.state.heard), 0);
     cluster_state_wrote(&f.state, INT64_C(1) << 61);
-    run(LAGGARD_LATE_NS + 3 * NS_PER_S);
+    run(LAG_MONITOR_LATE_NS + 3 * NS_PER_S);
     assert_int_equal(atomic_load(&f.state.heard), 7);
     assert_int_equal(atomic_load(&f.state.written), 7);
-    run(LAGGARD_AGAIN_NS);
+    run(LAG_MONITOR_AGAIN_NS);
     assert_int_equal(f.left, 0);
 }
 
@@ -88,7 +88,7 @@ static void a_mirror_that_is_newer_than_the_cluster_needs_another_look(void **st
     (void)state;
     m.cluster.revision = f.received = 7;
     cluster_state_mirrored(&f.state, 1000);
-    member_run(2 * LAGGARD_LATE_NS + 3 * NS_PER_S, &f.left);
+    member_run(2 * LAG_MONITOR_LATE_NS + 3 * NS_PER_S, &f.left);
     assert_int_equal(f.left, 1);
 }
 
@@ -97,12 +97,12 @@ static void a_member_that_does_not_answer_is_left(void **state)
 {
     (void)state;
     m.member.answer = ETCD_IS_SILENT;
-    member_run(2 * LAGGARD_LATE_NS + 3 * NS_PER_S, &f.left);
+    member_run(2 * LAG_MONITOR_LATE_NS + 3 * NS_PER_S, &f.left);
     assert_int_equal(f.left, 1);
-    run(LAGGARD_AGAIN_NS / 2);
+    run(LAG_MONITOR_AGAIN_NS / 2);
     assert_int_equal(f.left, 1);
-    laggard_stop(f.laggard);
-    run(10 * LAGGARD_AGAIN_NS);
+    lag_monitor_stop(f.lag_monitor);
+    run(10 * LAG_MONITOR_AGAIN_NS);
     assert_int_equal(f.left, 1);
 }
 

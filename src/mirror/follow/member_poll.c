@@ -19,22 +19,22 @@ enum {
 
 /* One endpoint. */
 struct respondent {
-    struct census *census;
+    struct member_poll *poll;
     struct upstream *upstream;  /* owned; NULL: the endpoint cannot be used */
     struct upstream_call *call; /* NULL: no question is under way */
     bool answered;
 };
 
-struct census {
+struct member_poll {
     struct loop *loop;
-    struct roster *roster;
-    struct respondent *all; /* owned; as many as the roster has */
+    struct member_table *member_table;
+    struct respondent *all; /* owned; as many as the member table has */
     struct timer next;
 };
 
 static size_t place_of(const struct respondent *respondent)
 {
-    return (size_t)(respondent - respondent->census->all);
+    return (size_t)(respondent - respondent->poll->all);
 }
 
 static void on_message(struct upstream_call *call, struct slice message)
@@ -46,7 +46,7 @@ static void on_message(struct upstream_call *call, struct slice message)
     arena_init(&arena, first, sizeof(first), ANSWER_BYTES_MAX);
     if (pb_decode(&pb_status_response_table, message, &arena, &response) == ST_OK) {
         respondent->answered = true;
-        roster_note(respondent->census->roster, place_of(respondent), &response);
+        member_table_note(respondent->poll->member_table, place_of(respondent), &response);
     }
     arena_fini(&arena);
 }
@@ -58,7 +58,7 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
     (void)text;
     respondent->call = NULL;
     if (!respondent->answered)
-        roster_note(respondent->census->roster, place_of(respondent), NULL);
+        member_table_note(respondent->poll->member_table, place_of(respondent), NULL);
 }
 
 static void ask(struct respondent *respondent)
@@ -67,7 +67,7 @@ static void ask(struct respondent *respondent)
     struct upstream_request request = {
         .path = SLICE_LITERAL(PB_MAINTENANCE_STATUS_PATH),
         .caller = {.is_self = true},
-        .deadline_ns = loop_now_ns(respondent->census->loop) + ANSWER_WITHIN_NS,
+        .deadline_ns = loop_now_ns(respondent->poll->loop) + ANSWER_WITHIN_NS,
         .receive_max = ANSWER_BYTES_MAX,
         .reads = true,
     };
@@ -83,39 +83,39 @@ static void ask(struct respondent *respondent)
 
 static void on_next(struct timer *timer)
 {
-    struct census *census = CONTAINER_OF(timer, struct census, next);
-    for (size_t i = 0; i < census->roster->count; i++)
-        ask(&census->all[i]);
-    loop_timer_set(census->loop, timer, loop_now_ns(census->loop) + EVERY_NS);
+    struct member_poll *poll = CONTAINER_OF(timer, struct member_poll, next);
+    for (size_t i = 0; i < poll->member_table->count; i++)
+        ask(&poll->all[i]);
+    loop_timer_set(poll->loop, timer, loop_now_ns(poll->loop) + EVERY_NS);
 }
 
-struct census *census_new(struct loop *loop, const struct upstream_options *options,
-                          struct roster *roster)
+struct member_poll *member_poll_new(struct loop *loop, const struct upstream_options *options,
+                                    struct member_table *member_table)
 {
-    struct census *census = xcalloc(1, sizeof(*census));
-    census->loop = loop;
-    census->roster = roster;
-    census->all = xcalloc(roster->count + 1, sizeof(*census->all));
-    census->next.fn = on_next;
-    for (size_t i = 0; i < roster->count; i++) {
+    struct member_poll *poll = xcalloc(1, sizeof(*poll));
+    poll->loop = loop;
+    poll->member_table = member_table;
+    poll->all = xcalloc(member_table->count + 1, sizeof(*poll->all));
+    poll->next.fn = on_next;
+    for (size_t i = 0; i < member_table->count; i++) {
         struct error error; /* wrong options were found when the engine was opened */
         struct upstream_options alone = *options;
-        alone.endpoints = roster->rows[i].endpoint; /* constant */
-        census->all[i].census = census;
-        if (upstream_new(loop, network_posix(), &alone, &census->all[i].upstream, &error) != ST_OK)
-            census->all[i].upstream = NULL;
+        alone.endpoints = member_table->rows[i].endpoint; /* constant */
+        poll->all[i].poll = poll;
+        if (upstream_new(loop, network_posix(), &alone, &poll->all[i].upstream, &error) != ST_OK)
+            poll->all[i].upstream = NULL;
     }
-    on_next(&census->next);
-    return census;
+    on_next(&poll->next);
+    return poll;
 }
 
-void census_free(struct census *census)
+void member_poll_free(struct member_poll *poll)
 {
-    if (!census)
+    if (!poll)
         return;
-    loop_timer_cancel(census->loop, &census->next);
-    for (size_t i = 0; i < census->roster->count; i++)
-        upstream_free(census->all[i].upstream);
-    free(census->all);
-    free(census);
+    loop_timer_cancel(poll->loop, &poll->next);
+    for (size_t i = 0; i < poll->member_table->count; i++)
+        upstream_free(poll->all[i].upstream);
+    free(poll->all);
+    free(poll);
 }

@@ -8,14 +8,14 @@
 #ifndef VIGIL_MIRROR_FOLLOW_MEMBER_POLL_H
 #define VIGIL_MIRROR_FOLLOW_MEMBER_POLL_H
 
-struct census;
+struct member_poll;
 struct loop;
-struct roster;
+struct member_table;
 struct upstream_options;
 
 /* Begins at once. Everything is borrowed. Aborts without memory. */
-struct census *census_new(struct loop *loop, const struct upstream_options *options,
-                          struct roster *roster);
-void census_free(struct census *census); /* accepts NULL */
+struct member_poll *member_poll_new(struct loop *loop, const struct upstream_options *options,
+                                    struct member_table *member_table);
+void member_poll_free(struct member_poll *poll); /* accepts NULL */
 
 #endif

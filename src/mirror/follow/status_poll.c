@@ -10,7 +10,7 @@
 
 #define EVERY_NS (2 * NS_PER_S)
 
-struct pulse {
+struct status_poll {
     vigil_client *client;
     struct cluster_state *state;
     struct raft_mark *raft;
@@ -18,12 +18,12 @@ struct pulse {
     struct timer next;
 };
 
-static struct loop *loop_of(const struct pulse *pulse)
+static struct loop *loop_of(const struct status_poll *poll)
 {
-    return pulse->client->driver.loop;
+    return poll->client->driver.loop;
 }
 
-unsigned pulse_alarms_in(struct slice error)
+unsigned status_poll_alarms_in(struct slice error)
 {
     static const struct {
         const char *text;
@@ -36,62 +36,63 @@ unsigned pulse_alarms_in(struct slice error)
     return found;
 }
 
-static void take(struct pulse *pulse, const vigil_status_response *status)
+static void take(struct status_poll *poll, const vigil_status_response *status)
 {
     unsigned alarms = 0;
     for (size_t i = 0; i < status->error_count; i++)
-        alarms |= pulse_alarms_in(slice_of(status->errors[i].data, status->errors[i].size));
-    cluster_state_answered(pulse->state, loop_now_ns(loop_of(pulse)));
-    atomic_store(&pulse->state->raft_term, status->raft_term);
-    atomic_store(&pulse->state->alarms, alarms);
-    *pulse->raft = raft_mark_of(status, loop_of(pulse));
+        alarms |= status_poll_alarms_in(slice_of(status->errors[i].data, status->errors[i].size));
+    cluster_state_answered(poll->state, loop_now_ns(loop_of(poll)));
+    atomic_store(&poll->state->raft_term, status->raft_term);
+    atomic_store(&poll->state->alarms, alarms);
+    *poll->raft = raft_mark_of(status, loop_of(poll));
 }
 
 static void on_status(vigil_call *call, void *user)
 {
-    struct pulse *pulse = user;
+    struct status_poll *poll = user;
     const vigil_status_response *status = vigil_status_result(call);
     if (status)
-        take(pulse, status);
-    vigil_call_free(TAKE(pulse->call));
-    loop_timer_set(loop_of(pulse), &pulse->next, loop_now_ns(loop_of(pulse)) + EVERY_NS);
+        take(poll, status);
+    vigil_call_free(TAKE(poll->call));
+    loop_timer_set(loop_of(poll), &poll->next, loop_now_ns(loop_of(poll)) + EVERY_NS);
 }
 
 static void on_next(struct timer *timer)
 {
-    struct pulse *pulse = CONTAINER_OF(timer, struct pulse, next);
-    pulse->call = xalloc_check(vigil_status(pulse->client), 1);
-    int code = vigil_call_start(pulse->call, on_status, pulse);
+    struct status_poll *poll = CONTAINER_OF(timer, struct status_poll, next);
+    poll->call = xalloc_check(vigil_status(poll->client), 1);
+    int code = vigil_call_start(poll->call, on_status, poll);
     assert(code == VIGIL_OK);
     (void)code;
 }
 
-struct pulse *pulse_new(vigil_client *client, struct cluster_state *state, struct raft_mark *raft)
+struct status_poll *status_poll_new(vigil_client *client, struct cluster_state *state,
+                                    struct raft_mark *raft)
 {
-    struct pulse *pulse = xcalloc(1, sizeof(*pulse));
-    pulse->client = client;
-    pulse->state = state;
-    pulse->raft = raft;
-    pulse->next.fn = on_next;
-    return pulse;
+    struct status_poll *poll = xcalloc(1, sizeof(*poll));
+    poll->client = client;
+    poll->state = state;
+    poll->raft = raft;
+    poll->next.fn = on_next;
+    return poll;
 }
 
-void pulse_stop(struct pulse *pulse)
+void status_poll_stop(struct status_poll *poll)
 {
-    loop_timer_cancel(loop_of(pulse), &pulse->next);
-    vigil_call_free(TAKE(pulse->call));
+    loop_timer_cancel(loop_of(poll), &poll->next);
+    vigil_call_free(TAKE(poll->call));
 }
 
-void pulse_free(struct pulse *pulse)
+void status_poll_free(struct status_poll *poll)
 {
-    if (!pulse)
+    if (!poll)
         return;
-    pulse_stop(pulse);
-    free(pulse);
+    status_poll_stop(poll);
+    free(poll);
 }
 
-void pulse_start(struct pulse *pulse)
+void status_poll_start(struct status_poll *poll)
 {
-    pulse_stop(pulse);
-    on_next(&pulse->next);
+    status_poll_stop(poll);
+    on_next(&poll->next);
 }

@@ -14,19 +14,20 @@
 
 struct cluster_state;
 struct raft_mark;
-struct pulse;
+struct status_poll;
 
 /* All are borrowed. Aborts without memory. */
-struct pulse *pulse_new(vigil_client *client, struct cluster_state *state, struct raft_mark *raft);
-void pulse_free(struct pulse *pulse); /* accepts NULL */
+struct status_poll *status_poll_new(vigil_client *client, struct cluster_state *state,
+                                    struct raft_mark *raft);
+void status_poll_free(struct status_poll *poll); /* accepts NULL */
 
 /* Begins with a question at once. */
-void pulse_start(struct pulse *pulse);
+void status_poll_start(struct status_poll *poll);
 /* No effect if it was not started. */
-void pulse_stop(struct pulse *pulse);
+void status_poll_stop(struct status_poll *poll);
 
 /* The alarms that an error of a status is about, as bits (1 << ENGINE_ALARM_…): it is the text of a
  * message, such as "memberID:1 alarm:NOSPACE". */
-unsigned pulse_alarms_in(struct slice error);
+unsigned status_poll_alarms_in(struct slice error);
 
 #endif

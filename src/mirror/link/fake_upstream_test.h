@@ -33,7 +33,7 @@ static struct {
     size_t count;      /* number of those */
     size_t started;
     enum status start_fails;
-    struct upstream_hold *hold; /* holds the answer before */
+    struct kept_answer *kept; /* holds the answer before */
 } cluster;
 
 static inline void cluster_begin(void)
@@ -77,10 +77,10 @@ void *upstream_call_user(const struct upstream_call *call)
     return call->user;
 }
 
-void upstream_hold(struct upstream_call *call, struct upstream_hold *hold)
+void upstream_keep_answer(struct upstream_call *call, struct kept_answer *kept)
 {
-    assert_true(call->request.holds);
-    cluster.hold = hold;
+    assert_true(call->request.keeps);
+    cluster.kept = kept;
 }
 
 bool upstream_call_is_too_long(const struct upstream_call *call)

@@ -3,30 +3,30 @@
 #include <stdio.h>
 #include <string.h>
 
-void trouble_init(struct trouble *trouble)
+void follow_failure_init(struct follow_failure *failure)
 {
-    lock_init(&trouble->lock);
-    trouble->text[0] = '\0';
+    lock_init(&failure->lock);
+    failure->text[0] = '\0';
 }
 
-void trouble_fini(struct trouble *trouble)
+void follow_failure_fini(struct follow_failure *failure)
 {
-    lock_fini(&trouble->lock);
+    lock_fini(&failure->lock);
 }
 
-void trouble_set(struct trouble *trouble, const char *text)
+void follow_failure_set(struct follow_failure *failure, const char *text)
 {
-    LOCK_SCOPE(&trouble->lock);
-    snprintf(trouble->text, sizeof(trouble->text), "%s", text);
+    LOCK_SCOPE(&failure->lock);
+    snprintf(failure->text, sizeof(failure->text), "%s", text);
 }
 
-void trouble_clear(struct trouble *trouble)
+void follow_failure_clear(struct follow_failure *failure)
 {
-    trouble_set(trouble, "");
+    follow_failure_set(failure, "");
 }
 
-void trouble_get(struct trouble *trouble, char ret_text[TROUBLE_BYTES])
+void follow_failure_get(struct follow_failure *failure, char ret_text[FOLLOW_FAILURE_BYTES])
 {
-    LOCK_SCOPE(&trouble->lock);
-    memcpy(ret_text, trouble->text, sizeof(trouble->text));
+    LOCK_SCOPE(&failure->lock);
+    memcpy(ret_text, failure->text, sizeof(failure->text));
 }

@@ -9,18 +9,18 @@
 
 #include <stddef.h>
 
-enum { TROUBLE_BYTES = 320 };
+enum { FOLLOW_FAILURE_BYTES = 320 };
 
-struct trouble {
+struct follow_failure {
     struct lock lock;
-    char text[TROUBLE_BYTES]; /* "" if there is none; a longer reason is cut */
+    char text[FOLLOW_FAILURE_BYTES]; /* "" if there is none; a longer reason is cut */
 };
 
-void trouble_init(struct trouble *trouble);
-void trouble_fini(struct trouble *trouble); /* accepts a zeroed one */
+void follow_failure_init(struct follow_failure *failure);
+void follow_failure_fini(struct follow_failure *failure); /* accepts a zeroed one */
 
-void trouble_set(struct trouble *trouble, const char *text);
-void trouble_clear(struct trouble *trouble);
-void trouble_get(struct trouble *trouble, char ret_text[TROUBLE_BYTES]);
+void follow_failure_set(struct follow_failure *failure, const char *text);
+void follow_failure_clear(struct follow_failure *failure);
+void follow_failure_get(struct follow_failure *failure, char ret_text[FOLLOW_FAILURE_BYTES]);
 
 #endif

@@ -7,80 +7,81 @@
 
 static void on_due(struct timer *timer);
 
-void upstream_holds_init(struct upstream_holds *holds, struct loop *loop,
-                         struct upstream_room *room, void (*released)(struct upstream_holds *holds))
+void kept_answers_init(struct kept_answers *answers, struct loop *loop,
+                       struct receive_budget *budget,
+                       void (*released)(struct kept_answers *answers))
 {
-    *holds = (struct upstream_holds){.loop = loop, .room = room, .released = released};
-    list_init(&holds->all);
-    holds->due.fn = on_due;
+    *answers = (struct kept_answers){.loop = loop, .budget = budget, .released = released};
+    list_init(&answers->all);
+    answers->due.fn = on_due;
 }
 
-void upstream_holds_fini(struct upstream_holds *holds)
+void kept_answers_fini(struct kept_answers *answers)
 {
-    if (!holds->loop)
+    if (!answers->loop)
         return;
-    assert(list_empty(&holds->all));
-    loop_timer_cancel(holds->loop, &holds->due);
+    assert(list_empty(&answers->all));
+    loop_timer_cancel(answers->loop, &answers->due);
 }
 
 /* The oldest; NULL: there is none, or no answer waits for its room. */
-static struct upstream_hold *awaited(const struct upstream_holds *holds)
+static struct kept_answer *awaited(const struct kept_answers *answers)
 {
-    if (list_empty(&holds->all) || !upstream_room_is_awaited(holds->room))
+    if (list_empty(&answers->all) || !receive_budget_is_awaited(answers->budget))
         return NULL;
-    return LIST_ENTRY(holds->all.next, struct upstream_hold, in_holds);
+    return LIST_ENTRY(answers->all.next, struct kept_answer, in_answers);
 }
 
-static void watch_from(struct upstream_holds *holds, int64_t earliest_ns)
+static void watch_from(struct kept_answers *answers, int64_t earliest_ns)
 {
-    const struct upstream_hold *oldest = awaited(holds);
-    if (!oldest || holds->due.set)
+    const struct kept_answer *oldest = awaited(answers);
+    if (!oldest || answers->due.set)
         return;
-    int64_t due_ns = oldest->since_ns + UPSTREAM_HOLD_NS;
-    loop_timer_set(holds->loop, &holds->due, due_ns > earliest_ns ? due_ns : earliest_ns);
+    int64_t due_ns = oldest->since_ns + KEPT_ANSWER_NS;
+    loop_timer_set(answers->loop, &answers->due, due_ns > earliest_ns ? due_ns : earliest_ns);
 }
 
-void upstream_holds_watch(struct upstream_holds *holds)
+void kept_answers_watch(struct kept_answers *answers)
 {
-    watch_from(holds, 0);
+    watch_from(answers, 0);
 }
 
 /* One at a time: its room may be enough for those that wait. */
 static void on_due(struct timer *timer)
 {
-    struct upstream_holds *holds = CONTAINER_OF(timer, struct upstream_holds, due);
-    int64_t now_ns = loop_now_ns(holds->loop);
-    struct upstream_hold *oldest = awaited(holds);
-    if (oldest && now_ns - oldest->since_ns >= UPSTREAM_HOLD_NS) {
+    struct kept_answers *answers = CONTAINER_OF(timer, struct kept_answers, due);
+    int64_t now_ns = loop_now_ns(answers->loop);
+    struct kept_answer *oldest = awaited(answers);
+    if (oldest && now_ns - oldest->since_ns >= KEPT_ANSWER_NS) {
         oldest->since_ns = now_ns;
-        list_remove(&oldest->in_holds);
-        list_push_back(&holds->all, &oldest->in_holds);
+        list_remove(&oldest->in_answers);
+        list_push_back(&answers->all, &oldest->in_answers);
         oldest->overdue(oldest);
     }
-    watch_from(holds, now_ns + PAUSE_NS);
+    watch_from(answers, now_ns + PAUSE_NS);
 }
 
-void upstream_hold_take(struct upstream_holds *holds, struct upstream_hold *hold,
-                        struct upstream_claim *claim)
+void kept_answer_take(struct kept_answers *answers, struct kept_answer *answer,
+                      struct receive_share *share)
 {
-    if (claim->kind != UPSTREAM_ROOM_HELD || hold->holds)
+    if (share->kind != RECEIVE_HELD || answer->answers)
         return;
-    assert(hold->overdue);
-    hold->holds = holds;
-    hold->since_ns = loop_now_ns(holds->loop);
-    upstream_claim_move(&hold->claim, claim);
-    list_init(&hold->in_holds);
-    list_push_back(&holds->all, &hold->in_holds);
-    upstream_holds_watch(holds);
+    assert(answer->overdue);
+    answer->answers = answers;
+    answer->since_ns = loop_now_ns(answers->loop);
+    receive_share_move(&answer->share, share);
+    list_init(&answer->in_answers);
+    list_push_back(&answers->all, &answer->in_answers);
+    kept_answers_watch(answers);
 }
 
-void upstream_hold_release(struct upstream_hold *hold)
+void kept_answer_release(struct kept_answer *answer)
 {
-    struct upstream_holds *holds = hold->holds;
-    if (!holds)
+    struct kept_answers *answers = answer->answers;
+    if (!answers)
         return;
-    hold->holds = NULL;
-    list_remove(&hold->in_holds);
-    upstream_room_release(holds->room, &hold->claim);
-    holds->released(holds);
+    answer->answers = NULL;
+    list_remove(&answer->in_answers);
+    receive_budget_release(answers->budget, &answer->share);
+    answers->released(answers);
 }

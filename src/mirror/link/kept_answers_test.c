@@ -14,7 +14,7 @@
 enum { MIB = 1 << 20, ALL = 4 };
 
 struct kept {
-    struct upstream_hold hold;
+    struct kept_answer answer;
     unsigned overdue;
     bool stubborn; /* does not release */
 };
@@ -22,25 +22,25 @@ struct kept {
 static struct {
     struct sim *sim;
     struct loop *loop;
-    struct upstream_room room;
-    struct upstream_holds holds;
-    struct upstream_claim claims[ALL];
+    struct receive_budget budget;
+    struct kept_answers answers;
+    struct receive_share shares[ALL];
     struct kept kept[ALL];
     unsigned released;
 } f;
 
-static void on_released(struct upstream_holds *holds)
+static void on_released(struct kept_answers *answers)
 {
-    assert_ptr_equal(holds, &f.holds);
+    assert_ptr_equal(answers, &f.answers);
     f.released++;
 }
 
-static void on_overdue(struct upstream_hold *hold)
+static void on_overdue(struct kept_answer *answer)
 {
-    struct kept *kept = CONTAINER_OF(hold, struct kept, hold);
+    struct kept *kept = CONTAINER_OF(answer, struct kept, answer);
     kept->overdue++;
     if (!kept->stubborn)
-        upstream_hold_release(hold);
+        kept_answer_release(answer);
 }
 
 static int set_up(void **state)
@@ -49,8 +49,8 @@ static int set_up(void **state)
     memset(&f, 0, sizeof(f));
     f.sim = sim_new(&SIM_OPTIONS_DEFAULT);
     assert_int_equal(network_loop_new(sim_network(f.sim), &f.loop), ST_OK);
-    upstream_room_init(&f.room);
-    upstream_holds_init(&f.holds, f.loop, &f.room, on_released);
+    receive_budget_init(&f.budget);
+    kept_answers_init(&f.answers, f.loop, &f.budget, on_released);
     return 0;
 }
 
@@ -58,12 +58,12 @@ static int tear_down(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ALL; i++) {
-        upstream_hold_release(&f.kept[i].hold);
-        upstream_room_release(&f.room, &f.claims[i]);
+        kept_answer_release(&f.kept[i].answer);
+        receive_budget_release(&f.budget, &f.shares[i]);
     }
-    for (size_t i = 0; i < UPSTREAM_ROOM_KINDS; i++)
-        assert_int_equal(f.room.held[i], 0);
-    upstream_holds_fini(&f.holds);
+    for (size_t i = 0; i < RECEIVE_KINDS; i++)
+        assert_int_equal(f.budget.held[i], 0);
+    kept_answers_fini(&f.answers);
     loop_free(f.loop);
     sim_free(f.sim);
     return 0;
@@ -76,15 +76,15 @@ static void run_ns(int64_t ns)
 }
 
 /* True: it is received and kept; false: it waits. */
-static bool receive(size_t i, size_t bytes, bool holds)
+static bool receive(size_t i, size_t bytes, bool keeps)
 {
-    assert_true(upstream_room_claim(&f.room, &f.claims[i], bytes, holds, false));
-    if (upstream_claim_is_stalled(&f.claims[i])) {
-        upstream_holds_watch(&f.holds);
+    assert_true(receive_budget_take(&f.budget, &f.shares[i], bytes, keeps, false));
+    if (receive_share_is_stalled(&f.shares[i])) {
+        kept_answers_watch(&f.answers);
         return false;
     }
-    f.kept[i].hold.overdue = on_overdue;
-    upstream_hold_take(&f.holds, &f.kept[i].hold, &f.claims[i]);
+    f.kept[i].answer.overdue = on_overdue;
+    kept_answer_take(&f.answers, &f.kept[i].answer, &f.shares[i]);
     return true;
 }
 
@@ -92,13 +92,13 @@ static void what_is_kept_takes_room(void **state)
 {
     (void)state;
     assert_true(receive(0, 40 * MIB, true));
-    assert_int_equal(f.claims[0].kind, UPSTREAM_ROOM_NONE); /* the call has none any more */
+    assert_int_equal(f.shares[0].kind, RECEIVE_NONE); /* the call has none any more */
     assert_false(receive(1, 40 * MIB, true));
-    assert_null(upstream_room_grant(&f.room));
-    upstream_hold_release(&f.kept[0].hold);
-    upstream_hold_release(&f.kept[0].hold);
+    assert_null(receive_budget_next(&f.budget));
+    kept_answer_release(&f.kept[0].answer);
+    kept_answer_release(&f.kept[0].answer);
     assert_int_equal(f.released, 1);
-    assert_ptr_equal(upstream_room_grant(&f.room), &f.claims[1]);
+    assert_ptr_equal(receive_budget_next(&f.budget), &f.shares[1]);
 }
 
 /* A client that does not read keeps others from long answers only for some time. */
@@ -108,14 +108,14 @@ static void the_oldest_makes_room_for_those_that_wait(void **state)
     assert_true(receive(0, 30 * MIB, true));
     run_ns(NS_PER_S);
     assert_true(receive(1, 30 * MIB, true));
-    run_ns(10 * UPSTREAM_HOLD_NS);
+    run_ns(10 * KEPT_ANSWER_NS);
     assert_int_equal(f.kept[0].overdue + f.kept[1].overdue, 0); /* no other waits */
     assert_false(receive(2, 30 * MIB, true));
     run_ns(1);
     assert_int_equal(f.kept[0].overdue, 1);
     assert_int_equal(f.kept[1].overdue, 0);
-    assert_non_null(upstream_room_grant(&f.room));
-    run_ns(10 * UPSTREAM_HOLD_NS);
+    assert_non_null(receive_budget_next(&f.budget));
+    run_ns(10 * KEPT_ANSWER_NS);
     assert_int_equal(f.kept[1].overdue, 0); /* that was enough */
 }
 
@@ -125,14 +125,14 @@ static void one_that_cannot_release_now_is_called_again_later(void **state)
     f.kept[0].stubborn = true;
     assert_true(receive(0, 40 * MIB, true));
     assert_false(receive(1, 40 * MIB, true));
-    run_ns(UPSTREAM_HOLD_NS - 1);
+    run_ns(KEPT_ANSWER_NS - 1);
     assert_int_equal(f.kept[0].overdue, 0);
     run_ns(1);
     assert_int_equal(f.kept[0].overdue, 1);
     f.kept[0].stubborn = false;
-    run_ns(UPSTREAM_HOLD_NS);
+    run_ns(KEPT_ANSWER_NS);
     assert_int_equal(f.kept[0].overdue, 2);
-    assert_non_null(upstream_room_grant(&f.room));
+    assert_non_null(receive_budget_next(&f.budget));
 }
 
 /* Messages that are not kept have a line of their own, and short ones are not counted here. */
@@ -142,9 +142,9 @@ static void others_are_not_concerned(void **state)
     assert_true(receive(0, 60 * MIB, true));
     assert_false(receive(1, 60 * MIB, true));
     assert_true(receive(2, 60 * MIB, false));
-    assert_null(f.kept[2].hold.holds);
+    assert_null(f.kept[2].answer.answers);
     assert_true(receive(3, 1024, true));
-    assert_null(f.kept[3].hold.holds);
+    assert_null(f.kept[3].answer.answers);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

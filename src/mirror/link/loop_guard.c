@@ -7,9 +7,9 @@
 
 #define TITLE "vigil "
 
-void via_make(char ret_own[VIA_OWN_BYTES])
+void loop_guard_make(char ret_own[LOOP_GUARD_OWN_BYTES])
 {
-    snprintf(ret_own, VIA_OWN_BYTES, TITLE "%016" PRIx64, random_seed_system());
+    snprintf(ret_own, LOOP_GUARD_OWN_BYTES, TITLE "%016" PRIx64, random_seed_system());
 }
 
 static bool is_chain(struct slice text)
@@ -22,13 +22,13 @@ static bool is_chain(struct slice text)
     return true;
 }
 
-enum status via_extend(struct slice passed, const char *own, struct buf *chain)
+enum status loop_guard_extend(struct slice passed, const char *own, struct buf *chain)
 {
     const char *id = own + strlen(TITLE);
     chain->len = 0;
     if (!is_chain(passed))
         return ST_OK;
-    if (passed.len > VIA_BYTES_MAX)
+    if (passed.len > LOOP_GUARD_BYTES_MAX)
         return ST_LIMIT;
     if (memmem(passed.ptr, passed.len, id, strlen(id)))
         return ST_EXISTS;

@@ -9,14 +9,14 @@
 
 #include "base/buf.h"
 
-enum { VIA_OWN_BYTES = 32, VIA_BYTES_MAX = 512 };
+enum { LOOP_GUARD_OWN_BYTES = 32, LOOP_GUARD_BYTES_MAX = 512 };
 
-#define VIA_LOOP_TEXT                                                                         \
+#define LOOP_GUARD_LOOP_TEXT                                                                  \
     "vigil: this server is in front of itself: --upstream-endpoints, here or at the servers " \
     "behind it, must lead to the members of the cluster"
 
 /* "vigil ID" with a random id. */
-void via_make(char ret_own[VIA_OWN_BYTES]);
+void loop_guard_make(char ret_own[LOOP_GUARD_OWN_BYTES]);
 /*
  * Replaces the chain by what a call carries that was passed on by the servers in `passed`, which is
  * a client's and may be anything: if it is not such a text, it is ignored. The chain is empty if
@@ -24,6 +24,6 @@ void via_make(char ret_own[VIA_OWN_BYTES]);
  * ST_NOMEM.
  */
 MUST_CHECK
-enum status via_extend(struct slice passed, const char *own, struct buf *chain);
+enum status loop_guard_extend(struct slice passed, const char *own, struct buf *chain);
 
 #endif

@@ -15,7 +15,7 @@ static struct buf chain;
 
 static void expect(const char *passed, enum status status, const char *text)
 {
-    assert_int_equal(via_extend(slice_from_text(passed), A, &chain), status);
+    assert_int_equal(loop_guard_extend(slice_from_text(passed), A, &chain), status);
     if (status == ST_OK)
         assert_true(slice_equal(buf_slice(&chain), slice_from_text(text)));
 }
@@ -47,7 +47,8 @@ static void other_texts_are_ignored(void **state)
     for (size_t i = 0; i < COUNT_OF(others); i++)
         expect(others[i], ST_OK, "");
     uint8_t with_zero[] = "vigil 1\0002";
-    assert_int_equal(via_extend(slice_of(with_zero, sizeof(with_zero) - 1), A, &chain), ST_OK);
+    assert_int_equal(loop_guard_extend(slice_of(with_zero, sizeof(with_zero) - 1), A, &chain),
+                     ST_OK);
     assert_int_equal(chain.len, 0);
     buf_fini(&chain);
 }
@@ -55,25 +56,26 @@ static void other_texts_are_ignored(void **state)
 static void a_chain_has_a_limit(void **state)
 {
     (void)state;
-    char longest[VIA_BYTES_MAX + 2];
-    int digits = VIA_BYTES_MAX + 1 - (int)strlen("vigil ");
+    char longest[LOOP_GUARD_BYTES_MAX + 2];
+    int digits = LOOP_GUARD_BYTES_MAX + 1 - (int)strlen("vigil ");
     assert_int_equal(snprintf(longest, sizeof(longest), "vigil %0*d", digits, 1),
-                     VIA_BYTES_MAX + 1);
-    assert_int_equal(via_extend(slice_of(longest, VIA_BYTES_MAX), A, &chain), ST_OK);
-    assert_int_equal(via_extend(slice_of(longest, VIA_BYTES_MAX + 1), A, &chain), ST_LIMIT);
+                     LOOP_GUARD_BYTES_MAX + 1);
+    assert_int_equal(loop_guard_extend(slice_of(longest, LOOP_GUARD_BYTES_MAX), A, &chain), ST_OK);
+    assert_int_equal(loop_guard_extend(slice_of(longest, LOOP_GUARD_BYTES_MAX + 1), A, &chain),
+                     ST_LIMIT);
     buf_fini(&chain);
 }
 
 static void ids_differ(void **state)
 {
     (void)state;
-    char one[VIA_OWN_BYTES], other[VIA_OWN_BYTES];
-    via_make(one);
-    via_make(other);
+    char one[LOOP_GUARD_OWN_BYTES], other[LOOP_GUARD_OWN_BYTES];
+    loop_guard_make(one);
+    loop_guard_make(other);
     assert_int_equal(strlen(one), strlen(A));
     assert_string_not_equal(one, other);
-    assert_int_equal(via_extend(slice_from_text(one), one, &chain), ST_EXISTS);
-    assert_int_equal(via_extend(slice_from_text(one), other, &chain), ST_OK);
+    assert_int_equal(loop_guard_extend(slice_from_text(one), one, &chain), ST_EXISTS);
+    assert_int_equal(loop_guard_extend(slice_from_text(one), other, &chain), ST_OK);
     buf_fini(&chain);
 }
 

@@ -10,26 +10,26 @@
 
 enum { NUMBER_MAX = 999 }; /* limit on a part of a version */
 
-void roster_init(struct roster *roster, const char *endpoints)
+void member_table_init(struct member_table *table, const char *endpoints)
 {
-    lock_init(&roster->lock);
-    roster->rows = NULL;
-    roster->count = 0;
-    roster->leader = roster->term = roster->leader_changes = 0;
+    lock_init(&table->lock);
+    table->rows = NULL;
+    table->count = 0;
+    table->leader = table->term = table->leader_changes = 0;
     for (const char *at = endpoints; *at; at += strspn(at, ",")) {
         size_t len = strcspn(at, ",");
-        roster->rows = xrealloc(roster->rows, (roster->count + 1) * sizeof(*roster->rows));
-        struct roster_row *row = &roster->rows[roster->count++];
-        *row = (struct roster_row){0};
+        table->rows = xrealloc(table->rows, (table->count + 1) * sizeof(*table->rows));
+        struct member_table_row *row = &table->rows[table->count++];
+        *row = (struct member_table_row){0};
         snprintf(row->endpoint, sizeof(row->endpoint), "%.*s", (int)len, at);
         at += len;
     }
 }
 
-void roster_fini(struct roster *roster)
+void member_table_fini(struct member_table *table)
 {
-    free(roster->rows);
-    lock_fini(&roster->lock);
+    free(table->rows);
+    lock_fini(&table->lock);
 }
 
 /* A member can say anything: a version has digits, letters, dots and the like. */
@@ -53,19 +53,20 @@ static void note_versions(struct engine_versions *versions, const struct pb_stat
 }
 
 /* A member that is behind still names the leader of an older term. */
-static void note_leader(struct roster *roster, const struct pb_status_response *status)
+static void note_leader(struct member_table *table, const struct pb_status_response *status)
 {
-    if (!status->leader || status->raft_term < roster->term)
+    if (!status->leader || status->raft_term < table->term)
         return;
-    roster->term = status->raft_term;
-    roster->leader_changes += roster->leader != status->leader;
-    roster->leader = status->leader;
+    table->term = status->raft_term;
+    table->leader_changes += table->leader != status->leader;
+    table->leader = status->leader;
 }
 
-void roster_note(struct roster *roster, size_t at, const struct pb_status_response *status)
+void member_table_note(struct member_table *table, size_t at,
+                       const struct pb_status_response *status)
 {
-    LOCK_SCOPE(&roster->lock);
-    struct roster_row *row = &roster->rows[at];
+    LOCK_SCOPE(&table->lock);
+    struct member_table_row *row = &table->rows[at];
     row->answers = status && status->header;
     if (!row->answers)
         return;
@@ -75,14 +76,14 @@ void roster_note(struct roster *roster, size_t at, const struct pb_status_respon
     row->is_learner = status->is_learner;
     row->raft_index = status->raft_index;
     row->applied_index = status->raft_applied_index;
-    note_leader(roster, status);
+    note_leader(table, status);
     note_versions(&row->versions, status);
 }
 
-struct roster_row roster_get(struct roster *roster, size_t at)
+struct member_table_row member_table_get(struct member_table *table, size_t at)
 {
-    LOCK_SCOPE(&roster->lock);
-    return roster->rows[at];
+    LOCK_SCOPE(&table->lock);
+    return table->rows[at];
 }
 
 /* The first two numbers. False: it is not a version. */
@@ -95,13 +96,14 @@ static bool parse(const char *text, uint64_t ret_numbers[2])
     return true;
 }
 
-bool roster_versions(struct roster *roster, uint64_t followed, struct engine_versions *ret)
+bool member_table_versions(struct member_table *table, uint64_t followed,
+                           struct engine_versions *ret)
 {
     uint64_t lowest[2] = {0}, numbers[2];
-    const struct roster_row *named = NULL;
-    LOCK_SCOPE(&roster->lock);
-    for (size_t i = 0; i < roster->count; i++) {
-        const struct roster_row *row = &roster->rows[i];
+    const struct member_table_row *named = NULL;
+    LOCK_SCOPE(&table->lock);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct member_table_row *row = &table->rows[i];
         if (!row->member_id || !parse(row->versions.server, numbers))
             continue;
         if (!named || numbers[0] < lowest[0] || (numbers[0] == lowest[0] && numbers[1] < lowest[1]))
@@ -118,13 +120,14 @@ bool roster_versions(struct roster *roster, uint64_t followed, struct engine_ver
     return true;
 }
 
-bool roster_membership(struct roster *roster, uint64_t followed, struct engine_membership *ret)
+bool member_table_membership(struct member_table *table, uint64_t followed,
+                             struct engine_membership *ret)
 {
-    LOCK_SCOPE(&roster->lock);
-    struct engine_membership found = {.leader_changes = roster->leader_changes};
+    LOCK_SCOPE(&table->lock);
+    struct engine_membership found = {.leader_changes = table->leader_changes};
     bool is_known = false;
-    for (size_t i = 0; i < roster->count; i++) {
-        const struct roster_row *row = &roster->rows[i];
+    for (size_t i = 0; i < table->count; i++) {
+        const struct member_table_row *row = &table->rows[i];
         is_known |= row->member_id != 0;
         found.has_leader |= row->answers && row->has_leader;
         if (!row->member_id || row->member_id != followed)

@@ -32,11 +32,12 @@ enum cluster_phase cluster_phase_explain(struct cluster_state *state,
     };
     enum cluster_phase phase = cluster_phase_get(state, options);
     bool has_endpoints = phases[phase].has_endpoints && options->upstream.endpoints;
-    char trouble[TROUBLE_BYTES];
-    trouble_get(&state->trouble, trouble);
-    bool has_trouble = phase != CLUSTER_FOLLOWING && *trouble;
+    char follow_failure[FOLLOW_FAILURE_BYTES];
+    follow_failure_get(&state->follow_failure, follow_failure);
+    bool has_follow_failure = phase != CLUSTER_FOLLOWING && *follow_failure;
     snprintf(ret_text, CLUSTER_PHASE_BYTES, "%s%s%s%s%s%s", phases[phase].text,
              has_endpoints ? " (" : "", has_endpoints ? options->upstream.endpoints : "",
-             has_endpoints ? ")" : "", has_trouble ? ": " : "", has_trouble ? trouble : "");
+             has_endpoints ? ")" : "", has_follow_failure ? ": " : "",
+             has_follow_failure ? follow_failure : "");
     return phase;
 }

@@ -18,14 +18,14 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&shown, 0, sizeof(shown));
-    trouble_init(&shown.trouble);
+    follow_failure_init(&shown.follow_failure);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    trouble_fini(&shown.trouble);
+    follow_failure_fini(&shown.follow_failure);
     return 0;
 }
 
@@ -42,11 +42,11 @@ static void a_start_passes_through_the_phases(void **state)
     (void)state;
     expect(CLUSTER_UNREACHED,
            "no member of the cluster can be followed yet (http://a:1,http://b:2)");
-    trouble_set(&shown.trouble, "cannot connect to b:2: connection refused");
+    follow_failure_set(&shown.follow_failure, "cannot connect to b:2: connection refused");
     expect(CLUSTER_UNREACHED,
            "no member of the cluster can be followed yet (http://a:1,http://b:2): "
            "cannot connect to b:2: connection refused");
-    trouble_clear(&shown.trouble);
+    follow_failure_clear(&shown.follow_failure);
     atomic_store(&shown.reached, true);
     expect(CLUSTER_LOADING, "the mirror of the cluster is not complete yet");
     atomic_store(&shown.synced, true);
@@ -59,10 +59,10 @@ static void a_mirror_that_was_complete_stays_in_use(void **state)
     (void)state;
     atomic_store(&shown.reached, true);
     atomic_store(&shown.synced, true);
-    trouble_set(&shown.trouble, "lost the connection to a:1: EOF");
+    follow_failure_set(&shown.follow_failure, "lost the connection to a:1: EOF");
     expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2): "
                             "lost the connection to a:1: EOF");
-    trouble_clear(&shown.trouble);
+    follow_failure_clear(&shown.follow_failure);
     atomic_store(&shown.connected, true);
     cluster_state_mirrored(&shown, 5);
     cluster_state_heard(&shown, 15);
@@ -95,20 +95,21 @@ static void a_reason_that_no_longer_holds_is_not_shown(void **state)
     atomic_store(&shown.reached, true);
     atomic_store(&shown.synced, true);
     atomic_store(&shown.connected, true);
-    trouble_set(&shown.trouble, "old");
+    follow_failure_set(&shown.follow_failure, "old");
     expect(CLUSTER_FOLLOWING, "");
 }
 
 static void long_texts_are_cut(void **state)
 {
     (void)state;
-    char reason[2 * TROUBLE_BYTES], endpoints[2 * CLUSTER_PHASE_BYTES], text[CLUSTER_PHASE_BYTES];
+    char reason[2 * FOLLOW_FAILURE_BYTES], endpoints[2 * CLUSTER_PHASE_BYTES],
+        text[CLUSTER_PHASE_BYTES];
     memset(reason, 'r', sizeof(reason) - 1);
     reason[sizeof(reason) - 1] = '\0';
     memset(endpoints, 'e', sizeof(endpoints) - 1);
     endpoints[sizeof(endpoints) - 1] = '\0';
-    trouble_set(&shown.trouble, reason);
-    assert_int_equal(strlen(shown.trouble.text), TROUBLE_BYTES - 1);
+    follow_failure_set(&shown.follow_failure, reason);
+    assert_int_equal(strlen(shown.follow_failure.text), FOLLOW_FAILURE_BYTES - 1);
     struct cluster_options many = {.upstream.endpoints = endpoints};
     cluster_phase_explain(&shown, &many, text);
     assert_int_equal(strlen(text), CLUSTER_PHASE_BYTES - 1);

@@ -2,122 +2,120 @@
 
 #include "base/slice.h"
 
-static const size_t limits[UPSTREAM_ROOM_KINDS] = {
-    [UPSTREAM_ROOM_SHORT] = UPSTREAM_SHORT_BYTES_MAX,
-    [UPSTREAM_ROOM_LONG] = UPSTREAM_LONG_BYTES_MAX,
-    [UPSTREAM_ROOM_HELD] = UPSTREAM_LONG_BYTES_MAX,
-    [UPSTREAM_ROOM_WAITING] = UPSTREAM_STALLED_BYTES_MAX,
-    [UPSTREAM_ROOM_PAUSED] = UPSTREAM_STALLED_BYTES_MAX,
+static const size_t limits[RECEIVE_KINDS] = {
+    [RECEIVE_SHORT] = UPSTREAM_SHORT_BYTES_MAX,    [RECEIVE_LONG] = UPSTREAM_LONG_BYTES_MAX,
+    [RECEIVE_HELD] = UPSTREAM_LONG_BYTES_MAX,      [RECEIVE_WAITING] = UPSTREAM_STALLED_BYTES_MAX,
+    [RECEIVE_PAUSED] = UPSTREAM_STALLED_BYTES_MAX,
 };
 
-void upstream_room_init(struct upstream_room *room)
+void receive_budget_init(struct receive_budget *budget)
 {
-    *room = (struct upstream_room){0};
-    list_init(&room->line);
-    list_init(&room->held_line);
+    *budget = (struct receive_budget){0};
+    list_init(&budget->line);
+    list_init(&budget->held_line);
 }
 
-static size_t bytes_as(enum upstream_room_kind kind, size_t message)
+static size_t bytes_as(enum receive_kind kind, size_t message)
 {
-    if (kind == UPSTREAM_ROOM_NONE)
+    if (kind == RECEIVE_NONE)
         return 0;
-    return kind >= UPSTREAM_ROOM_WAITING ? size_min(message, UPSTREAM_WINDOW_BYTES) : message;
+    return kind >= RECEIVE_WAITING ? size_min(message, UPSTREAM_WINDOW_BYTES) : message;
 }
 
 /* False: the kind has no room for it, and nothing has changed. */
-static bool become(struct upstream_room *room, struct upstream_claim *claim,
-                   enum upstream_room_kind kind)
+static bool become(struct receive_budget *budget, struct receive_share *share,
+                   enum receive_kind kind)
 {
-    size_t bytes = bytes_as(kind, claim->message);
-    if (room->held[kind] + bytes > limits[kind])
+    size_t bytes = bytes_as(kind, share->message);
+    if (budget->held[kind] + bytes > limits[kind])
         return false;
-    room->held[claim->kind] -= bytes_as(claim->kind, claim->message);
-    room->held[kind] += bytes;
-    claim->kind = kind;
+    budget->held[share->kind] -= bytes_as(share->kind, share->message);
+    budget->held[kind] += bytes;
+    share->kind = kind;
     return true;
 }
 
-static bool become_whole(struct upstream_room *room, struct upstream_claim *claim)
+static bool become_whole(struct receive_budget *budget, struct receive_share *share)
 {
-    enum upstream_room_kind kind = claim->holds ? UPSTREAM_ROOM_HELD : UPSTREAM_ROOM_LONG;
-    bool is_short = claim->message <= UPSTREAM_WINDOW_BYTES;
-    return become(room, claim, is_short ? UPSTREAM_ROOM_SHORT : kind);
+    enum receive_kind kind = share->keeps ? RECEIVE_HELD : RECEIVE_LONG;
+    bool is_short = share->message <= UPSTREAM_WINDOW_BYTES;
+    return become(budget, share, is_short ? RECEIVE_SHORT : kind);
 }
 
-static struct list *line_of(struct upstream_room *room, const struct upstream_claim *claim)
+static struct list *line_of(struct receive_budget *budget, const struct receive_share *share)
 {
-    return claim->holds ? &room->held_line : &room->line;
+    return share->keeps ? &budget->held_line : &budget->line;
 }
 
 /* A long message does not overtake others. */
-static bool wait_if_needed(struct upstream_room *room, struct upstream_claim *claim)
+static bool wait_if_needed(struct receive_budget *budget, struct receive_share *share)
 {
-    bool first = list_empty(line_of(room, claim)) || claim->message <= UPSTREAM_WINDOW_BYTES;
-    if (first && become_whole(room, claim))
+    bool first = list_empty(line_of(budget, share)) || share->message <= UPSTREAM_WINDOW_BYTES;
+    if (first && become_whole(budget, share))
         return true;
-    if (!become(room, claim, UPSTREAM_ROOM_WAITING) && claim->kind == UPSTREAM_ROOM_NONE)
+    if (!become(budget, share, RECEIVE_WAITING) && share->kind == RECEIVE_NONE)
         return false;
-    list_push_back(line_of(room, claim), &claim->in_line);
+    list_push_back(line_of(budget, share), &share->in_line);
     return true;
 }
 
-bool upstream_room_claim(struct upstream_room *room, struct upstream_claim *claim, size_t message,
-                         bool holds, bool paused)
+bool receive_budget_take(struct receive_budget *budget, struct receive_share *share, size_t message,
+                         bool keeps, bool paused)
 {
-    assert(claim->kind == UPSTREAM_ROOM_NONE);
-    *claim = (struct upstream_claim){.message = message, .holds = holds};
-    list_init(&claim->in_line);
-    return paused ? become(room, claim, UPSTREAM_ROOM_PAUSED) : wait_if_needed(room, claim);
+    assert(share->kind == RECEIVE_NONE);
+    *share = (struct receive_share){.message = message, .keeps = keeps};
+    list_init(&share->in_line);
+    return paused ? become(budget, share, RECEIVE_PAUSED) : wait_if_needed(budget, share);
 }
 
-void upstream_room_release(struct upstream_room *room, struct upstream_claim *claim)
+void receive_budget_release(struct receive_budget *budget, struct receive_share *share)
 {
-    if (claim->kind == UPSTREAM_ROOM_NONE)
+    if (share->kind == RECEIVE_NONE)
         return;
-    list_remove(&claim->in_line);
-    room->held[claim->kind] -= bytes_as(claim->kind, claim->message);
-    claim->kind = UPSTREAM_ROOM_NONE;
+    list_remove(&share->in_line);
+    budget->held[share->kind] -= bytes_as(share->kind, share->message);
+    share->kind = RECEIVE_NONE;
 }
 
-void upstream_room_pause(struct upstream_room *room, struct upstream_claim *claim, bool paused)
+void receive_budget_pause(struct receive_budget *budget, struct receive_share *share, bool paused)
 {
-    if (!upstream_claim_is_stalled(claim))
+    if (!receive_share_is_stalled(share))
         return; /* nothing begun, or all of it may come already */
-    bool in_line = !list_empty(&claim->in_line);
+    bool in_line = !list_empty(&share->in_line);
     if (paused && in_line) {
-        list_remove(&claim->in_line);
-        (void)become(room, claim, UPSTREAM_ROOM_PAUSED); /* or it stays counted as it is */
+        list_remove(&share->in_line);
+        (void)become(budget, share, RECEIVE_PAUSED); /* or it stays counted as it is */
     } else if (!paused && !in_line) {
-        (void)wait_if_needed(room, claim); /* it has room for what has arrived */
+        (void)wait_if_needed(budget, share); /* it has room for what has arrived */
     }
 }
 
-void upstream_claim_move(struct upstream_claim *to, struct upstream_claim *from)
+void receive_share_move(struct receive_share *to, struct receive_share *from)
 {
     assert(from->kind && list_empty(&from->in_line));
     *to = *from;
     list_init(&to->in_line);
-    from->kind = UPSTREAM_ROOM_NONE;
+    from->kind = RECEIVE_NONE;
 }
 
-bool upstream_room_is_awaited(const struct upstream_room *room)
+bool receive_budget_is_awaited(const struct receive_budget *budget)
 {
-    return !list_empty(&room->held_line);
+    return !list_empty(&budget->held_line);
 }
 
-static struct upstream_claim *grant_from(struct upstream_room *room, struct list *line)
+static struct receive_share *grant_from(struct receive_budget *budget, struct list *line)
 {
     if (list_empty(line))
         return NULL;
-    struct upstream_claim *first = LIST_ENTRY(line->next, struct upstream_claim, in_line);
-    if (!become_whole(room, first))
+    struct receive_share *first = LIST_ENTRY(line->next, struct receive_share, in_line);
+    if (!become_whole(budget, first))
         return NULL;
     list_remove(&first->in_line);
     return first;
 }
 
-struct upstream_claim *upstream_room_grant(struct upstream_room *room)
+struct receive_share *receive_budget_next(struct receive_budget *budget)
 {
-    struct upstream_claim *first = grant_from(room, &room->line);
-    return first ? first : grant_from(room, &room->held_line);
+    struct receive_share *first = grant_from(budget, &budget->line);
+    return first ? first : grant_from(budget, &budget->held_line);
 }

@@ -1,7 +1,7 @@
 /*
- * Room for messages of the cluster that arrive in pieces, of all calls of one upstream. A message
- * claims room for its whole length when its prefix has come, so nothing is kept that was not
- * counted.
+ * The memory for messages of the cluster that arrive in pieces, of all calls of one upstream. A
+ * message takes a share for its whole length when its prefix has come, so nothing is kept that was
+ * not counted.
  *
  *     begins ──► short, long, or held ──► complete: released, or kept by its owner (link/kept_answers.h)
  *        │             ▲
@@ -21,14 +21,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum upstream_room_kind {
-    UPSTREAM_ROOM_NONE,
-    UPSTREAM_ROOM_SHORT, /* fits in a stream's window, so it comes whether it is wanted or not */
-    UPSTREAM_ROOM_LONG,
-    UPSTREAM_ROOM_HELD, /* long, and kept until a client has read it */
-    UPSTREAM_ROOM_WAITING,
-    UPSTREAM_ROOM_PAUSED,
-    UPSTREAM_ROOM_KINDS,
+enum receive_kind {
+    RECEIVE_NONE,
+    RECEIVE_SHORT, /* fits in a stream's window, so it comes whether it is wanted or not */
+    RECEIVE_LONG,
+    RECEIVE_HELD, /* long, and kept until a client has read it */
+    RECEIVE_WAITING,
+    RECEIVE_PAUSED,
+    RECEIVE_KINDS,
 };
 
 enum {
@@ -39,41 +39,41 @@ enum {
     UPSTREAM_STALLED_BYTES_MAX = 64 << 20, /* that wait, and the same for those that are paused */
 };
 
-struct upstream_room {
-    size_t held[UPSTREAM_ROOM_KINDS]; /* bytes */
-    /* upstream_claim.in_line, the oldest first: of long messages, and of those that are held. */
+struct receive_budget {
+    size_t held[RECEIVE_KINDS]; /* bytes */
+    /* receive_share.in_line, the oldest first: of long messages, and of those that are held. */
     struct list line, held_line;
 };
 
-/* The room that one call has. Zeroed, it has none. */
-struct upstream_claim {
-    enum upstream_room_kind kind;
+/* What one call has of the budget. Zeroed, it has nothing. */
+struct receive_share {
+    enum receive_kind kind;
     size_t message;      /* its length */
-    bool holds;          /* the owner keeps the message */
+    bool keeps;          /* the owner keeps the message */
     struct list in_line; /* its links are NULL until first used */
 };
 
-void upstream_room_init(struct upstream_room *room);
+void receive_budget_init(struct receive_budget *budget);
 
-/* A message has begun. False: there is no room, and nothing was claimed. */
-bool upstream_room_claim(struct upstream_room *room, struct upstream_claim *claim, size_t message,
-                         bool holds, bool paused);
-/* The message is complete, or the call has ended. No effect without a claim. */
-void upstream_room_release(struct upstream_room *room, struct upstream_claim *claim);
-void upstream_room_pause(struct upstream_room *room, struct upstream_claim *claim, bool paused);
+/* A message has begun. False: there is no room, and nothing was taken. */
+bool receive_budget_take(struct receive_budget *budget, struct receive_share *share, size_t message,
+                         bool keeps, bool paused);
+/* The message is complete, or the call has ended. No effect without a share. */
+void receive_budget_release(struct receive_budget *budget, struct receive_share *share);
+void receive_budget_pause(struct receive_budget *budget, struct receive_share *share, bool paused);
 /* The first in one of the lines, for which there is room now: it waits no more. NULL: there is
  * none. */
-struct upstream_claim *upstream_room_grant(struct upstream_room *room);
+struct receive_share *receive_budget_next(struct receive_budget *budget);
 
-/* The claim of a complete message, which does not wait. `from` has none afterwards. */
-void upstream_claim_move(struct upstream_claim *to, struct upstream_claim *from);
+/* The share of a complete message, which does not wait. `from` has none afterwards. */
+void receive_share_move(struct receive_share *to, struct receive_share *from);
 /* Messages that are to be held wait for room. */
-bool upstream_room_is_awaited(const struct upstream_room *room);
+bool receive_budget_is_awaited(const struct receive_budget *budget);
 
 /* The cluster must get no window for the message. */
-static inline bool upstream_claim_is_stalled(const struct upstream_claim *claim)
+static inline bool receive_share_is_stalled(const struct receive_share *share)
 {
-    return claim->kind >= UPSTREAM_ROOM_WAITING;
+    return share->kind >= RECEIVE_WAITING;
 }
 
 #endif

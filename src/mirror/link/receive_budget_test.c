@@ -9,52 +9,52 @@
 
 #include <cmocka.h>
 
-enum { MIB = 1 << 20, CLAIMS = 300 };
+enum { MIB = 1 << 20, SHARES = 300 };
 
-static struct upstream_room room;
-static struct upstream_claim claims[CLAIMS];
+static struct receive_budget budget;
+static struct receive_share shares[SHARES];
 
 static int set_up(void **state)
 {
     (void)state;
-    upstream_room_init(&room);
-    memset(claims, 0, sizeof(claims));
+    receive_budget_init(&budget);
+    memset(shares, 0, sizeof(shares));
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < CLAIMS; i++)
-        upstream_room_release(&room, &claims[i]);
-    for (size_t i = 0; i < UPSTREAM_ROOM_KINDS; i++)
-        assert_int_equal(room.held[i], 0);
-    assert_true(list_empty(&room.line));
+    for (size_t i = 0; i < SHARES; i++)
+        receive_budget_release(&budget, &shares[i]);
+    for (size_t i = 0; i < RECEIVE_KINDS; i++)
+        assert_int_equal(budget.held[i], 0);
+    assert_true(list_empty(&budget.line));
     return 0;
 }
 
-static bool claim(size_t i, size_t message)
+static bool share(size_t i, size_t message)
 {
-    return upstream_room_claim(&room, &claims[i], message, false, false);
+    return receive_budget_take(&budget, &shares[i], message, false, false);
 }
 
 static void long_messages_wait_in_line(void **state)
 {
     (void)state;
-    assert_true(claim(0, 40 * MIB));
-    assert_true(claim(1, 40 * MIB));
-    assert_true(claim(2, MIB)); /* would fit, but does not overtake */
-    assert_false(upstream_claim_is_stalled(&claims[0]));
-    assert_true(upstream_claim_is_stalled(&claims[1]));
-    assert_true(upstream_claim_is_stalled(&claims[2]));
-    assert_int_equal(room.held[UPSTREAM_ROOM_WAITING], 2 * UPSTREAM_WINDOW_BYTES);
-    assert_null(upstream_room_grant(&room));
-    upstream_room_release(&room, &claims[0]);
-    assert_ptr_equal(upstream_room_grant(&room), &claims[1]);
-    assert_ptr_equal(upstream_room_grant(&room), &claims[2]);
-    assert_null(upstream_room_grant(&room));
-    assert_int_equal(room.held[UPSTREAM_ROOM_LONG], 41 * MIB);
-    assert_int_equal(room.held[UPSTREAM_ROOM_WAITING], 0);
+    assert_true(share(0, 40 * MIB));
+    assert_true(share(1, 40 * MIB));
+    assert_true(share(2, MIB)); /* would fit, but does not overtake */
+    assert_false(receive_share_is_stalled(&shares[0]));
+    assert_true(receive_share_is_stalled(&shares[1]));
+    assert_true(receive_share_is_stalled(&shares[2]));
+    assert_int_equal(budget.held[RECEIVE_WAITING], 2 * UPSTREAM_WINDOW_BYTES);
+    assert_null(receive_budget_next(&budget));
+    receive_budget_release(&budget, &shares[0]);
+    assert_ptr_equal(receive_budget_next(&budget), &shares[1]);
+    assert_ptr_equal(receive_budget_next(&budget), &shares[2]);
+    assert_null(receive_budget_next(&budget));
+    assert_int_equal(budget.held[RECEIVE_LONG], 41 * MIB);
+    assert_int_equal(budget.held[RECEIVE_WAITING], 0);
 }
 
 static void messages_that_wait_have_a_limit(void **state)
@@ -62,13 +62,13 @@ static void messages_that_wait_have_a_limit(void **state)
     (void)state;
     size_t waiting = UPSTREAM_STALLED_BYTES_MAX / UPSTREAM_WINDOW_BYTES;
     for (size_t i = 0; i <= waiting; i++)
-        assert_true(claim(i, UPSTREAM_LONG_BYTES_MAX));
-    assert_false(claim(waiting + 1, UPSTREAM_LONG_BYTES_MAX));
-    assert_int_equal(claims[waiting + 1].kind, UPSTREAM_ROOM_NONE);
-    assert_true(claim(waiting + 1, 1000)); /* a short one needs not wait */
-    assert_false(upstream_claim_is_stalled(&claims[waiting + 1]));
-    upstream_room_release(&room, &claims[5]); /* one that waits */
-    assert_true(claim(5, UPSTREAM_LONG_BYTES_MAX));
+        assert_true(share(i, UPSTREAM_LONG_BYTES_MAX));
+    assert_false(share(waiting + 1, UPSTREAM_LONG_BYTES_MAX));
+    assert_int_equal(shares[waiting + 1].kind, RECEIVE_NONE);
+    assert_true(share(waiting + 1, 1000)); /* a short one needs not wait */
+    assert_false(receive_share_is_stalled(&shares[waiting + 1]));
+    receive_budget_release(&budget, &shares[5]); /* one that waits */
+    assert_true(share(5, UPSTREAM_LONG_BYTES_MAX));
 }
 
 static void short_messages_have_a_limit(void **state)
@@ -76,12 +76,12 @@ static void short_messages_have_a_limit(void **state)
     (void)state;
     size_t shorts = UPSTREAM_SHORT_BYTES_MAX / UPSTREAM_WINDOW_BYTES, i;
     for (i = 0; i < shorts; i++)
-        assert_true(claim(i, UPSTREAM_WINDOW_BYTES));
-    assert_int_equal(room.held[UPSTREAM_ROOM_SHORT], UPSTREAM_SHORT_BYTES_MAX);
-    assert_true(claim(i, UPSTREAM_WINDOW_BYTES));
-    assert_true(upstream_claim_is_stalled(&claims[i]));
-    upstream_room_release(&room, &claims[0]);
-    assert_ptr_equal(upstream_room_grant(&room), &claims[i]);
+        assert_true(share(i, UPSTREAM_WINDOW_BYTES));
+    assert_int_equal(budget.held[RECEIVE_SHORT], UPSTREAM_SHORT_BYTES_MAX);
+    assert_true(share(i, UPSTREAM_WINDOW_BYTES));
+    assert_true(receive_share_is_stalled(&shares[i]));
+    receive_budget_release(&budget, &shares[0]);
+    assert_ptr_equal(receive_budget_next(&budget), &shares[i]);
 }
 
 static void clients_that_do_not_read_take_no_room_of_others(void **state)
@@ -89,21 +89,21 @@ static void clients_that_do_not_read_take_no_room_of_others(void **state)
     (void)state;
     size_t paused = UPSTREAM_STALLED_BYTES_MAX / UPSTREAM_WINDOW_BYTES;
     for (size_t i = 0; i < paused; i++)
-        assert_true(upstream_room_claim(&room, &claims[i], 8 * MIB, false, true));
-    assert_false(upstream_room_claim(&room, &claims[paused], 8 * MIB, false, true));
-    assert_true(claim(paused, UPSTREAM_LONG_BYTES_MAX));
-    assert_false(upstream_claim_is_stalled(&claims[paused]));
-    upstream_room_pause(&room, &claims[1], false);
-    assert_int_equal(claims[1].kind, UPSTREAM_ROOM_WAITING);
-    upstream_room_pause(&room, &claims[1], true);
-    assert_int_equal(claims[1].kind, UPSTREAM_ROOM_PAUSED);
-    upstream_room_pause(&room, &claims[1], false);
-    upstream_room_release(&room, &claims[paused]);
-    assert_ptr_equal(upstream_room_grant(&room), &claims[1]);
-    upstream_room_pause(&room, &claims[2], false); /* there is room at once */
-    assert_int_equal(claims[2].kind, UPSTREAM_ROOM_LONG);
-    upstream_room_pause(&room, &claims[2], true); /* all of it may come already */
-    assert_int_equal(claims[2].kind, UPSTREAM_ROOM_LONG);
+        assert_true(receive_budget_take(&budget, &shares[i], 8 * MIB, false, true));
+    assert_false(receive_budget_take(&budget, &shares[paused], 8 * MIB, false, true));
+    assert_true(share(paused, UPSTREAM_LONG_BYTES_MAX));
+    assert_false(receive_share_is_stalled(&shares[paused]));
+    receive_budget_pause(&budget, &shares[1], false);
+    assert_int_equal(shares[1].kind, RECEIVE_WAITING);
+    receive_budget_pause(&budget, &shares[1], true);
+    assert_int_equal(shares[1].kind, RECEIVE_PAUSED);
+    receive_budget_pause(&budget, &shares[1], false);
+    receive_budget_release(&budget, &shares[paused]);
+    assert_ptr_equal(receive_budget_next(&budget), &shares[1]);
+    receive_budget_pause(&budget, &shares[2], false); /* there is room at once */
+    assert_int_equal(shares[2].kind, RECEIVE_LONG);
+    receive_budget_pause(&budget, &shares[2], true); /* all of it may come already */
+    assert_int_equal(shares[2].kind, RECEIVE_LONG);
 }
 
 int main(void)

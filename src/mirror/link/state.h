@@ -33,8 +33,8 @@ struct cluster_state {
     _Atomic uint64_t cluster_id, member_id, raft_term;
     _Atomic unsigned
         alarms; /* alarms of the cluster's members: 1 << ENGINE_ALARM_…; the last that were known */
-    struct trouble trouble; /* why the cluster cannot be followed */
-    struct roster roster;   /* the members at the endpoints */
+    struct follow_failure follow_failure; /* why the cluster cannot be followed */
+    struct member_table member_table;     /* the members at the endpoints */
     _Atomic uint64_t upstream_watches, upstream_events, resumes, loads;
 
     /* Called after `mirrored` was raised, so that reads continue which wait for it; set before the
@@ -50,8 +50,8 @@ struct cluster_state {
     _Atomic uint64_t rights_changes;
     _Atomic uint64_t forwarded, probes, grants_asked, reads_mirrored, reads_forwarded;
     /* History older than the mirror's, on all shards. */
-    _Atomic int64_t past_bytes, past_fetches;
-    _Atomic uint64_t past_fetches_started;
+    _Atomic int64_t backfill_bytes, backfill_fetches;
+    _Atomic uint64_t backfill_fetches_started;
     _Atomic int64_t coalesced; /* events that clients got beyond those that the cluster has sent */
 };
 

@@ -58,9 +58,9 @@ struct upstream {
     size_t kept_count;
     size_t waiting;    /* calls in that state */
     size_t held_bytes; /* size of all calls */
-    struct upstream_room room;
-    struct upstream_holds holds;
-    struct deferred room_work; /* gives room to claims that wait */
+    struct receive_budget budget;
+    struct kept_answers answers;
+    struct deferred budget_work; /* gives shares to calls that wait */
     bool is_stopping;
 };
 
@@ -81,9 +81,9 @@ struct upstream_call {
     int64_t start_by_ns; /* … and the call must have been started on it until then */
     unsigned attempts;   /* that were sent */
     unsigned renewals;
-    uint64_t generation;         /* generation of the connection of the last attempt */
-    size_t held_bytes;           /* messages that are kept for another attempt */
-    struct upstream_claim claim; /* for the message that arrives */
+    uint64_t generation;        /* generation of the connection of the last attempt */
+    size_t held_bytes;          /* messages that are kept for another attempt */
+    struct receive_share share; /* for the message that arrives */
     bool received, paused, too_long;
     enum grpc_code code; /* while failing */
     struct buf text;
@@ -119,7 +119,7 @@ static void call_check(const struct upstream_call *call)
     assert(!grpc_client_call_is_open(&call->grpc) || call->state == UPSTREAM_CALL_SENT ||
            call->state == UPSTREAM_CALL_FAILING);
     assert(call->state != UPSTREAM_CALL_SENT || grpc_client_call_is_open(&call->grpc));
-    assert(call->claim.kind == UPSTREAM_ROOM_NONE || grpc_client_call_is_open(&call->grpc));
+    assert(call->share.kind == RECEIVE_NONE || grpc_client_call_is_open(&call->grpc));
 }
 
 void upstream_check(const struct upstream *upstream)
@@ -130,9 +130,9 @@ void upstream_check(const struct upstream *upstream)
         call_check(call);
         waiting += call->state == UPSTREAM_CALL_WAITING;
         held += call->held_bytes;
-        lined += call->claim.kind && !list_empty(&call->claim.in_line);
+        lined += call->share.kind && !list_empty(&call->share.in_line);
     }
-    assert(lined == list_length(&upstream->room.line) + list_length(&upstream->room.held_line));
+    assert(lined == list_length(&upstream->budget.line) + list_length(&upstream->budget.held_line));
     assert(waiting == upstream->waiting && held == upstream->held_bytes);
     assert(upstream->kept_count == list_length(&upstream->kept));
     assert(upstream->kept_count <= KEPT_CALLS);
@@ -328,35 +328,35 @@ static void try_again(struct upstream_call *call, bool at_once)
                    loop_now_ns(loop) + (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
 }
 
-/* -- Room for answers -- */
+/* -- The budget for answers -- */
 
 static void update_window(struct upstream_call *call)
 {
     if (grpc_client_call_is_open(&call->grpc))
         grpc_client_call_withhold(&call->grpc,
-                                  call->paused || upstream_claim_is_stalled(&call->claim));
+                                  call->paused || receive_share_is_stalled(&call->share));
 }
 
-static void on_room(struct deferred *deferred)
+static void on_budget(struct deferred *deferred)
 {
-    struct upstream *upstream = CONTAINER_OF(deferred, struct upstream, room_work);
-    struct upstream_claim *claim;
-    while ((claim = upstream_room_grant(&upstream->room)))
-        update_window(CONTAINER_OF(claim, struct upstream_call, claim));
+    struct upstream *upstream = CONTAINER_OF(deferred, struct upstream, budget_work);
+    struct receive_share *share;
+    while ((share = receive_budget_next(&upstream->budget)))
+        update_window(CONTAINER_OF(share, struct upstream_call, share));
 }
 
 /* At the end of the turn: the session may be at work. */
 static void grant_later(struct upstream *upstream)
 {
-    if (!list_empty(&upstream->room.line) || !list_empty(&upstream->room.held_line))
-        loop_defer(upstream->loop, &upstream->room_work);
+    if (!list_empty(&upstream->budget.line) || !list_empty(&upstream->budget.held_line))
+        loop_defer(upstream->loop, &upstream->budget_work);
 }
 
-static void release_room(struct upstream_call *call)
+static void release_share(struct upstream_call *call)
 {
-    if (LIKELY(call->claim.kind == UPSTREAM_ROOM_NONE))
+    if (LIKELY(call->share.kind == RECEIVE_NONE))
         return;
-    upstream_room_release(&call->upstream->room, &call->claim);
+    receive_budget_release(&call->upstream->budget, &call->share);
     update_window(call);
     grant_later(call->upstream);
 }
@@ -365,22 +365,23 @@ static bool on_begin(struct grpc_client_call *grpc, size_t len)
 {
     struct upstream_call *call = CONTAINER_OF(grpc, struct upstream_call, grpc);
     struct upstream *upstream = call->upstream;
-    release_room(call); /* that of an answer before, which its owner has not kept */
-    if (!upstream_room_claim(&upstream->room, &call->claim, len, call->request.holds, call->paused))
+    release_share(call); /* that of an answer before, which its owner has not kept */
+    if (!receive_budget_take(&upstream->budget, &call->share, len, call->request.keeps,
+                             call->paused))
         return false;
     update_window(call);
-    upstream_holds_watch(&upstream->holds);
+    kept_answers_watch(&upstream->answers);
     return true;
 }
 
-void upstream_hold(struct upstream_call *call, struct upstream_hold *hold)
+void upstream_keep_answer(struct upstream_call *call, struct kept_answer *answer)
 {
-    upstream_hold_take(&call->upstream->holds, hold, &call->claim);
+    kept_answer_take(&call->upstream->answers, answer, &call->share);
 }
 
-static void on_released(struct upstream_holds *holds)
+static void on_released(struct kept_answers *answers)
 {
-    grant_later(CONTAINER_OF(holds, struct upstream, holds));
+    grant_later(CONTAINER_OF(answers, struct upstream, answers));
 }
 
 /* -- What the connection says -- */
@@ -388,8 +389,8 @@ static void on_released(struct upstream_holds *holds)
 static void on_message(struct grpc_client_call *grpc, struct slice message)
 {
     struct upstream_call *call = CONTAINER_OF(grpc, struct upstream_call, grpc);
-    if (call->claim.kind != UPSTREAM_ROOM_HELD)
-        release_room(call);
+    if (call->share.kind != RECEIVE_HELD)
+        release_share(call);
     if (call->state != UPSTREAM_CALL_SENT)
         return;
     call->received = true;
@@ -497,7 +498,7 @@ static void end_unanswered(struct upstream_call *call, const struct grpc_outcome
 static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *outcome)
 {
     struct upstream_call *call = CONTAINER_OF(grpc, struct upstream_call, grpc);
-    release_room(call);
+    release_share(call);
     channel_lasting_end(&call->lasting);
     if (outcome->from_peer)
         channel_worked(call->way->channel, call->generation);
@@ -579,7 +580,7 @@ static bool goes_round(struct upstream_call *call)
     const char *own = call->upstream->options.via;
     struct slice passed = call->request.caller.via;
     call->request.caller.via = SLICE_EMPTY; /* not borrowed any longer */
-    return own && passed.len && via_extend(passed, own, &call->via) != ST_OK;
+    return own && passed.len && loop_guard_extend(passed, own, &call->via) != ST_OK;
 }
 
 enum status upstream_start(struct upstream *upstream, const struct upstream_request *request,
@@ -601,7 +602,7 @@ enum status upstream_start(struct upstream *upstream, const struct upstream_requ
     else if (upstream->is_stopping)
         fail_later(call, status_code(ST_STOPPED), status_text(ST_STOPPED));
     else if (goes_round(call))
-        fail_later(call, GRPC_FAILED_PRECONDITION, VIA_LOOP_TEXT);
+        fail_later(call, GRPC_FAILED_PRECONDITION, LOOP_GUARD_LOOP_TEXT);
     else
         try_to_send(call);
     *ret_call = call;
@@ -655,7 +656,7 @@ void upstream_half_close(struct upstream_call *call)
 void upstream_pause(struct upstream_call *call, bool paused)
 {
     call->paused = paused;
-    upstream_room_pause(&call->upstream->room, &call->claim, paused);
+    receive_budget_pause(&call->upstream->budget, &call->share, paused);
     update_window(call);
     grant_later(call->upstream);
 }
@@ -707,9 +708,9 @@ enum status upstream_new(struct loop *loop, struct network *network,
     upstream->options = *options;
     list_init(&upstream->calls);
     list_init(&upstream->kept);
-    upstream_room_init(&upstream->room);
-    upstream_holds_init(&upstream->holds, loop, &upstream->room, on_released);
-    upstream->room_work.fn = on_room;
+    receive_budget_init(&upstream->budget);
+    kept_answers_init(&upstream->answers, loop, &upstream->budget, on_released);
+    upstream->budget_work.fn = on_budget;
     enum status status = open_way(upstream, network, options, true, &upstream->own, error);
     for (size_t i = 0; i < UPSTREAM_LANES && status == ST_OK; i++)
         status = open_way(upstream, network, options, false, &upstream->clients[i], error);
@@ -728,8 +729,8 @@ void upstream_free(struct upstream *upstream)
         upstream_cancel(LIST_ENTRY(upstream->calls.next, struct upstream_call, in_upstream));
     while (!list_empty(&upstream->kept))
         call_free(LIST_ENTRY(upstream->kept.next, struct upstream_call, in_upstream));
-    upstream_holds_fini(&upstream->holds);
-    loop_defer_cancel(&upstream->room_work);
+    kept_answers_fini(&upstream->answers);
+    loop_defer_cancel(&upstream->budget_work);
     channel_free(upstream->own.channel);
     for (size_t i = 0; i < UPSTREAM_LANES; i++)
         channel_free(upstream->clients[i].channel);

@@ -29,7 +29,7 @@ struct loop;
 struct network;
 struct upstream;
 struct upstream_call;
-struct upstream_hold;
+struct kept_answer;
 struct upstream_options;
 
 enum {
@@ -65,8 +65,8 @@ struct upstream_request {
     enum upstream_lane lane; /* not for calls in Vigil's own name */
     int64_t deadline_ns;     /* by the loop's clock; CLOCK_NEVER: none */
     size_t receive_max;      /* bytes of one message; 0: UPSTREAM_ANSWER_BYTES_MAX */
-    bool holds;              /* the owner keeps the answer beyond the call: see upstream_hold */
-    bool reads;              /* changes nothing: it may be repeated until something was received */
+    bool keeps; /* the owner keeps the answer beyond the call: see upstream_keep_answer */
+    bool reads; /* changes nothing: it may be repeated until something was received */
     bool lasts; /* a stream without an end: it ends as unavailable when its server is avoided */
     bool require_leader;
 };
@@ -102,9 +102,9 @@ enum status upstream_start(struct upstream *upstream, const struct upstream_requ
                            const struct upstream_ops *ops, void *user,
                            struct upstream_call **ret_call);
 void *upstream_call_user(const struct upstream_call *call);
-/* Within on_message of a call that holds: a long answer keeps its room until the hold is released,
- * with upstream_hold_release (link/kept_answers.h). No effect for others. */
-void upstream_hold(struct upstream_call *call, struct upstream_hold *hold);
+/* Within on_message of a call that keeps its answer: a long one keeps its share until it is
+ * released, with kept_answer_release (link/kept_answers.h). No effect for others. */
+void upstream_keep_answer(struct upstream_call *call, struct kept_answer *answer);
 /* Within on_end: the cluster's answer was too long, or there was no room for it. */
 bool upstream_call_is_too_long(const struct upstream_call *call);
 /* Queues a copy. ST_NOMEM; ST_LIMIT: too much is queued. */

@@ -45,9 +45,9 @@ static void answers_that_arrive_wait_for_room(void **state)
     finish(&w);
 }
 
-static void on_overdue(struct upstream_hold *hold)
+static void on_overdue(struct kept_answer *kept)
 {
-    upstream_hold_release(hold);
+    kept_answer_release(kept);
 }
 
 /* An answer that its owner keeps takes room when its call has ended. */
@@ -55,9 +55,9 @@ static void answers_that_are_kept_make_others_wait(void **state)
 {
     (void)state;
     struct world w = {0};
-    struct test_call first = {.hold.overdue = on_overdue}, second = first, other = {0};
+    struct test_call first = {.kept.overdue = on_overdue}, second = first, other = {0};
     struct upstream_request request = request_of("/test/Answer", "t");
-    request.holds = true;
+    request.keeps = true;
     begin(&w, 1);
     w.whole_answers = true;
     start(&w, &first, &request, SLICE_EMPTY);
@@ -65,14 +65,14 @@ static void answers_that_are_kept_make_others_wait(void **state)
     assert_int_equal(first.bytes, ANSWER_BYTES);
     w.whole_answers = false;
     start(&w, &second, &request, SLICE_EMPTY);
-    run(&w, UPSTREAM_HOLD_NS / 2);
+    run(&w, KEPT_ANSWER_NS / 2);
     assert_in_range(w.answered[1], 1, 300 << 10);
     start_get(&w, &other, "t");
     run_until_end(&w, &other);
     assert_int_equal(other.code, GRPC_OK);
-    run(&w, UPSTREAM_HOLD_NS);
+    run(&w, KEPT_ANSWER_NS);
     assert_int_equal(w.answered[1], ANSWER_SENT_BYTES);
-    assert_null(first.hold.holds);
+    assert_null(first.kept.answers);
     upstream_cancel(second.call);
     finish(&w);
 }

@@ -51,7 +51,7 @@ struct test_call {
     enum grpc_code code;
     char text[256];
     struct test_call *next; /* started in on_end */
-    struct upstream_hold hold;
+    struct kept_answer kept;
 };
 
 /* -- What the members do -- */
@@ -274,7 +274,7 @@ static inline void on_message(struct upstream_call *call, struct slice message)
     assert_ptr_equal(c->call, call);
     c->messages++;
     c->bytes += message.len;
-    upstream_hold(call, &c->hold);
+    upstream_keep_answer(call, &c->kept);
     if (c->act == ACT_CANCEL_IN_MESSAGE)
         upstream_cancel(TAKE(c->call));
 }

@@ -4,14 +4,14 @@
 #include "base/xalloc.h"
 #include "mirror/load/scratch_file.h"
 
-/* A difference: where the spool has it. */
+/* A difference: where the file has it. */
 struct entry {
     int64_t revision;
-    uint64_t place; /* in the spool; of a tombstone with the highest bit */
+    uint64_t place; /* in the file; of a tombstone with the highest bit */
 };
 #define ENTRY_TOMBSTONE (UINT64_C(1) << 63)
 
-/* Before the key and the value of each record in the spool. */
+/* Before the key and the value of each record in the file. */
 struct record_head {
     int64_t create_revision, version, lease;
     uint32_t key_len, value_len;
@@ -19,7 +19,7 @@ struct record_head {
 
 struct load {
     struct load_walk walk;
-    struct spool *spool; /* owned */
+    struct scratch_file *file; /* owned */
     int64_t mirrored;
 
     struct slice mirror_key; /* where the walk is; valid if has_mirror_key */
@@ -44,11 +44,11 @@ static void walk_on(struct load *load)
 enum status load_new(const char *directory, struct load_walk walk, int64_t mirrored,
                      struct load **ret_load, struct error *error)
 {
-    struct spool *spool;
-    TRY(spool_open(directory, &spool, error));
+    struct scratch_file *file;
+    TRY(scratch_file_open(directory, &file, error));
     struct load *load = xcalloc(1, sizeof(*load));
     load->walk = walk;
-    load->spool = spool;
+    load->file = file;
     load->mirrored = mirrored;
     walk_on(load);
     *ret_load = load;
@@ -59,7 +59,7 @@ void load_free(struct load *load)
 {
     if (!load)
         return;
-    spool_close(load->spool);
+    scratch_file_close(load->file);
     buf_fini(&load->last_key);
     free(load->entries);
     free(load);
@@ -86,12 +86,12 @@ static void add_entry(struct load *load, int64_t revision, uint64_t place)
     load->entries[load->count++] = (struct entry){revision, place};
 }
 
-static enum status spool_record(struct load *load, const struct record_head *head, struct slice key,
-                                struct slice value)
+static enum status append_record(struct load *load, const struct record_head *head,
+                                 struct slice key, struct slice value)
 {
-    TRY(spool_append(load->spool, slice_of(head, sizeof(*head))));
-    TRY(spool_append(load->spool, key));
-    return spool_append(load->spool, value);
+    TRY(scratch_file_append(load->file, slice_of(head, sizeof(*head))));
+    TRY(scratch_file_append(load->file, key));
+    return scratch_file_append(load->file, value);
 }
 
 static enum status add_put(struct load *load, const vigil_kv *kv)
@@ -103,9 +103,9 @@ static enum status add_put(struct load *load, const vigil_kv *kv)
         .key_len = (uint32_t)kv->key.size,
         .value_len = (uint32_t)kv->value.size,
     };
-    add_entry(load, kv->mod_revision, spool_bytes(load->spool));
-    return spool_record(load, &head, slice_of(kv->key.data, kv->key.size),
-                        slice_of(kv->value.data, kv->value.size));
+    add_entry(load, kv->mod_revision, scratch_file_bytes(load->file));
+    return append_record(load, &head, slice_of(kv->key.data, kv->key.size),
+                         slice_of(kv->value.data, kv->value.size));
 }
 
 /* The mirror's key is not in the state. */
@@ -114,8 +114,8 @@ static enum status add_tombstone(struct load *load, int64_t revision)
     if (revision <= load->mirrored)
         return ST_INVALID;
     struct record_head head = {.key_len = (uint32_t)load->mirror_key.len};
-    add_entry(load, revision, spool_bytes(load->spool) | ENTRY_TOMBSTONE);
-    return spool_record(load, &head, load->mirror_key, SLICE_EMPTY);
+    add_entry(load, revision, scratch_file_bytes(load->file) | ENTRY_TOMBSTONE);
+    return append_record(load, &head, load->mirror_key, SLICE_EMPTY);
 }
 
 static enum status check_order(struct load *load, int64_t revision, const vigil_kv *kv)
@@ -184,7 +184,7 @@ enum status load_finish(struct load *load, int64_t revision)
 {
     for (; load->has_mirror_key; walk_on(load))
         TRY(add_tombstone(load, revision));
-    TRY(spool_finish(load->spool));
+    TRY(scratch_file_finish(load->file));
     if (load->count)
         qsort(load->entries, load->count, sizeof(*load->entries), by_revision);
     load->finished = true;
@@ -194,7 +194,7 @@ enum status load_finish(struct load *load, int64_t revision)
 static size_t read_change(const struct load *load, const struct entry *entry,
                           struct imported_change *ret_change)
 {
-    const uint8_t *at = spool_at(load->spool, entry->place & ~ENTRY_TOMBSTONE);
+    const uint8_t *at = scratch_file_at(load->file, entry->place & ~ENTRY_TOMBSTONE);
     struct record_head head;
     memcpy(&head, at, sizeof(head));
     at += sizeof(head);

@@ -3,7 +3,7 @@
  * in the mirror, and gives it back in the order of revisions.
  *
  *     pages of the cluster ──┐
- *                            ├─ compared ──► different: spooled to a file ──► sorted ──► parts
+ *                            ├─ compared ──► different: kept in a file ──► sorted ──► parts
  *     walk of the mirror ────┘
  *
  * For each different key it keeps 16 bytes in memory. A key that is gone becomes a tombstone of the

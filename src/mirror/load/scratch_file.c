@@ -10,7 +10,7 @@
 
 enum { BUFFER_BYTES = 1 << 20 };
 
-struct spool {
+struct scratch_file {
     int fd;
     uint64_t written;
     size_t buffered;
@@ -24,7 +24,7 @@ static int open_nameless(const char *directory)
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
     char path[4096];
-    if (snprintf(path, sizeof(path), "%s/spool-XXXXXX", directory) >= (int)sizeof(path)) {
+    if (snprintf(path, sizeof(path), "%s/scratch-XXXXXX", directory) >= (int)sizeof(path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -34,82 +34,83 @@ static int open_nameless(const char *directory)
     return fd;
 }
 
-enum status spool_open(const char *directory, struct spool **ret_spool, struct error *error)
+enum status scratch_file_open(const char *directory, struct scratch_file **ret_file,
+                              struct error *error)
 {
     int fd = open_nameless(directory);
     if (fd < 0)
         return error_set(error, ST_IO, "no file can be created in %s: %s", directory,
                          strerror(errno));
-    struct spool *spool = xmalloc(sizeof(*spool));
-    spool->fd = fd;
-    spool->written = spool->buffered = 0;
-    spool->mapped = NULL;
-    *ret_spool = spool;
+    struct scratch_file *file = xmalloc(sizeof(*file));
+    file->fd = fd;
+    file->written = file->buffered = 0;
+    file->mapped = NULL;
+    *ret_file = file;
     return ST_OK;
 }
 
-void spool_close(struct spool *spool)
+void scratch_file_close(struct scratch_file *file)
 {
-    if (!spool)
+    if (!file)
         return;
-    if (spool->mapped)
-        munmap((void *)spool->mapped, spool->written);
-    close(spool->fd);
-    free(spool);
+    if (file->mapped)
+        munmap((void *)file->mapped, file->written);
+    close(file->fd);
+    free(file);
 }
 
-uint64_t spool_bytes(const struct spool *spool)
+uint64_t scratch_file_bytes(const struct scratch_file *file)
 {
-    return spool->written + spool->buffered;
+    return file->written + file->buffered;
 }
 
-static enum status write_all(struct spool *spool, struct slice bytes)
+static enum status write_all(struct scratch_file *file, struct slice bytes)
 {
     while (bytes.len) {
-        ssize_t n = write(spool->fd, bytes.ptr, bytes.len);
+        ssize_t n = write(file->fd, bytes.ptr, bytes.len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return errno == ENOSPC || errno == EDQUOT ? ST_DISK_FULL : ST_IO;
-        spool->written += (size_t)n;
+        file->written += (size_t)n;
         bytes = slice_sub(bytes, (size_t)n, bytes.len - (size_t)n);
     }
     return ST_OK;
 }
 
-static enum status flush(struct spool *spool)
+static enum status flush(struct scratch_file *file)
 {
-    size_t len = spool->buffered;
-    spool->buffered = 0;
-    return write_all(spool, slice_of(spool->buffer, len));
+    size_t len = file->buffered;
+    file->buffered = 0;
+    return write_all(file, slice_of(file->buffer, len));
 }
 
-enum status spool_append(struct spool *spool, struct slice bytes)
+enum status scratch_file_append(struct scratch_file *file, struct slice bytes)
 {
-    assert(!spool->mapped);
-    if (bytes.len > BUFFER_BYTES - spool->buffered)
-        TRY(flush(spool));
+    assert(!file->mapped);
+    if (bytes.len > BUFFER_BYTES - file->buffered)
+        TRY(flush(file));
     if (bytes.len > BUFFER_BYTES)
-        return write_all(spool, bytes);
-    slice_copy(spool->buffer + spool->buffered, bytes);
-    spool->buffered += bytes.len;
+        return write_all(file, bytes);
+    slice_copy(file->buffer + file->buffered, bytes);
+    file->buffered += bytes.len;
     return ST_OK;
 }
 
-enum status spool_finish(struct spool *spool)
+enum status scratch_file_finish(struct scratch_file *file)
 {
-    TRY(flush(spool));
-    if (spool->written == 0)
+    TRY(flush(file));
+    if (file->written == 0)
         return ST_OK;
-    void *mapped = mmap(NULL, spool->written, PROT_READ, MAP_SHARED, spool->fd, 0);
+    void *mapped = mmap(NULL, file->written, PROT_READ, MAP_SHARED, file->fd, 0);
     if (mapped == MAP_FAILED)
         return ST_NOMEM;
-    spool->mapped = mapped;
+    file->mapped = mapped;
     return ST_OK;
 }
 
-const uint8_t *spool_at(const struct spool *spool, uint64_t place)
+const uint8_t *scratch_file_at(const struct scratch_file *file, uint64_t place)
 {
-    assert(spool->mapped && place <= spool->written);
-    return spool->mapped + place;
+    assert(file->mapped && place <= file->written);
+    return file->mapped + place;
 }

@@ -10,23 +10,24 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-struct spool;
+struct scratch_file;
 
 /* In this directory, which exists. */
 MUST_CHECK
-enum status spool_open(const char *directory, struct spool **ret_spool, struct error *error);
-void spool_close(struct spool *spool); /* accepts NULL */
+enum status scratch_file_open(const char *directory, struct scratch_file **ret_file,
+                              struct error *error);
+void scratch_file_close(struct scratch_file *file); /* accepts NULL */
 
 /* Bytes that were appended: the place of what is appended next. */
-uint64_t spool_bytes(const struct spool *spool);
+uint64_t scratch_file_bytes(const struct scratch_file *file);
 /* ST_DISK_FULL; ST_IO. */
 MUST_CHECK
-enum status spool_append(struct spool *spool, struct slice bytes);
+enum status scratch_file_append(struct scratch_file *file, struct slice bytes);
 
 /* Ends the appending. ST_DISK_FULL; ST_IO; ST_NOMEM. */
 MUST_CHECK
-enum status spool_finish(struct spool *spool);
-/* The bytes from this place on; valid until the spool is closed. */
-const uint8_t *spool_at(const struct spool *spool, uint64_t place);
+enum status scratch_file_finish(struct scratch_file *file);
+/* The bytes from this place on; valid until the file is closed. */
+const uint8_t *scratch_file_at(const struct scratch_file *file, uint64_t place);
 
 #endif

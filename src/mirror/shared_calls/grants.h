@@ -7,12 +7,13 @@
  * The question is a range with the caller's token at a revision that does not exist yet: etcd
  * refuses it with the caller's missing permission, or else as a future revision. It is linearizable
  * while the mirror follows the cluster, and serializable while it does not: then no member may know
- * more, and nothing new is shown. If a
- * call without a token is answered so for all keys, authentication is disabled, and no other caller
- * needs a question until that is a second old. Equal questions that are under way are sent once,
- * and an answer in use is renewed before it is too old, so that frequent readers do not wait. That
- * authentication is disabled stays true while the cluster does not answer, as long as the mirror
- * shows nothing that is newer than that answer.
+ * more, and nothing new is shown.
+ *
+ * If a call without a token is answered so for all keys, authentication is disabled, and no other
+ * caller needs a question until that is a second old. Equal questions that are under way are sent
+ * once, and an answer in use is renewed before it is too old, so that frequent readers do not wait.
+ * That authentication is disabled stays true while the cluster does not answer, as long as the
+ * mirror shows nothing that is newer than that answer.
  *
  * Tokens take turns in sending their questions, and each has a share of the memory, so that none
  * can keep the others from being answered. Reads and new watches of very long ranges are not

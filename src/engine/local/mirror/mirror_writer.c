@@ -7,7 +7,8 @@ enum { GROUP_BYTES_MAX = 1 << 20 }; /* a few milliseconds to write */
 
 /* -- Opening -- */
 
-enum status local_mirroring_check_complete(const struct local_shared *shared, struct error *error)
+enum status local_mirror_writer_check_complete(const struct local_shared *shared,
+                                               struct error *error)
 {
     if (applier_is_complete(store_applier(shared->store)))
         return ST_OK;
@@ -23,7 +24,7 @@ static void note_published(struct local_shared *shared)
     atomic_store_explicit(&shared->mirror.revision, applier->revision, memory_order_release);
 }
 
-void local_mirroring_open(struct local_shared *shared)
+void local_mirror_writer_open(struct local_shared *shared)
 {
     /* Keys keep the numbers of their leases, which only the other server knows. */
     struct applier *applier = store_applier(shared->store);
@@ -45,13 +46,13 @@ static bool has_content(const struct mirror_batch *batch)
     return batch->count > 0 || batch->is_part;
 }
 
-static bool compacts(const struct local_mirroring *m, const struct mirror_batch *batch)
+static bool compacts(const struct local_mirror_writer *m, const struct mirror_batch *batch)
 {
     return batch->compact && batch->compact > store_applier(m->shared->store)->compact_revision;
 }
 
 /* A watch must not end as compacted only because its shard has not read the revisions yet. */
-static bool shards_lag(struct local_mirroring *m, const struct mirror_batch *batch)
+static bool shards_lag(struct local_mirror_writer *m, const struct mirror_batch *batch)
 {
     struct local_shared *shared = m->shared;
     const struct applier *applier = store_applier(shared->store);
@@ -65,7 +66,7 @@ static bool shards_lag(struct local_mirroring *m, const struct mirror_batch *bat
 }
 
 /* Another batch with content waits, so the ones after it do too. */
-static bool is_behind(const struct local_mirroring *m)
+static bool is_behind(const struct local_mirror_writer *m)
 {
     for (struct mailbox_node *node = m->deferred.first; node; node = node->next)
         if (has_content(batch_of(node)))
@@ -73,7 +74,8 @@ static bool is_behind(const struct local_mirroring *m)
     return false;
 }
 
-static bool must_wait(struct local_mirroring *m, const struct mirror_batch *batch, int64_t now_ns)
+static bool must_wait(struct local_mirror_writer *m, const struct mirror_batch *batch,
+                      int64_t now_ns)
 {
     if (is_behind(m))
         return true;
@@ -85,7 +87,7 @@ static bool must_wait(struct local_mirroring *m, const struct mirror_batch *batc
 }
 
 /* Before the changes of the batch: those of a state are hidden from here on. */
-static enum status compact(struct local_mirroring *m, const struct mirror_batch *batch)
+static enum status compact(struct local_mirror_writer *m, const struct mirror_batch *batch)
 {
     struct store *store = m->shared->store;
     struct applier *applier = store_applier(store);
@@ -103,7 +105,7 @@ static enum status compact(struct local_mirroring *m, const struct mirror_batch 
     return ST_OK;
 }
 
-static void write_hidden(struct local_mirroring *m)
+static void write_hidden(struct local_mirror_writer *m)
 {
     enum status status = store_commit(m->shared->store);
     if (status != ST_OK)
@@ -112,7 +114,7 @@ static void write_hidden(struct local_mirroring *m)
         waker_wake(&m->shared->keeper.waker);
 }
 
-static enum status apply_revisions(struct local_mirroring *m, struct mirror_batch *batch)
+static enum status apply_revisions(struct local_mirror_writer *m, struct mirror_batch *batch)
 {
     struct store *store = m->shared->store;
     for (; batch->applied < batch->count; batch->applied++) {
@@ -131,7 +133,7 @@ static enum status apply_revisions(struct local_mirroring *m, struct mirror_batc
 }
 
 /* The last part of a state, or a batch that is complete in itself. */
-static enum status show(struct local_mirroring *m, const struct mirror_batch *batch)
+static enum status show(struct local_mirror_writer *m, const struct mirror_batch *batch)
 {
     struct store *store = m->shared->store;
     struct applier *applier = store_applier(store);
@@ -147,14 +149,15 @@ static enum status show(struct local_mirroring *m, const struct mirror_batch *ba
     return ST_OK;
 }
 
-static enum status apply(struct local_mirroring *m, struct mirror_batch *batch)
+static enum status apply(struct local_mirror_writer *m, struct mirror_batch *batch)
 {
     TRY(compact(m, batch));
     TRY(apply_revisions(m, batch));
     return batch->is_part ? ST_OK : show(m, batch);
 }
 
-void local_mirroring_execute(struct local_mirroring *m, struct mirror_batch *batch, int64_t now_ns)
+void local_mirror_writer_execute(struct local_mirror_writer *m, struct mirror_batch *batch,
+                                 int64_t now_ns)
 {
     if (must_wait(m, batch, now_ns)) {
         mailbox_chain_add(&m->deferred, &batch->op.in_mailbox);
@@ -174,19 +177,19 @@ void local_mirroring_execute(struct local_mirroring *m, struct mirror_batch *bat
     }
 }
 
-void local_mirroring_continue(struct local_mirroring *m, int64_t now_ns)
+void local_mirror_writer_continue(struct local_mirror_writer *m, int64_t now_ns)
 {
     struct mailbox_node *node = m->deferred.first, *next;
     m->deferred = (struct mailbox_chain){0};
     for (; node; node = next) {
         next = node->next;
-        local_mirroring_execute(m, batch_of(node), now_ns);
+        local_mirror_writer_execute(m, batch_of(node), now_ns);
     }
     if (!m->deferred.first)
         m->deferred_until_ns = 0;
 }
 
-void local_mirroring_published(struct local_mirroring *m)
+void local_mirror_writer_published(struct local_mirror_writer *m)
 {
     struct mailbox_node *node = m->applied.first, *next;
     if (!node)
@@ -199,7 +202,7 @@ void local_mirroring_published(struct local_mirroring *m)
     }
 }
 
-void local_mirroring_refuse(struct local_mirroring *m)
+void local_mirror_writer_refuse(struct local_mirror_writer *m)
 {
     local_refuse_chain(&m->applied, ST_STOPPED);
     local_refuse_chain(&m->deferred, ST_STOPPED);

@@ -18,9 +18,9 @@
 struct local_shared;
 
 /* Embedded in the writer. */
-struct local_mirroring {
+struct local_mirror_writer {
     struct local_shared *shared;
-    void (*commit)(void *ctx); /* ends the writer's group: calls local_mirroring_published */
+    void (*commit)(void *ctx); /* ends the writer's group: calls local_mirror_writer_published */
     void *ctx;
     struct mailbox_chain applied;  /* batches of the group */
     struct mailbox_chain deferred; /* batches that drop revisions which some shard has not read */
@@ -29,18 +29,19 @@ struct local_mirroring {
 
 /* After the store was opened. ST_DAMAGED: only a part of a state was applied. */
 MUST_CHECK
-enum status local_mirroring_check_complete(const struct local_shared *shared, struct error *error);
+enum status local_mirror_writer_check_complete(const struct local_shared *shared,
+                                               struct error *error);
 /* Before the threads start. */
-void local_mirroring_open(struct local_shared *shared);
+void local_mirror_writer_open(struct local_shared *shared);
 
 /* Applies the batch, or defers it. */
-void local_mirroring_execute(struct local_mirroring *mirroring, struct mirror_batch *batch,
-                             int64_t now_ns);
+void local_mirror_writer_execute(struct local_mirror_writer *mirror_writer,
+                                 struct mirror_batch *batch, int64_t now_ns);
 /* Tries again what was deferred. */
-void local_mirroring_continue(struct local_mirroring *mirroring, int64_t now_ns);
+void local_mirror_writer_continue(struct local_mirror_writer *mirror_writer, int64_t now_ns);
 /* The group was published: its batches are done. */
-void local_mirroring_published(struct local_mirroring *mirroring);
+void local_mirror_writer_published(struct local_mirror_writer *mirror_writer);
 /* After a failure of the log: all batches are done, and fail. */
-void local_mirroring_refuse(struct local_mirroring *mirroring);
+void local_mirror_writer_refuse(struct local_mirror_writer *mirror_writer);
 
 #endif

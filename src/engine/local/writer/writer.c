@@ -182,8 +182,8 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
         return true;
     }
     if (op->kind == LOCAL_MIRROR) {
-        local_mirroring_execute(&writer->mirroring, CONTAINER_OF(op, struct mirror_batch, op),
-                                writer->now_ns);
+        local_mirror_writer_execute(&writer->mirror, CONTAINER_OF(op, struct mirror_batch, op),
+                                    writer->now_ns);
         return false;
     }
     op->revision = applier->revision;
@@ -296,7 +296,7 @@ static void refuse_begun(struct local_writer *writer)
     local_refuse_chain(&writer->deferred, ST_STOPPED);
     for (unsigned i = 0; i <= writer->shared->options.shards_max; i++)
         local_refuse_chain(&writer->answers[i], ST_TIMEOUT);
-    local_mirroring_refuse(&writer->mirroring);
+    local_mirror_writer_refuse(&writer->mirror);
     post_compacted(writer); /* which only frees them now */
 }
 
@@ -339,7 +339,7 @@ static void commit_group(struct local_writer *writer)
     writer->committed_revision = store_applier(writer->shared->store)->revision;
     local_answers_send(writer->shared, writer->answers);
     notify_shards(writer, rights_changed);
-    local_mirroring_published(&writer->mirroring);
+    local_mirror_writer_published(&writer->mirror);
     post_compacted(writer);
     if (bytes)
         wake_keeper(writer, bytes);
@@ -556,8 +556,8 @@ static void take_lease_reads(struct local_writer *writer)
 
 static void take_deferred(struct local_writer *writer)
 {
-    if (writer->mirroring.deferred.first) {
-        local_mirroring_continue(&writer->mirroring, writer->now_ns);
+    if (writer->mirror.deferred.first) {
+        local_mirror_writer_continue(&writer->mirror, writer->now_ns);
         run_requests(writer, NULL);
     }
     struct mailbox_node *node = writer->deferred.first;
@@ -698,7 +698,7 @@ static void wait_for_work(struct local_writer *writer, int64_t from_ns)
         until_ns = writer->now_ns + progress_look_ns; /* a report of a shard ends the wait */
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
     int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
-    bool deferred = writer->deferred.first || writer->mirroring.deferred.first;
+    bool deferred = writer->deferred.first || writer->mirror.deferred.first;
     if (deferred && deferred_ns < until_ns)
         until_ns = deferred_ns;
     if (store_has_retired(writer->shared->store) && retired_ns < until_ns)
@@ -754,8 +754,8 @@ void local_writer_init(struct local_writer *writer, struct local_shared *shared)
     writer->lease->counts = writer->counts;
     writer->answers = xcalloc(shared->options.shards_max + 1, sizeof(*writer->answers));
     writer->early = xcalloc(shared->options.shards_max + 1, sizeof(*writer->early));
-    writer->mirroring =
-        (struct local_mirroring){.shared = shared, .commit = end_group, .ctx = writer};
+    writer->mirror =
+        (struct local_mirror_writer){.shared = shared, .commit = end_group, .ctx = writer};
     writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
     writer->committed_revision = store_applier(shared->store)->revision;
     waker_init_thread(&inbox->waker);

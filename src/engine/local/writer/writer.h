@@ -48,7 +48,7 @@ struct local_writer {
     struct mailbox_chain deferred; /* compactions of revisions that some shard has not read */
     int64_t deferred_until_ns;     /* they wait until then; 0: there are none */
 
-    struct local_mirroring mirroring;
+    struct local_mirror_writer mirror;
 
     struct local_job *relocating; /* owned while the writer has it */
     struct local_job *trimming;   /* the same */
