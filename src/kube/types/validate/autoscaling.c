@@ -2,24 +2,14 @@
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 
 enum { WINDOW_MAX_S = 3600, PERIOD_MAX_S = 1800 };
 
-static void check_segment(struct check *c, const struct at *at, const struct json_node *of,
-                          const char *name, const char *detail)
-{
-    struct slice text = rule_text(c, of, name);
-    if (text.len)
-        rule_name(c, AT(at, name), text, segment_valid);
-    else
-        bad_required(c, AT(at, name), detail);
-}
-
-static void check_target(struct check *c, const struct at *at, const struct json_node *ref)
-{
-    check_segment(c, at, ref, "kind", NULL);
-    check_segment(c, at, ref, "name", NULL);
-}
+static const struct rule target_rules[] = {
+    {"kind", NEEDED, NAME(segment_valid)},
+    {"name", NEEDED, NAME(segment_valid)},
+};
 
 /* Only replication controllers have no group; what an update does not change remains valid. */
 static void check_target_group(struct check *c, const struct at *at, const struct json_node *ref,
@@ -36,40 +26,40 @@ static void check_target_group(struct check *c, const struct at *at, const struc
 /* -- Metrics -- */
 
 static void check_metric_amount(struct check *c, const struct at *at,
-                                const struct json_node *target, const char *name)
+                                const struct json_node *amount)
 {
-    const struct json_node *amount = rule_member(target, name);
-    if (amount && quantity_of(c, amount) <= 0)
-        bad_text(c, AT(at, name), quantity_text(c, amount), "must be positive");
+    if (quantity_of(c, amount) <= 0)
+        bad_text(c, at, quantity_text(c, amount), "must be positive");
 }
 
-static void check_metric_target(struct check *c, const struct at *at,
-                                const struct json_node *target)
+static void check_target_type(struct check *c, const struct at *at, struct slice type)
 {
-    struct slice type = rule_text(c, target, "type");
-    const struct json_node *use = rule_member(target, "averageUtilization");
-    if (!type.len)
-        bad_required(c, AT(at, "type"), "must specify a metric target type");
     if (!rule_one_of(type, "Utilization,Value,AverageValue"))
-        bad_text(c, AT(at, "type"), type, "must be either Utilization, Value, or AverageValue");
-    check_metric_amount(c, at, target, "value");
-    check_metric_amount(c, at, target, "averageValue");
-    if (use && rule_int_of(use) < 1)
-        bad_int(c, AT(at, "averageUtilization"), rule_int_of(use), "must be greater than 0");
+        bad_text(c, at, type, "must be either Utilization, Value, or AverageValue");
 }
 
-static void check_metric(struct check *c, const struct at *at, const struct json_node *source)
-{
-    check_segment(c, AT(at, "metric"), rule_member(source, "metric"), "name",
-                  "must specify a metric name");
-    check_metric_target(c, AT(at, "target"), rule_member(source, "target"));
-}
+static const struct rule metric_target_rules[] = {
+    {"type", NEEDED, WHY("must specify a metric target type")},
+    {"type", ALWAYS, TEXT(check_target_type)},
+    {"value", IF_SET, PART(check_metric_amount)},
+    {"averageValue", IF_SET, PART(check_metric_amount)},
+    {"averageUtilization", IF_SET, WITHIN(1, INT64_MAX, "must be greater than 0")},
+};
+
+static const struct rule metric_name_rules[] = {
+    {"name", NEEDED, WHY("must specify a metric name"), NAME(segment_valid)},
+};
+
+static const struct rule metric_rules[] = {
+    {"metric", ALWAYS, ROWS(metric_name_rules)},
+    {"target", ALWAYS, ROWS(metric_target_rules)},
+};
 
 static void check_object_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
     const struct json_node *target = rule_member(of, "target");
-    check_target(c, AT(at, "describedObject"), rule_member(of, "describedObject"));
-    check_metric(c, at, of);
+    rule_rows(c, AT(at, "describedObject"), rule_member(of, "describedObject"), target_rules);
+    rule_rows(c, at, of, metric_rules);
     if (!rule_member(target, "value") && !rule_member(target, "averageValue"))
         bad_required(c, AT(AT(at, "target"), "averageValue"),
                      "must set either a target value or averageValue");
@@ -79,7 +69,7 @@ static void check_external_metric(struct check *c, const struct at *at, const st
 {
     const struct json_node *target = rule_member(of, "target");
     bool value = rule_member(target, "value"), average = rule_member(target, "averageValue");
-    check_metric(c, at, of);
+    rule_rows(c, at, of, metric_rules);
     if (!value && !average)
         bad_required(c, AT(AT(at, "target"), "averageValue"),
                      "must set either a target value for metric or a per-pod target");
@@ -90,7 +80,7 @@ static void check_external_metric(struct check *c, const struct at *at, const st
 
 static void check_pods_metric(struct check *c, const struct at *at, const struct json_node *of)
 {
-    check_metric(c, at, of);
+    rule_rows(c, at, of, metric_rules);
     if (!rule_member(rule_member(of, "target"), "averageValue"))
         bad_required(c, AT(AT(at, "target"), "averageValue"),
                      "must specify a positive target averageValue");
@@ -101,7 +91,7 @@ static void check_use(struct check *c, const struct at *at, const struct json_no
     const struct json_node *target = rule_member(of, "target");
     bool use = rule_member(target, "averageUtilization"),
          average = rule_member(target, "averageValue");
-    check_metric_target(c, AT(at, "target"), target);
+    rule_rows(c, AT(at, "target"), target, metric_target_rules);
     if (!use && !average)
         bad_required(c, AT(AT(at, "target"), "averageUtilization"),
                      "must set either a target raw value or a target utilization");
@@ -110,67 +100,59 @@ static void check_use(struct check *c, const struct at *at, const struct json_no
                       "may not set both a target raw value and a target utilization");
 }
 
-static void check_resource_metric(struct check *c, const struct at *at, const struct json_node *of)
+static const struct rule resource_metric_rules[] = {
+    {"name", NEEDED, WHY("must specify a resource name")},
+    {NULL, ALWAYS, PART(check_use)},
+};
+
+static void check_resource(struct check *c, const struct at *at, struct slice name)
 {
-    if (!rule_text(c, of, "name").len)
-        bad_required(c, AT(at, "name"), "must specify a resource name");
-    check_use(c, at, of);
+    rule_container_resource_name(c, at, name);
 }
 
-static void check_container_metric(struct check *c, const struct at *at, const struct json_node *of)
-{
-    struct slice name = rule_text(c, of, "name"), container = rule_text(c, of, "container");
-    if (!name.len)
-        bad_required(c, AT(at, "name"), "must specify a resource name");
-    else
-        rule_container_resource_name(c, AT(at, "name"), name);
-    if (!container.len)
-        bad_required(c, AT(at, "container"), "must specify a container");
-    else
-        rule_name(c, AT(at, "container"), container, dns_label_valid);
-    check_use(c, at, of);
-}
+static const struct rule container_metric_rules[] = {
+    {"name", NEEDED, WHY("must specify a resource name"), TEXT(check_resource)},
+    {"container", NEEDED, WHY("must specify a container"), NAME(dns_label_valid)},
+    {NULL, ALWAYS, PART(check_use)},
+};
 
 static const struct {
-    const char *type, *member;
-    void (*rule)(struct check *c, const struct at *at, const struct json_node *of);
+    const char *type;
+    struct rule rule;
 } metrics[] = {
-    {"Object", "object", check_object_metric},
-    {"External", "external", check_external_metric},
-    {"Pods", "pods", check_pods_metric},
-    {"Resource", "resource", check_resource_metric},
-    {"ContainerResource", "containerResource", check_container_metric},
+    {"Object", {"object", IF_SET, PART(check_object_metric)}},
+    {"External", {"external", IF_SET, PART(check_external_metric)}},
+    {"Pods", {"pods", IF_SET, PART(check_pods_metric)}},
+    {"Resource", {"resource", IF_SET, ROWS(resource_metric_rules)}},
+    {"ContainerResource", {"containerResource", IF_SET, ROWS(container_metric_rules)}},
 };
 #define METRIC_TYPES "ContainerResource,External,Object,Pods,Resource"
 
-static void check_metric_type(struct check *c, const struct at *at, const struct json_node *metric)
-{
-    struct slice type = rule_text(c, metric, "type");
-    if (!type.len)
-        bad_required(c, AT(at, "type"), "must specify a metric source type");
-    rule_choice(c, AT(at, "type"), type, METRIC_TYPES);
-}
+static const struct rule metric_type_rules[] = {
+    {"type", NEEDED, WHY("must specify a metric source type")},
+    {"type", ALWAYS, CHOICE(METRIC_TYPES)},
+};
 
 static void check_metric_spec(struct check *c, const struct at *at, const struct json_node *metric)
 {
     struct slice type = rule_text(c, metric, "type");
     size_t found = 0, expected = COUNT_OF(metrics);
-    check_metric_type(c, at, metric);
+    rule_rows(c, at, metric, metric_type_rules);
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
-        const struct json_node *of = rule_member(metric, metrics[i].member);
+        const struct json_node *of = rule_member(metric, metrics[i].rule.field);
         if (slice_equal(type, slice_from_text(metrics[i].type)))
             expected = i;
         if (of && ++found == 1)
-            metrics[i].rule(c, AT(at, metrics[i].member), of);
+            rule_apply(c, at, metric, &metrics[i].rule, 1);
     }
     if (expected == COUNT_OF(metrics))
         rule_choice(c, AT(at, "type"), type, METRIC_TYPES);
-    else if (!rule_member(metric, metrics[expected].member))
-        bad_required(c, AT(at, metrics[expected].member),
+    else if (!rule_member(metric, metrics[expected].rule.field))
+        bad_required(c, AT(at, metrics[expected].rule.field),
                      "must populate information for the given metric source");
     for (size_t i = 0; i < COUNT_OF(metrics) && found != 1; i++) {
-        if (i != expected && rule_member(metric, metrics[i].member))
-            bad_forbidden(c, AT(at, metrics[i].member),
+        if (i != expected && rule_member(metric, metrics[i].rule.field))
+            bad_forbidden(c, AT(at, metrics[i].rule.field),
                           "must populate the given metric source only");
     }
 }
@@ -185,37 +167,27 @@ static bool has_outer_metric(const struct json_node *list)
 
 /* -- Behavior -- */
 
-static void check_policy(struct check *c, const struct at *at, const struct json_node *policy)
-{
-    struct slice type = rule_text(c, policy, "type");
-    int64_t value = rule_int(policy, "value", 0), period = rule_int(policy, "periodSeconds", 0);
-    rule_choice(c, AT(at, "type"), type, "Percent,Pods");
-    if (value <= 0)
-        bad_int(c, AT(at, "value"), value, "must be greater than zero");
-    if (period <= 0)
-        bad_int(c, AT(at, "periodSeconds"), period, "must be greater than zero");
-    if (period > PERIOD_MAX_S)
-        bad_int(c, AT(at, "periodSeconds"), period, "must be less than or equal to 1800");
-}
+static const struct rule policy_rules[] = {
+    {"type", ALWAYS, CHOICE("Percent,Pods")},
+    {"value", ALWAYS, WITHIN(1, INT64_MAX, "must be greater than zero")},
+    {"periodSeconds", ALWAYS, WITHIN(1, INT64_MAX, "must be greater than zero")},
+    {"periodSeconds", ALWAYS,
+     WITHIN(INT64_MIN, PERIOD_MAX_S, "must be less than or equal to 1800")},
+};
 
-static void check_scaling(struct check *c, const struct at *at, const struct json_node *rules)
-{
-    const struct at *list = AT(at, "policies"), *window = AT(at, "stabilizationWindowSeconds");
-    int64_t window_s = rule_int(rules, "stabilizationWindowSeconds", 0);
-    size_t i = 0;
-    if (!rules)
-        return;
-    if (window_s < 0)
-        bad_int(c, window, window_s, "must be greater than or equal to zero");
-    if (window_s > WINDOW_MAX_S)
-        bad_int(c, window, window_s, "must be less than or equal to 3600");
-    if (rule_member(rules, "selectPolicy"))
-        rule_choice(c, AT(at, "selectPolicy"), rule_text(c, rules, "selectPolicy"),
-                    "Disabled,Max,Min");
-    for (const struct json_node *item = rule_first(rule_member(rules, "policies")); item;
-         item = item->next)
-        check_policy(c, AT_ITEM(list, i++), item);
-}
+static const struct rule scaling_rules[] = {
+    {"stabilizationWindowSeconds", ALWAYS,
+     WITHIN(0, INT64_MAX, "must be greater than or equal to zero")},
+    {"stabilizationWindowSeconds", ALWAYS,
+     WITHIN(INT64_MIN, WINDOW_MAX_S, "must be less than or equal to 3600")},
+    {"selectPolicy", IF_SET, CHOICE("Disabled,Max,Min")},
+    {"policies", EACH, ROWS(policy_rules)},
+};
+
+static const struct rule behavior_rules[] = {
+    {"scaleUp", IF_SET, ROWS(scaling_rules)},
+    {"scaleDown", IF_SET, ROWS(scaling_rules)},
+};
 
 static void check_replicas(struct check *c, const struct at *at, const struct json_node *spec)
 {
@@ -229,27 +201,23 @@ static void check_replicas(struct check *c, const struct at *at, const struct js
 void kube_validate_autoscaler(struct check *c, const struct json_node *object,
                               const struct json_node *old)
 {
-    const struct json_node *spec = rule_member(object, "spec"),
-                           *behavior = rule_member(spec, "behavior");
-    const struct at *at = AT(NULL, "spec"), *list = AT(at, "metrics"), *in = AT(at, "behavior");
+    static const struct rule of_metrics = {"metrics", EACH, PART(check_metric_spec)};
+    const struct json_node *spec = rule_member(object, "spec");
+    const struct at *at = AT(NULL, "spec");
     int64_t min = rule_int(spec, "minReplicas", 1), max = rule_int(spec, "maxReplicas", 0);
     bool from_zero = old && !rule_int(rule_member(old, "spec"), "minReplicas", 1);
-    size_t i = 0;
     if (min < !from_zero)
         bad_int(c, AT(at, "minReplicas"), min, "must be greater than or equal to 1");
     if (max < 0)
         bad_int(c, AT(at, "maxReplicas"), max, "must be greater than or equal to 1");
     check_replicas(c, at, spec);
-    check_target(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"));
+    rule_rows(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"), target_rules);
     check_target_group(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"),
                        json_node_path(old, "spec.scaleTargetRef"));
-    for (const struct json_node *item = rule_first(rule_member(spec, "metrics")); item;
-         item = item->next)
-        check_metric_spec(c, AT_ITEM(list, i++), item);
+    rule_apply(c, at, spec, &of_metrics, 1);
     if (!min && !has_outer_metric(rule_member(spec, "metrics")))
-        bad_forbidden(c, list,
+        bad_forbidden(c, AT(at, "metrics"),
                       "must specify at least one Object or External metric to support scaling to "
                       "zero replicas");
-    check_scaling(c, AT(in, "scaleUp"), rule_member(behavior, "scaleUp"));
-    check_scaling(c, AT(in, "scaleDown"), rule_member(behavior, "scaleDown"));
+    rule_rows(c, AT(at, "behavior"), rule_member(spec, "behavior"), behavior_rules);
 }

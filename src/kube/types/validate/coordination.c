@@ -1,18 +1,18 @@
 /* Lease and PriorityClass. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
 void kube_validate_lease(struct check *c, const struct json_node *object,
                          const struct json_node *old)
 {
-    const struct json_node *spec = rule_member(object, "spec");
-    const struct json_node *duration = rule_member(spec, "leaseDurationSeconds");
-    const struct at *at = AT(NULL, "spec");
+    static const struct rule rules[] = {
+        {"leaseDurationSeconds", IF_SET, WITHIN(1, INT64_MAX, "must be greater than 0")},
+        {"leaseTransitions", ALWAYS, NUMBER(rule_not_negative)},
+    };
     (void)old;
-    if (duration && rule_int_of(duration) <= 0)
-        bad_int(c, AT(at, "leaseDurationSeconds"), rule_int_of(duration), "must be greater than 0");
-    rule_not_negative(c, AT(at, "leaseTransitions"), rule_int(spec, "leaseTransitions", 0));
+    rule_rows(c, AT(NULL, "spec"), rule_member(object, "spec"), rules);
 }
 
 /* -- PriorityClass -- */

@@ -2,70 +2,70 @@
 #include "kube/types/validate/address.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 enum { ENDPOINTS_MAX = 1000, ADDRESSES_MAX = 100, PORTS_MAX = 20000 };
 
-static void check_optional(struct check *c, const struct at *at, const struct json_node *of,
-                           const char *name, name_rule rule)
-{
-    if (rule_member(of, name))
-        rule_name(c, AT(at, name), rule_text(c, of, name), rule);
-}
-
 /* -- Endpoints -- */
 
-static void check_addresses(struct check *c, const struct at *at, const struct json_node *list)
+static void check_ip(struct check *c, const struct at *at, struct slice ip)
 {
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        const struct at *in = AT_ITEM(at, i);
-        struct slice ip = rule_text(c, item, "ip");
-        struct address address;
-        if (rule_text(c, item, "hostname").len)
-            check_optional(c, in, item, "hostname", dns_label_valid);
-        check_optional(c, in, item, "nodeName", subdomain_valid);
-        rule_usable_ip(c, AT(in, "ip"), ip);
-        if (!address_read(ip, &address))
-            bad_text(c, AT(in, "ip"), ip, "must be a valid IP address");
-    }
+    struct address address;
+    rule_usable_ip(c, at, ip);
+    if (!address_read(ip, &address))
+        bad_text(c, at, ip, "must be a valid IP address");
 }
+
+static const struct rule address_rules[] = {
+    {"hostname", IF_SOME, NAME(dns_label_valid)},
+    {"nodeName", IF_SET, NAME(subdomain_valid)},
+    {"ip", ALWAYS, TEXT(check_ip)},
+};
+
+static const struct rule subset_port_rules[] = {
+    {"name", IF_SOME, NAME(dns_label_valid)},
+    {"port", ALWAYS, NUMBER(rule_port)},
+    {"protocol", IF_SOME, CHOICE("SCTP,TCP,UDP")},
+    {"appProtocol", IF_SET, NAME(label_key_valid)},
+};
 
 static void check_subset_ports(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
     for (const struct json_node *port = rule_first(list); port; port = port->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice name = rule_text(c, port, "name"), protocol = rule_text(c, port, "protocol");
-        if (name.len)
-            rule_name(c, AT(in, "name"), name, dns_label_valid);
-        else if (list->count > 1)
+        if (!rule_text(c, port, "name").len && list->count > 1)
             bad_required(c, AT(in, "name"), NULL);
-        rule_port(c, AT(in, "port"), rule_int(port, "port", 0));
-        if (protocol.len)
-            rule_choice(c, AT(in, "protocol"), protocol, "SCTP,TCP,UDP");
-        check_optional(c, in, port, "appProtocol", label_key_valid);
+        rule_rows(c, in, port, subset_port_rules);
     }
+}
+
+static void check_subset(struct check *c, const struct at *at, const struct json_node *item)
+{
+    static const struct rule rules[] = {
+        {"addresses", EACH, ROWS(address_rules)},
+        {"notReadyAddresses", EACH, ROWS(address_rules)},
+        {"ports", ALWAYS, PART(check_subset_ports)},
+    };
+    if (!rule_filled(item, "addresses") && !rule_filled(item, "notReadyAddresses"))
+        bad_required(c, at, "must specify `addresses` or `notReadyAddresses`");
+    rule_rows(c, at, item, rules);
 }
 
 void kube_validate_endpoints(struct check *c, const struct json_node *object,
                              const struct json_node *old)
 {
-    const struct at *at = AT(NULL, "subsets");
-    size_t i = 0;
-    if (old && rule_same_member(object, old, "subsets"))
-        return;
-    for (const struct json_node *item = rule_first(rule_member(object, "subsets")); item;
-         item = item->next, i++) {
-        const struct at *in = AT_ITEM(at, i);
-        if (!rule_filled(item, "addresses") && !rule_filled(item, "notReadyAddresses"))
-            bad_required(c, in, "must specify `addresses` or `notReadyAddresses`");
-        check_addresses(c, AT(in, "addresses"), rule_member(item, "addresses"));
-        check_addresses(c, AT(in, "notReadyAddresses"), rule_member(item, "notReadyAddresses"));
-        check_subset_ports(c, AT(in, "ports"), rule_member(item, "ports"));
-    }
+    static const struct rule subsets = {"subsets", EACH, PART(check_subset)};
+    if (!old || !rule_same_member(object, old, "subsets"))
+        rule_apply(c, NULL, object, &subsets, 1);
 }
 
 /* -- Slices -- */
+
+static const struct rule slice_port_rules[] = {
+    {"protocol", IF_SOME, CHOICE("SCTP,TCP,UDP")},
+    {"appProtocol", IF_SET, NAME(label_key_valid)},
+};
 
 static void check_slice_ports(struct check *c, const struct json_node *list)
 {
@@ -78,14 +78,12 @@ static void check_slice_ports(struct check *c, const struct json_node *list)
     }
     for (const struct json_node *port = rule_first(list); port; port = port->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice name = rule_text(c, port, "name"), protocol = rule_text(c, port, "protocol");
+        struct slice name = rule_text(c, port, "name");
         if (name.len)
             rule_name(c, AT(in, "name"), name, dns_label_valid);
         if (!seen_add(c, &names, name))
             bad_repeat(c, AT(in, "name"), name);
-        if (protocol.len)
-            rule_choice(c, AT(in, "protocol"), protocol, "SCTP,TCP,UDP");
-        check_optional(c, in, port, "appProtocol", label_key_valid);
+        rule_rows(c, in, port, slice_port_rules);
     }
 }
 
@@ -105,6 +103,11 @@ static void check_slice_address(struct check *c, const struct at *list, size_t i
     rule_usable_ip(c, AT_ITEM(list, i), text);
 }
 
+static const struct rule endpoint_rules[] = {
+    {"nodeName", IF_SET, NAME(subdomain_valid)},
+    {"hostname", IF_SET, NAME(dns_label_valid)},
+};
+
 static void check_endpoint(struct check *c, const struct at *at, const struct json_node *item,
                            struct slice type)
 {
@@ -117,13 +120,13 @@ static void check_endpoint(struct check *c, const struct at *at, const struct js
         bad_many(c, list, rule_count(addresses), ADDRESSES_MAX);
     for (const struct json_node *one = rule_first(addresses); one; one = one->next)
         check_slice_address(c, list, i++, rule_text_of(c, one), type);
-    check_optional(c, at, item, "nodeName", subdomain_valid);
-    check_optional(c, at, item, "hostname", dns_label_valid);
+    rule_rows(c, at, item, endpoint_rules);
 }
 
 void kube_validate_endpoint_slice(struct check *c, const struct json_node *object,
                                   const struct json_node *old)
 {
+    static const struct rule of_type = {"addressType", NEEDED, CHOICE("FQDN,IPv4,IPv6")};
     const struct json_node *endpoints = rule_member(object, "endpoints");
     struct slice type = rule_text(c, object, "addressType");
     const struct at *at = AT(NULL, "endpoints");
@@ -134,10 +137,7 @@ void kube_validate_endpoint_slice(struct check *c, const struct json_node *objec
     else if (!old || !rule_same_member(object, old, "endpoints"))
         for (const struct json_node *item = rule_first(endpoints); item; item = item->next)
             check_endpoint(c, AT_ITEM(at, i++), item, type);
-    if (!type.len)
-        bad_required(c, AT(NULL, "addressType"), NULL);
-    else
-        rule_choice(c, AT(NULL, "addressType"), type, "FQDN,IPv4,IPv6");
+    rule_apply(c, NULL, object, &of_type, 1);
     if (old)
         rule_immutable(c, AT(NULL, "addressType"), rule_member(object, "addressType"),
                        rule_member(old, "addressType"));

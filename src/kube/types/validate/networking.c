@@ -2,6 +2,7 @@
 #include "kube/types/validate/address.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
@@ -145,23 +146,11 @@ void kube_validate_network_policy(struct check *c, const struct json_node *objec
 
 /* -- Ingresses -- */
 
-static void check_segment(struct check *c, const struct at *at, const struct json_node *of,
-                          const char *name)
-{
-    struct slice text = rule_text(c, of, name);
-    if (text.len)
-        rule_name(c, AT(at, name), text, segment_valid);
-    else
-        bad_required(c, AT(at, name), NULL);
-}
-
-static void check_reference(struct check *c, const struct at *at, const struct json_node *ref)
-{
-    if (rule_member(ref, "apiGroup"))
-        rule_name(c, AT(at, "apiGroup"), rule_text(c, ref, "apiGroup"), subdomain_valid);
-    check_segment(c, at, ref, "kind");
-    check_segment(c, at, ref, "name");
-}
+static const struct rule reference_rules[] = {
+    {"apiGroup", IF_SET, NAME(subdomain_valid)},
+    {"kind", NEEDED, NAME(segment_valid)},
+    {"name", NEEDED, NAME(segment_valid)},
+};
 
 static void check_service_backend(struct check *c, const struct at *at,
                                   const struct json_node *service)
@@ -191,7 +180,7 @@ static void check_backend(struct check *c, const struct at *at, const struct jso
     if (resource && service)
         bad_text(c, at, SLICE_EMPTY, "cannot set both resource and service backends");
     else if (resource)
-        check_reference(c, AT(at, "resource"), resource);
+        rule_rows(c, AT(at, "resource"), resource, reference_rules);
     else if (service)
         check_service_backend(c, at, service);
     else
@@ -252,34 +241,34 @@ static void check_host(struct check *c, const struct at *at, struct slice host)
     rule_name(c, at, host, memchr(host.ptr, '*', host.len) ? wildcard_valid : subdomain_valid);
 }
 
-static void check_ingress_rule(struct check *c, const struct at *at, const struct json_node *rule)
+static void check_ingress_http(struct check *c, const struct at *at, const struct json_node *http)
 {
-    const struct json_node *http = rule_member(rule, "http"), *paths = rule_member(http, "paths");
-    const struct at *list = AT(AT(at, "http"), "paths");
-    struct slice host = rule_text(c, rule, "host");
-    size_t i = 0;
-    if (host.len)
-        check_host(c, AT(at, "host"), host);
-    if (http && !rule_count(paths))
-        bad_required(c, list, NULL);
-    for (const struct json_node *item = rule_first(paths); item; item = item->next)
-        check_http_path(c, AT_ITEM(list, i++), item);
+    static const struct rule paths = {"paths", EACH_NEEDED, PART(check_http_path)};
+    rule_apply(c, at, http, &paths, 1);
 }
 
-static void check_ingress_tls(struct check *c, const struct at *at, const struct json_node *tls)
+static const struct rule ingress_rules[] = {
+    {"host", IF_SOME, TEXT(check_host)},
+    {"http", IF_SET, PART(check_ingress_http)},
+};
+
+static void check_tls_host(struct check *c, const struct at *at, struct slice host)
 {
-    const struct at *list = AT(at, "hosts");
-    struct slice secret = rule_text(c, tls, "secretName");
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(rule_member(tls, "hosts")); item;
-         item = item->next, i++) {
-        struct slice host = rule_text_of(c, item);
-        bool star = host.len && memchr(host.ptr, '*', host.len);
-        rule_name(c, AT_ITEM(list, i), host, star ? wildcard_valid : subdomain_valid);
-    }
-    if (secret.len)
-        rule_name(c, AT(at, "secretName"), secret, subdomain_valid);
+    bool star = host.len && memchr(host.ptr, '*', host.len);
+    rule_name(c, at, host, star ? wildcard_valid : subdomain_valid);
 }
+
+static const struct rule tls_rules[] = {
+    {"hosts", EACH, TEXT(check_tls_host)},
+    {"secretName", IF_SOME, NAME(subdomain_valid)},
+};
+
+static const struct rule ingress_spec_rules[] = {
+    {"defaultBackend", IF_SET, PART(check_backend)},
+    {"rules", EACH, ROWS(ingress_rules)},
+    {"tls", EACH, ROWS(tls_rules)},
+    {"ingressClassName", IF_SET, NAME(subdomain_valid)},
+};
 
 static void check_class_annotation(struct check *c, const struct json_node *object,
                                    const struct json_node *spec)
@@ -296,21 +285,10 @@ void kube_validate_ingress(struct check *c, const struct json_node *object,
                            const struct json_node *old)
 {
     const struct json_node *spec = rule_member(object, "spec"), *rules = rule_member(spec, "rules");
-    const struct json_node *backend = rule_member(spec, "defaultBackend");
-    const struct at *at = AT(NULL, "spec"), *list = AT(at, "rules"), *tls = AT(at, "tls");
-    size_t i = 0, j = 0;
-    if (!rule_count(rules) && !backend)
+    const struct at *at = AT(NULL, "spec");
+    if (!rule_count(rules) && !rule_member(spec, "defaultBackend"))
         bad_node(c, at, rules, "either `defaultBackend` or `rules` must be specified");
-    if (backend)
-        check_backend(c, AT(at, "defaultBackend"), backend);
-    for (const struct json_node *item = rule_first(rules); item; item = item->next)
-        check_ingress_rule(c, AT_ITEM(list, i++), item);
-    for (const struct json_node *item = rule_first(rule_member(spec, "tls")); item;
-         item = item->next)
-        check_ingress_tls(c, AT_ITEM(tls, j++), item);
-    if (rule_member(spec, "ingressClassName"))
-        rule_name(c, AT(at, "ingressClassName"), rule_text(c, spec, "ingressClassName"),
-                  subdomain_valid);
+    rule_rows(c, at, spec, ingress_spec_rules);
     if (!old)
         check_class_annotation(c, object, spec);
 }
@@ -337,7 +315,7 @@ static void check_parameters(struct check *c, const struct at *at, const struct 
 {
     struct slice scope = rule_text(c, of, "scope"), namespace = rule_text(c, of, "namespace");
     bool has = rule_member(of, "namespace");
-    check_reference(c, at, of);
+    rule_rows(c, at, of, reference_rules);
     if (scope.len)
         rule_choice(c, AT(at, "scope"), scope, "Cluster,Namespace");
     if (slice_equal(scope, SLICE_LITERAL("Namespace"))) {

@@ -1,6 +1,7 @@
 /* Roles and their bindings. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 
@@ -9,16 +10,16 @@
 static void check_rule(struct check *c, const struct at *at, const struct json_node *rule,
                        bool namespaced)
 {
+    static const struct rule verbs = {"verbs", NEEDED,
+                                      WHY("verbs must contain at least one value")};
+    static const struct rule of_resources[] = {
+        {"apiGroups", NEEDED, WHY("resource rules must supply at least one api group")},
+        {"resources", NEEDED, WHY("resource rules must supply at least one resource")},
+    };
     const struct json_node *urls = rule_filled(rule, "nonResourceURLs");
-    if (!rule_filled(rule, "verbs"))
-        bad_required(c, AT(at, "verbs"), "verbs must contain at least one value");
+    rule_apply(c, at, rule, &verbs, 1);
     if (!urls) {
-        if (!rule_filled(rule, "apiGroups"))
-            bad_required(c, AT(at, "apiGroups"),
-                         "resource rules must supply at least one api group");
-        if (!rule_filled(rule, "resources"))
-            bad_required(c, AT(at, "resources"),
-                         "resource rules must supply at least one resource");
+        rule_rows(c, at, rule, of_resources);
         return;
     }
     if (namespaced)
@@ -117,16 +118,13 @@ static void check_binding(struct check *c, const struct json_node *object,
 {
     const struct json_node *role = rule_member(object, "roleRef");
     const struct at *at = AT(NULL, "roleRef"), *list = AT(NULL, "subjects");
-    struct slice group = rule_text(c, role, "apiGroup"), name = rule_text(c, role, "name");
+    const struct rule rules[] = {
+        {"apiGroup", IF_SOME, CHOICE(RBAC_GROUP)},
+        {"kind", ALWAYS, CHOICE(namespaced ? "Role,ClusterRole" : "ClusterRole")},
+        {"name", NEEDED, NAME(segment_valid)},
+    };
     size_t i = 0;
-    if (group.len)
-        rule_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);
-    rule_choice(c, AT(at, "kind"), rule_text(c, role, "kind"),
-                namespaced ? "Role,ClusterRole" : "ClusterRole");
-    if (name.len)
-        rule_name(c, AT(at, "name"), name, segment_valid);
-    else
-        bad_required(c, AT(at, "name"), NULL);
+    rule_rows(c, at, role, rules);
     for (const struct json_node *item = rule_first(rule_member(object, "subjects")); item;
          item = item->next)
         check_subject(c, AT_ITEM(list, i++), item, namespaced);

@@ -1,10 +1,11 @@
 /* APIService. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
-enum { GROUP_PRIORITY_MAX = 20000, VERSION_PRIORITY_MAX = 1000, PORT_HTTPS = 443 };
+enum { GROUP_PRIORITY_MAX = 20000, VERSION_PRIORITY_MAX = 1000 };
 
 static void check_api_name(struct check *c, const struct json_node *object,
                            const struct json_node *spec)
@@ -38,16 +39,13 @@ static void check_local(struct check *c, const struct at *at, const struct json_
 
 static void check_remote(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct json_node *service = rule_member(spec, "service");
-    const struct at *in = AT(at, "service");
-    int64_t port = rule_int(service, "port", PORT_HTTPS);
-    if (!rule_text(c, service, "namespace").len)
-        bad_required(c, AT(in, "namespace"), NULL);
-    if (!rule_text(c, service, "name").len)
-        bad_required(c, AT(in, "name"), NULL);
-    if (port < 1 || port > UINT16_MAX)
-        bad_int(c, AT(in, "port"), port,
-                "port is not valid: must be between 1 and 65535, inclusive");
+    static const struct rule rules[] = {
+        {"namespace", NEEDED, WHY(NULL)},
+        {"name", NEEDED, WHY(NULL)},
+        {"port", IF_SET,
+         WITHIN(1, UINT16_MAX, "port is not valid: must be between 1 and 65535, inclusive")},
+    };
+    rule_rows(c, AT(at, "service"), rule_member(spec, "service"), rules);
     if (rule_truth(spec, "insecureSkipTLSVerify") && rule_text(c, spec, "caBundle").len)
         bad_raw(c, AT(at, "insecureSkipTLSVerify"), "true",
                 "may not be true if caBundle is present");
@@ -59,8 +57,13 @@ void kube_validate_api_service(struct check *c, const struct json_node *object,
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     struct slice group = rule_text(c, spec, "group"), version = rule_text(c, spec, "version");
-    int64_t of_group = rule_int(spec, "groupPriorityMinimum", 0);
-    int64_t of_version = rule_int(spec, "versionPriority", 0);
+    static const struct rule rules[] = {
+        {"version", ALWAYS, NAME(dns_1035_valid)},
+        {"groupPriorityMinimum", ALWAYS,
+         WITHIN(1, GROUP_PRIORITY_MAX, "must be positive and less than 20000")},
+        {"versionPriority", ALWAYS,
+         WITHIN(1, VERSION_PRIORITY_MAX, "must be positive and less than 1000")},
+    };
     (void)old;
     check_api_name(c, object, spec);
     if (group.len)
@@ -68,12 +71,7 @@ void kube_validate_api_service(struct check *c, const struct json_node *object,
     else if (!slice_equal(version, SLICE_LITERAL("v1")))
         bad_required(c, AT(at, "group"),
                      "only v1 may have an empty group and it better be legacy kube");
-    rule_name(c, AT(at, "version"), version, dns_1035_valid);
-    if (of_group <= 0 || of_group > GROUP_PRIORITY_MAX)
-        bad_int(c, AT(at, "groupPriorityMinimum"), of_group,
-                "must be positive and less than 20000");
-    if (of_version <= 0 || of_version > VERSION_PRIORITY_MAX)
-        bad_int(c, AT(at, "versionPriority"), of_version, "must be positive and less than 1000");
+    rule_rows(c, at, spec, rules);
     if (rule_member(spec, "service"))
         check_remote(c, at, spec);
     else
@@ -83,11 +81,8 @@ void kube_validate_api_service(struct check *c, const struct json_node *object,
 void kube_validate_api_service_status(struct check *c, const struct json_node *object,
                                       const struct json_node *old)
 {
-    const struct at *at = AT(AT(NULL, "status"), "conditions");
-    size_t i = 0;
+    static const struct rule of_status[] = {{"status", ALWAYS, CHOICE("True,False,Unknown")}};
+    static const struct rule conditions = {"conditions", EACH, ROWS(of_status)};
     (void)old;
-    for (const struct json_node *item = rule_first(json_node_path(object, "status.conditions"));
-         item; item = item->next, i++)
-        rule_choice(c, AT(AT_ITEM(at, i), "status"), rule_text(c, item, "status"),
-                    "True,False,Unknown");
+    rule_apply(c, AT(NULL, "status"), rule_member(object, "status"), &conditions, 1);
 }

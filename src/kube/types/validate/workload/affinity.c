@@ -1,4 +1,5 @@
 /* Affinity to nodes and pods, tolerations and spread over topologies. */
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/pod.h"
 #include "kube/types/validate/workload/volume.h"
 
@@ -24,16 +25,20 @@ static void check_node_operator(struct check *c, const struct at *at, const stru
     }
 }
 
-static void check_node_requirement(struct check *c, const struct at *at,
-                                   const struct json_node *item, bool strict)
+/* The values of a preference are not checked. */
+static void check_node_preference(struct check *c, const struct at *at,
+                                  const struct json_node *item)
 {
-    const struct at *list = AT(at, "values");
-    size_t i = 0;
     check_node_operator(c, at, item);
     rule_name(c, AT(at, "key"), rule_text(c, item, "key"), label_key_valid);
-    for (const struct json_node *value = rule_first(rule_member(item, "values")); value && strict;
-         value = value->next)
-        rule_name(c, AT_ITEM(list, i++), rule_text_of(c, value), label_value_valid);
+}
+
+static void check_node_requirement(struct check *c, const struct at *at,
+                                   const struct json_node *item)
+{
+    static const struct rule values = {"values", EACH, NAME(label_value_valid)};
+    check_node_preference(c, at, item);
+    rule_apply(c, at, item, &values, 1);
 }
 
 static void check_node_field(struct check *c, const struct at *at, const struct json_node *item)
@@ -56,91 +61,67 @@ static void check_node_field(struct check *c, const struct at *at, const struct 
         rule_name(c, AT_ITEM(list, i++), rule_text_of(c, value), subdomain_valid);
 }
 
-static void check_term(struct check *c, const struct at *at, const struct json_node *term,
-                       bool strict)
-{
-    const struct at *labels = AT(at, "matchExpressions"), *fields = AT(at, "matchFields");
-    size_t i = 0, j = 0;
-    for (const struct json_node *item = rule_first(rule_member(term, "matchExpressions")); item;
-         item = item->next)
-        check_node_requirement(c, AT_ITEM(labels, i++), item, strict);
-    for (const struct json_node *item = rule_first(rule_member(term, "matchFields")); item;
-         item = item->next)
-        check_node_field(c, AT_ITEM(fields, j++), item);
-}
+static const struct rule strict_term_rules[] = {
+    {"matchExpressions", EACH, PART(check_node_requirement)},
+    {"matchFields", EACH, PART(check_node_field)},
+};
+
+static const struct rule term_rules[] = {
+    {"matchExpressions", EACH, PART(check_node_preference)},
+    {"matchFields", EACH, PART(check_node_field)},
+};
 
 void rule_node_selector(struct check *c, const struct at *at, const struct json_node *selector)
 {
-    const struct at *list = AT(at, "nodeSelectorTerms");
-    size_t i = 0;
-    if (!rule_filled(selector, "nodeSelectorTerms"))
-        bad_required(c, list, "must have at least one node selector term");
-    for (const struct json_node *term = rule_first(rule_member(selector, "nodeSelectorTerms"));
-         term; term = term->next)
-        check_term(c, AT_ITEM(list, i++), term, true);
+    static const struct rule terms = {"nodeSelectorTerms", EACH_NEEDED,
+                                      WHY("must have at least one node selector term"),
+                                      ROWS(strict_term_rules)};
+    rule_apply(c, at, selector, &terms, 1);
 }
 
-static void check_weight(struct check *c, const struct at *at, const struct json_node *term)
-{
-    int64_t weight = rule_int(term, "weight", 0);
-    if (weight <= 0 || weight > 100)
-        bad_int(c, AT(at, "weight"), weight, "must be in the range 1-100");
-}
+#define WEIGHT WITHIN(1, 100, "must be in the range 1-100")
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 #define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
-static void check_node_affinity(struct check *c, const struct at *at, const struct json_node *of)
-{
-    const struct json_node *needed = rule_member(of, REQUIRED);
-    const struct at *list = AT(at, PREFERRED);
-    size_t i = 0;
-    if (needed)
-        rule_node_selector(c, AT(at, REQUIRED), needed);
-    for (const struct json_node *term = rule_first(rule_member(of, PREFERRED)); term;
-         term = term->next, i++) {
-        check_weight(c, AT_ITEM(list, i), term);
-        check_term(c, AT(AT_ITEM(list, i), "preference"), rule_member(term, "preference"), false);
-    }
-}
+static const struct rule node_preference_rules[] = {
+    {"weight", ALWAYS, WEIGHT},
+    {"preference", ALWAYS, ROWS(term_rules)},
+};
+
+static const struct rule node_affinity_rules[] = {
+    {REQUIRED, IF_SET, PART(rule_node_selector)},
+    {PREFERRED, EACH, ROWS(node_preference_rules)},
+};
 
 /* -- Pods -- */
 
-static void check_pod_term(struct check *c, const struct at *at, const struct json_node *term)
-{
-    struct slice key = rule_text(c, term, "topologyKey");
-    rule_selector(c, AT(at, "labelSelector"), rule_member(term, "labelSelector"));
-    rule_selector(c, AT(at, "namespaceSelector"), rule_member(term, "namespaceSelector"));
-    for (const struct json_node *item = rule_first(rule_member(term, "namespaces")); item;
-         item = item->next)
-        rule_name(c, AT(at, "namespace"), rule_text_of(c, item), dns_label_valid);
-    if (!key.len)
-        bad_required(c, AT(at, "topologyKey"), "can not be empty");
-    rule_name(c, AT(at, "topologyKey"), key, label_key_valid);
-}
+static const struct rule pod_term_rules[] = {
+    {"labelSelector", ALWAYS, PART(rule_selector)},
+    {"namespaceSelector", ALWAYS, PART(rule_selector)},
+    {"namespaces", EACH_AT, SHOWN("namespace"), NAME(dns_label_valid)},
+    {"topologyKey", NEEDED, WHY("can not be empty")},
+    {"topologyKey", ALWAYS, NAME(label_key_valid)},
+};
 
-static void check_pod_affinity(struct check *c, const struct at *at, const struct json_node *of)
-{
-    const struct at *needed = AT(at, REQUIRED), *wanted = AT(at, PREFERRED);
-    size_t i = 0, j = 0;
-    for (const struct json_node *term = rule_first(rule_member(of, REQUIRED)); term;
-         term = term->next)
-        check_pod_term(c, AT_ITEM(needed, i++), term);
-    for (const struct json_node *term = rule_first(rule_member(of, PREFERRED)); term;
-         term = term->next, j++) {
-        check_weight(c, AT_ITEM(wanted, j), term);
-        check_pod_term(c, AT(AT_ITEM(wanted, j), "podAffinityTerm"),
-                       rule_member(term, "podAffinityTerm"));
-    }
-}
+static const struct rule pod_preference_rules[] = {
+    {"weight", ALWAYS, WEIGHT},
+    {"podAffinityTerm", ALWAYS, ROWS(pod_term_rules)},
+};
+
+static const struct rule pod_affinity_rules[] = {
+    {REQUIRED, EACH, ROWS(pod_term_rules)},
+    {PREFERRED, EACH, ROWS(pod_preference_rules)},
+};
 
 void rule_affinity(struct check *c, const struct at *at, const struct json_node *affinity)
 {
-    if (!affinity)
-        return;
-    check_node_affinity(c, AT(at, "nodeAffinity"), rule_member(affinity, "nodeAffinity"));
-    check_pod_affinity(c, AT(at, "podAffinity"), rule_member(affinity, "podAffinity"));
-    check_pod_affinity(c, AT(at, "podAntiAffinity"), rule_member(affinity, "podAntiAffinity"));
+    static const struct rule rules[] = {
+        {"nodeAffinity", IF_SET, ROWS(node_affinity_rules)},
+        {"podAffinity", IF_SET, ROWS(pod_affinity_rules)},
+        {"podAntiAffinity", IF_SET, ROWS(pod_affinity_rules)},
+    };
+    rule_rows(c, at, affinity, rules);
 }
 
 /* -- Tolerations -- */
@@ -184,9 +165,8 @@ static void check_toleration(struct check *c, const struct at *at, const struct 
 
 void rule_tolerations(struct check *c, const struct at *at, const struct json_node *list)
 {
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next)
-        check_toleration(c, AT_ITEM(at, i++), item);
+    static const struct rule each = {NULL, EACH, PART(check_toleration)};
+    rule_apply(c, at, list, &each, 1);
 }
 
 /* -- Spread -- */
@@ -203,13 +183,6 @@ static void check_min_domains(struct check *c, const struct at *at, const struct
                  "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway");
 }
 
-static void check_inclusion(struct check *c, const struct at *at, const struct json_node *item,
-                            const char *name)
-{
-    if (rule_member(item, name))
-        rule_choice(c, AT(at, name), rule_text(c, item, name), "Honor,Ignore");
-}
-
 static struct slice spread_key(struct check *c, const struct json_node *item)
 {
     struct slice key = rule_text(c, item, "topologyKey"), pair = SLICE_EMPTY;
@@ -221,26 +194,18 @@ static struct slice spread_key(struct check *c, const struct json_node *item)
     return pair;
 }
 
-static void check_spread(struct check *c, const struct at *at, const struct json_node *item,
-                         bool repeated)
-{
-    struct slice key = rule_text(c, item, "topologyKey");
-    int64_t skew = rule_int(item, "maxSkew", 0);
-    if (skew <= 0)
-        bad_int(c, AT(at, "maxSkew"), skew, "must be greater than zero");
-    if (!key.len)
-        bad_required(c, AT(at, "topologyKey"), "can not be empty");
-    else
-        rule_name(c, AT(at, "topologyKey"), key, label_key_valid);
-    rule_choice(c, AT(at, "whenUnsatisfiable"), rule_text(c, item, "whenUnsatisfiable"),
-                "DoNotSchedule,ScheduleAnyway");
-    if (repeated)
-        bad_repeat(c, AT(at, "{topologyKey, whenUnsatisfiable}"), spread_key(c, item));
-    check_min_domains(c, at, item);
-    check_inclusion(c, at, item, "nodeAffinityPolicy");
-    check_inclusion(c, at, item, "nodeTaintsPolicy");
-    rule_selector(c, AT(at, "labelSelector"), rule_member(item, "labelSelector"));
-}
+static const struct rule spread_rules[] = {
+    {"maxSkew", ALWAYS, WITHIN(1, INT64_MAX, "must be greater than zero")},
+    {"topologyKey", NEEDED, WHY("can not be empty"), NAME(label_key_valid)},
+    {"whenUnsatisfiable", ALWAYS, CHOICE("DoNotSchedule,ScheduleAnyway")},
+};
+
+static const struct rule more_spread_rules[] = {
+    {NULL, ALWAYS, PART(check_min_domains)},
+    {"nodeAffinityPolicy", IF_SET, CHOICE("Honor,Ignore")},
+    {"nodeTaintsPolicy", IF_SET, CHOICE("Honor,Ignore")},
+    {"labelSelector", ALWAYS, PART(rule_selector)},
+};
 
 /* All but the last of several equal constraints are reported. */
 void rule_topology_spread(struct check *c, const struct at *at, const struct json_node *list)
@@ -254,6 +219,11 @@ void rule_topology_spread(struct check *c, const struct at *at, const struct jso
     }
     for (const struct json_node *item = list->last; item; item = item->prev)
         repeated[--i] = !seen_add(c, &seen, spread_key(c, item));
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++)
-        check_spread(c, AT_ITEM(at, i), item, repeated[i]);
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        const struct at *in = AT_ITEM(at, i);
+        rule_rows(c, in, item, spread_rules);
+        if (repeated[i])
+            bad_repeat(c, AT(in, "{topologyKey, whenUnsatisfiable}"), spread_key(c, item));
+        rule_rows(c, in, item, more_spread_rules);
+    }
 }

@@ -1,6 +1,7 @@
 /* Environment variables, and references of the downward API. */
 #include "kube/types/validate/names.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/pod.h"
 #include "kube/types/validate/workload/volume.h"
 
@@ -108,61 +109,45 @@ void rule_resource_ref(struct check *c, const struct at *at, const struct json_n
 
 /* -- Variables -- */
 
-static void check_key_ref(struct check *c, const struct at *at, const struct json_node *ref)
+static const struct rule key_ref_rules[] = {
+    {"name", ALWAYS, NAME(subdomain_valid)},
+    {"key", NEEDED, NAME(config_key_valid)},
+};
+
+static const struct rule file_ref_rules[] = {
+    {"key", NEEDED, NAME(env_name_valid)},
+    {"volumeName", NEEDED, NAME(dns_label_valid)},
+    {"path", NEEDED, TEXT(rule_path_stays)},
+};
+
+static void check_env_field(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice key = rule_text(c, ref, "key");
-    rule_name(c, AT(at, "name"), rule_text(c, ref, "name"), subdomain_valid);
-    if (key.len)
-        rule_name(c, AT(at, "key"), key, config_key_valid);
-    else
-        bad_required(c, AT(at, "key"), NULL);
+    rule_field_ref(c, at, ref, FIELDS);
 }
 
-static void check_file_ref(struct check *c, const struct at *at, const struct json_node *ref)
+static void check_env_resource(struct check *c, const struct at *at, const struct json_node *ref)
 {
-    struct slice key = rule_text(c, ref, "key"), volume = rule_text(c, ref, "volumeName");
-    struct slice path = rule_text(c, ref, "path");
-    if (key.len)
-        rule_name(c, AT(at, "key"), key, env_name_valid);
-    else
-        bad_required(c, AT(at, "key"), NULL);
-    if (volume.len)
-        rule_name(c, AT(at, "volumeName"), volume, dns_label_valid);
-    else
-        bad_required(c, AT(at, "volumeName"), NULL);
-    if (path.len)
-        rule_path_stays(c, AT(at, "path"), path);
-    else
-        bad_required(c, AT(at, "path"), NULL);
+    rule_resource_ref(c, at, ref, false);
 }
 
-static int check_sources(struct check *c, const struct at *at, const struct json_node *from)
-{
-    const struct json_node *field = rule_member(from, "fieldRef"), *map, *secret, *file;
-    const struct json_node *resource = rule_member(from, "resourceFieldRef");
-    map = rule_member(from, "configMapKeyRef");
-    secret = rule_member(from, "secretKeyRef");
-    file = rule_member(from, "fileKeyRef");
-    if (field)
-        rule_field_ref(c, AT(at, "fieldRef"), field, FIELDS);
-    if (resource)
-        rule_resource_ref(c, AT(at, "resourceFieldRef"), resource, false);
-    if (map)
-        check_key_ref(c, AT(at, "configMapKeyRef"), map);
-    if (secret)
-        check_key_ref(c, AT(at, "secretKeyRef"), secret);
-    if (file)
-        check_file_ref(c, AT(at, "fileKeyRef"), file);
-    return (field != NULL) + (resource != NULL) + (map != NULL) + (secret != NULL) + (file != NULL);
-}
+static const struct rule source_rules[] = {
+    {"fieldRef", IF_SET, PART(check_env_field)},
+    {"resourceFieldRef", IF_SET, PART(check_env_resource)},
+    {"configMapKeyRef", IF_SET, ROWS(key_ref_rules)},
+    {"secretKeyRef", IF_SET, ROWS(key_ref_rules)},
+    {"fileKeyRef", IF_SET, ROWS(file_ref_rules)},
+};
 
 static void check_value_from(struct check *c, const struct at *at, const struct json_node *var)
 {
     const struct json_node *from = rule_member(var, "valueFrom");
     const char *why = NULL;
+    int sources = 0;
     if (!from)
         return;
-    int sources = check_sources(c, at, from);
+    rule_rows(c, AT(at, "valueFrom"), from, source_rules);
+    for (size_t i = 0; i < COUNT_OF(source_rules); i++)
+        sources += rule_member(from, source_rules[i].field) != NULL;
     if (!sources)
         why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
               "`secretKeyRef` or `fileKeyRef`";
@@ -171,20 +156,17 @@ static void check_value_from(struct check *c, const struct at *at, const struct 
     else if (sources > 1)
         why = "may not have more than one field specified at a time";
     if (why)
-        bad_text(c, at, SLICE_EMPTY, why);
+        bad_text(c, AT(at, "valueFrom"), SLICE_EMPTY, why);
 }
 
 void rule_env(struct check *c, const struct at *at, const struct json_node *list)
 {
-    size_t i = 0;
-    for (const struct json_node *var = rule_first(list); var; var = var->next, i++) {
-        struct slice name = rule_text(c, var, "name");
-        if (name.len)
-            rule_name(c, AT(AT_ITEM(at, i), "name"), name, env_name_valid);
-        else
-            bad_required(c, AT(AT_ITEM(at, i), "name"), NULL);
-        check_value_from(c, AT(AT_ITEM(at, i), "valueFrom"), var);
-    }
+    static const struct rule rules[] = {
+        {"name", NEEDED, NAME(env_name_valid)},
+        {NULL, ALWAYS, PART(check_value_from)},
+    };
+    static const struct rule each = {NULL, EACH, ROWS(rules)};
+    rule_apply(c, at, list, &each, 1);
 }
 
 /* The name may end in a dash. */

@@ -1,9 +1,11 @@
 #include "kube/types/validate/workload/volume.h"
+#include "kube/types/validate/rules.h"
 
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/quantity.h"
 
-#define FILE_MODE "must be a number between 0 and 0777 (octal), both inclusive"
+#define FILE_MODE WITHIN(0, 0777, "must be a number between 0 and 0777 (octal), both inclusive")
+#define NOTHING WHY(NULL)
 
 /* -- Paths -- */
 
@@ -46,44 +48,23 @@ void rule_local_path(struct check *c, const struct at *at, struct slice path)
 
 /* -- Files -- */
 
-static void check_mode(struct check *c, const struct at *at, const struct json_node *of,
-                       const char *name)
-{
-    int64_t mode = rule_int(of, name, 0);
-    if (mode < 0 || mode > 0777)
-        bad_int(c, AT(at, name), mode, FILE_MODE);
-}
-
-static void need(struct check *c, const struct at *at, const struct json_node *of, const char *name)
-{
-    const struct json_node *node = rule_member(of, name);
-    if (!node || (!node->first && !rule_text_of(c, node).len))
-        bad_required(c, AT(at, name), NULL);
-}
-
-static void check_key_path(struct check *c, const struct at *at, const struct json_node *item)
-{
-    need(c, at, item, "key");
-    need(c, at, item, "path");
-    rule_local_path(c, AT(at, "path"), rule_text(c, item, "path"));
-    check_mode(c, at, item, "mode");
-}
-
-static void check_key_paths(struct check *c, const struct at *at, const struct json_node *source)
-{
-    const struct at *list = AT(at, "items");
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(rule_member(source, "items")); item;
-         item = item->next)
-        check_key_path(c, AT_ITEM(list, i++), item);
-}
+static const struct rule key_path_rules[] = {
+    {"key", NEEDED, NOTHING},
+    {"path", NEEDED, NOTHING},
+    {"path", ALWAYS, TEXT(rule_local_path)},
+    {"mode", ALWAYS, FILE_MODE},
+};
 
 static void check_downward_file(struct check *c, const struct at *at, const struct json_node *file)
 {
     const struct json_node *field = rule_member(file, "fieldRef");
     const struct json_node *resource = rule_member(file, "resourceFieldRef");
-    need(c, at, file, "path");
-    rule_local_path(c, AT(at, "path"), rule_text(c, file, "path"));
+    static const struct rule of_path[] = {
+        {"path", NEEDED, NOTHING},
+        {"path", ALWAYS, TEXT(rule_local_path)},
+    };
+    static const struct rule mode = {"mode", ALWAYS, FILE_MODE};
+    rule_rows(c, at, file, of_path);
     if (field) {
         rule_field_ref(c, AT(at, "fieldRef"), field,
                        "metadata.annotations,metadata.labels,metadata.name,metadata.namespace,"
@@ -96,7 +77,7 @@ static void check_downward_file(struct check *c, const struct at *at, const stru
     } else {
         bad_required(c, at, "one of fieldRef and resourceFieldRef is required");
     }
-    check_mode(c, at, file, "mode");
+    rule_apply(c, at, file, &mode, 1);
 }
 
 /* -- Projections -- */
@@ -115,8 +96,11 @@ static void check_distinct(struct check *c, const struct at *at, struct seen *pa
 static void check_keys_projection(struct check *c, const struct at *at, const struct at *volume,
                                   const struct json_node *source, struct seen *paths)
 {
-    need(c, at, source, "name");
-    check_key_paths(c, at, source);
+    static const struct rule rules[] = {
+        {"name", NEEDED, NOTHING},
+        {"items", EACH, ROWS(key_path_rules)},
+    };
+    rule_rows(c, at, source, rules);
     check_distinct(c, volume, paths, rule_member(source, "items"), rule_text(c, source, "name"));
 }
 
@@ -163,7 +147,8 @@ static void check_projected(struct check *c, const struct at *at, const struct j
     const struct at *list = AT(at, "sources");
     struct seen paths = {0};
     size_t i = 0;
-    check_mode(c, at, source, "defaultMode");
+    static const struct rule mode = {"defaultMode", ALWAYS, FILE_MODE};
+    rule_apply(c, at, source, &mode, 1);
     for (const struct json_node *item = rule_first(rule_member(source, "sources")); item;
          item = item->next)
         check_projection(c, AT_ITEM(list, i++), at, item, &paths);
@@ -178,61 +163,60 @@ static void check_empty_dir(struct check *c, const struct at *at, const struct j
         bad_forbidden(c, AT(at, "sizeLimit"), "SizeLimit field must be a valid resource quantity");
 }
 
+#define HOST_PATH_TYPES \
+    ",BlockDevice,CharDevice,Directory,DirectoryOrCreate,File,FileOrCreate,Socket"
+
 static void check_host_path(struct check *c, const struct at *at, const struct json_node *source)
 {
-    struct slice path = rule_text(c, source, "path"), type = rule_text(c, source, "type");
-    need(c, at, source, "path");
-    if (!path.len)
-        return;
-    rule_path_stays(c, AT(at, "path"), path);
-    if (type.len)
-        rule_choice(c, AT(at, "type"), type,
-                    ",BlockDevice,CharDevice,Directory,DirectoryOrCreate,File,FileOrCreate,"
-                    "Socket");
+    static const struct rule rules[] = {
+        {"path", NEEDED, TEXT(rule_path_stays)},
+        {"type", IF_SOME, CHOICE(HOST_PATH_TYPES)},
+    };
+    rule_apply(c, at, source, rules, rule_text(c, source, "path").len ? COUNT_OF(rules) : 1);
 }
 
-static void check_git(struct check *c, const struct at *at, const struct json_node *source)
-{
-    need(c, at, source, "repository");
-    check_descending(c, AT(at, "directory"), rule_text(c, source, "directory"));
-}
+static const struct rule git_rules[] = {
+    {"repository", NEEDED, NOTHING},
+    {"directory", ALWAYS, TEXT(check_descending)},
+};
 
-static void check_secret_volume(struct check *c, const struct at *at,
-                                const struct json_node *source)
-{
-    need(c, at, source, "secretName");
-    check_mode(c, at, source, "defaultMode");
-    check_key_paths(c, at, source);
-}
+static const struct rule secret_rules[] = {
+    {"secretName", NEEDED, NOTHING},
+    {"defaultMode", ALWAYS, FILE_MODE},
+    {"items", EACH, ROWS(key_path_rules)},
+};
 
-static void check_map_volume(struct check *c, const struct at *at, const struct json_node *source)
-{
-    need(c, at, source, "name");
-    check_mode(c, at, source, "defaultMode");
-    check_key_paths(c, at, source);
-}
+static const struct rule map_rules[] = {
+    {"name", NEEDED, NOTHING},
+    {"defaultMode", ALWAYS, FILE_MODE},
+    {"items", EACH, ROWS(key_path_rules)},
+};
 
 static void check_downward(struct check *c, const struct at *at, const struct json_node *source)
 {
-    check_mode(c, at, source, "defaultMode");
+    static const struct rule mode = {"defaultMode", ALWAYS, FILE_MODE};
+    rule_apply(c, at, source, &mode, 1);
     for (const struct json_node *file = rule_first(rule_member(source, "items")); file;
          file = file->next)
         check_downward_file(c, at, file);
 }
 
-static void check_nfs(struct check *c, const struct at *at, const struct json_node *source)
+static void check_absolute(struct check *c, const struct at *at, struct slice path)
 {
-    need(c, at, source, "server");
-    need(c, at, source, "path");
-    if (!is_absolute(rule_text(c, source, "path")))
-        bad_text(c, AT(at, "path"), rule_text(c, source, "path"), "must be an absolute path");
+    if (!is_absolute(path))
+        bad_text(c, at, path, "must be an absolute path");
 }
 
-static void check_local(struct check *c, const struct at *at, const struct json_node *source)
-{
-    need(c, at, source, "path");
-    rule_path_stays(c, AT(at, "path"), rule_text(c, source, "path"));
-}
+static const struct rule nfs_rules[] = {
+    {"server", NEEDED, NOTHING},
+    {"path", NEEDED, NOTHING},
+    {"path", ALWAYS, TEXT(check_absolute)},
+};
+
+static const struct rule local_rules[] = {
+    {"path", NEEDED, NOTHING},
+    {"path", ALWAYS, TEXT(rule_path_stays)},
+};
 
 static void check_csi_driver(struct check *c, const struct at *at, struct slice driver)
 {
@@ -251,28 +235,19 @@ static void check_csi_driver(struct check *c, const struct at *at, struct slice 
         bad_text(c, at, driver, why);
 }
 
-static void check_secret_ref(struct check *c, const struct at *at, const struct json_node *ref)
-{
-    struct slice name = rule_text(c, ref, "name"), namespace = rule_text(c, ref, "namespace");
-    need(c, at, ref, "name");
-    if (name.len)
-        rule_name(c, AT(at, "name"), name, subdomain_valid);
-    need(c, at, ref, "namespace");
-    if (namespace.len)
-        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
-}
+static const struct rule secret_ref_rules[] = {
+    {"name", NEEDED, NAME(subdomain_valid)},
+    {"namespace", NEEDED, NAME(dns_label_valid)},
+};
 
-static void check_csi_cluster(struct check *c, const struct at *at, const struct json_node *source)
-{
-    static const char *const refs[] = {"controllerPublishSecretRef", "controllerExpandSecretRef",
-                                       "nodePublishSecretRef", "nodeExpandSecretRef"};
-    check_csi_driver(c, AT(at, "driver"), rule_text(c, source, "driver"));
-    need(c, at, source, "volumeHandle");
-    for (size_t i = 0; i < COUNT_OF(refs); i++) {
-        if (rule_member(source, refs[i]))
-            check_secret_ref(c, AT(at, refs[i]), rule_member(source, refs[i]));
-    }
-}
+static const struct rule csi_cluster_rules[] = {
+    {"driver", ALWAYS, TEXT(check_csi_driver)},
+    {"volumeHandle", NEEDED, NOTHING},
+    {"controllerPublishSecretRef", IF_SET, ROWS(secret_ref_rules)},
+    {"controllerExpandSecretRef", IF_SET, ROWS(secret_ref_rules)},
+    {"nodePublishSecretRef", IF_SET, ROWS(secret_ref_rules)},
+    {"nodeExpandSecretRef", IF_SET, ROWS(secret_ref_rules)},
+};
 
 static void check_csi(struct check *c, const struct at *at, const struct json_node *source)
 {
@@ -280,8 +255,9 @@ static void check_csi(struct check *c, const struct at *at, const struct json_no
     check_csi_driver(c, AT(at, "driver"), rule_text(c, source, "driver"));
     if (!ref)
         return;
-    need(c, AT(at, "nodePublishSecretRef"), ref, "name");
-    if (rule_text(c, ref, "name").len)
+    if (!rule_text(c, ref, "name").len)
+        bad_required(c, AT(AT(at, "nodePublishSecretRef"), "name"), NULL);
+    else
         rule_name(c, AT(at, "name"), rule_text(c, ref, "name"), subdomain_valid);
 }
 
@@ -297,45 +273,55 @@ static void check_ephemeral(struct check *c, const struct at *at, const struct j
     rule_claim_spec(c, AT(in, "spec"), rule_member(template, "spec"));
 }
 
+enum {
+    OF_POD = 1 << VOLUME_OF_POD,
+    OF_CLUSTER = 1 << VOLUME_OF_CLUSTER,
+    OF_BOTH = OF_POD | OF_CLUSTER,
+};
+#define NEEDS(...) .needed = {__VA_ARGS__}
+
 /* The order of Kubernetes. Of sources that are rarely used only the required members are checked.
  */
 static const struct volume_type {
-    const char *name, *shown;
+    const char *name;
+    unsigned owners;
     const char *needed[3];
-    void (*rule)(struct check *c, const struct at *at, const struct json_node *source);
-    bool of_pod, of_cluster;
+    const struct rule *rows;
+    size_t count;
+    void (*part)(struct check *c, const struct at *at, const struct json_node *source);
+    const char *shown; /* the name in errors; NULL: its own */
 } types[] = {
-    {"emptyDir", NULL, {NULL}, check_empty_dir, true, false},
-    {"hostPath", NULL, {NULL}, check_host_path, true, true},
-    {"gitRepo", NULL, {NULL}, check_git, true, false},
-    {"gcePersistentDisk", "persistentDisk", {"pdName"}, NULL, true, true},
-    {"awsElasticBlockStore", NULL, {"volumeID"}, NULL, true, true},
-    {"secret", NULL, {NULL}, check_secret_volume, true, false},
-    {"nfs", NULL, {NULL}, check_nfs, true, true},
-    {"iscsi", NULL, {"targetPortal", "iqn"}, NULL, true, true},
-    {"glusterfs", NULL, {"endpoints", "path"}, NULL, true, true},
-    {"flocker", NULL, {NULL}, NULL, true, true},
-    {"persistentVolumeClaim", NULL, {"claimName"}, NULL, true, false},
-    {"rbd", NULL, {"monitors", "image"}, NULL, true, true},
-    {"cinder", NULL, {"volumeID"}, NULL, true, true},
-    {"cephfs", NULL, {"monitors"}, NULL, true, true},
-    {"quobyte", NULL, {"volume"}, NULL, true, true},
-    {"downwardAPI", NULL, {NULL}, check_downward, true, false},
-    {"fc", NULL, {NULL}, NULL, true, true},
-    {"flexVolume", NULL, {"driver"}, NULL, true, true},
-    {"configMap", NULL, {NULL}, check_map_volume, true, false},
-    {"azureFile", NULL, {"secretName", "shareName"}, NULL, true, true},
-    {"vsphereVolume", NULL, {"volumePath"}, NULL, true, true},
-    {"photonPersistentDisk", NULL, {"pdID"}, NULL, true, true},
-    {"portworxVolume", NULL, {"volumeID"}, NULL, true, true},
-    {"azureDisk", NULL, {"diskName", "diskURI"}, NULL, true, true},
-    {"storageos", NULL, {NULL}, NULL, true, true},
-    {"projected", NULL, {NULL}, check_projected, true, false},
-    {"scaleIO", NULL, {"gateway", "system", "volumeName"}, NULL, true, true},
-    {"local", NULL, {NULL}, check_local, false, true},
-    {"csi", NULL, {NULL}, check_csi, true, true},
-    {"ephemeral", NULL, {NULL}, check_ephemeral, true, false},
-    {"image", NULL, {NULL}, NULL, true, false},
+    {"emptyDir", OF_POD, PART(check_empty_dir)},
+    {"hostPath", OF_BOTH, PART(check_host_path)},
+    {"gitRepo", OF_POD, ROWS(git_rules)},
+    {"gcePersistentDisk", OF_BOTH, NEEDS("pdName"), SHOWN("persistentDisk")},
+    {"awsElasticBlockStore", OF_BOTH, NEEDS("volumeID")},
+    {"secret", OF_POD, ROWS(secret_rules)},
+    {"nfs", OF_BOTH, ROWS(nfs_rules)},
+    {"iscsi", OF_BOTH, NEEDS("targetPortal", "iqn")},
+    {"glusterfs", OF_BOTH, NEEDS("endpoints", "path")},
+    {"flocker", OF_BOTH, NEEDS(NULL)},
+    {"persistentVolumeClaim", OF_POD, NEEDS("claimName")},
+    {"rbd", OF_BOTH, NEEDS("monitors", "image")},
+    {"cinder", OF_BOTH, NEEDS("volumeID")},
+    {"cephfs", OF_BOTH, NEEDS("monitors")},
+    {"quobyte", OF_BOTH, NEEDS("volume")},
+    {"downwardAPI", OF_POD, PART(check_downward)},
+    {"fc", OF_BOTH, NEEDS(NULL)},
+    {"flexVolume", OF_BOTH, NEEDS("driver")},
+    {"configMap", OF_POD, ROWS(map_rules)},
+    {"azureFile", OF_BOTH, NEEDS("secretName", "shareName")},
+    {"vsphereVolume", OF_BOTH, NEEDS("volumePath")},
+    {"photonPersistentDisk", OF_BOTH, NEEDS("pdID")},
+    {"portworxVolume", OF_BOTH, NEEDS("volumeID")},
+    {"azureDisk", OF_BOTH, NEEDS("diskName", "diskURI")},
+    {"storageos", OF_BOTH, NEEDS(NULL)},
+    {"projected", OF_POD, PART(check_projected)},
+    {"scaleIO", OF_BOTH, NEEDS("gateway", "system", "volumeName")},
+    {"local", OF_CLUSTER, ROWS(local_rules)},
+    {"csi", OF_BOTH, PART(check_csi)},
+    {"ephemeral", OF_POD, PART(check_ephemeral)},
+    {"image", OF_POD, NEEDS(NULL)},
 };
 
 static void check_typed(struct check *c, const struct at *at, const struct volume_type *type,
@@ -343,11 +329,12 @@ static void check_typed(struct check *c, const struct at *at, const struct volum
 {
     const struct at *in = AT(at, type->shown ? type->shown : type->name);
     for (size_t i = 0; i < COUNT_OF(type->needed) && type->needed[i]; i++)
-        need(c, in, source, type->needed[i]);
-    if (type->rule == check_csi && owner == VOLUME_OF_CLUSTER)
-        check_csi_cluster(c, in, source);
-    else if (type->rule)
-        type->rule(c, in, source);
+        rule_apply(c, in, source, &(struct rule){type->needed[i], NEEDED, NOTHING}, 1);
+    rule_apply(c, in, source, type->rows, type->count);
+    if (type->part == check_csi && owner == VOLUME_OF_CLUSTER)
+        rule_rows(c, in, source, csi_cluster_rules);
+    else if (type->part)
+        type->part(c, in, source);
 }
 
 void rule_volume_source(struct check *c, const struct at *at, const struct json_node *source,
@@ -356,9 +343,8 @@ void rule_volume_source(struct check *c, const struct at *at, const struct json_
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(types); i++) {
         const struct volume_type *type = &types[i];
-        const struct json_node *node = NULL;
-        if (owner == VOLUME_OF_POD ? type->of_pod : type->of_cluster)
-            node = rule_member(source, type->name);
+        bool fits = type->owners & (1u << owner);
+        const struct json_node *node = fits ? rule_member(source, type->name) : NULL;
         if (node && found)
             bad_forbidden(c, AT(at, type->name), "may not specify more than 1 volume type");
         else if (node)
