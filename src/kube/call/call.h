@@ -23,10 +23,23 @@
 #include "wire/http/exchange.h"
 
 struct kube_call;
-struct kube_gathered;
-struct kube_guard;
 struct kube_identity;
 struct kube_user_info;
+
+/* The state of the handler that serves a call, in the arena of the call. Each handler uses the
+ * member of its file. */
+union kube_handler {
+    const struct pb_range_request *definition; /* kube/server/dispatch.c, before the others */
+    struct discovery_document *discovery;      /* kube/server/discovery.c */
+    struct get_state *get;                     /* kube/handlers/read/get.c */
+    struct kube_list *list;                    /* kube/handlers/read/list.c */
+    struct beginning *beginning;               /* kube/handlers/read/watch.c, until it has begun */
+    struct kube_watch *watch;
+    struct connect *connect;         /* kube/handlers/connect/connect.c */
+    struct kube_change *change;      /* kube/handlers/write/write.c */
+    struct account_request *account; /* kube/handlers/write/account_request.c */
+    struct review *review;           /* kube/handlers/write/review.c */
+};
 
 /* The body of an answer, ready to be sent. */
 struct kube_answer {
@@ -83,13 +96,9 @@ struct kube_call {
     struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
     /* The same for a write that changes quotas (kube/handlers/write/charge.h). */
     struct kube_write_ticket quota_ticket;
-    void (*on_quota_turn)(struct kube_call *call);
-    struct kube_gathered
-        *gathered;            /* kube/handlers/write/admit.h; in the arena; NULL: nothing so far */
-    struct kube_guard *guard; /* kube/handlers/write/change.c; the same */
     struct kube_work work;
-    unsigned under_way;                      /* operations of this call */
-    void *handler;                           /* state of the handler, in the arena */
+    unsigned under_way; /* operations of this call */
+    union kube_handler handler;
     void (*on_end)(struct kube_call *call);  /* of the handler; may be NULL */
     void (*on_free)(struct kube_call *call); /* the last callback; may be NULL */
 };

@@ -579,7 +579,7 @@ bool kube_is_discovery(const struct http_request *request)
 
 static void document_free(struct kube_call *call)
 {
-    struct discovery_document *d = call->handler;
+    struct discovery_document *d = call->handler.discovery;
     kube_kinds_unref(d->kinds);
     buf_fini(&d->piece);
 }
@@ -594,7 +594,7 @@ static struct discovery_document *document_new(struct kube_call *call)
     d->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
     d->rows = kube_kinds_rows(d->kinds, &d->row_count);
     json_writer_init(&d->writer, &d->piece);
-    call->handler = d;
+    call->handler.discovery = d;
     call->on_free = document_free;
     return d;
 }

@@ -8,13 +8,14 @@
 #include "kube/call/respond.h"
 #include "kube/handlers/connect/connect.h"
 #include "kube/handlers/read/read.h"
-#include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/part.h"
+#include "kube/handlers/write/scale.h"
 #include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/write.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/policy/access/identity.h"
 #include "kube/server/discovery.h"
+#include "kube/types/object/kind_rules.h"
 
 /* -- Parsing -- */
 
@@ -144,12 +145,6 @@ static void dispatch_read(struct kube_call *call)
         kube_list(call);
 }
 
-static void mutate(struct kube_call *call)
-{
-    if (!kube_mutate(call, call->request))
-        kube_not_allowed(call);
-}
-
 static void dispatch_now(struct kube_call *call)
 {
     const struct http_request *request = call->request;
@@ -163,11 +158,12 @@ static void dispatch_now(struct kube_call *call)
         return;
     }
     /* A new request for a certificate names its user, who is only known on this thread. */
-    if (kube_is_certificate_request(call->kind))
+    if (kube_kind_rules(call->kind) & KUBE_IS_CERTIFICATE_REQUEST)
         (void)kube_call_user(call);
     /* delete_collection starts on the I/O thread: it uses its shared state, and its body is short
      * (KUBE_DELETE_OPTIONS_BYTES_MAX). */
-    kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len, mutate);
+    kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len,
+                   kube_mutate);
 }
 
 static void compile_schema(struct kube_call *call)
@@ -275,12 +271,12 @@ static void on_definition(struct engine_op *op);
 /* The registry has taken over the definition, or asks to read it again. */
 static void finish_definition(struct kube_call *call, enum status status)
 {
-    const struct pb_range_request *request = call->handler;
+    const struct pb_range_request *request = call->handler.definition;
     if (status == ST_AGAIN) {
         kube_call_range(call, request, on_definition);
         return;
     }
-    call->handler = NULL;
+    call->handler.definition = NULL;
     if (status == ST_OK) {
         dispatch_known(call);
     } else {
@@ -299,7 +295,7 @@ static void on_definition(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
     struct slice field, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
-    const struct pb_range_request *request = call->handler;
+    const struct pb_range_request *request = call->handler.definition;
     struct slice name = slice_sub(request->key, prefix.len, request->key.len - prefix.len);
     struct kube_kv kv = {0};
     enum status status = op->status;
@@ -335,7 +331,7 @@ static void read_definition(struct kube_call *call)
     slice_copy(key + prefix.len + path->resource.len + 1, path->group);
     request->key = slice_of(key, len);
     request->serializable = true; /* as the informers that read them in Kubernetes */
-    call->handler = request;
+    call->handler.definition = request;
     kube_call_range(call, request, on_definition);
 }
 

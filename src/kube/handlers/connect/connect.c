@@ -57,7 +57,7 @@ static bool allows(enum connect_sort sort, struct slice method)
 
 static void parse(struct kube_call *call)
 {
-    struct connect *c = call->handler;
+    struct connect *c = call->handler.connect;
     struct json_node *object = NULL;
     struct error error;
     enum status status = ST_OK;
@@ -74,7 +74,7 @@ static void parse(struct kube_call *call)
 static void on_read(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct connect *c = call->handler;
+    struct connect *c = call->handler.connect;
     struct slice field;
     enum status status = op->status;
     c->found = status == ST_OK && engine_range_next(&call->range, &field);
@@ -231,7 +231,7 @@ void kube_connect(struct kube_call *call)
     }
     c->call = call;
     c->sort = rows[row].sort;
-    call->handler = c;
+    call->handler.connect = c;
     if (!allows(c->sort, call->request->method))
         kube_fail_not_allowed(&call->status);
     else if (find_name(c)) {

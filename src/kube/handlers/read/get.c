@@ -14,7 +14,7 @@ struct get_state {
 
 static void respond(struct kube_call *call)
 {
-    const struct get_state *get = call->handler;
+    const struct get_state *get = call->handler.get;
     struct slice json;
     if (kube_call_object(call, get->value, get->revision, &json))
         kube_call_respond(call, 200, json);
@@ -25,7 +25,7 @@ static void respond(struct kube_call *call)
 /* The stored bytes are valid as long as the range is open. */
 static bool find(struct kube_call *call)
 {
-    struct get_state *get = call->handler;
+    struct get_state *get = call->handler.get;
     struct slice field;
     if (call->range.op.status != ST_OK)
         return kube_call_set_engine(call, call->range.op.status);
@@ -40,7 +40,7 @@ static bool find(struct kube_call *call)
 static void on_done(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct get_state *get = call->handler;
+    struct get_state *get = call->handler.get;
     struct slice json;
     bool found = find(call);
     size_t work = found ? kube_call_answer_work(call, get->value.len, get->revision) : 0;
@@ -64,12 +64,12 @@ static void on_done(struct engine_op *op)
 
 static void on_end(struct kube_call *call)
 {
-    kube_revision_wait_cancel(&((struct get_state *)call->handler)->fresh);
+    kube_revision_wait_cancel(&call->handler.get->fresh);
 }
 
 static void on_fresh(struct kube_call *call, bool fresh)
 {
-    struct get_state *get = call->handler;
+    struct get_state *get = call->handler.get;
     if (fresh)
         kube_call_range(call, &get->request, on_done);
     else
@@ -100,7 +100,7 @@ void kube_get(struct kube_call *call)
     if (!kube_call_key(call, &get->request.key))
         return;
     get->request.serializable = call->query.resource_version.len; /* not older than that */
-    call->handler = get;
+    call->handler.get = get;
     call->on_end = on_end;
     kube_revision_wait_start(&get->fresh, call, revision, on_fresh);
 }

@@ -47,7 +47,7 @@ static enum status charge_made(struct kube_list *list)
 
 static void release(struct kube_call *call)
 {
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     account_buf_fini(call->arena.account, &list->batch);
     buf_fini(&list->text);
     kube_count_total(&call->api->counter,
@@ -69,7 +69,7 @@ static void release(struct kube_call *call)
 
 static void on_end(struct kube_call *call)
 {
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     kube_searcher_fini(&list->searcher);
     loop_defer_cancel(&list->again);
     kube_revision_wait_cancel(&list->fresh);
@@ -221,7 +221,7 @@ static void answer_grown(struct kube_list *list, struct buf *begun)
 
 static void respond_short(struct kube_call *call)
 {
-    const struct kube_list *list = call->handler;
+    const struct kube_list *list = call->handler.list;
     kube_call_respond(call, 200, buf_slice(&list->text));
 }
 
@@ -359,7 +359,7 @@ static void fail_expired(struct kube_list *list)
 static void on_range(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     list->range_open = op->status == ST_OK;
     if (!call->exchange)
         kube_list_close_range(list);
@@ -383,7 +383,7 @@ static void on_range(struct engine_op *op)
 
 static void on_fresh(struct kube_call *call, bool fresh)
 {
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     if (fresh)
         kube_call_range(call, &list->request, on_range);
     else
@@ -447,7 +447,7 @@ void kube_list(struct kube_call *call)
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    call->handler = list;
+    call->handler.list = list;
     call->on_end = on_end;
     list->call = call;
     kube_searcher_init(&list->searcher, call->exchange);

@@ -225,13 +225,13 @@ static enum status finish_batch(struct kube_list *list, enum status status)
 
 static void batch_back(struct kube_call *call)
 {
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     list->on_batch(list, finish_batch(list, list->batch_status));
 }
 
 static void batch_elsewhere(struct kube_call *call)
 {
-    struct kube_list *list = call->handler;
+    struct kube_list *list = call->handler.list;
     list->batch_status = convert_batch(list);
     bool defers = kube_call_defers(call, batch_back);
     assert(defers);

@@ -542,7 +542,7 @@ static void fail_later(struct kube_watch *w, const struct kube_status *status)
 static void on_range(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct kube_watch *w = call->handler;
+    struct kube_watch *w = call->handler.watch;
     bool open = op->status == ST_OK;
     if (!call->exchange && open)
         engine_range_close(&call->range);
@@ -561,7 +561,7 @@ static void on_range(struct engine_op *op)
 
 static void on_fresh(struct kube_call *call, bool fresh)
 {
-    struct kube_watch *w = call->handler;
+    struct kube_watch *w = call->handler.watch;
     w->begins->request.key = w->begins->scope.key;
     w->begins->request.range_end = w->begins->scope.range_end;
     w->begins->request.serializable = w->begins->scope.revision_given; /* not older than that */
@@ -715,7 +715,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     if (call->kind->flags & KUBE_CUSTOM)
         w->use =
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
-    call->handler = w;
+    call->handler.watch = w;
     kube_watches_add(w->api->watches, &w->in_api, w->exchange);
     kube_call_hand_over(call, &w->life);
     return w;
@@ -723,13 +723,13 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
 
 static void drop_scope(struct kube_call *call)
 {
-    kube_scope_fini(&((struct beginning *)call->handler)->scope);
+    kube_scope_fini(&call->handler.beginning->scope);
 }
 
 static void on_newest(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct beginning *begins = call->handler;
+    struct beginning *begins = call->handler.beginning;
     enum status status = op->status;
     if (status == ST_OK)
         engine_range_close(&call->range);
@@ -752,7 +752,7 @@ static void begin_now(struct kube_call *call, struct beginning *begins)
 {
     begins->request = (struct pb_range_request){
         .key = begins->scope.key, .range_end = begins->scope.range_end, .count_only = true};
-    call->handler = begins;
+    call->handler.beginning = begins;
     call->on_end = drop_scope;
     kube_call_range(call, &begins->request, on_newest);
 }

@@ -106,7 +106,7 @@ static bool make(struct kube_call *call, struct account_request *r, struct buf *
 static void sign(struct kube_call *call)
 {
     AUTO(buf_fini) struct buf text = {0};
-    if (make(call, call->handler, &text))
+    if (make(call, call->handler.account, &text))
         kube_call_respond(call, 201, buf_slice(&text));
     else
         kube_call_fail(call);
@@ -168,7 +168,7 @@ static bool look_at_bound(struct kube_call *call, struct account_request *r)
 static void on_bound(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    bool fine = look_at_bound(call, call->handler);
+    bool fine = look_at_bound(call, call->handler.account);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
@@ -303,7 +303,7 @@ static bool look_at_account(struct kube_call *call, struct account_request *r)
 static void on_account(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct account_request *r = call->handler;
+    struct account_request *r = call->handler.account;
     bool fine = look_at_account(call, r);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
@@ -316,16 +316,16 @@ static void on_account(struct engine_op *op)
         start_signing(call);
 }
 
-void kube_account_request(struct kube_call *call, const struct http_request *request)
+void kube_account_request(struct kube_call *call)
 {
     struct account_request *r = arena_calloc(&call->arena, 1, sizeof(*r));
     if (!r) {
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    call->handler = r;
+    call->handler.account = r;
     r->meta = kube_call_meta(call, &call->arena);
-    if (!kube_body_read_object(call, request, "TokenRequest", &r->object)) {
+    if (!kube_body_read_object(call, call->request, "TokenRequest", &r->object)) {
         kube_call_fail(call);
         return;
     }

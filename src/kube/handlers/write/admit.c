@@ -3,102 +3,94 @@
 #include "kube/call/respond.h"
 #include "kube/policy/access/identity.h"
 
-/* What is gathered for a call, in its arena. */
+/* What is gathered for a write, in the arena of its call. */
 struct kube_gathered {
-    struct kube_call *call;
+    struct kube_change *change;
     struct kube_facts facts;
     struct kube_facts_wait wait;
     struct kube_write_right right; /* its count is 0 if none is needed */
-    void (*next)(struct kube_call *call);
 };
 
-unsigned kube_admit_needs(const struct kube_call *call, enum kube_admission_operation operation)
-{
-    unsigned needs;
-    (void)kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
-                                  operation, &needs);
-    return needs;
-}
+/* -- Gathering -- */
 
 static void on_right(struct kube_write_right *right)
 {
     struct kube_gathered *gathered = CONTAINER_OF(right, struct kube_gathered, right);
-    struct kube_call *call = gathered->call;
+    struct kube_call *call = gathered->change->call;
     enum status status = right->status;
     if (!kube_call_done(call))
         return;
     if (status == ST_OK)
-        gathered->next(call);
+        kube_change_next(gathered->change);
     else
         kube_call_fail_engine(call, status);
 }
 
-static void ask_right(struct kube_gathered *gathered)
+static enum kube_stepped ask_right(struct kube_gathered *gathered)
 {
-    struct kube_call *call = gathered->call;
-    if (!gathered->right.count) {
-        gathered->next(call);
-        return;
-    }
+    struct kube_call *call = gathered->change->call;
+    if (!gathered->right.count)
+        return KUBE_STEP_NEXT;
     gathered->right.go = on_right;
     gathered->right.client = &call->exchange;
     kube_call_hold(call);
     kube_identity_ask(call->identity, &gathered->right);
+    return KUBE_STEP_LEFT;
 }
 
 static void on_gathered(struct kube_facts_wait *wait)
 {
     struct kube_gathered *gathered = CONTAINER_OF(wait, struct kube_gathered, wait);
-    struct kube_call *call = gathered->call;
+    struct kube_call *call = gathered->change->call;
     enum status status = wait->status;
     if (!kube_call_done(call))
         return;
-    if (status == ST_OK)
-        ask_right(gathered);
-    else
+    if (status != ST_OK)
         kube_call_fail_engine(call, status);
+    else if (ask_right(gathered) == KUBE_STEP_NEXT)
+        kube_change_next(gathered->change);
 }
 
-void kube_admit_gather(struct kube_call *call, unsigned needs, const struct json_node *object,
-                       struct slice stored, void (*next)(struct kube_call *call))
+enum kube_stepped kube_admit_gather(struct kube_change *change)
 {
+    struct kube_call *call = change->call;
+    bool creates = change->operation == KUBE_ADMISSION_CREATE;
+    const struct json_node *object = creates ? change->object : NULL;
     struct kube_write_right right = {0};
+    unsigned needs = 0;
     const struct kube_write_act act = {
         .kind = call->kind,
         .path = &call->path,
         .posts = call->verb == KUBE_VERB_POST,
         .creates = object,
-        .stored = stored,
+        .stored = change->stored,
     };
-    kube_admit_release(call);
+    kube_admit_release(change);
+    if (!creates)
+        kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
+    /* Deletions need no facts, and bindings concern no plugin. */
+    if (!change->decide)
+        (void)kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
+                                      change->operation, &needs);
     /* Without roles and bindings every client may do everything. */
-    if (call->identity && kube_write_right_of(&call->arena, &act, &right) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    if (!call->gathered && !needs && !right.count) {
-        next(call);
-        return;
-    }
-    if (!call->gathered)
-        call->gathered = arena_calloc(&call->arena, 1, sizeof(*call->gathered));
-    if (!call->gathered) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    struct kube_gathered *gathered = call->gathered;
-    gathered->call = call;
-    gathered->next = next;
+    if (call->identity && kube_write_right_of(&call->arena, &act, &right) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (!change->gathered && !needs && !right.count)
+        return KUBE_STEP_NEXT;
+    if (!change->gathered)
+        change->gathered = arena_calloc(&call->arena, 1, sizeof(*change->gathered));
+    if (!change->gathered)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    struct kube_gathered *gathered = change->gathered;
+    gathered->change = change;
     gathered->right = right;
-    if (!needs) {
-        ask_right(gathered);
-        return;
-    }
+    if (!needs)
+        return ask_right(gathered);
     gathered->wait = (struct kube_facts_wait){
         .needs = needs,
         .namespace = call->path.namespace,
         .object = object,
-        .stored = stored,
+        .stored = change->stored,
         .arena = &call->arena,
         .account = call->arena.account,
         .client = &call->exchange,
@@ -107,41 +99,59 @@ void kube_admit_gather(struct kube_call *call, unsigned needs, const struct json
     };
     kube_call_hold(call);
     kube_facts_gather(call->api->admission->facts, &gathered->wait);
+    return KUBE_STEP_LEFT;
 }
 
-void kube_admit_release(struct kube_call *call)
+void kube_admit_release(struct kube_change *change)
 {
-    if (call->gathered)
-        kube_facts_release(&call->gathered->facts);
+    if (change->gathered)
+        kube_facts_release(&change->gathered->facts);
 }
 
-bool kube_admit_creates(struct kube_call *call)
-{
-    const struct kube_write_right *right = call->gathered ? &call->gathered->right : NULL;
-    return !right || !right->count || right->allowed ||
-           kube_fail_attributes(&call->arena, &call->status, kube_identity_user(call->identity),
-                                &right->any[0], right->reason);
-}
+/* -- Deciding -- */
 
-struct kube_admission_write kube_admit_write(struct kube_call *call, struct arena *arena,
+struct kube_admission_write kube_admit_write(struct kube_change *change,
                                              enum kube_admission_operation operation,
                                              struct json_node *object, const struct json_node *old)
 {
     static const struct kube_facts none;
+    struct kube_call *call = change->call;
+    struct kube_gathered *gathered = change->gathered;
     return (struct kube_admission_write){
-        .arena = arena,
+        .arena = change->arena,
         .kind = call->kind,
         .subresource = call->path.subresource,
         .operation = operation,
-        .namespace = call->path.namespace,
+        .namespace = change->namespace,
         .name = call->path.name,
         .user = call->user,
         .random = kube_call_random(call),
         .dry_run = call->query.dry_run,
         .object = object,
         .old = old,
-        .facts = call->gathered ? &call->gathered->facts : &none,
-        .right = call->gathered && call->gathered->right.count ? &call->gathered->right : NULL,
+        .facts = gathered ? &gathered->facts : &none,
+        .right = gathered && gathered->right.count ? &gathered->right : NULL,
         .status = &call->status,
     };
+}
+
+enum kube_stepped kube_admit_mutate(struct kube_change *change)
+{
+    struct kube_admission_write write =
+        kube_admit_write(change, change->operation, change->object, change->old);
+    return kube_admission_admit(change->call->api->admission, &write);
+}
+
+enum kube_stepped kube_admit_check(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_admission_write write =
+        kube_admit_write(change, change->operation, change->object, change->old);
+    if (change->operation == KUBE_ADMISSION_CREATE && write.right && !write.right->allowed)
+        return kube_fail_attributes(&call->arena, &call->status, kube_identity_user(call->identity),
+                                    &write.right->any[0], write.right->reason);
+    if (!kube_admission_check(call->api->admission, &write))
+        return KUBE_STEP_FAIL;
+    change->charges = (struct kube_charges){write.companions, write.companion_count};
+    return KUBE_STEP_NEXT;
 }

@@ -2,7 +2,6 @@
 
 #include "kube/call/call.h"
 #include "kube/handlers/write/body.h"
-#include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/subresource.h"
 #include "kube/merge/apply/apply.h"
@@ -114,7 +113,7 @@ static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
     unsigned flags = kube_kind_rules(kind);
-    if (kube_is_certificate_request(kind))
+    if (flags & KUBE_IS_CERTIFICATE_REQUEST)
         return reset_certificate(job);
     if (!kube_is_status(job->call))
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len

@@ -194,12 +194,12 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
                                   &posting->options);
 }
 
-void kube_post_subresource(struct kube_call *call, const struct http_request *request)
+void kube_post_subresource(struct kube_call *call)
 {
     struct posting *posting = arena_calloc(&call->arena, 1, sizeof(*posting));
     if (!posting)
         kube_fail_engine(&call->status, ST_NOMEM);
-    if (!posting || !prepare(call, request, posting))
+    if (!posting || !prepare(call, call->request, posting))
         kube_call_fail(call);
     else if (posting->evicts)
         kube_evict(call, posting->change.name, &posting->options);

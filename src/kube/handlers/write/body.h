@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_HANDLERS_WRITE_BODY_H
 
 #include "codec/json/tree.h"
-#include "kube/call/call.h"
+#include "kube/handlers/write/change.h"
 
 /*
  * By its Content-Type: JSON, YAML, or protobuf for built-in kinds. In the call's arena; texts refer
@@ -20,13 +20,6 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
 MUST_CHECK
 bool kube_body_read_object(struct kube_call *call, const struct http_request *request,
                            const char *type, struct json_node **ret_object);
-
-enum kube_patch_type {
-    KUBE_PATCH_JSON,
-    KUBE_PATCH_MERGE,
-    KUBE_PATCH_STRATEGIC,
-    KUBE_PATCH_APPLY,
-};
 
 /* Duplicate keys are reported by kube_body_prune_patched; those of an apply by
  * kube_body_report_config. */

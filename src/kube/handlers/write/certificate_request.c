@@ -6,12 +6,6 @@
 
 static const char *const approvals[] = {"Approved", "Denied"};
 
-bool kube_is_certificate_request(const struct kube_kind *kind)
-{
-    return strcmp(kind->group, "certificates.k8s.io") == 0 &&
-           strcmp(kind->plural, "certificatesigningrequests") == 0;
-}
-
 static bool no_memory(struct kube_call *call)
 {
     return kube_fail_engine(&call->status, ST_NOMEM);
@@ -19,17 +13,16 @@ static bool no_memory(struct kube_call *call)
 
 /* -- The spec -- */
 
-bool kube_certificate_create(struct kube_call *call, const struct kube_meta *meta,
-                             struct json_node *object)
+enum kube_stepped kube_certificate_create(struct kube_change *change)
 {
+    struct kube_call *call = change->call;
+    const struct kube_meta *meta = &change->meta;
     static const char *const members[] = {"username", "uid", "groups", "extra"};
     struct json_node *spec, *user;
-    if (!kube_is_certificate_request(call->kind))
-        return true;
     user = kube_user_json(meta->arena, kube_call_user(call));
     if (!user)
         return no_memory(call);
-    if (!kube_meta_object(meta, object, "spec", &spec))
+    if (!kube_meta_object(meta, change->object, "spec", &spec))
         return false;
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         struct json_node *sent = json_node_named(spec, members[i]);
@@ -50,7 +43,7 @@ bool kube_certificate_update(struct kube_change *change, const struct json_node 
 {
     const struct json_node *spec = json_node_named(stored, "spec");
     struct json_node *copy;
-    if (!spec || !kube_is_certificate_request(change->call->kind))
+    if (!spec)
         return true;
     copy = json_node_copy(&change->scratch, spec);
     return (copy &&
@@ -172,8 +165,6 @@ static bool check_count(struct kube_change *change, const struct json_node *obje
 bool kube_certificate_status(struct kube_change *change, const struct json_node *stored,
                              struct json_node *object)
 {
-    if (!kube_is_certificate_request(change->call->kind))
-        return true;
     for (size_t i = 0; i < COUNT_OF(approvals); i++)
         if (!keep_conditions(change, stored, object, approvals[i]))
             return false;

@@ -1,19 +1,15 @@
 /*
  * CertificateSigningRequests: who makes one is written into it, its spec never changes, and its
  * conditions change on two paths, Approved and Denied by /approval and all others by /status.
- * Every function does nothing for other kinds; false: call->status says why.
+ * Functions return false with call->status set.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_CERTIFICATE_REQUEST_H
 #define VIGIL_KUBE_HANDLERS_WRITE_CERTIFICATE_REQUEST_H
 
 #include "kube/handlers/write/change.h"
 
-bool kube_is_certificate_request(const struct kube_kind *kind);
-
-/* Writes the user of the call into a new request, whatever its client has sent. */
-MUST_CHECK
-bool kube_certificate_create(struct kube_call *call, const struct kube_meta *meta,
-                             struct json_node *object);
+/* Writes the user of the call into a new request, whatever its client has sent: a step. */
+kube_step_fn kube_certificate_create;
 
 /* An update of the object itself: the spec stays what it was. */
 MUST_CHECK

@@ -1,33 +1,45 @@
 /*
- * The change or deletion of one object under concurrent writes: read it, decide, write on the
- * condition that it has not changed, and otherwise decide again with its current version.
+ * One write of one object: the state that its steps share. The order of the steps is in write.c.
  *
- *     start ─► queue ─► read ─► decide ─┬─► put or delete ─┬─► done
- *                        ▲              ├─ keep ───────────┘
- *                        │              └─► create (create.c), which answers
- *                        └───────────────── the condition failed
+ * In the arena of its call, one at a time; an error answers the call. What is decided depends only
+ * on the request, which is const, and on the stored object. The results are in an arena of the
+ * attempt, so that many attempts take no more memory than one; the status and warnings of an
+ * attempt are discarded with it.
  *
  * Changes of one object are made one after the other (kube/call/write_queue.h), so that an attempt
  * fails only because of a write by another I/O thread or by a client of the etcd API.
- *
- * In the arena of its call, one at a time; an error answers the call. A decision depends only on
- * the request, which is const, and on the stored object. Its results are in an arena of the
- * attempt, so that many attempts take no more memory than one; the status and warnings of an
- * attempt are discarded with it.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_CHANGE_H
 #define VIGIL_KUBE_HANDLERS_WRITE_CHANGE_H
 
 #include "kube/call/call.h"
-#include "kube/handlers/write/charge.h"
+#include "kube/policy/admission/plugins/plugin.h"
 #include "kube/types/object/meta.h"
+
+struct kube_step;
+
+/* How a step ends. A step that only decides returns a bool. */
+enum kube_stepped {
+    KUBE_STEP_FAIL = false, /* the answer is call->status */
+    KUBE_STEP_NEXT = true,  /* the next step follows */
+    KUBE_STEP_JUMP,         /* change->step is the one that follows */
+    KUBE_STEP_LEFT,         /* the write waits, or has been answered; it may be gone already */
+};
+typedef enum kube_stepped kube_step_fn(struct kube_change *change);
+
+enum kube_patch_type { KUBE_PATCH_JSON, KUBE_PATCH_MERGE, KUBE_PATCH_STRATEGIC, KUBE_PATCH_APPLY };
+
+/* What plugins add to the transaction of an object; zeroed: nothing. */
+struct kube_charges {
+    const struct kube_companion *items;
+    size_t count;
+};
 
 enum kube_decision {
     KUBE_DECIDE_FAIL,   /* call->status says why */
     KUBE_DECIDE_KEEP,   /* nothing is written */
     KUBE_DECIDE_PUT,    /* the object returned */
     KUBE_DECIDE_DELETE, /* watches get the object returned; NULL: the stored one */
-    KUBE_DECIDE_CREATE, /* it does not exist: create the object returned */
 };
 
 /*
@@ -39,61 +51,87 @@ enum { KUBE_CHANGE_TRIES_MAX = 1000 };
 struct kube_change {
     /* Set by the caller. */
     struct kube_call *call;
-    struct slice name; /* of the object; the namespace is that of the path or of `namespace` */
     struct slice namespace;
-    /* stored NULL: it does not exist. Called for each attempt. */
+    struct slice name; /* of the object; that of a POST is set when its object has one */
+    bool dry_run;
+    /* Of a change that is neither a PUT nor a PATCH. The stored object is change->old, NULL if it
+     * does not exist. Called for each attempt. */
     enum kube_decision (*decide)(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object);
     void (*done)(struct kube_change *change);
     void (*on_free)(struct kube_change *change); /* of the caller; may be NULL */
-    bool dry_run;
-    unsigned needs; /* facts for decide: kube/handlers/write/admit.h */
 
-    /* For decide and done. */
+    /* Where the write is in its list of steps (kube/handlers/write/write.c). */
+    const struct kube_step *steps, *step;
+    unsigned concerns; /* which of the steps it has */
+    unsigned rules;    /* enum kube_kind_rule of its kind */
+    bool goes_on; /* errors in metadata are reported with those that kube/types/validate finds */
+
+    /* The body of a PUT or PATCH, the same for each attempt. */
+    const struct json_node *body;
+    bool patches;
+    enum kube_patch_type patch_type;
+    struct slice repeats; /* duplicate keys of a patch */
+
+    /* What is stored. */
     struct slice key;
-    struct kube_meta meta; /* its arena is that of the attempt */
+    int64_t revision;            /* of the stored object; after the write, of the written one */
+    int64_t before;              /* of the object that was stored before */
+    struct slice stored;         /* its bytes */
+    const struct json_node *old; /* and its tree; NULL: it does not exist */
+
+    /* What this attempt makes of it. */
+    enum kube_admission_operation operation;
+    struct arena *arena;      /* of the attempt; that of the call for a POST */
+    struct kube_meta meta;    /* in this arena */
+    struct json_node *wanted; /* what the client wants; only part of it may be taken */
+    struct json_node *object; /* what is written */
     enum kube_decision decision;
-    /* Set by decide: called right before done. */
-    void (*follow)(struct kube_change *change);
-    /* Set by decide: kube/handlers/write/reserve.h; NULL: none. */
-    struct kube_reservations *reservations;
-    struct kube_charges charges; /* set by decide */
-    int64_t revision;            /* of the stored object; in done, of the written one */
-    int64_t before;              /* in done: of the object that was stored before */
-    struct slice value;          /* in done: the bytes of the object; empty: it did not exist */
+    struct kube_gathered *gathered;         /* kube/handlers/write/admit.h; NULL: nothing so far */
+    struct kube_reservations *reservations; /* kube/handlers/write/reserve.h; NULL: none */
+    struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
+    struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
+    struct slice value;       /* the bytes of the object; empty: it did not exist */
+    void (*follow)(struct kube_change *change); /* set by decide: called when it is written */
+
+    /* A new object. */
+    struct slice namespace_key;
+    int64_t namespace_revision; /* a condition of the write */
+    struct slice version;       /* given by the client; the answer of a dry run repeats it */
+    bool of_update;             /* a PUT or PATCH has found no object */
+    bool prepared;              /* only what depends on the store is decided again */
+    bool named;                 /* by the client: no other name is generated */
+    bool deleting;              /* the existing object of that name is being deleted */
+    unsigned renamed, lost;     /* attempts with another name, and because of other writes */
 
     /* Private. */
     struct arena scratch;
     struct buf encoded, key_bytes;
     struct pb_range_request request;
-    struct slice stored;
     unsigned tries, code;
     size_t warned; /* length of call->warnings before the first attempt */
 };
 
-/* A zeroed change with the first part set. */
+/* -- Starting and continuing (write.c) -- */
+
+/* Starts a change that has `decide`: zeroed, with the first part set. */
 void kube_change_start(struct kube_change *change);
-/* Decides again with the current version, after a create has found its key in use. */
-void kube_change_again(struct kube_change *change);
-/*
- * Creates the object of a change that found none: an apply, or a PUT of a kind that allows it
- * (create.c). The object is in the arena of the attempt. If it exists meanwhile, the change is
- * decided again.
- */
-void kube_create_for(struct kube_change *change, struct json_node *object);
+/* A step that has left continues: with the step after it, or with another of the list. */
+void kube_change_next(struct kube_change *change);
+void kube_change_back(struct kube_change *change, kube_step_fn *step);
+
+/* A PUT or PATCH continues as a create, because there is no object: change->object is the new one,
+ * in the arena of the attempt. */
+enum kube_stepped kube_change_as_create(struct kube_change *change);
+/* The object exists meanwhile: the update begins another attempt. */
+void kube_change_as_update(struct kube_change *change);
+
 /* Before it is used for another object, and at the end. */
 void kube_change_fini(struct kube_change *change);
 /* The on_free of its call. */
 void kube_change_free(struct kube_call *call);
 
-/* Whether the user of the call needs permissions that follow from the object
- * (kube/policy/access/guard.h), and whether it has them. False: the call has failed, or roles and
- * bindings must first become as new as the store, or be read because they are not held; then
- * `again` is called, which begins with the same question. The latter on the thread of the API. */
-bool kube_change_is_guarded(const struct kube_call *call);
-MUST_CHECK
-bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old,
-                       void (*again)(struct kube_call *call));
+/* -- For steps -- */
 
 /* The context for the rules of metadata, whose results are in the arena. */
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);
@@ -104,7 +142,7 @@ enum { KUBE_OBJECT_BYTES_MAX = 1536 * 1024 };
 MUST_CHECK
 enum status kube_object_encode(const struct json_node *object, struct buf *to);
 
-/* Answers with the object of `done`. */
+/* Answers with the object. */
 void kube_change_respond(struct kube_change *change, unsigned code);
 
 #endif

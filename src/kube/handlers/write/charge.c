@@ -1,51 +1,38 @@
 #include "kube/handlers/write/charge.h"
 
 #include "kube/call/respond.h"
+#include "kube/handlers/write/admit.h"
 
+/* What was decided before may not hold any more. */
 static void on_turn(struct kube_write_ticket *ticket)
 {
     struct kube_call *call = CONTAINER_OF(ticket, struct kube_call, quota_ticket);
-    call->on_quota_turn(call);
+    kube_change_back(call->handler.change, kube_admit_gather);
 }
 
-static void too_many(struct kube_call *call)
+enum kube_stepped kube_charge(struct kube_change *change)
 {
-    kube_fail_later(&call->status,
-                    SLICE_LITERAL("too many requests are charged to the quotas of this namespace "
-                                  "at the same time, please try again"));
-    kube_call_fail(call);
-}
-
-bool kube_charge_enter(struct kube_call *call, const struct kube_charges *charges,
-                       void (*again)(struct kube_call *call))
-{
+    struct kube_call *call = change->call;
     struct kube_write_ticket *ticket = &call->quota_ticket;
     struct slice key;
-    if (!charges->count || ticket->queue)
-        return true;
+    bool writes = change->decision != KUBE_DECIDE_KEEP && !change->dry_run;
+    if (!change->charges.count || !writes || ticket->queue)
+        return KUBE_STEP_NEXT;
     /* No key of an object looks like a namespace. */
-    if (arena_dup(&call->arena, call->path.namespace, &key) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return false;
-    }
+    if (arena_dup(&call->arena, call->path.namespace, &key) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
     *ticket = (struct kube_write_ticket){.key = key, .begin = on_turn};
-    call->on_quota_turn = again;
     switch (kube_write_queue_enter(&call->api->write_queue, ticket)) {
     case KUBE_WRITE_QUEUE_FIRST:
-        return true;
+        return KUBE_STEP_NEXT;
     case KUBE_WRITE_QUEUE_WAITS:
         kube_count_total(&call->api->counter, KUBE_TOTAL_QUEUED, 1);
-        return false;
-    case KUBE_WRITE_QUEUE_REFUSED:
-        break;
+        return KUBE_STEP_LEFT;
+    default:
+        return kube_fail_later(&call->status, SLICE_LITERAL("too many requests are charged to the "
+                                                            "quotas of this namespace at the same "
+                                                            "time, please try again"));
     }
-    too_many(call);
-    return false;
-}
-
-void kube_charge_leave(struct kube_call *call)
-{
-    kube_write_queue_leave(&call->quota_ticket);
 }
 
 bool kube_charge_write(struct kube_call *call, struct arena *arena,

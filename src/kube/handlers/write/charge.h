@@ -11,21 +11,10 @@
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_CHARGE_H
 #define VIGIL_KUBE_HANDLERS_WRITE_CHARGE_H
 
-#include "kube/call/call.h"
+#include "kube/handlers/write/change.h"
 
-/* What plugins add to the transaction of an object; zeroed: nothing. */
-struct kube_charges {
-    const struct kube_companion *items;
-    size_t count;
-};
-
-/* On the thread of the API. True: the call may write. False: `again` is called when it is its turn
- * and must decide again, or the call has failed. */
-MUST_CHECK
-bool kube_charge_enter(struct kube_call *call, const struct kube_charges *charges,
-                       void (*again)(struct kube_call *call));
-/* After the write; also done by the answer. */
-void kube_charge_leave(struct kube_call *call);
+/* A step: waits for other writes that change the quotas of its namespace. */
+kube_step_fn kube_charge;
 
 /* Adds the charges to call->write, behind the reservations that it has
  * (kube/handlers/write/reserve.h). */

@@ -1,13 +1,5 @@
-/*
- * POST: a new object in a namespace that exists and is not being deleted. The namespace is read
- * first, and the write has its revision as a condition, so that nothing appears in a namespace that
- * is being emptied. Then come the facts for admission (kube/handlers/write/admit.h).
- *
- *     complete ─► read the namespace ─► facts ─► prepare once, check ─► put, if the key is free
- *                     ▲                                                  │ the namespace has changed,
- *                     └──────────────────────────────────────────────────┘ or the name is in use
- */
-#include "kube/call/call.h"
+#include "kube/handlers/write/create.h"
+
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/operation.h"
@@ -15,16 +7,9 @@
 #include "kube/handlers/write/admit.h"
 #include "kube/handlers/write/apply.h"
 #include "kube/handlers/write/body.h"
-#include "kube/handlers/write/builtin_rules.h"
-#include "kube/handlers/write/certificate_request.h"
-#include "kube/handlers/write/change.h"
 #include "kube/handlers/write/charge.h"
 #include "kube/handlers/write/custom_rules.h"
-#include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/reserve.h"
-#include "kube/handlers/write/subresource.h"
-#include "kube/handlers/write/without_effect.h"
-#include "kube/handlers/write/write.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/policy/admission/plugins/namespace_lifecycle.h"
 #include "kube/types/defaults/defaults.h"
@@ -32,131 +17,140 @@
 
 #include <stdio.h>
 
-enum { TRIES_MAX = 8 }; /* names generated for generateName, as in Kubernetes */
+enum { RENAMES_MAX = 8 }; /* names generated for generateName, as in Kubernetes */
 
-struct create {
-    struct json_node *object;
-    struct arena *arena;        /* of the object */
-    struct kube_change *change; /* which creates the object; NULL: a POST */
-    struct kube_meta meta;
-    struct kube_admission_write admitted;
-    bool prepared;
-    unsigned needs; /* facts: kube/handlers/write/admit.h */
-    struct slice name;
-    struct buf encoded;
-    struct slice guard;
-    int64_t guard_revision;
-    unsigned renamed, guarded;
-    bool named;           /* by the client: no other name is generated */
-    bool deleting;        /* the existing object of that name is being deleted */
-    int64_t revision;     /* of the answer; 0: a dry run */
-    struct slice version; /* given by the client; the answer of a dry run repeats it */
-    struct kube_reservations *reservations; /* of a service; NULL: none */
-    bool contended;                         /* a reservation is in use */
-};
+/* -- The object -- */
 
-static void on_free(struct kube_call *call)
+enum kube_stepped kube_create_decode(struct kube_change *change)
 {
-    struct create *create = call->handler;
-    kube_admit_release(call);
-    buf_fini(&create->encoded);
-    if (!create->change)
+    struct kube_call *call = change->call;
+    change->operation = KUBE_ADMISSION_CREATE;
+    change->arena = &call->arena;
+    if (!kube_body_read_object(call, call->request, call->kind->kind, &change->object))
+        return KUBE_STEP_FAIL;
+    kube_apply_disown(change->object);
+    return KUBE_STEP_NEXT;
+}
+
+enum kube_stepped kube_create_complete(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    const struct kube_custom *custom = kube_custom_of(call->kind);
+    const struct json_node *metadata = json_node_named(change->object, "metadata");
+    struct slice name;
+    if (custom && custom->definition->terminating)
+        return json_node_text(json_node_named(metadata, "name"), &call->arena, &name) == ST_OK
+                   ? kube_fail_forbidden(
+                         &call->status, slice_from_text(call->kind->group),
+                         slice_from_text(call->kind->plural), name,
+                         "create not allowed while custom resource definition is terminating")
+                   : kube_fail_engine(&call->status, ST_NOMEM);
+    change->meta = kube_call_meta(call, change->arena);
+    change->meta.goes_on = change->goes_on;
+    if (!kube_meta_check(&change->meta, change->object))
+        return KUBE_STEP_FAIL;
+    metadata = json_node_named(change->object, "metadata");
+    if (json_node_text(json_node_named(metadata, "name"), change->arena, &name) != ST_OK ||
+        json_node_text(json_node_named(metadata, "resourceVersion"), change->arena,
+                       &change->version) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    change->named = name.len;
+    return KUBE_STEP_NEXT;
+}
+
+enum kube_stepped kube_create_default(struct kube_change *change)
+{
+    return kube_default(change->arena, change->call->kind, change->object, &change->call->status);
+}
+
+/* The name that the object has by now, which may have been generated. A PUT or PATCH has the name
+ * of its path. */
+static bool take_name(struct kube_change *change)
+{
+    return change->of_update ||
+           json_node_text(json_node_path(change->object, "metadata.name"), change->arena,
+                          &change->name) == ST_OK ||
+           kube_fail_engine(&change->call->status, ST_NOMEM);
+}
+
+enum kube_stepped kube_create_prepare(struct kube_change *change)
+{
+    change->meta.random = kube_call_random(change->call);
+    return kube_meta_create(&change->meta, change->object) &&
+           kube_strategy_create(&change->meta, change->object) && take_name(change);
+}
+
+static bool encode(struct kube_change *change)
+{
+    enum status status = kube_object_encode(change->object, &change->encoded);
+    change->value = buf_slice(&change->encoded);
+    return status == ST_OK || kube_fail_engine(&change->call->status, status);
+}
+
+enum kube_stepped kube_create_encode(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct json_node *object = change->object;
+    if (!kube_body_zero_status(call, change->arena, object) ||
+        !kube_conversion_to_stored(call, change->arena, object) ||
+        !kube_meta_order(&change->meta, object))
+        return KUBE_STEP_FAIL;
+    /* The object of a dry run is not stored, so it may have a version. */
+    if (change->dry_run && change->version.len &&
+        !kube_meta_set_text(&change->meta, json_node_named(object, "metadata"), "resourceVersion",
+                            change->version))
+        return KUBE_STEP_FAIL;
+    change->decision = KUBE_DECIDE_PUT;
+    change->prepared = true;
+    return encode(change);
+}
+
+/* -- The namespace -- */
+
+static bool look_at_namespace(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct slice field;
+    if (call->range.op.status != ST_OK)
+        return kube_call_set_engine(call, call->range.op.status);
+    change->namespace_revision = 0;
+    bool found = engine_range_next(&call->range, &field);
+    if (!found && kube_is_default_namespace(call->path.namespace))
+        return true;
+    struct kube_kv kv = found ? kube_kv_of(field) : (struct kube_kv){0};
+    change->namespace_revision = kv.mod_revision;
+    struct kube_admission_write write =
+        kube_admit_write(change, KUBE_ADMISSION_CREATE, change->object, NULL);
+    return kube_namespace_accepts(&write, kv.value);
+}
+
+static void on_namespace(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    bool fine = look_at_namespace(call->handler.change);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
         return;
-    call->handler = create->change;
-    kube_change_free(call);
-}
-
-/* -- Preparing -- */
-
-static bool encode(struct kube_call *call, struct create *create)
-{
-    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena,
-                       &create->name) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    enum status status = kube_object_encode(create->object, &create->encoded);
-    return status == ST_OK || kube_fail_engine(&call->status, status);
-}
-
-/* The rules of definitions and built-in kinds, and the schema of a custom resource. */
-static bool check(struct kube_call *call, struct create *create)
-{
-    struct slice name;
-    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena, &name) !=
-        ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    return kube_definition_create(call, &create->meta, create->object, name) &&
-           kube_custom_validate(call, create->arena, create->object, NULL, name) &&
-           kube_builtin_validate(call, create->arena, create->object, NULL, name) &&
-           kube_without_effect(call, create->object, NULL, name);
-}
-
-/* The name and version that the client gives. */
-static bool read_identity(struct kube_call *call, struct create *create)
-{
-    const struct json_node *metadata = json_node_named(create->object, "metadata");
-    struct slice name;
-    if (json_node_text(json_node_named(metadata, "name"), create->arena, &name) != ST_OK ||
-        json_node_text(json_node_named(metadata, "resourceVersion"), create->arena,
-                       &create->version) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    create->named = name.len;
-    return true;
-}
-
-/* The object of a dry run is not stored, so it may have a version. */
-static bool repeat_version(struct kube_call *call, struct create *create)
-{
-    struct json_node *metadata = json_node_named(create->object, "metadata");
-    return !call->query.dry_run || !create->version.len ||
-           kube_meta_set_text(&create->meta, metadata, "resourceVersion", create->version);
-}
-
-/* What a decoder does: the object is complete when it is admitted. */
-static bool complete(struct kube_call *call, struct create *create)
-{
-    struct json_node *object = create->object;
-    create->meta = kube_call_meta(call, create->arena);
-    create->meta.goes_on = kube_builtin_validates(call);
-    return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
-           kube_custom_default(call, create->arena, object) &&
-           kube_default(create->arena, call->kind, object, &call->status);
-}
-
-static bool prepare(struct kube_call *call, struct create *create)
-{
-    struct json_node *object = create->object;
-    create->meta.random = kube_call_random(call);
-    return kube_admission_admit(call->api->admission, &create->admitted) &&
-           kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
-           kube_certificate_create(call, &create->meta, object) && check(call, create) &&
-           kube_reserve(call, &create->meta, object, NULL, &create->reservations) &&
-           kube_body_zero_status(call, create->arena, object) &&
-           kube_conversion_to_stored(call, create->arena, object) &&
-           kube_meta_order(&create->meta, object) && repeat_version(call, create) &&
-           encode(call, create);
-}
-
-/* -- Writing -- */
-
-static void read_namespace(struct kube_call *call);
-
-static void make_answer(struct kube_call *call)
-{
-    struct create *create = call->handler;
-    struct slice json = buf_slice(&create->encoded);
-    if (create->revision ? kube_call_object(call, json, create->revision, &json)
-                         : kube_conversion_bytes(call, json, 0, &json))
-        kube_call_respond(call, 201, json);
+    if (fine)
+        kube_change_next(call->handler.change);
     else
         kube_call_fail(call);
 }
 
-static void respond(struct kube_call *call, int64_t revision)
+enum kube_stepped kube_create_read_namespace(struct kube_change *change)
 {
-    struct create *create = call->handler;
-    create->revision = revision;
-    kube_call_work(call, kube_call_answer_work(call, create->encoded.len, revision), make_answer);
+    struct kube_call *call = change->call;
+    if (!call->path.namespace.len || !kube_admission_needs_namespace(call->api->admission))
+        return KUBE_STEP_NEXT;
+    if (kube_key_make(change->arena, "/registry/namespaces/", SLICE_EMPTY, call->path.namespace,
+                      &change->namespace_key) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    change->request = (struct pb_range_request){.key = change->namespace_key};
+    kube_call_range(call, &change->request, on_namespace);
+    return KUBE_STEP_LEFT;
 }
+
+/* -- Names in use -- */
 
 static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
 {
@@ -166,34 +160,33 @@ static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
     memcpy(message, text, len);
 }
 
-/* On the worker if it is large: the object is encoded again, up to TRIES_MAX times. */
+/* On the worker if it is large: the object is encoded again, up to RENAMES_MAX times. */
 static void rename_object(struct kube_call *call)
 {
-    struct create *create = call->handler;
-    create->meta.random = kube_call_random(call);
-    if (kube_meta_rename(&create->meta, create->object) && encode(call, create))
-        read_namespace(call);
+    struct kube_change *change = call->handler.change;
+    change->meta.random = kube_call_random(call);
+    if (kube_meta_rename(&change->meta, change->object) && take_name(change) && encode(change))
+        kube_change_back(change, kube_create_read_namespace);
     else
         kube_call_fail(call);
 }
 
-static void exists(struct kube_call *call)
+static void exists(struct kube_change *change)
 {
-    struct create *create = call->handler;
-    struct slice group = slice_from_text(call->kind->group);
-    struct slice plural = slice_from_text(call->kind->plural);
-    bool made_up = json_node_path(create->object, "metadata.generateName");
-    if (create->change) {
-        buf_fini(&create->encoded);
-        kube_change_again(create->change);
+    struct kube_call *call = change->call;
+    bool made_up = json_node_path(change->object, "metadata.generateName");
+    if (change->of_update) {
+        kube_change_as_update(change);
         return;
     }
-    if (made_up && !create->named && create->renamed++ < TRIES_MAX) {
-        kube_call_work(call, create->encoded.len, rename_object);
+    /* The client has left the name to the server, which generates another. */
+    if (made_up && !change->named && change->renamed++ < RENAMES_MAX) {
+        kube_call_work(call, change->encoded.len, rename_object);
         return;
     }
-    kube_fail_exists(&call->status, group, plural, create->name);
-    if (create->deleting)
+    kube_fail_exists(&call->status, slice_from_text(call->kind->group),
+                     slice_from_text(call->kind->plural), change->name);
+    if (change->deleting)
         put_before(call->status.message, "object is being deleted: ");
     if (made_up) {
         size_t len = strlen(call->status.message);
@@ -204,98 +197,6 @@ static void exists(struct kube_call *call)
     kube_call_fail(call);
 }
 
-/* -- Claims -- */
-
-static void settle_reservations(struct kube_call *call);
-
-static bool settle(struct kube_call *call, struct kube_reservation *reservation, bool owned)
-{
-    struct create *create = call->handler;
-    if (owned)
-        return kube_reserve_next(call, create->reservations, reservation, create->name);
-    kube_reservations_forget(reservation);
-    return true;
-}
-
-/* Whether the service that was read has what its reservation says. */
-static bool has_reservation(struct kube_call *call, const struct kube_reservation *reservation)
-{
-    struct create *create = call->handler;
-    struct json_node *service;
-    struct error error;
-    struct slice field, copy;
-    if (!engine_range_next(&call->range, &field))
-        return false;
-    if (arena_dup(create->arena, kube_kv_of(field).value, &copy) != ST_OK ||
-        json_tree_read(create->arena, copy, &service, &error) != ST_OK)
-        return true;
-    return kube_reservations_has(create->reservations, reservation, service);
-}
-
-static void on_owner(struct engine_op *op)
-{
-    struct kube_call *call = kube_call_of_range(op);
-    struct create *create = call->handler;
-    struct kube_reservation *reservation = kube_reservations_taken(create->reservations);
-    enum status status = op->status;
-    bool settled = status == ST_OK && settle(call, reservation, has_reservation(call, reservation));
-    engine_range_close(&call->range);
-    if (!kube_call_done(call))
-        return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (settled)
-        settle_reservations(call);
-    else
-        kube_call_fail(call);
-}
-
-static void write_again(struct kube_call *call)
-{
-    if (encode(call, call->handler))
-        read_namespace(call);
-    else
-        kube_call_fail(call);
-}
-
-/* Reads the owners of all reservations that are in use one after the other, then tries again. */
-static void settle_reservations(struct kube_call *call)
-{
-    struct create *create = call->handler;
-    const struct kube_reservation *reservation = kube_reservations_taken(create->reservations);
-    struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
-    if (!request) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    if (!reservation) {
-        kube_call_work(call, create->encoded.len, write_again);
-        return;
-    }
-    if (kube_key_make(create->arena, call->kind->storage_prefix, reservation->owner_namespace,
-                      reservation->owner_name, &request->key) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    kube_call_range(call, request, on_owner);
-}
-
-/* The name is in use, or the definition or the namespace has changed since it was read. */
-static void refused(struct kube_call *call, bool taken, bool other_rule)
-{
-    struct create *create = call->handler;
-    if (taken)
-        exists(call);
-    else if (other_rule)
-        kube_custom_fail_changed(call);
-    else if (create->guarded++ == KUBE_CHANGE_TRIES_MAX)
-        kube_call_fail_engine(call, ST_TIMEOUT);
-    else if (create->contended)
-        settle_reservations(call);
-    else
-        read_namespace(call);
-}
-
 static bool is_deleting(struct slice value)
 {
     struct kube_object object;
@@ -304,230 +205,185 @@ static bool is_deleting(struct slice value)
            kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &at) && at.len;
 }
 
-static void on_put(struct engine_op *op)
-{
-    struct kube_call *call = kube_call_of_write(op);
-    enum status status = op->status;
-    int64_t revision = op->revision;
-    struct kube_kv current = {0};
-    bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
-    bool taken = current.mod_revision;
-    struct create *create = call->handler;
-    create->contended = status == ST_OK && !held && !taken && create->reservations &&
-                        kube_reservations_look(create->reservations, &call->write);
-    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
-    create->deleting = taken && is_deleting(current.value);
-    engine_write_close(&call->write.engine);
-    call->written = held;
-    if (held)
-        kube_charge_leave(call);
-    if (!kube_call_done(call))
-        return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (held)
-        respond(call, revision);
-    else
-        refused(call, taken, other_rule);
-}
-
 static void on_looked(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
+    struct kube_change *change = call->handler.change;
     enum status status = op->status;
     bool taken = status == ST_OK && call->range.count;
     struct slice field;
     if (taken && engine_range_next(&call->range, &field))
-        ((struct create *)call->handler)->deleting = is_deleting(kube_kv_of(field).value);
+        change->deleting = is_deleting(kube_kv_of(field).value);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
         kube_call_fail_engine(call, status);
     else if (taken)
-        exists(call);
+        exists(change);
     else
-        respond(call, 0);
+        (void)kube_create_answer(change);
 }
 
-static void gather(struct kube_call *call);
-
-static void put(struct kube_call *call)
+/* A PUT or PATCH has its key already. */
+static bool make_key(struct kube_change *change)
 {
-    struct create *create = call->handler;
-    const struct kube_charges charges = {create->admitted.companions,
-                                         create->admitted.companion_count};
-    struct slice key;
-    if (charges.count && !call->query.dry_run &&
-        (kube_call_defers(call, put) || !kube_charge_enter(call, &charges, gather)))
-        return;
-    if (kube_change_is_guarded(call)) {
-        if (kube_call_defers(call, put) ||
-            !kube_change_guard(call, buf_slice(&create->encoded), SLICE_EMPTY, put))
-            return;
-    }
-    struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
-    if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,
-                                  create->name, &key) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    if (call->query.dry_run) {
-        request->key = key;
-        kube_call_range(call, request, on_looked);
-        return;
-    }
-    call->write = (struct kube_write){.key = key,
-                                      .value = buf_slice(&create->encoded),
-                                      .guard = create->guard,
-                                      .guard_expected = create->guard_revision};
-    if (kube_reserve_write(call, create->reservations, call->path.namespace, create->name) &&
-        kube_charge_write(call, create->arena, &charges))
-        kube_call_put(call, on_put);
-    else
-        kube_call_fail(call);
+    struct kube_call *call = change->call;
+    return change->of_update ||
+           kube_key_make(change->arena, call->kind->storage_prefix, call->path.namespace,
+                         change->name, &change->key) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-/* -- The namespace and the facts -- */
-
-/* An object that was made after an allocation failed is not written. */
-static bool is_whole(struct kube_call *call, const struct create *create, bool fine)
+enum kube_stepped kube_create_look(struct kube_change *change)
 {
-    if (!arena_ran_out(create->arena))
-        return fine;
-    if (fine || !kube_code_is_no_memory(kube_status_code(&call->status)))
-        kube_fail_engine(&call->status, ST_NOMEM);
-    return false;
+    if (!change->dry_run)
+        return KUBE_STEP_NEXT;
+    if (!make_key(change))
+        return KUBE_STEP_FAIL;
+    change->request = (struct pb_range_request){.key = change->key};
+    kube_call_range(change->call, &change->request, on_looked);
+    return KUBE_STEP_LEFT;
 }
 
-/* The facts may be newer than those of the previous attempt. */
-static void admit(struct kube_call *call)
-{
-    struct create *create = call->handler;
-    create->admitted =
-        kube_admit_write(call, create->arena, KUBE_ADMISSION_CREATE, create->object, NULL);
-    bool fine = create->prepared || prepare(call, create);
-    create->prepared = true;
-    fine = fine && kube_admit_creates(call) &&
-           kube_admission_check(call->api->admission, &create->admitted);
-    if (is_whole(call, create, fine))
-        put(call);
-    else
-        kube_call_fail(call);
-}
+/* -- Reservations in use -- */
 
-static void on_facts(struct kube_call *call)
-{
-    const struct create *create = call->handler;
-    kube_call_work(call, create->prepared ? 0 : call->request->body.len, admit);
-}
+static void settle_reservations(struct kube_change *change);
 
-static void gather(struct kube_call *call)
+/* Whether the service that was read has what its reservation says. */
+static bool is_reserved(struct kube_change *change, const struct kube_reservation *reservation)
 {
-    struct create *create = call->handler;
-    if (kube_call_defers(call, gather))
-        return;
-    kube_admit_gather(call, create->needs, create->object, SLICE_EMPTY, on_facts);
-}
-
-static bool look_at_namespace(struct kube_call *call)
-{
-    struct create *create = call->handler;
-    struct slice field;
-    if (call->range.op.status != ST_OK)
-        return kube_call_set_engine(call, call->range.op.status);
-    create->guard_revision = 0;
-    bool found = engine_range_next(&call->range, &field);
-    if (!found && kube_is_default_namespace(call->path.namespace))
+    struct json_node *service;
+    struct error error;
+    struct slice field, copy;
+    if (!engine_range_next(&change->call->range, &field))
+        return false;
+    if (arena_dup(change->arena, kube_kv_of(field).value, &copy) != ST_OK ||
+        json_tree_read(change->arena, copy, &service, &error) != ST_OK)
         return true;
-    struct kube_kv kv = found ? kube_kv_of(field) : (struct kube_kv){0};
-    create->guard_revision = kv.mod_revision;
-    struct kube_admission_write write =
-        kube_admit_write(call, create->arena, KUBE_ADMISSION_CREATE, create->object, NULL);
-    return kube_namespace_accepts(&write, kv.value);
+    return kube_reservations_has(change->reservations, reservation, service);
 }
 
-static void on_namespace(struct engine_op *op)
+static void on_owner(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    bool fine = look_at_namespace(call);
+    struct kube_change *change = call->handler.change;
+    struct kube_reservation *reservation = kube_reservations_taken(change->reservations);
+    enum status status = op->status;
+    bool settled = status == ST_OK;
+    /* A reservation without an owner is left over from a service that is gone. */
+    if (settled && is_reserved(change, reservation))
+        settled = kube_reserve_next(call, change->reservations, reservation, change->name);
+    else if (settled)
+        kube_reservations_forget(reservation);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
-    if (fine)
-        gather(call);
+    if (status != ST_OK)
+        kube_call_fail_engine(call, status);
+    else if (settled)
+        settle_reservations(change);
     else
         kube_call_fail(call);
 }
 
-static void read_namespace(struct kube_call *call)
+static void encode_again(struct kube_call *call)
 {
-    struct create *create = call->handler;
-    struct pb_range_request *request;
-    if (!call->path.namespace.len || !kube_admission_needs_namespace(call->api->admission)) {
-        gather(call);
-        return;
-    }
-    request = arena_calloc(create->arena, 1, sizeof(*request));
-    if (!request || kube_key_make(create->arena, "/registry/namespaces/", SLICE_EMPTY,
-                                  call->path.namespace, &create->guard) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    request->key = create->guard;
-    kube_call_range(call, request, on_namespace);
-}
-
-static void fail_terminating_definition(struct kube_call *call, struct json_node *object)
-{
-    struct slice name;
-    if (json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    kube_fail_forbidden(&call->status, slice_from_text(call->kind->group),
-                        slice_from_text(call->kind->plural), name,
-                        "create not allowed while custom resource definition is terminating");
-    kube_call_fail(call);
-}
-
-static void begin(struct kube_call *call, struct arena *arena, struct json_node *object,
-                  struct kube_change *change)
-{
-    struct create *create = arena_calloc(arena, 1, sizeof(*create));
-    struct kube_custom *custom = kube_custom_of(call->kind);
-    if (!create) {
-        kube_call_fail_engine(call, ST_NOMEM);
-        return;
-    }
-    if (custom && custom->definition->terminating) {
-        fail_terminating_definition(call, object);
-        return;
-    }
-    *create = (struct create){.object = object,
-                              .arena = arena,
-                              .change = change,
-                              .needs = kube_admit_needs(call, KUBE_ADMISSION_CREATE)};
-    call->handler = create;
-    call->on_free = on_free;
-    if (is_whole(call, create, complete(call, create)))
-        read_namespace(call);
+    struct kube_change *change = call->handler.change;
+    if (encode(change))
+        kube_change_back(change, kube_create_read_namespace);
     else
         kube_call_fail(call);
 }
 
-void kube_create_for(struct kube_change *change, struct json_node *object)
+/* Reads the owners of all reservations that are in use, one after the other, and then tries again.
+ */
+static void settle_reservations(struct kube_change *change)
 {
-    begin(change->call, &change->scratch, object, change);
-}
-
-void kube_create(struct kube_call *call, const struct http_request *request)
-{
-    struct json_node *object;
-    if (!kube_body_read_object(call, request, call->kind->kind, &object)) {
-        kube_call_fail(call);
+    struct kube_call *call = change->call;
+    const struct kube_reservation *reservation = kube_reservations_taken(change->reservations);
+    if (!reservation) {
+        kube_call_work(call, change->encoded.len, encode_again);
         return;
     }
-    kube_apply_disown(object);
-    begin(call, &call->arena, object, NULL);
+    change->request = (struct pb_range_request){0};
+    if (kube_key_make(change->arena, call->kind->storage_prefix, reservation->owner_namespace,
+                      reservation->owner_name, &change->request.key) == ST_OK)
+        kube_call_range(call, &change->request, on_owner);
+    else
+        kube_call_fail_engine(call, ST_NOMEM);
+}
+
+/* -- Writing -- */
+
+static void on_put(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_write(op);
+    struct kube_change *change = call->handler.change;
+    enum status status = op->status;
+    struct kube_kv current = {0};
+    bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
+    bool taken = current.mod_revision;
+    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
+    bool contended = status == ST_OK && !held && !taken && change->reservations &&
+                     kube_reservations_look(change->reservations, &call->write);
+    change->deleting = taken && is_deleting(current.value);
+    engine_write_close(&call->write.engine);
+    call->written = held;
+    if (held)
+        change->revision = op->revision;
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        kube_call_fail_engine(call, status);
+    else if (held)
+        kube_change_next(change);
+    else if (taken)
+        exists(change);
+    else if (other_rule)
+        kube_custom_fail_changed(call);
+    else if (change->lost++ == KUBE_CHANGE_TRIES_MAX)
+        kube_call_fail_engine(call, ST_TIMEOUT);
+    else if (contended)
+        settle_reservations(change);
+    else /* the namespace has changed, or a quota */
+        kube_change_back(change, kube_create_read_namespace);
+}
+
+enum kube_stepped kube_create_store(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    if (!make_key(change))
+        return KUBE_STEP_FAIL;
+    call->write = (struct kube_write){.key = change->key,
+                                      .value = change->value,
+                                      .guard = change->namespace_key,
+                                      .guard_expected = change->namespace_revision};
+    if (!kube_reserve_write(call, change->reservations, call->path.namespace, change->name) ||
+        !kube_charge_write(call, change->arena, &change->charges))
+        return KUBE_STEP_FAIL;
+    kube_call_put(call, on_put);
+    return KUBE_STEP_LEFT;
+}
+
+/* -- Answering -- */
+
+static void make_answer(struct kube_call *call)
+{
+    struct kube_change *change = call->handler.change;
+    struct slice json = change->value;
+    if (change->revision ? kube_call_object(call, json, change->revision, &json)
+                         : kube_conversion_bytes(call, json, 0, &json))
+        kube_call_respond(call, 201, json);
+    else
+        kube_call_fail(call);
+}
+
+/* Without a revision it is a dry run. */
+enum kube_stepped kube_create_answer(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    kube_call_work(call, kube_call_answer_work(call, change->value.len, change->revision),
+                   make_answer);
+    return KUBE_STEP_LEFT;
 }

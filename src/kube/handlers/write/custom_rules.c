@@ -41,13 +41,13 @@ bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct 
     return status == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-bool kube_custom_default(struct kube_call *call, struct arena *arena, struct json_node *object)
+enum kube_stepped kube_custom_default(struct kube_change *change)
 {
     const struct schema *schema;
-    if (!find_schema(call, object, &schema))
-        return false;
-    return !schema || schema_default(arena, schema, object) == ST_OK ||
-           kube_fail_engine(&call->status, ST_NOMEM);
+    if (!find_schema(change->call, change->object, &schema))
+        return KUBE_STEP_FAIL;
+    return !schema || schema_default(change->arena, schema, change->object) == ST_OK ||
+           kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
 static void add_access_fault(const char *field, const struct json_node *node, const char *wanted,
@@ -138,25 +138,23 @@ static void warn_of_finalizers(struct kube_call *call, const struct json_node *o
     }
 }
 
-bool kube_custom_validate(struct kube_call *call, struct arena *arena,
-                          const struct json_node *object, const struct json_node *old,
-                          struct slice name)
+enum kube_stepped kube_custom_validate(struct kube_change *change)
 {
+    struct kube_call *call = change->call;
+    const struct json_node *object = change->object, *old = change->old;
     struct kube_custom *custom = kube_custom_of(call->kind);
     struct kube_field_errors faults = {.arena = &call->arena};
-    if (!custom)
-        return true;
     const struct schema *schema = kube_custom_schema(custom);
     if (!schema)
         return kube_custom_fail_schema(call);
     bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
-    (status ? check_status : check_all)(custom, schema, arena, object, old, &faults);
+    (status ? check_status : check_all)(custom, schema, change->arena, object, old, &faults);
     if (!faults.count && !faults.no_memory) {
         warn_of_finalizers(call, object, old);
-        return true;
+        return KUBE_STEP_NEXT;
     }
     return kube_fail_field_errors(&call->status, &faults, slice_from_text(call->kind->group),
-                                  slice_from_text(call->kind->kind), name);
+                                  slice_from_text(call->kind->kind), change->name);
 }
 
 void kube_custom_fail_changed(struct kube_call *call)

@@ -1,6 +1,5 @@
 #include "kube/handlers/write/definition.h"
 
-#include "kube/call/call.h"
 #include "kube/custom/definition_check.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/handlers/write/body.h"
@@ -58,34 +57,24 @@ static bool has_room(struct kube_call *call, const struct json_node *object,
     return true;
 }
 
-/* Validates the specification and sets the status that follows from it. */
-static bool accept(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
-                   const struct json_node *stored, struct slice name)
+enum kube_stepped kube_definition_update(struct kube_change *change)
 {
-    struct json_node *status;
+    struct kube_call *call = change->call;
+    const struct kube_meta *meta = &change->meta;
+    struct json_node *object = change->object, *status;
     return kube_meta_object(meta, object, "status", &status) &&
            kube_definition_add_stored_version(meta, object, status) &&
-           check(call, object, stored, name) && has_room(call, object, stored, name) &&
+           check(call, object, change->old, change->name) &&
+           has_room(call, object, change->old, change->name) &&
            kube_definition_accept_names(meta, object, kube_call_kinds(call));
 }
 
-bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta,
-                            struct json_node *object, struct slice name)
+enum kube_stepped kube_definition_default(struct kube_change *change)
 {
-    return !kube_is_definitions(call->kind) ||
-           (kube_definition_set_defaults(meta, object) && accept(call, meta, object, NULL, name));
+    return kube_definition_set_defaults(&change->meta, change->object);
 }
 
-bool kube_definition_default(struct kube_call *call, const struct kube_meta *meta,
-                             struct json_node *object)
+enum kube_stepped kube_definition_create(struct kube_change *change)
 {
-    return !kube_is_definitions(call->kind) || call->path.subresource.len ||
-           kube_definition_set_defaults(meta, object);
-}
-
-bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
-                            struct json_node *object, const struct json_node *stored)
-{
-    return !kube_is_definitions(call->kind) || call->path.subresource.len ||
-           accept(call, meta, object, stored, meta->name);
+    return kube_definition_default(change) && kube_definition_update(change);
 }

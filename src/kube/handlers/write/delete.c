@@ -212,8 +212,7 @@ static bool apply_policy(struct kube_change *change, struct json_node *object,
 static bool may_be_deleted(struct kube_change *change, const struct json_node *stored)
 {
     struct kube_admission_write write =
-        kube_admit_write(change->call, &change->scratch, KUBE_ADMISSION_DELETE, NULL, stored);
-    write.namespace = change->namespace;
+        kube_admit_write(change, KUBE_ADMISSION_DELETE, NULL, stored);
     write.name = change->name;
     return kube_admission_check(change->call->api->admission, &write);
 }
@@ -374,12 +373,12 @@ static void done(struct kube_change *change)
         kube_change_respond(change, 200);
 }
 
-void kube_delete(struct kube_call *call, const struct http_request *request)
+void kube_delete(struct kube_call *call)
 {
     struct delete *d = arena_calloc(&call->arena, 1, sizeof(*d));
     if (!d)
         kube_fail_engine(&call->status, ST_NOMEM);
-    if (!d || !kube_delete_options_read(call, request, &d->options)) {
+    if (!d || !kube_delete_options_read(call, call->request, &d->options)) {
         kube_call_fail(call);
         return;
     }

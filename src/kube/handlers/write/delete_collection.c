@@ -50,7 +50,7 @@ struct collection {
 
 static struct collection *collection_of(struct kube_call *call)
 {
-    return CONTAINER_OF(call->handler, struct collection, change);
+    return CONTAINER_OF(call->handler.change, struct collection, change);
 }
 
 static void on_free(struct kube_change *change)
@@ -347,20 +347,20 @@ static void call_free(struct kube_call *call)
     kube_change_fini(&c->change);
 }
 
-void kube_delete_collection(struct kube_call *call, const struct http_request *request)
+void kube_delete_collection(struct kube_call *call)
 {
     struct collection *c = arena_calloc(&call->arena, 1, sizeof(*c));
     if (c)
         c->change.call = call;
     else
         kube_fail_engine(&call->status, ST_NOMEM);
-    if (!c || !begin(call, request, c)) {
+    if (!c || !begin(call, call->request, c)) {
         if (c)
             on_free(&c->change);
         kube_call_fail(call);
         return;
     }
-    call->handler = &c->change;
+    call->handler.change = &c->change;
     call->on_free = call_free;
     call->ops_arena = &c->ops;
     read_page(c);

@@ -43,7 +43,7 @@ struct eviction {
 
 static struct eviction *eviction_of(struct kube_call *call)
 {
-    return CONTAINER_OF(call->handler, struct eviction, change);
+    return CONTAINER_OF(call->handler.change, struct eviction, change);
 }
 
 static const char *text_of(const struct json_node *node, size_t *ret_len)
@@ -433,7 +433,7 @@ void kube_evict(struct kube_call *call, struct slice name,
         .dry_run = options->dry_run,
     };
     e->request = (struct pb_range_request){.key = key};
-    call->handler = &e->change;
+    call->handler.change = &e->change;
     call->on_free = kube_change_free;
     kube_call_range(call, &e->request, on_pod);
 }

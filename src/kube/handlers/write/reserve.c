@@ -9,29 +9,20 @@ static bool fail(struct kube_call *call, const struct kube_field_errors *errors,
                                   slice_from_text(call->kind->kind), name);
 }
 
-static bool concerns(const struct kube_call *call)
+enum kube_stepped kube_reserve(struct kube_change *change)
 {
-    return call->api->config->services && kube_reservations_concern(call->kind) &&
-           !call->path.subresource.len;
-}
-
-bool kube_reserve(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
-                  const struct json_node *old, struct kube_reservations **ret_reservations)
-{
+    struct kube_call *call = change->call;
     struct kube_field_errors errors = {.arena = &call->arena};
-    struct slice name;
-    *ret_reservations = NULL;
-    if (!concerns(call))
-        return true;
-    struct kube_reservations *reservations = arena_calloc(meta->arena, 1, sizeof(*reservations));
-    if (!reservations ||
-        json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK)
+    if (!call->api->config->services)
+        return KUBE_STEP_NEXT;
+    struct kube_reservations *reservations = arena_calloc(change->arena, 1, sizeof(*reservations));
+    if (!reservations)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (!kube_reservations_make(reservations, call->api->config->services, meta, object, old,
-                                &errors))
-        return fail(call, &errors, name);
-    *ret_reservations = reservations;
-    return true;
+    if (!kube_reservations_make(reservations, call->api->config->services, &change->meta,
+                                change->object, change->old, &errors))
+        return fail(call, &errors, change->name);
+    change->reservations = reservations;
+    return KUBE_STEP_NEXT;
 }
 
 bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,
@@ -47,7 +38,8 @@ bool kube_reserve_delete(struct kube_call *call, struct arena *arena, struct sli
 {
     struct json_node *object;
     struct error error;
-    if (!concerns(call))
+    if (!call->api->config->services || !kube_reservations_concern(call->kind) ||
+        call->path.subresource.len)
         return true;
     struct kube_reservations *reservations = arena_calloc(arena, 1, sizeof(*reservations));
     enum status status = reservations ? json_tree_read(arena, stored, &object, &error) : ST_NOMEM;

@@ -5,14 +5,12 @@
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_RESERVE_H
 #define VIGIL_KUBE_HANDLERS_WRITE_RESERVE_H
 
-#include "kube/call/call.h"
+#include "kube/handlers/write/change.h"
 #include "kube/policy/reservations.h"
 
-/* Sets what the object needs; old NULL: it is new. *ret_reservations NULL: nothing is to be
- * reserved or given up. False: call->status says why. */
-MUST_CHECK
-bool kube_reserve(struct kube_call *call, const struct kube_meta *meta, struct json_node *object,
-                  const struct json_node *old, struct kube_reservations **ret_reservations);
+/* A step: sets what the object needs. change->reservations NULL: nothing is to be reserved or given
+ * up. */
+kube_step_fn kube_reserve;
 /* Adds what is reserved and given up to call->write. */
 MUST_CHECK
 bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,

@@ -415,7 +415,7 @@ static void on_roles(struct kube_rbac_wait *wait)
 
 static void decide(struct kube_call *call)
 {
-    struct review *r = call->handler;
+    struct review *r = call->handler.review;
     if (kube_call_defers(call, decide))
         return;
     if (is_kind(call, "TokenReview")) {
@@ -438,7 +438,7 @@ static bool begin(struct kube_call *call, struct json_node *object)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "a %s is missing", call->kind->kind);
     if (!r)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    call->handler = r;
+    call->handler.review = r;
     r->call = call;
     r->object = object;
     r->meta = kube_call_meta(call, &call->arena);
@@ -446,10 +446,10 @@ static bool begin(struct kube_call *call, struct json_node *object)
     return kube_meta_check(&r->meta, object) && set_object(call, object, "status", r->status);
 }
 
-void kube_review(struct kube_call *call, const struct http_request *request)
+void kube_review(struct kube_call *call)
 {
     struct json_node *object = NULL;
-    if (kube_body_read(call, request, &object) && begin(call, object))
+    if (kube_body_read(call, call->request, &object) && begin(call, object))
         decide(call);
     else
         kube_call_fail(call);

@@ -1,9 +1,9 @@
-/* The Scale of a workload, for autoscalers and kubectl scale. */
+#include "kube/handlers/write/scale.h"
+
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/change.h"
-#include "kube/handlers/write/write.h"
 
 #include <stdio.h>
 

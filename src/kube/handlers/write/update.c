@@ -1,25 +1,15 @@
-/*
- * PUT and PATCH of an object, of its status, of its scale, and of the finalizers of a namespace. A
- * PUT sends the wanted object, a PATCH makes it from the stored one; the rest is the same for both.
- */
-#include "kube/call/call.h"
+#include "kube/handlers/write/update.h"
+
 #include "kube/call/call_offload.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/handlers/write/admit.h"
 #include "kube/handlers/write/apply.h"
 #include "kube/handlers/write/body.h"
-#include "kube/handlers/write/builtin_rules.h"
 #include "kube/handlers/write/builtin_schema.h"
 #include "kube/handlers/write/certificate_request.h"
-#include "kube/handlers/write/change.h"
-#include "kube/handlers/write/custom_rules.h"
-#include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/part.h"
-#include "kube/handlers/write/reserve.h"
+#include "kube/handlers/write/scale.h"
 #include "kube/handlers/write/subresource.h"
-#include "kube/handlers/write/without_effect.h"
-#include "kube/handlers/write/write.h"
 #include "kube/merge/patch/patch.h"
 #include "kube/types/defaults/defaults.h"
 #include "kube/types/object/kind_rules.h"
@@ -27,14 +17,6 @@
 #include "kube/types/schema/go_value.h"
 
 #include <stdio.h>
-
-struct update {
-    struct kube_change change;
-    const struct json_node *body; /* the object of a PUT, or the patch; the same for each attempt */
-    bool patches;
-    enum kube_patch_type patch_type;
-    struct slice repeats; /* duplicate keys of a patch */
-};
 
 static bool no_memory(struct kube_change *change)
 {
@@ -87,31 +69,30 @@ static bool apply_json(struct kube_change *change, struct json_node *base,
     }
 }
 
-static bool make_patched(struct update *update, struct json_node *base,
+static bool make_patched(struct kube_change *change, struct json_node *base,
                          struct json_node **ret_object)
 {
-    struct kube_change *change = &update->change;
     struct kube_call *call = change->call;
-    switch (update->patch_type) {
+    switch (change->patch_type) {
     case KUBE_PATCH_JSON:
-        return apply_json(change, base, update->body, ret_object);
+        return apply_json(change, base, change->body, ret_object);
     case KUBE_PATCH_STRATEGIC:
-        return kube_schema_patch(&change->scratch, call->kind, base, update->body, ret_object,
+        return kube_schema_patch(&change->scratch, call->kind, base, change->body, ret_object,
                                  &call->status);
     default:
-        if (update->body->type != JSON_TYPE_OBJECT)
+        if (change->body->type != JSON_TYPE_OBJECT)
             return kube_fail(&call->status, KUBE_BAD_REQUEST,
                              "error decoding patch: json: cannot unmarshal %s into Go value of "
                              "type map[string]interface {}",
-                             kube_json_type(update->body));
-        return patch_merge(&change->scratch, base, update->body, ret_object) == ST_OK ||
+                             kube_json_type(change->body));
+        return patch_merge(&change->scratch, base, change->body, ret_object) == ST_OK ||
                no_memory(change);
     }
 }
 
-static bool applies(const struct update *update)
+static bool applies(const struct kube_change *change)
 {
-    return update->patches && update->patch_type == KUBE_PATCH_APPLY;
+    return change->patches && change->patch_type == KUBE_PATCH_APPLY;
 }
 
 /* A custom resource without replicas has a Scale with a number that stands for none. */
@@ -133,15 +114,14 @@ static bool lend_owners(struct kube_change *change, const struct json_node *stor
 }
 
 /* What a patch applies to: the object with its resourceVersion, or its scale. */
-static bool make_base(struct update *update, const struct json_node *stored,
+static bool make_base(struct kube_change *change, const struct json_node *stored,
                       struct json_node **ret_base)
 {
-    struct kube_change *change = &update->change;
     char version[24];
     if (kube_is_scale(change->call))
         return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
                                ret_base, &change->call->status) &&
-               (applies(update) ? lend_owners(change, stored, *ret_base)
+               (applies(change) ? lend_owners(change, stored, *ret_base)
                                 : mark_absent(change, stored, *ret_base));
     struct json_node *base = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(base, "metadata");
@@ -153,34 +133,32 @@ static bool make_base(struct update *update, const struct json_node *stored,
 }
 
 /* A strategic patch cannot change the kind: Kubernetes ignores it there. */
-static bool keep_kind(struct update *update, const struct json_node *stored,
+static bool keep_kind(struct kube_change *change, const struct json_node *stored,
                       struct json_node *wanted)
 {
-    struct kube_change *change = &update->change;
-    if (update->patch_type != KUBE_PATCH_STRATEGIC || kube_is_scale(change->call))
+    if (change->patch_type != KUBE_PATCH_STRATEGIC || kube_is_scale(change->call))
         return true;
     return replace(change, wanted, stored, "kind") && replace(change, wanted, stored, "apiVersion");
 }
 
 /* The object that the client wants. */
-static bool make_wanted(struct update *update, const struct json_node *stored,
+static bool make_wanted(struct kube_change *change, const struct json_node *stored,
                         struct json_node **ret_wanted)
 {
-    struct kube_change *change = &update->change;
     struct json_node *base;
-    if (applies(update)) {
-        if (!make_base(update, stored, &base) ||
-            !kube_apply(&change->meta, change->call, base, update->body, ret_wanted) ||
-            !kube_body_report_config(change->call, update->repeats))
+    if (applies(change)) {
+        if (!make_base(change, stored, &base) ||
+            !kube_apply(&change->meta, change->call, base, change->body, ret_wanted) ||
+            !kube_body_report_config(change->call, change->repeats))
             return false;
-    } else if (update->patches) {
-        if (!make_base(update, stored, &base) || !make_patched(update, base, ret_wanted) ||
-            !keep_kind(update, stored, *ret_wanted) ||
-            !kube_body_prune_patched(change->call, *ret_wanted, update->repeats))
+    } else if (change->patches) {
+        if (!make_base(change, stored, &base) || !make_patched(change, base, ret_wanted) ||
+            !keep_kind(change, stored, *ret_wanted) ||
+            !kube_body_prune_patched(change->call, *ret_wanted, change->repeats))
             return false;
     } else {
-        /* read_object has checked it. */
-        *ret_wanted = json_node_copy(&change->scratch, update->body);
+        /* kube_update_decode has checked it. */
+        *ret_wanted = json_node_copy(&change->scratch, change->body);
         return *ret_wanted || no_memory(change);
     }
     return kube_is_scale(change->call) || kube_meta_check(&change->meta, *ret_wanted);
@@ -205,7 +183,7 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
                    {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
     unsigned flags = KUBE_STATUS_ONLY; /* of a Scale, and of most parts */
     if (kube_is_status(change->call))
-        flags = kube_kind_rules(change->call->kind);
+        flags = change->rules;
     else if (kube_part_takes_metadata(change->call))
         flags = 0;
     struct json_node *object = json_node_copy(&change->scratch, stored);
@@ -276,22 +254,23 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
                         struct json_node *wanted, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
+    bool certificate = change->rules & KUBE_IS_CERTIFICATE_REQUEST;
     *ret_object = wanted;
+    /* The object itself, without the parts that only a subresource changes. */
+    if (!call->path.subresource.len)
+        return (!(call->kind->flags & KUBE_HAS_STATUS) ||
+                replace(change, wanted, stored, "status")) &&
+               (!certificate || kube_certificate_update(change, stored, wanted)) &&
+               (!kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers"));
     if (kube_is_scale(call))
         return scaled(change, stored, wanted, ret_object);
+    if (!with_identity(change, stored, wanted, ret_object))
+        return false;
     if (kube_is_status(call))
-        return with_identity(change, stored, wanted, ret_object) &&
-               replace(change, *ret_object, wanted, "status") &&
-               kube_certificate_status(change, stored, *ret_object) &&
+        return replace(change, *ret_object, wanted, "status") &&
+               (!certificate || kube_certificate_status(change, stored, *ret_object)) &&
                kube_body_zero_status(call, &change->scratch, *ret_object);
-    if (kube_is_part(call))
-        return with_identity(change, stored, wanted, ret_object) &&
-               kube_part_take(change, stored, wanted, *ret_object);
-    if (call->kind->flags & KUBE_HAS_STATUS && !replace(change, wanted, stored, "status"))
-        return false;
-    if (!kube_certificate_update(change, stored, wanted))
-        return false;
-    return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
+    return kube_part_take(change, stored, wanted, *ret_object);
 }
 
 /* -- Rules -- */
@@ -306,29 +285,27 @@ static bool is_zero(struct slice version)
 }
 
 /* A patch has the version of the stored object unless it sets another. */
-static bool check_version_given(struct update *update, struct json_node *wanted)
+static bool check_version_given(struct kube_change *change, struct json_node *wanted)
 {
-    struct kube_call *call = update->change.call;
+    struct kube_call *call = change->call;
     struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
     bool given = version && version->type == JSON_TYPE_STRING && !is_zero(version->text);
-    if (given || applies(update) || kube_is_scale(call) ||
-        !(kube_kind_rules(call->kind) & KUBE_NEEDS_VERSION))
+    if (given || applies(change) || kube_is_scale(call) || !(change->rules & KUBE_NEEDS_VERSION))
         return true;
-    if (!kube_meta_named(&update->change.meta, wanted))
+    if (!kube_meta_named(&change->meta, wanted))
         return false;
     kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0: must be specified for an update");
     return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
-                             slice_from_text(call->kind->plural), update->change.name);
+                             slice_from_text(call->kind->plural), change->name);
 }
 
 /* An apply has set the owners; other writes update them if the object has any. */
-static bool keep_owners(struct update *update, const struct json_node *stored,
-                        struct json_node *wanted, struct json_node *object)
+static bool keep_owners(struct kube_change *change)
 {
-    struct kube_change *change = &update->change;
-    if (!applies(update))
-        return kube_apply_track(&change->meta, change->call, stored, wanted, object);
+    struct json_node *wanted = change->wanted, *object = change->object;
+    if (!applies(change))
+        return kube_apply_track(&change->meta, change->call, change->old, wanted, object);
     return object == wanted || replace(change, json_node_named(object, "metadata"),
                                        json_node_named(wanted, "metadata"), "managedFields");
 }
@@ -371,14 +348,13 @@ static bool drop_version(struct kube_change *change, struct json_node *object)
 }
 
 /* A new object consists of the configuration. */
-static bool apply_new(struct update *update, struct json_node **ret_object)
+static bool apply_new(struct kube_change *change, struct json_node **ret_object)
 {
-    struct kube_change *change = &update->change;
     struct kube_call *call = change->call;
     struct slice uid;
     char why[256];
-    if (!kube_apply(&change->meta, call, NULL, update->body, ret_object) ||
-        !kube_body_report_config(call, update->repeats))
+    if (!kube_apply(&change->meta, call, NULL, change->body, ret_object) ||
+        !kube_body_report_config(call, change->repeats))
         return false;
     if (json_node_text(json_node_path(*ret_object, "metadata.uid"), &change->scratch, &uid) !=
         ST_OK)
@@ -396,97 +372,106 @@ static bool apply_new(struct update *update, struct json_node **ret_object)
 }
 
 /* A PUT creates the object if its kind allows it and the request names no version or uid. */
-static bool put_new(struct update *update, struct json_node **ret_object)
+static bool put_new(struct kube_change *change, struct json_node **ret_object)
 {
-    struct kube_change *change = &update->change;
     struct kube_call *call = change->call;
-    struct json_node *object = json_node_copy(&change->scratch, update->body);
+    struct json_node *object = json_node_copy(&change->scratch, change->body);
     if (!object)
         return no_memory(change);
     if (!kube_meta_named(&change->meta, object))
         return false;
-    if (call->path.subresource.len || !(kube_kind_rules(call->kind) & KUBE_CREATES_ON_PUT))
+    if (call->path.subresource.len || !(change->rules & KUBE_CREATES_ON_PUT))
         return kube_call_not_found(call);
     kube_apply_disown(object);
     *ret_object = object;
     return kube_meta_absent(&change->meta, object, change->key) && drop_version(change, object);
 }
 
-static bool make_new(struct update *update, struct json_node **ret_object)
+/* The object of an apply, or of a PUT. */
+static bool make_new(struct kube_change *change)
 {
-    struct kube_call *call = update->change.call;
+    struct kube_call *call = change->call;
     if (kube_is_scale(call))
         return kube_call_not_found(call);
-    if (applies(update) && !apply_new(update, ret_object))
+    if (applies(change) && !apply_new(change, &change->object))
         return false;
-    if (applies(update) && !call->path.subresource.len)
+    if (applies(change) && !call->path.subresource.len)
         return true;
-    if (update->patches)
+    if (change->patches)
         return kube_call_not_found(call);
-    return put_new(update, ret_object);
+    return put_new(change, &change->object);
 }
 
-/* -- Deciding -- */
+/* -- Steps -- */
+
+enum kube_stepped kube_update_decode(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_meta meta = kube_call_meta(call, &call->arena);
+    struct json_node *body;
+    bool fine = change->patches
+                    ? kube_body_read_patch(call, call->request, &change->patch_type, &body,
+                                           &change->repeats)
+                    : kube_body_read_object(call, call->request, call->kind->kind, &body) &&
+                          (kube_is_scale(call) || kube_meta_check(&meta, body));
+    if (!fine)
+        return KUBE_STEP_FAIL;
+    change->body = body;
+    return KUBE_STEP_NEXT;
+}
+
+enum kube_stepped kube_update_make(struct kube_change *change)
+{
+    change->meta.patched = change->patches;
+    change->meta.of_status = kube_is_status(change->call);
+    change->meta.goes_on = change->goes_on;
+    if (!change->old)
+        return make_new(change) ? kube_change_as_create(change) : KUBE_STEP_FAIL;
+    return make_wanted(change, change->old, &change->wanted) &&
+           check_version_given(change, change->wanted) &&
+           make_object(change, change->old, change->wanted, &change->object);
+}
 
 /* A subresource changes only its part, and the rest of the object is as it was stored. */
-static bool set_defaults(struct update *update, const struct json_node *stored,
-                         struct json_node *object)
+enum kube_stepped kube_update_default(struct kube_change *change)
 {
-    struct kube_change *change = &update->change;
     struct kube_call *call = change->call;
+    struct arena *arena = &change->scratch;
     if (kube_is_status(call))
-        return kube_default_member(&change->scratch, call->kind, object, SLICE_LITERAL("status"),
+        return kube_default_member(arena, call->kind, change->object, SLICE_LITERAL("status"),
                                    &call->status);
     if (call->path.subresource.len)
-        return true;
-    return update->patches
-               ? kube_default_changed(&change->scratch, call->kind, stored, object, &call->status)
-               : kube_default(&change->scratch, call->kind, object, &call->status);
+        return KUBE_STEP_NEXT;
+    return change->patches
+               ? kube_default_changed(arena, call->kind, change->old, change->object, &call->status)
+               : kube_default(arena, call->kind, change->object, &call->status);
 }
 
-static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
-                                 struct json_node **ret_object)
+enum kube_stepped kube_update_prepare(struct kube_change *change)
 {
-    struct update *update = CONTAINER_OF(change, struct update, change);
-    struct json_node *wanted;
-    change->meta.patched = update->patches;
-    change->meta.of_status = kube_is_status(change->call);
-    change->meta.goes_on = kube_builtin_validates(change->call);
-    if (!stored)
-        return make_new(update, ret_object) ? KUBE_DECIDE_CREATE : KUBE_DECIDE_FAIL;
-    if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
-        !make_object(change, stored, wanted, ret_object) ||
-        !kube_custom_default(change->call, &change->scratch, *ret_object) ||
-        !set_defaults(update, stored, *ret_object))
-        return KUBE_DECIDE_FAIL;
-    struct kube_admission_write write = kube_admit_write(
-        change->call, &change->scratch, KUBE_ADMISSION_UPDATE, *ret_object, stored);
-    const struct kube_admission *admission = change->call->api->admission;
-    if (!kube_admission_admit(admission, &write) ||
-        !kube_strategy_update(&change->meta, stored, *ret_object) ||
-        !kube_definition_default(change->call, &change->meta, *ret_object) ||
-        !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
-        !kube_reserve(change->call, &change->meta, *ret_object, stored, &change->reservations) ||
-        !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
-        !kube_without_effect(change->call, *ret_object, stored, change->name) ||
-        !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
-        !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
-        !kube_admission_check(admission, &write) ||
-        !keep_owners(update, stored, wanted, *ret_object) ||
-        !kube_meta_order(&change->meta, *ret_object) ||
-        !kube_apply_keep_times(&change->meta, stored, *ret_object))
-        return KUBE_DECIDE_FAIL;
-    change->charges = (struct kube_charges){write.companions, write.companion_count};
-    if (is_over(change, *ret_object))
-        return KUBE_DECIDE_DELETE;
-    return json_node_equal(stored, *ret_object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
+    return kube_strategy_update(&change->meta, change->old, change->object) &&
+           kube_meta_update(&change->meta, change->old, change->object, change->revision,
+                            change->key);
+}
+
+enum kube_stepped kube_update_own(struct kube_change *change)
+{
+    if (!keep_owners(change) || !kube_meta_order(&change->meta, change->object) ||
+        !kube_apply_keep_times(&change->meta, change->old, change->object))
+        return KUBE_STEP_FAIL;
+    if (is_over(change, change->object))
+        change->decision = KUBE_DECIDE_DELETE;
+    else
+        change->decision =
+            json_node_equal(change->old, change->object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
+    return KUBE_STEP_NEXT;
 }
 
 /* -- Answering -- */
 
 static void respond_scale(struct kube_call *call)
 {
-    struct kube_change *change = call->handler;
+    struct kube_change *change = call->handler.change;
     struct json_node *object, *scale;
     struct error error;
     AUTO(buf_fini) struct buf text = {0};
@@ -500,7 +485,7 @@ static void respond_scale(struct kube_call *call)
         kube_call_fail_engine(call, ST_NOMEM);
 }
 
-static void done(struct kube_change *change)
+enum kube_stepped kube_update_answer(struct kube_change *change)
 {
     /* An object that was removed with its last finalizer has its previous version, as in
      * Kubernetes. */
@@ -510,57 +495,5 @@ static void done(struct kube_change *change)
         kube_call_work(change->call, change->value.len, respond_scale);
     else
         kube_change_respond(change, 200);
-}
-
-static struct update *update_new(struct kube_call *call)
-{
-    struct update *update = arena_calloc(&call->arena, 1, sizeof(*update));
-    if (!update) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        return NULL;
-    }
-    update->change = (struct kube_change){
-        .call = call,
-        .name = call->path.name,
-        .namespace = call->path.namespace,
-        .decide = decide,
-        .done = done,
-        .dry_run = call->query.dry_run,
-        .needs = kube_admit_needs(call, KUBE_ADMISSION_UPDATE),
-    };
-    return update;
-}
-
-static bool read_object(struct kube_call *call, const struct http_request *request,
-                        struct json_node **ret_body)
-{
-    struct kube_meta meta = kube_call_meta(call, &call->arena);
-    return kube_body_read_object(call, request, call->kind->kind, ret_body) &&
-           (kube_is_scale(call) || kube_meta_check(&meta, *ret_body));
-}
-
-void kube_update(struct kube_call *call, const struct http_request *request)
-{
-    struct update *update = update_new(call);
-    struct json_node *body;
-    if (!update || !read_object(call, request, &body)) {
-        kube_call_fail(call);
-        return;
-    }
-    update->body = body;
-    kube_change_start(&update->change);
-}
-
-void kube_patch(struct kube_call *call, const struct http_request *request)
-{
-    struct update *update = update_new(call);
-    struct json_node *patch;
-    if (!update ||
-        !kube_body_read_patch(call, request, &update->patch_type, &patch, &update->repeats)) {
-        kube_call_fail(call);
-        return;
-    }
-    update->body = patch;
-    update->patches = true;
-    kube_change_start(&update->change);
+    return KUBE_STEP_LEFT;
 }

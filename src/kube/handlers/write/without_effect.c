@@ -138,15 +138,16 @@ static const struct row *find(const struct kube_kind *kind)
     return NULL;
 }
 
-bool kube_without_effect(struct kube_call *call, const struct json_node *object,
-                         const struct json_node *old, struct slice name)
+enum kube_stepped kube_without_effect(struct kube_change *change)
 {
+    struct kube_call *call = change->call;
+    const struct json_node *object = change->object, *old = change->old;
     const struct row *row = find(call->kind);
     char text[192];
     if (!row)
-        return check_usable(call, object, old, name);
+        return check_usable(call, object, old, change->name);
     if (row->check)
-        return row->check(call, object, old, name);
+        return row->check(call, object, old, change->name);
     snprintf(text, sizeof(text), "this server %s: this %s is stored and has no effect", row->why,
              call->kind->kind);
     kube_call_warn(call, slice_from_text(text));

@@ -10,14 +10,9 @@
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_WITHOUT_EFFECT_H
 #define VIGIL_KUBE_HANDLERS_WRITE_WITHOUT_EFFECT_H
 
-#include "codec/json/tree.h"
+#include "kube/handlers/write/change.h"
 
-struct kube_call;
-
-/* For a write that is valid; old NULL: the object is new. Any thread. False: call->status says why
- * it is refused. */
-MUST_CHECK
-bool kube_without_effect(struct kube_call *call, const struct json_node *object,
-                         const struct json_node *old, struct slice name);
+/* A step of a write that is valid. */
+kube_step_fn kube_without_effect;
 
 #endif

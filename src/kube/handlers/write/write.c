@@ -1,12 +1,320 @@
+/*
+ * The steps of a write, in order.
+ *
+ * When the head of a request arrives, the gate (kube/call/gate.h) authenticates its user and
+ * decides whether it may do this to this path; the body is read only then. With the body,
+ * kube/server/dispatch.c finds the path, the query and the kind. kube_mutate then finds out what is
+ * to be written and checks the options, and the lists below take over:
+ *
+ *     POST ──────► creates ─────────────────────────────────┬─► stored ─► answer
+ *                     ▲ │  ▲        the namespace or the    │
+ *        it does not  │ │  └───────── quota has changed ─────┤
+ *        exist        │ │                                   │
+ *                     │ │ it exists meanwhile               │
+ *                     │ ▼                                   │
+ *     PUT, PATCH ─► updates ────────────────────────────────┤
+ *                        ▲          the object or the       │
+ *     DELETE, … ──► changes └────────── quota has changed ──┘
+ *
+ * A step decides (it returns true, or false with the reason in call->status), or it waits: for the
+ * store, for a turn in a queue, for what a plugin has to know. While a write waits it holds no
+ * thread; what it waits for calls kube_change_next, which runs the next step, or kube_change_back,
+ * which begins another attempt.
+ */
 #include "kube/handlers/write/write.h"
 
-#include "kube/call/call.h"
+#include "kube/call/call_offload.h"
 #include "kube/call/respond.h"
+#include "kube/handlers/write/admit.h"
+#include "kube/handlers/write/certificate_request.h"
+#include "kube/handlers/write/change.h"
+#include "kube/handlers/write/charge.h"
+#include "kube/handlers/write/create.h"
+#include "kube/handlers/write/custom_rules.h"
+#include "kube/handlers/write/definition.h"
+#include "kube/handlers/write/guard.h"
 #include "kube/handlers/write/part.h"
+#include "kube/handlers/write/reserve.h"
+#include "kube/handlers/write/store.h"
 #include "kube/handlers/write/subresource.h"
+#include "kube/handlers/write/update.h"
+#include "kube/handlers/write/without_effect.h"
+#include "kube/policy/access/guard.h"
+#include "kube/policy/access/identity.h"
 #include "kube/types/go_text.h"
+#include "kube/types/object/kind_rules.h"
+#include "kube/types/validate/validate.h"
 
 #include <stdio.h>
+
+/* -- Steps that are short -- */
+
+/* Objects of custom resources, and parts other than the status, are not known to
+ * kube/types/validate. */
+static bool is_validated(const struct kube_call *call)
+{
+    struct slice sub = call->path.subresource;
+    return !(call->kind->flags & KUBE_CUSTOM) &&
+           strcmp(call->kind->group, "apiextensions.k8s.io") != 0 &&
+           (!sub.len || slice_equal(sub, SLICE_LITERAL("status")) ||
+            slice_equal(sub, SLICE_LITERAL("approval")));
+}
+
+/* Fails also with the causes that the rules of metadata have found before. */
+static enum kube_stepped validate_builtin(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_field_errors errors = {.arena = &call->arena};
+    struct slice sub = call->path.subresource;
+    enum kube_validated part = KUBE_VALIDATE_OBJECT;
+    if (sub.len)
+        part = slice_equal(sub, SLICE_LITERAL("approval")) ? KUBE_VALIDATE_APPROVAL
+                                                           : KUBE_VALIDATE_STATUS;
+    bool fine = kube_validate(change->arena, call->kind, change->object, change->old, part,
+                              call->api->config->unprivileged, &errors);
+    /* Events of both groups are of one kind, which Kubernetes names without a group. */
+    bool event = strcmp(call->kind->kind, "Event") == 0;
+    return (fine && !call->status.cause_count) ||
+           kube_fail_field_errors(&call->status, &errors,
+                                  slice_from_text(event ? "" : call->kind->group),
+                                  slice_from_text(call->kind->kind), change->name);
+}
+
+static enum kube_stepped decide(struct kube_change *change)
+{
+    change->object = NULL;
+    change->decision = change->decide(change, change->old, &change->object);
+    return change->decision != KUBE_DECIDE_FAIL;
+}
+
+static enum kube_stepped answer(struct kube_change *change)
+{
+    change->done(change);
+    return KUBE_STEP_LEFT;
+}
+
+/* -- The lists -- */
+
+enum {
+    /* Where a step runs. Without a flag: on the thread of the step before it. */
+    ON_LOOP = 1 << 0, /* on the thread of the API; it may wait */
+    LONG = 1 << 1,    /* from here on the worker, if the objects are large */
+    ONCE = 1 << 2,    /* a new object is prepared once, for all attempts */
+    /* Steps that only some writes have. */
+    CUSTOM = 1 << 8,       /* objects of custom resources */
+    BUILTIN = 1 << 9,      /* objects that kube/types/validate knows */
+    DEFINITION = 1 << 10,  /* definitions of custom resources themselves */
+    CERTIFICATE = 1 << 11, /* requests for certificates */
+    SERVICE = 1 << 12,     /* services, which reserve addresses and ports */
+    GUARDED = 1 << 13,     /* roles and others that could give their writer more rights */
+    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED,
+};
+
+struct kube_step {
+    kube_step_fn *run;
+    unsigned flags;
+};
+
+/* POST, and a PUT or PATCH that creates. */
+static const struct kube_step creates[] = {
+    /* The object: body, metadata, defaults. */
+    {kube_create_decode, 0},
+    {kube_create_complete, 0}, /* here an update comes in */
+    {kube_custom_default, CUSTOM},
+    {kube_create_default, 0},
+    /* Mutating admission. */
+    {kube_create_read_namespace, ON_LOOP},
+    {kube_admit_gather, ON_LOOP},
+    {kube_admit_mutate, LONG | ONCE},
+    {kube_create_prepare, ONCE},
+    {kube_certificate_create, CERTIFICATE | ONCE},
+    /* Validation. */
+    {kube_definition_create, DEFINITION | ONCE},
+    {kube_custom_validate, CUSTOM | ONCE},
+    {validate_builtin, BUILTIN | ONCE},
+    {kube_without_effect, ONCE},
+    {kube_reserve, SERVICE | ONCE},
+    {kube_create_encode, ONCE},
+    /* Validating admission. */
+    {kube_admit_check, 0},
+    {kube_change_guard, ON_LOOP | GUARDED},
+    /* Storage. */
+    {kube_create_look, ON_LOOP}, /* a dry run ends here */
+    {kube_charge, ON_LOOP},
+    {kube_create_store, ON_LOOP},
+    {kube_store_leave_queues, ON_LOOP},
+    {kube_create_answer, 0},
+    {NULL, 0},
+};
+
+/* PUT and PATCH, of an object or of a part of it. */
+static const struct kube_step updates[] = {
+    {kube_update_decode, 0},
+    {kube_store_enter_queue, ON_LOOP},
+    {kube_store_read, ON_LOOP},
+    {kube_admit_gather, ON_LOOP},
+    /* The object: the stored one as the client wants it. */
+    {kube_store_parse, LONG},
+    {kube_update_make, 0}, /* none is stored: continues with kube_create_complete, or fails */
+    {kube_custom_default, CUSTOM},
+    {kube_update_default, 0},
+    /* Mutating admission. */
+    {kube_admit_mutate, 0},
+    {kube_definition_default, DEFINITION},
+    {kube_update_prepare, 0},
+    {kube_reserve, SERVICE},
+    /* Validation. */
+    {validate_builtin, BUILTIN},
+    {kube_without_effect, 0},
+    {kube_definition_update, DEFINITION},
+    {kube_custom_validate, CUSTOM},
+    /* Validating admission. */
+    {kube_admit_check, 0},
+    {kube_update_own, 0},
+    {kube_store_encode, 0},
+    {kube_change_guard, ON_LOOP | GUARDED},
+    /* Storage. */
+    {kube_charge, ON_LOOP},
+    {kube_store_write, ON_LOOP},
+    {kube_store_leave_queues, ON_LOOP},
+    {kube_update_answer, 0},
+    {NULL, 0},
+};
+
+/* Changes with a function that decides: a DELETE of one object or of many, the binding and the
+ * eviction of a pod, and the GET of a Scale, which changes nothing. */
+static const struct kube_step changes[] = {
+    {kube_store_enter_queue, ON_LOOP},
+    {kube_store_read, ON_LOOP},
+    {kube_admit_gather, ON_LOOP},
+    {kube_store_parse, LONG},
+    {decide, 0},
+    {kube_store_encode, 0},
+    {kube_store_write, ON_LOOP},
+    {kube_store_leave_queues, ON_LOOP},
+    {answer, 0},
+    {NULL, 0},
+};
+
+/* -- Running them -- */
+
+/* An object that was made after an allocation failed is neither written nor answered, and a reason
+ * that was found then may be wrong. */
+static bool ran_out(const struct kube_change *change)
+{
+    return arena_ran_out(change->arena) || arena_ran_out(&change->call->arena);
+}
+
+/* Runs steps until one waits or answers. */
+static void run(struct kube_call *call)
+{
+    struct kube_change *change = call->handler.change;
+    for (;;) {
+        const struct kube_step *step = change->step;
+        unsigned flags = step->flags;
+        if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared)) {
+            change->step++;
+            continue;
+        }
+        /* A call on the worker comes back, and continues here. */
+        if (flags & ON_LOOP && kube_call_defers(call, run))
+            return;
+        size_t bytes = change->stored.len + call->request->body.len;
+        if (flags & LONG && !call->work.away && kube_call_is_large(call, bytes)) {
+            kube_call_work(call, bytes, run);
+            return;
+        }
+        enum kube_stepped ended = step->run(change);
+        if (ended == KUBE_STEP_LEFT)
+            return;
+        if (!(flags & ON_LOOP) && ran_out(change)) {
+            if (ended != KUBE_STEP_FAIL || !kube_code_is_no_memory(kube_status_code(&call->status)))
+                kube_fail_engine(&call->status, ST_NOMEM);
+            ended = KUBE_STEP_FAIL;
+        }
+        if (ended == KUBE_STEP_FAIL) {
+            kube_call_fail(call);
+            return;
+        }
+        if (ended == KUBE_STEP_NEXT)
+            change->step++;
+    }
+}
+
+static const struct kube_step *find_step(const struct kube_step *steps, kube_step_fn *wanted)
+{
+    while (steps->run != wanted) {
+        assert(steps->run); /* it is in the list */
+        steps++;
+    }
+    return steps;
+}
+
+void kube_change_free(struct kube_call *call)
+{
+    struct kube_change *change = call->handler.change;
+    kube_admit_release(change);
+    if (change->on_free)
+        change->on_free(change);
+    kube_change_fini(change);
+}
+
+static void begin(struct kube_change *change, const struct kube_step *steps)
+{
+    struct kube_call *call = change->call;
+    const struct kube_kind *kind = call->kind;
+    bool whole = !call->path.subresource.len;
+    unsigned rules = change->rules = kube_kind_rules(kind);
+    bool guarded = call->identity && kube_guard_applies(kube_identity_user(call->identity), kind,
+                                                        call->path.subresource);
+    change->goes_on = is_validated(call);
+    change->steps = change->step = steps;
+    change->arena = &change->scratch;
+    change->operation = KUBE_ADMISSION_UPDATE;
+    change->concerns = (kind->flags & KUBE_CUSTOM ? CUSTOM : 0) | (change->goes_on ? BUILTIN : 0) |
+                       (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
+                       (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
+                       (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
+                       (guarded ? GUARDED : 0);
+    call->handler.change = change;
+    call->on_free = kube_change_free;
+    run(call);
+}
+
+void kube_change_start(struct kube_change *change)
+{
+    begin(change, changes);
+}
+
+void kube_change_next(struct kube_change *change)
+{
+    change->step++;
+    run(change->call);
+}
+
+void kube_change_back(struct kube_change *change, kube_step_fn *step)
+{
+    change->step = find_step(change->steps, step);
+    run(change->call);
+}
+
+enum kube_stepped kube_change_as_create(struct kube_change *change)
+{
+    change->of_update = true;
+    change->prepared = false;
+    change->lost = 0;
+    change->operation = KUBE_ADMISSION_CREATE;
+    change->steps = creates;
+    change->step = find_step(creates, kube_create_complete);
+    return KUBE_STEP_JUMP;
+}
+
+void kube_change_as_update(struct kube_change *change)
+{
+    change->operation = KUBE_ADMISSION_UPDATE;
+    change->steps = updates;
+    kube_change_back(change, kube_store_read);
+}
 
 /* -- Options -- */
 
@@ -31,10 +339,10 @@ static void unsupported(struct kube_call *call, const char *field, const char *o
 }
 
 /* An apply must name its manager, and only an apply can be forced. */
-static void check_apply(struct kube_call *call, const struct http_request *request)
+static void check_apply(struct kube_call *call)
 {
     struct slice type = SLICE_EMPTY;
-    (void)!http_request_get(request, SLICE_LITERAL("content-type"), &type);
+    (void)!http_request_get(call->request, SLICE_LITERAL("content-type"), &type);
     if (!slice_has_prefix(type, SLICE_LITERAL("application/apply-patch+yaml"))) {
         if (call->query.force_given)
             kube_status_cause(&call->status, "FieldValueForbidden", "force",
@@ -66,9 +374,9 @@ static void check_manager(struct kube_call *call)
     }
 }
 
-static bool check_options(struct kube_call *call, const struct http_request *request)
+static bool check_options(struct kube_call *call)
 {
-    struct slice method = request->method;
+    struct slice method = call->request->method;
     static const char *const known[] = {"", "Ignore", "Strict", "Warn"};
     const struct kube_query *query = &call->query;
     bool deletes = slice_equal(method, SLICE_LITERAL("DELETE")); /* has neither of these options */
@@ -76,7 +384,7 @@ static bool check_options(struct kube_call *call, const struct http_request *req
     for (size_t i = 0; i < COUNT_OF(known); i++)
         found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
     if (slice_equal(method, SLICE_LITERAL("PATCH")))
-        check_apply(call, request);
+        check_apply(call);
     if (!deletes)
         check_manager(call);
     if (query->dry_run_unknown)
@@ -90,57 +398,65 @@ static bool check_options(struct kube_call *call, const struct http_request *req
                              slice_from_text(options_kind(method)), SLICE_EMPTY);
 }
 
-/* -- Handlers -- */
+/* -- What is to be written -- */
 
-typedef void handler(struct kube_call *call, const struct http_request *request);
+/* A POST, PUT or PATCH of an object. */
+static void write_object(struct kube_call *call)
+{
+    struct kube_change *change = arena_calloc(&call->arena, 1, sizeof(*change));
+    if (!change) {
+        kube_call_fail_engine(call, ST_NOMEM);
+        return;
+    }
+    change->call = call;
+    change->name = call->path.name;
+    change->namespace = call->path.namespace;
+    change->dry_run = call->query.dry_run;
+    change->patches = call->verb == KUBE_VERB_PATCH;
+    begin(change, call->verb == KUBE_VERB_POST ? creates : updates);
+}
+
+typedef void handler(struct kube_call *call);
 
 /* NULL: the method is not for this path. */
-static handler *handler_of(const struct kube_call *call, struct slice method)
+static handler *handler_of(const struct kube_call *call)
 {
     bool named = call->path.name.len, sub = call->path.subresource.len;
+    bool posts = call->verb == KUBE_VERB_POST;
     bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
     if (everywhere || call->kind->flags & KUBE_COMPUTED)
         return NULL;
-    if (kube_is_finalize(call))
-        return slice_equal(method, SLICE_LITERAL("PUT")) ? kube_update : NULL;
-    if (kube_is_token(call))
-        return slice_equal(method, SLICE_LITERAL("POST")) ? kube_account_request : NULL;
-    if (kube_is_post_subresource(call))
-        return slice_equal(method, SLICE_LITERAL("POST")) ? kube_post_subresource : NULL;
+    if (sub && kube_is_finalize(call))
+        return call->verb == KUBE_VERB_PUT ? write_object : NULL;
+    if (sub && kube_is_token(call))
+        return posts ? kube_account_request : NULL;
+    if (sub && kube_is_post_subresource(call))
+        return posts ? kube_post_subresource : NULL;
     if (!call->kind->group[0] && strcmp(call->kind->plural, "bindings") == 0)
-        return slice_equal(method, SLICE_LITERAL("POST")) && !named ? kube_post_subresource : NULL;
+        return posts && !named ? kube_post_subresource : NULL;
     if (call->kind->flags & KUBE_CREATE_ONLY)
-        return slice_equal(method, SLICE_LITERAL("POST")) && !named ? kube_review : NULL;
-    if (slice_equal(method, SLICE_LITERAL("POST")))
-        return named ? NULL : kube_create;
-    if (slice_equal(method, SLICE_LITERAL("PUT")))
-        return named ? kube_update : NULL;
-    if (slice_equal(method, SLICE_LITERAL("PATCH")))
-        return named ? kube_patch : NULL;
+        return posts && !named ? kube_review : NULL;
+    if (posts)
+        return named ? NULL : write_object;
+    if (call->verb == KUBE_VERB_PUT || call->verb == KUBE_VERB_PATCH)
+        return named ? write_object : NULL;
     if (sub)
         return NULL;
     return named ? kube_delete : kube_delete_collection;
 }
 
-bool kube_mutate(struct kube_call *call, const struct http_request *request)
+void kube_mutate(struct kube_call *call)
 {
-    static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
-    bool known = false;
-    for (size_t i = 0; i < COUNT_OF(methods); i++)
-        known = known || slice_equal(request->method, slice_from_text(methods[i]));
-    if (!known)
-        return false;
-    handler *handle = handler_of(call, request->method);
-    if (call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
+    bool known = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
+    handler *handle = known ? handler_of(call) : NULL;
+    if (known && call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
         !kube_is_finalize(call) && !kube_is_post_subresource(call) && !kube_is_part(call) &&
-        !kube_is_token(call)) {
+        !kube_is_token(call))
         kube_no_subresource(call);
-    } else if (!handle || call->path.watch) {
+    else if (!handle || call->path.watch)
         kube_not_allowed(call);
-    } else if (check_options(call, request)) {
-        handle(call, request);
-    } else {
+    else if (check_options(call))
+        handle(call);
+    else
         kube_call_fail(call);
-    }
-    return true;
 }

@@ -23,7 +23,11 @@ enum kube_kind_rule {
     KUBE_STATUS_NO_OWNERS = 1 << 10,  /* a write to /status changes metadata except owners */
     KUBE_NAME_IP = 1 << 11,           /* names are IP addresses */
     KUBE_ORPHANS = 1 << 12,           /* a delete without a policy orphans dependents */
-    KUBE_NO_DEPENDENTS = 1 << 13      /* the policy of a delete has no effect */
+    KUBE_NO_DEPENDENTS = 1 << 13,     /* the policy of a delete has no effect */
+    /* Kinds that have steps of their own in a write (kube/handlers/write/write.c). */
+    KUBE_IS_DEFINITION = 1 << 14,          /* CustomResourceDefinition */
+    KUBE_IS_CERTIFICATE_REQUEST = 1 << 15, /* CertificateSigningRequest */
+    KUBE_RESERVES_ADDRESSES = 1 << 16,     /* Service */
 };
 
 /* The flags (enum kube_kind_rule) of a kind. */
