@@ -22,7 +22,7 @@ struct fixture {
     struct backend *backend;
     struct epoch *epoch;
     struct index *index;
-    size_t count; /* of versions added */
+    size_t count; /* number of versions added */
 };
 
 static int setup(void **state)

@@ -132,7 +132,7 @@ struct paused {
     struct latch deliveries;
     int64_t last_revision;
     int64_t compact_revision;
-    int code; /* of its end */
+    int code; /* code with which it ended */
 };
 
 static int pause_always(vigil_watch *watch, const vigil_watch_batch *batch, void *user)

@@ -47,7 +47,7 @@ static void outcome_is_unknown_when_the_server_stopped_waiting(void **state)
     client_error_from_server(&error, GRPC_UNAVAILABLE, slice_from_text(status_text(ST_NO_LEADER)));
     assert_int_equal(error.outcome, VIGIL_REFUSED);
     client_error_from_server(&error, GRPC_UNKNOWN, SLICE_LITERAL("context deadline exceeded"));
-    assert_int_equal(error.outcome, VIGIL_UNKNOWN); /* of etcd 3.4 */
+    assert_int_equal(error.outcome, VIGIL_UNKNOWN); /* the answer of etcd 3.4 */
     assert_int_equal(error.code, VIGIL_ERROR_TIMEOUT);
     client_error_from_server(&error, GRPC_INTERNAL, SLICE_LITERAL("x"));
     assert_int_equal(error.outcome, VIGIL_UNKNOWN);

@@ -71,21 +71,22 @@ struct kube_call {
     struct http_exchange *exchange;     /* NULL once it has ended */
     const struct http_request *request; /* a copy, for a call that writes */
     struct arena arena;
-    struct arena *ops_arena; /* of engine operations, if a handler starts very many; or NULL */
+    /* Memory of engine operations, if a handler starts very many; or NULL. */
+    struct arena *ops_arena;
     struct auth_principal principal;   /* see kube_principal */
     struct kube_identity *identity;    /* owned; NULL: every client may do everything */
     const struct kube_user_info *user; /* see kube_call_user; NULL until it is needed */
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;
-    struct kube_accept accept_fail; /* of a Status */
+    struct kube_accept accept_fail; /* format of a Status */
     struct kube_accept accept_json; /* the clause that accepts JSON, */
     bool takes_json;                /* if there is one */
     const struct kube_kind *kind;
     struct kube_kinds *kinds;       /* a reference: contains kind */
     struct kube_registry_wait wait; /* for kind */
     enum kube_verb verb;
-    unsigned code;    /* of the answer; 0: it has not begun */
+    unsigned code;    /* code of the answer; 0: it has not begun */
     bool written;     /* the object was written: a client must not be asked to try again */
     size_t set_aside; /* charged to the account for the answer to the write; see kube_call_put */
     int64_t started_ns;
@@ -93,13 +94,13 @@ struct kube_call {
     struct kube_status status; /* the answer, if the call fails */
     struct engine_range range;
     struct kube_write write;
-    struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
+    struct kube_write_ticket ticket; /* ticket of a change; it leaves the queue with the answer */
     /* The same for a write that changes quotas (kube/handlers/write/charge.h). */
     struct kube_write_ticket quota_ticket;
     struct kube_work work;
     unsigned under_way; /* operations of this call */
     union kube_handler handler;
-    void (*on_end)(struct kube_call *call);  /* of the handler; may be NULL */
+    void (*on_end)(struct kube_call *call);  /* called at the end for the handler; may be NULL */
     void (*on_free)(struct kube_call *call); /* the last callback; may be NULL */
 };
 

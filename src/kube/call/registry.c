@@ -9,8 +9,8 @@
 
 enum {
     ARENA_BYTES_MAX = 1 << 20,
-    READ_BYTES_MAX = 32 << 10, /* of new definitions read in one turn, about 2 ms; a longer one is
-                                  read by the worker */
+    READ_BYTES_MAX = 32 << 10, /* bytes of new definitions read in one turn, about 2 ms; a longer
+                                  one is read by the worker */
     READ_KNOWN_BYTES = 128,    /* what a known definition counts for */
     USES_PER_TURN = 2048,      /* uses that are compared with new kinds in one turn, */
     USE_END_COST = 16,         /* each that ends counts as this many */
@@ -23,19 +23,19 @@ struct definition_maker {
     bool busy;
     struct buf name, text; /* copies */
     int64_t revision;
-    enum status status; /* of kube_definition_new */
+    enum status status; /* result of kube_definition_new */
     struct kube_definition *made;
 };
 
 struct kube_registry {
     struct engine_shard *shard;
     struct loop *loop;
-    struct kube_offload *offload; /* of the API */
-    size_t *under_way;            /* of the API */
+    struct kube_offload *offload; /* worker of the API */
+    size_t *under_way;            /* counter of the API */
     struct schema_pool *pool;
     struct schema_pool *own_pool; /* owned; NULL: pool is shared by the server */
     struct kube_kinds *kinds;
-    struct watch_cursor *cursor; /* of the definitions; NULL: not watched */
+    struct watch_cursor *cursor; /* follows the definitions; NULL: not watched */
     struct deferred look;        /* a definition has changed: all are read in the next turn */
     struct kube_registry_wait news;
     bool news_wanted; /* `news` waits */

@@ -16,7 +16,7 @@ struct definition_job {
     struct random random;
     int64_t now_s;
     struct kube_kinds *kinds; /* a reference; NULL: to be read */
-    size_t at;                /* of its definitions */
+    size_t at;                /* position in its definitions */
     struct buf value;         /* what replaces the definition that was read, */
     int64_t revision;         /* if it still has this revision; 0: nothing is to be written */
     bool failed;              /* for one of them */

@@ -13,7 +13,8 @@
 
 enum {
     STEPS_MAX = 3,
-    SHORT_BYTES_MAX = 128 << 10, /* of a document that is made before it is sent */
+    /* Limit on the size of a document that is made before it is sent. */
+    SHORT_BYTES_MAX = 128 << 10,
     PIECE_BYTES = 4 << 10,
 };
 
@@ -214,7 +215,7 @@ struct discovery_document {
     struct kube_kinds *kinds; /* a reference */
     const struct kube_kind *const *rows;
     size_t row_count, at;
-    struct slice group, version; /* of the path */
+    struct slice group, version; /* group and version in the path */
     bool core;                   /* /api, and not /apis */
     /* Writes what belongs to the next row, and advances. */
     void (*write_next)(struct discovery_document *d);

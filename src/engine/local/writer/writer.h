@@ -18,7 +18,7 @@ struct local_writer {
     struct turn *turn;
     pthread_t thread;
     struct metric_block *counts;
-    int64_t now_ns; /* of this turn */
+    int64_t now_ns; /* the time of this turn */
 
     /* The group. */
     struct mailbox_chain *answers; /* one chain for each shard */
@@ -30,7 +30,7 @@ struct local_writer {
     unsigned granted_count;
     struct mailbox_node *compacted;    /* struct local_compacted: of the group */
     uint64_t puts, deletes, put_bytes; /* counts of the store up to the last group */
-    uint64_t bytes_since_wake;         /* of log since the keeper was last woken */
+    uint64_t bytes_since_wake;         /* bytes of log since the keeper was last woken */
     int64_t notified_revision;         /* the last revision of which shards were notified */
 
     /* Answers in the middle of a long request. */

@@ -10,7 +10,8 @@
 #include "kube/handlers/read/list_private.h"
 #include "kube/request/continue.h"
 
-enum { BATCH_BYTES = 128 << 10 }; /* of objects that are converted together; the last may be more */
+/* Size of the objects that are converted together; the last may be more. */
+enum { BATCH_BYTES = 128 << 10 };
 
 #define TO(phase) (1u << KUBE_LIST_##phase)
 

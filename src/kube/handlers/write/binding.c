@@ -16,7 +16,7 @@ struct posting {
     struct kube_change change;
     const struct json_node *body;
     bool evicts;
-    struct kube_delete_options options; /* of an eviction */
+    struct kube_delete_options options; /* options of an eviction */
 };
 
 static struct posting *posting_of(struct kube_change *change)

@@ -23,7 +23,7 @@
 
 enum {
     PAGE_KEYS = 100,
-    LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be more */
+    LOOKED_BYTES_MAX = 256 << 10, /* size of the objects in one turn; the last may be more */
     ITEMS_BYTES_MAX = 16 << 20,
 };
 
@@ -35,8 +35,8 @@ struct collection {
     struct buf from; /* the first key of the next page */
     struct pb_range_request request;
     struct arena page;
-    struct arena ops;              /* of the operations of one page or one object */
-    struct slice names[PAGE_KEYS]; /* of this page, in its arena */
+    struct arena ops;              /* memory of the operations of one page or one object */
+    struct slice names[PAGE_KEYS]; /* names in this page, in its arena */
     size_t count, at;
     bool page_open; /* its range has objects that have not been examined */
     bool more;

@@ -22,12 +22,12 @@ struct review {
     struct kube_call *call;
     struct kube_meta meta;
     struct json_node *object, *status;
-    struct kube_user_info subject; /* of a SubjectAccessReview */
+    struct kube_user_info subject; /* for a SubjectAccessReview */
     struct kube_rbac_wait wait;
     struct kube_rbac_fetch *fetches[2]; /* owned: roles and bindings that are not held */
     size_t fetch_count;
     struct kube_sign_in sign_in;
-    struct kube_texts audiences; /* of a TokenReview */
+    struct kube_texts audiences; /* for a TokenReview */
 };
 
 static bool set_object(struct kube_call *call, struct json_node *to, const char *key,

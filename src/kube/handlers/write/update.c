@@ -181,7 +181,7 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
                    {"annotations", KUBE_STATUS_ONLY},
                    {"finalizers", KUBE_STATUS_ONLY},
                    {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
-    unsigned flags = KUBE_STATUS_ONLY; /* of a Scale, and of most parts */
+    unsigned flags = KUBE_STATUS_ONLY; /* flags of a Scale, and of most parts */
     if (kube_is_status(change->call))
         flags = change->rules;
     else if (kube_part_takes_metadata(change->call))
