@@ -13,10 +13,8 @@
 
 #include <stdlib.h>
 
-enum {
-    COMPACTION_BYTES = 128,
-    COMPACTION_BYTES_MAX = 4 << 10
-}; /* memory for a decoded compaction */
+/* Memory for a decoded compaction. */
+enum { COMPACTION_BYTES = 128, COMPACTION_BYTES_MAX = 4 << 10 };
 
 static struct cluster_shard *shard_of(const struct engine_forward *forward)
 {

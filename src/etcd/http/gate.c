@@ -17,9 +17,8 @@
 #include <stdio.h>
 #include <time.h>
 
-enum {
-    PATH_BYTES_MAX = 2048
-}; /* limit on the length of a path that is cleaned; a longer one is not found */
+/* Limit on the length of a path that is cleaned; a longer one is not found. */
+enum { PATH_BYTES_MAX = 2048 };
 
 static bool add_field(struct http_exchange *x, const char *name, struct slice value)
 {

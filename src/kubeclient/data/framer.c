@@ -2,9 +2,8 @@
 
 #include "codec/json/plain.h"
 
-enum {
-    KEPT_BYTES_MAX = 64 << 10
-}; /* size of a buffer that is kept while pieces follow each other */
+/* Size of a buffer that is kept while pieces follow each other. */
+enum { KEPT_BYTES_MAX = 64 << 10 };
 
 /*
  *     none ──► container, string, scalar ──► none

@@ -16,9 +16,8 @@
 #include "base/metric/page.h"
 #include "kube/custom/schema/structural.h"
 
-enum {
-    SCHEMA_BYTES_MAX = 32 << 20
-}; /* limit on the size of a compiled schema; compiling needs as much again */
+/* Limit on the size of a compiled schema; compiling needs as much again. */
+enum { SCHEMA_BYTES_MAX = 32 << 20 };
 
 struct schema_pool;
 struct pool_schema;
