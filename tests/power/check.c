@@ -138,7 +138,7 @@ static enum status check_rows(struct checker *checker)
     for (size_t i = 0; i < checker->row_count; i++) {
         const struct found_row *found = &checker->rows[i];
         bool is_own = found->table == ROW_MEMBER || found->table == ROW_CLUSTER ||
-                      found->table == ROW_ALARM || /* of a full disk */
+                      found->table == ROW_ALARM || /* the alarm of a full disk */
                       strcmp(found->key, "authRevision") == 0;
         if (!is_own && !was_requested(checker->history, found))
             return WRONG(checker, "row %d %s was never requested", found->table, found->key);

@@ -15,7 +15,7 @@ struct disk_options {
     uint64_t seed;
     bool slow; /* some syncs take a second */
     bool misdirects;
-    bool is_front; /* of the server in front, for the coverage */
+    bool is_front; /* disk of the server in front, for the coverage */
     /* Called at the planned action, which then fails as everything after it. */
     void (*crash)(void *ctx);
     void *ctx;

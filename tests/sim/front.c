@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 static unsigned boots;
-static char link_endpoint[64]; /* of the server behind */
+static char link_endpoint[64]; /* endpoint of the server behind */
 
 /* -- Its life -- */
 

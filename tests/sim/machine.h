@@ -20,7 +20,7 @@ struct machine_options {
     bool slow_disk, misdirects;
     bool kube;
     bool is_front;
-    const char *user; /* of a front; NULL: the server behind has no authentication */
+    const char *user; /* user of a front; NULL: the server behind has no authentication */
 };
 
 #define MACHINE_ENDPOINT "http://127.0.0.1:2379"

@@ -43,13 +43,13 @@ struct operation {
 
     /* The request. */
     char key[KEY_BYTES], end[KEY_BYTES], value[VALUE_BYTES];
-    int64_t revision; /* of a range or compaction; 0: the newest */
+    int64_t revision; /* for a range or compaction; 0: the newest */
     int64_t limit;
-    int64_t lease; /* of a put, or of the lease itself */
+    int64_t lease; /* lease of a put, or the lease itself */
     int64_t ttl;
     int64_t compared;
     bool previous; /* prev_kv is wanted */
-    bool lags;     /* of a server that learns of compactions a little later */
+    bool lags;     /* a server that learns of compactions a little later */
     /* For a transaction within the transaction, if there is one: puts this key if there is none,
      * and deletes it otherwise. */
     char inner_key[KEY_BYTES], inner_value[VALUE_BYTES];
@@ -60,7 +60,7 @@ struct operation {
     char text[64];
     int64_t header_revision;
     bool succeeded, inner_succeeded, more;
-    int64_t count;            /* of keys, or of deleted ones */
+    int64_t count;            /* number of keys, or of deleted ones */
     struct version *versions; /* owned: keys that were read, or previous ones */
     size_t version_count;
 

@@ -32,7 +32,7 @@ struct watcher {
     vigil_watch *watch;    /* owned */
     struct seen *events;   /* owned */
     size_t count, room;
-    size_t checked;    /* of the events, … */
+    size_t checked;    /* how many of the events, … */
     size_t history_at; /* … and up to here in the history */
 };
 

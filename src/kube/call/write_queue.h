@@ -35,8 +35,8 @@ struct kube_write_ticket {
     struct kube_write_queue *queue;
     bool heads;         /* it is the head of its key; else it waits behind the head */
     struct list link;   /* in behind of the head, or in queue->ready */
-    struct list behind; /* of a head: the tickets that wait for it, in order */
-    size_t waiting;     /* of a head: their number */
+    struct list behind; /* for a head: the tickets that wait for it, in order */
+    size_t waiting;     /* for a head: their number */
 };
 
 void kube_write_queue_init(struct kube_write_queue *queue, struct loop *loop, uint64_t seed);

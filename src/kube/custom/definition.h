@@ -57,7 +57,7 @@ struct kube_definition {
     struct slice rest; /* the spec except the schemas, as JSON */
     const char *group;
     const char *api_version; /* the version in which objects are stored: "example.com/v1" */
-    int64_t revision;        /* of the stored object */
+    int64_t revision;        /* revision of the stored object */
     int64_t spec_revision;   /* first known revision with this spec */
     bool namespaced;
     bool builtin_group;                 /* its group also has built-in kinds */

@@ -16,7 +16,7 @@ struct upstream_options {
     const char *ca_file, *cert_file, *key_file, *server_name; /* "" or NULL: none */
     bool insecure_skip_verify;
     const char *user, *password; /* Vigil's own user; NULL: none */
-    const char *via; /* of this server (link/loop_guard.h); NULL: it is not recognised */
+    const char *via; /* name of this server (link/loop_guard.h); NULL: it is not recognised */
     int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns; /* 0: the defaults */
 };
 
@@ -29,8 +29,8 @@ enum cluster_reads {
 struct cluster_followed {
     int64_t revision; /* the mirror's */
     uint64_t cluster_id, member_id, raft_term;
-    const char *endpoint; /* of the member; "" if the connection is gone already */
-    const char *version;  /* of the member; "" if it does not say */
+    const char *endpoint; /* endpoint of the member; "" if the connection is gone already */
+    const char *version;  /* version of the member; "" if it does not say */
 };
 
 /* How far the state of the cluster was read. Borrowed for the call. */

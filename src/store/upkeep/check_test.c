@@ -9,7 +9,7 @@
 
 struct found {
     unsigned records, versions;
-    char key[64]; /* of the last version reported */
+    char key[64]; /* key of the last version reported */
 };
 
 static void note(void *ctx, const struct store_check_damage *damage)

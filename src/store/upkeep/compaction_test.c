@@ -126,7 +126,7 @@ static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void 
     assert_string_equal(versions(f, "a"), only); /* for a watch from here on */
     assert_string_equal(versions(f, "filler"), only);
     assert_string_equal(versions(f, "c"), "-");
-    assert_int_equal(checkpointed(f), 3); /* of a, b and filler */
+    assert_int_equal(checkpointed(f), 3); /* a, b and filler */
     struct applier *applier = store_applier(f->store);
     int64_t in_use = applier->db_bytes_in_use, held = applier->db_bytes_held;
     assert_int_equal(in_use, held); /* the tombstones wait for the next compaction */

@@ -61,12 +61,12 @@ struct walked {
 
 struct mirror_walk {
     struct local_shared *shared;
-    int64_t revision;   /* of the state that is walked */
+    int64_t revision;   /* revision of the state that is walked */
     struct buf step;    /* struct walked and key, one after the other, unaligned */
-    size_t offset;      /* of the next one */
+    size_t offset;      /* offset of the next one */
     struct buf last;    /* key of the last step, and a zero */
     struct slice key;   /* returned last, in `step` */
-    struct buf version; /* of that key: a copy of the whole change */
+    struct buf version; /* version of that key: a copy of the whole change */
     bool ended, damaged;
 };
 

@@ -50,7 +50,7 @@ static inline struct auth_rights *local_auth_of(const struct store_view *view)
 /* The rights that one shard uses, on its thread. */
 struct local_auth_reader {
     struct local_auth *auth;    /* borrowed, as are the next two */
-    struct epoch_slot *slot;    /* of the shard's thread */
+    struct epoch_slot *slot;    /* slot of the shard's thread */
     struct engine_shard *shard; /* its listeners are notified of changes */
     struct auth_rights *rights; /* one reference */
 };

@@ -102,7 +102,7 @@ struct local_snapshot_inbox {
 struct local_shard_base {
     struct engine_shard shard; /* first */
     unsigned number;
-    bool is_direct;         /* of threads without a shard: the answering thread calls done
+    bool is_direct;         /* a thread without a shard: the answering thread calls done
                              * (engine/local/shard/direct.h) … */
     struct mailbox answers; /* … otherwise attached to the shard's loop */
     /* Number of threads that are posting to answers. The last answer may be received before its

@@ -18,9 +18,9 @@
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
-    SHORT_LIST_LOOK_BYTES = 1 << 20,  /* of its objects with their defaults */
-    GATHER_BYTES_MAX = 64 << 20,      /* of one list in protobuf */
-    GATHER_BYTES_MAX_ALL = 128 << 20, /* of all lists of a shard */
+    SHORT_LIST_LOOK_BYTES = 1 << 20,  /* size of its objects with their defaults */
+    GATHER_BYTES_MAX = 64 << 20,      /* limit on the size of one list in protobuf */
+    GATHER_BYTES_MAX_ALL = 128 << 20, /* limit on the size of all lists of a shard */
     COMPRESSED = 16,                  /* compressing one byte takes as long as scanning this many */
     PACKERS_MAX = 256,                /* per shard; further lists are sent uncompressed */
 };

@@ -18,15 +18,16 @@ enum {
     KUBE_SEARCH_PER_TURN = 500, /* objects of one list or watch; fewer large ones */
     KUBE_SEARCH_OWN = 64, /* objects of a watch that is close to the current revision; not shared */
     KUBE_SEARCH_BYTES = 2048,
-    KUBE_SEARCH_SHARES = 4, /* of all searchers of an API: a few milliseconds */
+    KUBE_SEARCH_SHARES = 4, /* shares of all searchers of an API: a few milliseconds */
 };
 
 struct kube_search_budget {
     struct loop *loop;
-    unsigned left;          /* for searchers that arrive in this turn */
-    unsigned turn;          /* grows with each refill; never 0 */
-    struct list waiting;    /* struct kube_searcher */
-    struct deferred refill; /* of the next turn, if anything was taken in this one */
+    unsigned left;       /* for searchers that arrive in this turn */
+    unsigned turn;       /* grows with each refill; never 0 */
+    struct list waiting; /* struct kube_searcher */
+    /* Refills the budget in the next turn, if anything was taken in this one. */
+    struct deferred refill;
 };
 
 /* A list or watch that examines objects; embedded in it. */
