@@ -1,5 +1,5 @@
 /* The checks and the rows of each change, in etcd's order (server/auth/store.go). */
-#include "auth/grants.h"
+#include "auth/role_ranges.h"
 #include "auth/store_private.h"
 
 /* Collects the rows of a change. */

@@ -17,11 +17,11 @@ struct auth_rights {
 
 /* -- Building -- */
 
-/* Builds users; consecutive users with the same roles share their grants. */
+/* Builds users; consecutive users with the same roles share their ranges. */
 struct rights_builder {
     const struct auth_store *store;
-    const struct pb_user *last; /* the user of `grants`; NULL: none yet */
-    struct auth_grants *grants; /* one reference */
+    const struct pb_user *last;      /* the user of `role_ranges`; NULL: none yet */
+    struct role_ranges *role_ranges; /* one reference */
 };
 
 static bool same_roles(const struct pb_user *a, const struct pb_user *b)
@@ -36,7 +36,8 @@ static bool same_roles(const struct pb_user *a, const struct pb_user *b)
 }
 
 /* From those of its roles that exist. */
-static struct auth_grants *grants_of(const struct auth_store *store, const struct pb_user *from)
+static struct role_ranges *role_ranges_of(const struct auth_store *store,
+                                          const struct pb_user *from)
 {
     const struct pb_role **roles = xcalloc(size_max(from->roles_count, 1), sizeof(*roles));
     size_t count = 0;
@@ -45,20 +46,20 @@ static struct auth_grants *grants_of(const struct auth_store *store, const struc
         if (entry)
             roles[count++] = &entry->role;
     }
-    struct auth_grants *grants = auth_grants_new(roles, count);
+    struct role_ranges *role_ranges = role_ranges_new(roles, count);
     free(roles);
-    return grants;
+    return role_ranges;
 }
 
 static void put_user(struct auth_rights *rights, struct rights_builder *builder,
                      const struct pb_user *from)
 {
     if (!builder->last || !same_roles(builder->last, from)) {
-        auth_grants_unref(builder->grants);
-        builder->grants = grants_of(builder->store, from);
+        role_ranges_unref(builder->role_ranges);
+        builder->role_ranges = role_ranges_of(builder->store, from);
     }
     builder->last = from;
-    user_table_put(&rights->users, auth_user_new(from, auth_grants_ref(builder->grants)));
+    user_table_put(&rights->users, auth_user_new(from, role_ranges_ref(builder->role_ranges)));
 }
 
 static struct auth_rights *rights_new(const struct auth_store *store)
@@ -77,7 +78,7 @@ struct auth_rights *auth_rights_new(const struct auth_store *store)
     user_table_init(&rights->users, random_seed_system());
     for (size_t i = 0; i < auth_store_user_count(store); i++)
         put_user(rights, &builder, auth_store_user_at(store, i));
-    auth_grants_unref(builder.grants);
+    role_ranges_unref(builder.role_ranges);
     return rights;
 }
 
@@ -125,7 +126,7 @@ struct auth_rights *auth_rights_after(const struct auth_rights *before,
     user_table_copy(&rights->users, &before->users);
     for (size_t i = 0; i < row_count; i++)
         take_row(rights, &builder, &rows[i]);
-    auth_grants_unref(builder.grants);
+    role_ranges_unref(builder.role_ranges);
     return rights;
 }
 
@@ -176,7 +177,7 @@ enum status auth_rights_check(const struct auth_rights *rights,
     if (user->root)
         return ST_OK;
     /* Keys are never empty. */
-    if (key.len == 0 || !auth_grants_hold(user->grants, access, key, range_end))
+    if (key.len == 0 || !role_ranges_hold(user->role_ranges, access, key, range_end))
         return ST_PERMISSION_DENIED;
     return ST_OK;
 }
@@ -185,7 +186,7 @@ uint64_t auth_rights_number(const struct auth_rights *rights,
                             const struct auth_principal *principal, enum auth_access access)
 {
     const struct auth_user *user = user_table_find(&rights->users, principal->user);
-    return user ? AUTH_ACCESSES * auth_grants_number(user->grants) + (uint64_t)access : 0;
+    return user ? AUTH_ACCESSES * role_ranges_number(user->role_ranges) + (uint64_t)access : 0;
 }
 
 enum status auth_rights_check_admin(const struct auth_rights *rights,
@@ -238,7 +239,7 @@ size_t auth_rights_bytes(const struct auth_rights *rights)
 {
     size_t bytes = sizeof(*rights) + rights->users.bucket_count * sizeof(void *), at = 0;
     for (const struct auth_user *user; (user = user_table_each(&rights->users, &at));)
-        bytes += user->bytes + auth_grants_bytes(user->grants) + 2 * sizeof(void *);
+        bytes += user->bytes + role_ranges_bytes(user->role_ranges) + 2 * sizeof(void *);
     return bytes;
 }
 
@@ -247,7 +248,7 @@ void auth_rights_check_order(const struct auth_rights *rights)
     size_t count = 0, at = 0;
     for (const struct auth_user *user; (user = user_table_each(&rights->users, &at)); count++) {
         assert(user_table_find(&rights->users, user->name) == user);
-        auth_grants_check(user->grants);
+        role_ranges_check(user->role_ranges);
     }
     assert(count == rights->users.count);
 }

@@ -27,7 +27,7 @@ static struct slice copy(uint8_t **at, struct slice bytes)
     return slice_of(memory, bytes.len);
 }
 
-struct auth_user *auth_user_new(const struct pb_user *from, struct auth_grants *grants)
+struct auth_user *auth_user_new(const struct pb_user *from, struct role_ranges *role_ranges)
 {
     size_t bytes = sizeof(struct auth_user) + from->roles_count * sizeof(struct slice);
     bytes += from->name.len;
@@ -35,7 +35,7 @@ struct auth_user *auth_user_new(const struct pb_user *from, struct auth_grants *
         bytes += from->roles[i].len;
     struct auth_user *user = xmalloc(bytes);
     *user = (struct auth_user){
-        .refs = 1, .grants = grants, .role_count = from->roles_count, .bytes = bytes};
+        .refs = 1, .role_ranges = role_ranges, .role_count = from->roles_count, .bytes = bytes};
     user->roles = (struct slice *)(void *)(user + 1);
     uint8_t *at = (uint8_t *)(user->roles + from->roles_count);
     user->name = copy(&at, from->name);
@@ -56,7 +56,7 @@ void auth_user_unref(struct auth_user *user)
 {
     if (atomic_fetch_sub_explicit(&user->refs, 1, memory_order_acq_rel) != 1)
         return;
-    auth_grants_unref(user->grants);
+    role_ranges_unref(user->role_ranges);
     free(user);
 }
 

@@ -2,7 +2,7 @@
  * Users by name. A table can be copied without copying its users: a copy shares all buckets, and a
  * change replaces one of them.
  *
- *   table ──► buckets ──► users ──► grants        all but the table itself shared and immutable
+ *   table ──► buckets ──► users ──► ranges        all but the table itself shared and immutable
  *
  * Read by any thread; created and changed by one thread before others see it. Aborts without
  * memory.
@@ -10,23 +10,23 @@
 #ifndef VIGIL_AUTH_USER_TABLE_H
 #define VIGIL_AUTH_USER_TABLE_H
 
-#include "auth/grants.h"
+#include "auth/role_ranges.h"
 #include "base/container/hash_map.h"
 
 #include <stdatomic.h>
 
 struct auth_user {
     _Atomic uint32_t refs;
-    struct auth_grants *grants; /* one reference */
-    bool root;                  /* has the role root */
+    struct role_ranges *role_ranges; /* one reference */
+    bool root;                       /* has the role root */
     struct slice name;
     struct slice *roles; /* sorted */
     size_t role_count;
-    size_t bytes; /* memory in use, without grants */
+    size_t bytes; /* memory in use, without ranges */
 };
 
-/* With one reference; takes that of the grants. */
-struct auth_user *auth_user_new(const struct pb_user *from, struct auth_grants *grants);
+/* With one reference; takes that of the ranges. */
+struct auth_user *auth_user_new(const struct pb_user *from, struct role_ranges *role_ranges);
 void auth_user_unref(struct auth_user *user);
 
 struct user_bucket;

@@ -31,7 +31,7 @@ static struct auth_user *user_new(unsigned i, unsigned number)
     snprintf(role, sizeof(role), "%u", number);
     struct slice roles[] = {slice_from_text(role)};
     struct pb_user from = {.name = name_of(i, name), .roles = roles, .roles_count = 1};
-    return auth_user_new(&from, auth_grants_new(NULL, 0));
+    return auth_user_new(&from, role_ranges_new(NULL, 0));
 }
 
 static void check(const struct copy *copy)

@@ -7,6 +7,6 @@ cmake_language(DEFER CALL target_link_options engine_local_failure_test PRIVATE 
 
 # Steps of the keeper that fail or take long.
 cmake_language(DEFER CALL target_link_options engine_local_keeper_keeper_test PRIVATE
-    -Wl,--wrap=keeper_checkpoint_begin,--wrap=keeper_checkpoint_step,--wrap=keeper_checkpoint_lags
-    -Wl,--wrap=keeper_checkpoint_lag_bytes,--wrap=keeper_prepare_step,--wrap=keeper_is_preparing
-    -Wl,--wrap=keeper_clean_begin,--wrap=keeper_clean_step)
+    -Wl,--wrap=upkeep_checkpoint_begin,--wrap=upkeep_checkpoint_step,--wrap=upkeep_checkpoint_lags
+    -Wl,--wrap=upkeep_checkpoint_lag_bytes,--wrap=upkeep_prepare_step,--wrap=upkeep_is_preparing
+    -Wl,--wrap=upkeep_clean_begin,--wrap=upkeep_clean_step)

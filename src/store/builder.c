@@ -1,7 +1,7 @@
 #include "store/builder.h"
 
 #include "base/xalloc.h"
-#include "store/keeper.h"
+#include "store/upkeep.h"
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ enum {
 struct store_builder {
     const char *dir; /* borrowed */
     struct store *store;
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     uint64_t since_checkpoint; /* bytes of log since the last checkpoint */
 };
 
@@ -36,8 +36,8 @@ enum status store_builder_open(const struct store_builder_options *options,
             .backend = options->backend,
         },
         &builder->store, ret_error));
-    builder->keeper = keeper_new(builder->store);
-    keeper_join(builder->keeper);
+    builder->upkeep = upkeep_new(builder->store);
+    upkeep_join(builder->upkeep);
     *ret_builder = TAKE(builder);
     return ST_OK;
 }
@@ -46,7 +46,7 @@ void store_builder_close(struct store_builder *builder)
 {
     if (!builder)
         return;
-    keeper_free(builder->keeper);
+    upkeep_free(builder->upkeep);
     store_close(builder->store);
     free(builder);
 }
@@ -59,7 +59,7 @@ struct store *store_builder_store(struct store_builder *builder)
 enum status store_builder_failed(const struct store_builder *builder, enum status status,
                                  struct error *ret_error)
 {
-    const char *more = keeper_error_text(builder->keeper);
+    const char *more = upkeep_error_text(builder->upkeep);
     const char *advice =
         status == ST_DISK_FULL || status == ST_IO
             ? "; free space or replace the disk, or choose another one, and start again"
@@ -76,7 +76,7 @@ enum status store_builder_flush(struct store_builder *builder)
     if (builder->since_checkpoint < CHECKPOINT_BYTES)
         return ST_OK;
     builder->since_checkpoint = 0;
-    return keeper_checkpoint(builder->keeper);
+    return upkeep_checkpoint(builder->upkeep);
 }
 
 enum status store_builder_step(struct store_builder *builder)
@@ -137,7 +137,7 @@ enum status store_builder_finish(struct store_builder *builder,
     while (store_has_work(builder->store))
         TRY(store_work(builder->store));
     TRY(store_commit(builder->store));
-    TRY(keeper_checkpoint(builder->keeper));
+    TRY(upkeep_checkpoint(builder->upkeep));
     enum status status = write_meta(builder, identity);
     if (status != ST_OK)
         backend_abort(store_backend(builder->store));

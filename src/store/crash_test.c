@@ -12,9 +12,9 @@
 #include "codec/pb/rpc.pb.h"
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
-#include "store/keeper.h"
 #include "store/model_test.h"
 #include "store/mvcc/range.h"
+#include "store/upkeep.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/whole_hash_test.h"
 
@@ -41,7 +41,7 @@ struct world {
     struct fs_sim *sim;
     struct backend_disk *disk;
     struct store *store;
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     struct epoch_slot *slot;
     struct moment moments[INDEX_MAX];
     uint64_t committed; /* up to this index nothing may be lost */
@@ -127,11 +127,11 @@ static enum status world_open(struct world *world, struct error *ret_error)
             .backend = backend_memory_open(world->disk),
         },
         &world->store, ret_error));
-    world->keeper = keeper_new(world->store);
+    world->upkeep = upkeep_new(world->store);
     /* Steps of a few versions each, so that a checkpoint takes many. */
-    keeper_limit_steps(world->keeper, 64 + random_below(&world->random, 2048),
+    upkeep_limit_steps(world->upkeep, 64 + random_below(&world->random, 2048),
                        1 + (unsigned)random_below(&world->random, 30));
-    keeper_join(world->keeper);
+    upkeep_join(world->upkeep);
     world->slot = epoch_slot_add(store_epoch(world->store));
     world->cleaning = CLEAN_IDLE;
     return ST_OK;
@@ -140,7 +140,7 @@ static enum status world_open(struct world *world, struct error *ret_error)
 static void world_close(struct world *world)
 {
     relocation_free(TAKE(world->relocation));
-    keeper_free(TAKE(world->keeper));
+    upkeep_free(TAKE(world->upkeep));
     store_close(TAKE(world->store));
 }
 
@@ -175,8 +175,8 @@ static void check_all_at(struct world *world, int64_t revision)
 
 static void check_hash(struct world *world, int64_t revision)
 {
-    struct keeper_hash hash;
-    assert_int_equal(whole_hash_at(world->keeper, revision, &hash), ST_OK);
+    struct upkeep_hash hash;
+    assert_int_equal(whole_hash_at(world->upkeep, revision, &hash), ST_OK);
     uint32_t expected = model_hash(&world->model, world->model.compact_revision, revision);
     if (hash.hash != expected)
         fail_msg("seed %llu: hash at %lld of %lld, compacted to %lld",
@@ -191,7 +191,7 @@ static void check_hash(struct world *world, int64_t revision)
 static void check_state(struct world *world)
 {
     store_check_writer(world->store);
-    keeper_check(world->keeper);
+    upkeep_check(world->upkeep);
     uint64_t pinned = epoch_pin(world->slot);
     int64_t newest = world->model.revision;
     int64_t oldest = world->model.compact_revision > 1 ? world->model.compact_revision : 1;
@@ -390,10 +390,10 @@ static enum status do_clean(struct world *world)
     switch (world->cleaning) {
     case CLEAN_IDLE: {
         bool all = random_chance(&world->random, 1, 4); /* like defragmenting */
-        check_result(world, all ? keeper_defragment_next(world->keeper,
-                                                         keeper_defragment_end(world->keeper),
+        check_result(world, all ? upkeep_defragment_next(world->upkeep,
+                                                         upkeep_defragment_end(world->upkeep),
                                                          &world->relocation)
-                                : keeper_clean_begin(world->keeper, &world->relocation));
+                                : upkeep_clean_begin(world->upkeep, &world->relocation));
         if (all)
             store_shrink(world->store);
         if (!world->relocation)
@@ -411,7 +411,7 @@ static enum status do_clean(struct world *world)
     }
     case CLEAN_RELOCATED: {
         bool done = false;
-        enum status status = keeper_clean_step(world->keeper, world->relocation, &done);
+        enum status status = upkeep_clean_step(world->upkeep, world->relocation, &done);
         check_result(world, status);
         if (status != ST_OK)
             return random_chance(&world->random, 1, 2) ? ST_OK : ST_CLOSED;
@@ -444,9 +444,9 @@ static enum status do_checkpoint(struct world *world)
 {
     bool done = false;
     uint64_t steps = random_chance(&world->random, 1, 2) ? 1 + random_below(&world->random, 8) : 0;
-    keeper_checkpoint_begin(world->keeper);
+    upkeep_checkpoint_begin(world->upkeep);
     for (uint64_t i = 0; !done && (steps == 0 || i < steps); i++)
-        TRY(keeper_checkpoint_step(world->keeper, &done));
+        TRY(upkeep_checkpoint_step(world->upkeep, &done));
     return ST_OK;
 }
 
@@ -467,9 +467,9 @@ static enum status do_something(struct world *world)
     else if (what < 94)
         return do_clean(world);
     else if (what < 96)
-        result = keeper_prepare(world->keeper);
+        result = upkeep_prepare(world->upkeep);
     else if (what < 98)
-        result = keeper_mark(world->keeper);
+        result = upkeep_mark(world->upkeep);
     else {
         TRY(do_commit(world));
         check_state(world);

@@ -37,10 +37,10 @@ static size_t segment_count(struct fixture *f)
 /* Like the engine, but alone. Returns how many segments were copied. */
 static size_t defragment(struct fixture *f)
 {
-    size_t copied = fixture_defragment(f, keeper_defragment_end(f->keeper));
+    size_t copied = fixture_defragment(f, upkeep_defragment_end(f->upkeep));
     store_shrink(f->store);
     fixture_commit(f);
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     return copied;
 }
 
@@ -143,7 +143,7 @@ static void later_segments_are_left_alone(void **state)
 {
     struct fixture *f = *state;
     fill(f);
-    uint64_t end = keeper_defragment_end(f->keeper);
+    uint64_t end = upkeep_defragment_end(f->upkeep);
     int64_t revision = fill(f);
     fixture_compact(f, revision);
     fixture_settle(f);

@@ -7,10 +7,10 @@
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/clean_test.h"
-#include "store/keeper.h"
 #include "store/log/damage.h"
 #include "store/mvcc/range.h"
 #include "store/store.h"
+#include "store/upkeep.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ struct fixture {
     struct fs_sim *sim;
     struct backend_disk *disk;
     struct store *store;
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     struct arena arena; /* for answers */
     row_fn row_seen;    /* for the next start; NULL unless a test needs the rows */
     void *row_ctx;
@@ -56,13 +56,13 @@ static inline void fixture_start(struct fixture *f)
     if (status != ST_OK)
         fail_msg("%s", error.text);
     store_applier(f->store)->lease_exists = fixture_lease_exists;
-    f->keeper = keeper_new(f->store);
-    keeper_join(f->keeper);
+    f->upkeep = upkeep_new(f->store);
+    upkeep_join(f->upkeep);
 }
 
 static inline void fixture_stop(struct fixture *f)
 {
-    keeper_free(f->keeper);
+    upkeep_free(f->upkeep);
     store_close(f->store);
 }
 
@@ -119,7 +119,7 @@ static inline void fixture_settle(struct fixture *f)
     fixture_commit(f);
     while (store_has_work(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
 }
 
 /* -- Requests; each returns the revision of its answer -- */
@@ -232,7 +232,7 @@ static inline void fixture_flip(struct fixture *f, uint64_t loc, int64_t distanc
 static inline void fixture_clean(struct fixture *f, struct relocation *relocation, size_t max)
 {
     uint64_t old = relocation->old_segment;
-    clean_to_end(f->store, f->keeper, relocation, max);
+    clean_to_end(f->store, f->upkeep, relocation, max);
     store_forget_segment(f->store, old);
     fixture_commit(f);
 }
@@ -242,7 +242,7 @@ static inline size_t fixture_clean_all(struct fixture *f, size_t max)
 {
     struct relocation *relocation;
     for (size_t cleaned = 0;; cleaned++) {
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
         if (!relocation)
             return cleaned;
         fixture_clean(f, relocation, max);
@@ -254,7 +254,7 @@ static inline size_t fixture_defragment(struct fixture *f, uint64_t end)
 {
     struct relocation *relocation;
     for (size_t copied = 0;; copied++) {
-        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
+        assert_int_equal(upkeep_defragment_next(f->upkeep, end, &relocation), ST_OK);
         if (!relocation)
             return copied;
         assert_true(relocation->old_segment < end);

@@ -67,14 +67,14 @@ static enum status open_store(struct bed *bed, struct error *ret_error)
             .row_ctx = bed,
         },
         &bed->f.store, ret_error));
-    bed->f.keeper = keeper_new(bed->f.store);
-    keeper_join(bed->f.keeper);
+    bed->f.upkeep = upkeep_new(bed->f.store);
+    upkeep_join(bed->f.upkeep);
     return ST_OK;
 }
 
 static void close_store(struct bed *bed)
 {
-    assert_int_equal(keeper_mark(bed->f.keeper), ST_OK);
+    assert_int_equal(upkeep_mark(bed->f.upkeep), ST_OK);
     fixture_stop(&bed->f);
 }
 

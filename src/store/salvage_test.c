@@ -78,8 +78,8 @@ static void open_store(struct bed *bed, const char *dir)
         &bed->f.store, &error);
     if (status != ST_OK)
         fail_msg("%s", error.text);
-    bed->f.keeper = keeper_new(bed->f.store);
-    keeper_join(bed->f.keeper);
+    bed->f.upkeep = upkeep_new(bed->f.store);
+    upkeep_join(bed->f.upkeep);
 }
 
 /* The value says to which key and revision it belongs. */
@@ -188,7 +188,7 @@ static void set_up(struct bed *bed, bool cleans)
     arena_init(&bed->f.arena, NULL, 0, 64 << 20);
     open_store(bed, bed->dir);
     fill(bed, cleans);
-    assert_int_equal(keeper_mark(bed->f.keeper), ST_OK);
+    assert_int_equal(upkeep_mark(bed->f.upkeep), ST_OK);
     fixture_stop(&bed->f);
     list_files(bed, "");
     list_files(bed, "log");

@@ -45,8 +45,8 @@ static enum status no_row(void *ctx, const struct row *row)
 static struct store_snapshot *begin(struct fixture *f)
 {
     fixture_commit(f);
-    struct keeper_base base;
-    assert_int_equal(keeper_base_take(f->keeper, no_row, NULL, &base), ST_OK);
+    struct upkeep_base base;
+    assert_int_equal(upkeep_base_take(f->upkeep, no_row, NULL, &base), ST_OK);
     assert_int_equal(base.revision, store_view(f->store)->revision);
     assert_int_equal(base.log_index, store_view(f->store)->log_index);
     return store_snapshot_new(base.hold, base.revision, &source.base);
@@ -290,17 +290,17 @@ static int64_t fill_segments(struct fixture *f, char letter)
         snprintf(key, sizeof(key), "k%02d", i % 40);
         revision = fixture_put(f, key, value);
         fixture_commit(f);
-        assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+        assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
     }
     return revision;
 }
 
 static void clean_all(struct fixture *f)
 {
-    fixture_defragment(f, keeper_defragment_end(f->keeper));
+    fixture_defragment(f, upkeep_defragment_end(f->upkeep));
     while (store_has_retired(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
-    assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+    assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
 }
 
 static void cleaned_segments_are_kept_until_the_snapshot_ends(void **state)
@@ -319,13 +319,13 @@ static void cleaned_segments_are_kept_until_the_snapshot_ends(void **state)
     clean_all(f);
     assert_true(files(f) >= held);
     store_snapshot_free(TAKE(before));
-    assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+    assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
     assert_true(files(f) >= held);
 
     struct buf file = fill(slow, 4096);
     assert_true(slice_equal(buf_slice(&file), buf_slice(&expected)));
     store_snapshot_free(slow);
-    assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+    assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
     assert_true(files(f) < held);
     buf_fini(&file);
     buf_fini(&expected);

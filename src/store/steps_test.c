@@ -13,7 +13,7 @@ enum { KEYS = 300, STEP_BYTES = 512, STEP_VERSIONS = 16 };
 
 static void limit(struct fixture *f)
 {
-    keeper_limit_steps(f->keeper, STEP_BYTES, STEP_VERSIONS);
+    upkeep_limit_steps(f->upkeep, STEP_BYTES, STEP_VERSIONS);
 }
 
 static void put_all(struct fixture *f, const char *value)
@@ -86,12 +86,12 @@ static void a_request_with_many_changes_is_checkpointed_in_steps(void **state)
 {
     struct fixture *f = *state;
     put_all(f, "value");
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     limit(f);
     fixture_delete(f, "k", "l");
     fixture_commit(f);
     count_from_here(f);
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     check_steps(KEYS);
     fixture_restart(f);
     assert_int_equal(count_keys(f), 0);
@@ -102,17 +102,17 @@ static void a_stop_within_a_record_loses_nothing(void **state)
 {
     struct fixture *f = *state;
     put_all(f, "value");
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     int64_t revision = fixture_delete(f, "k0010", "k0250");
     fixture_commit(f);
     int64_t in_use = store_view(f->store)->db_bytes_in_use;
     for (int steps = 1;; steps++) {
         limit(f);
-        keeper_checkpoint_begin(f->keeper);
+        upkeep_checkpoint_begin(f->upkeep);
         bool done = false;
         for (int i = 0; i < steps && !done; i++)
-            assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
-        bool lags = keeper_checkpoint_lags(f->keeper);
+            assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
+        bool lags = upkeep_checkpoint_lags(f->upkeep);
         fixture_restart(f);
         assert_int_equal(count_keys(f), KEYS - 240);
         assert_int_equal(store_view(f->store)->revision, revision);
@@ -121,7 +121,7 @@ static void a_stop_within_a_record_loses_nothing(void **state)
             break;
         assert_true(steps < KEYS);
     }
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     fixture_restart(f);
     assert_int_equal(count_keys(f), KEYS - 240);
 }
@@ -176,14 +176,14 @@ static void a_segment_of_many_versions_is_cleaned_in_steps(void **state)
 static bool clean_partly(struct fixture *f, int steps)
 {
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     assert_non_null(relocation);
     bool done = false;
     for (int i = 0; i < steps && !done; i++) {
         bool moved = false;
         while (!moved)
             assert_int_equal(store_relocate(f->store, relocation, 5, &moved), ST_OK);
-        assert_int_equal(keeper_clean_step(f->keeper, relocation, &done), ST_OK);
+        assert_int_equal(upkeep_clean_step(f->upkeep, relocation, &done), ST_OK);
     }
     if (!done)
         free(relocation);

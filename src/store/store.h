@@ -3,7 +3,7 @@
  *
  * Three kinds of threads use it. The writer applies requests through store_applier() and makes each
  * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
- * newest view. The keeper (store/keeper.h) prepares segments, writes checkpoints and cleans.
+ * newest view. The keeper (store/upkeep.h) prepares segments, writes checkpoints and cleans.
  *
  * Nothing is visible before it is durable: the view is published after the sync.
  */

@@ -10,9 +10,9 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/clean_test.h"
-#include "store/keeper.h"
 #include "store/model_test.h"
 #include "store/mvcc/range.h"
+#include "store/upkeep.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ struct world {
     struct random random;
     struct model model;
     struct store *store;
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     struct epoch_slot *slot;
     char dir[TEMP_DIR_BYTES];
     struct fs *fs;
@@ -50,16 +50,16 @@ static void world_open(struct world *world)
         &world->store, &error);
     if (status != ST_OK)
         fail_msg("seed %lu: %s", world->seed, error.text);
-    world->keeper = keeper_new(world->store);
-    keeper_join(world->keeper);
+    world->upkeep = upkeep_new(world->store);
+    upkeep_join(world->upkeep);
     world->slot = epoch_slot_add(store_epoch(world->store));
 }
 
 static void world_close(struct world *world)
 {
-    keeper_free(world->keeper);
+    upkeep_free(world->upkeep);
     store_close(world->store);
-    world->keeper = NULL;
+    world->upkeep = NULL;
     world->store = NULL;
 }
 
@@ -158,11 +158,11 @@ static void do_compact(struct world *world)
 static void do_clean(struct world *world)
 {
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(world->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(world->upkeep, &relocation), ST_OK);
     if (!relocation)
         return;
     uint64_t old = relocation->old_segment;
-    clean_to_end(world->store, world->keeper, relocation, 7);
+    clean_to_end(world->store, world->upkeep, relocation, 7);
     store_forget_segment(world->store, old);
     world->cleaned++;
     assert_int_equal(store_commit(world->store), ST_OK);
@@ -188,11 +188,11 @@ static void do_something(struct world *world)
         for (uint64_t steps = random_below(&world->random, 64); steps > 0; steps--)
             assert_int_equal(store_work(world->store), ST_OK);
     } else if (draw < 92)
-        assert_int_equal(keeper_checkpoint(world->keeper), ST_OK);
+        assert_int_equal(upkeep_checkpoint(world->upkeep), ST_OK);
     else if (draw < 94)
         do_clean(world);
     else if (draw < 96)
-        assert_int_equal(keeper_prepare(world->keeper), ST_OK);
+        assert_int_equal(upkeep_prepare(world->upkeep), ST_OK);
     else if (draw < 99) {
         assert_int_equal(store_commit(world->store), ST_OK);
         check_ranges(world);

@@ -4,10 +4,10 @@
 #include "base/xalloc.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "store/keeper.h"
 #include "store/mvcc/range.h"
 #include "store/record/row_values.h"
 #include "store/store.h"
+#include "store/upkeep.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct checker {
     struct found_row *rows;
     size_t row_count, row_capacity;
     struct store *store;
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     const struct store_view *view;
     struct arena arena;
 };
@@ -343,10 +343,10 @@ static enum status check_revisions(struct checker *checker)
 static enum status hash_at(struct checker *checker, int64_t revision, uint32_t *ret_hash)
 {
     struct store_hash hash;
-    struct keeper_hash answer;
-    enum status status = keeper_hash_begin(checker->keeper, revision, &hash, &answer);
+    struct upkeep_hash answer;
+    enum status status = upkeep_hash_begin(checker->upkeep, revision, &hash, &answer);
     if (status == ST_OK)
-        status = keeper_hash_step(checker->keeper, &hash, SIZE_MAX, ret_hash);
+        status = upkeep_hash_step(checker->upkeep, &hash, SIZE_MAX, ret_hash);
     if (status != ST_OK)
         return WRONG(checker, "the hash at revision %" PRId64 " cannot be computed: %s", revision,
                      status_text(status));
@@ -380,12 +380,12 @@ static void note_damage(void *ctx, const struct store_check_damage *damage)
 static enum status check_damage(struct checker *checker)
 {
     store_check_writer(checker->store);
-    keeper_check(checker->keeper);
+    upkeep_check(checker->upkeep);
     checker->error->status = ST_OK;
     AUTO(store_check_freep) struct store_check *check = store_check_new(note_damage, checker);
     enum status status;
     do
-        status = keeper_check_step(checker->keeper, check, SIZE_MAX);
+        status = upkeep_check_step(checker->upkeep, check, SIZE_MAX);
     while (status == ST_AGAIN);
     struct store_check_counts counts = store_check_counts(check);
     if (counts.bad_records || counts.bad_versions)
@@ -415,15 +415,15 @@ static enum status open_store(struct checker *checker)
         &checker->store, checker->error);
     if (status != ST_OK)
         return ST_DAMAGED;
-    checker->keeper = keeper_new(checker->store);
-    keeper_join(checker->keeper);
+    checker->upkeep = upkeep_new(checker->store);
+    upkeep_join(checker->upkeep);
     checker->view = store_view(checker->store);
     return ST_OK;
 }
 
 static void close_store(struct checker *checker)
 {
-    keeper_free(checker->keeper);
+    upkeep_free(checker->upkeep);
     store_close(checker->store);
 }
 
@@ -485,9 +485,9 @@ static enum status check_again(struct checker *checker)
     TRY(hash_at(checker, 0, &before));
     int64_t revision = checker->view->revision;
     /* Half of the images are read from the checkpoint the second time, the others from the log. */
-    if (checker->position % 2 && keeper_checkpoint(checker->keeper) != ST_OK)
+    if (checker->position % 2 && upkeep_checkpoint(checker->upkeep) != ST_OK)
         return WRONG(checker, "no checkpoint after the failure: %s",
-                     keeper_error_text(checker->keeper));
+                     upkeep_error_text(checker->upkeep));
     close_store(checker);
     TRY(open_store(checker));
     if (checker->view->revision != revision)

@@ -74,7 +74,7 @@ static bool rewrite_one(struct shared *shared, const struct log_segment_info *in
     return true;
 }
 
-static void *keeper_thread(void *arg)
+static void *upkeep_thread(void *arg)
 {
     struct shared *shared = arg;
     size_t next = 0;
@@ -154,7 +154,7 @@ static void writer_syncs_keeper_and_readers_run_concurrently(void **state)
     assert_int_equal(log_open(&options, 0, NULL, 0, no_record, NULL, &shared.log, &error), ST_OK);
     pthread_t threads[2 + READERS];
     pthread_create(&threads[0], NULL, sync_thread, &shared);
-    pthread_create(&threads[1], NULL, keeper_thread, &shared);
+    pthread_create(&threads[1], NULL, upkeep_thread, &shared);
     for (int i = 0; i < READERS; i++)
         pthread_create(&threads[2 + i], NULL, reader_thread, &shared);
     write_all(&shared);

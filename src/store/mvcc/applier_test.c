@@ -365,7 +365,7 @@ static void put_and_delete_of_a_key_share_a_revision(void **state)
         assert_string_equal(everything(f, 3), "");
         fixture_restart(f);
     }
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     fixture_restart(f);
     assert_string_equal(everything(f, 2), "k=1@2.2.1");
     assert_string_equal(everything(f, 3), "");

@@ -107,7 +107,7 @@ static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
         snprintf(value, sizeof(value), "%d", i);
         write_row(f, ROW_LEASE, i % 2 ? "odd" : "even", value);
         fixture_commit(f);
-        assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+        assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
     }
     fixture_settle(f);
     assert_true(fixture_clean_all(f, 100) > 2);

@@ -29,7 +29,7 @@ static struct store_check_counts check(struct fixture *f, size_t bytes, struct f
 {
     *found = (struct found){0};
     AUTO(store_check_freep) struct store_check *pass = store_check_new(note, found);
-    while (keeper_check_step(f->keeper, pass, bytes) == ST_AGAIN)
+    while (upkeep_check_step(f->upkeep, pass, bytes) == ST_AGAIN)
         ;
     return store_check_counts(pass);
 }
@@ -142,7 +142,7 @@ static void clean_all(struct fixture *f)
 {
     struct relocation *relocation;
     for (;;) {
-        enum status status = keeper_clean_begin(f->keeper, &relocation);
+        enum status status = upkeep_clean_begin(f->upkeep, &relocation);
         if (status == ST_DAMAGED)
             continue;
         assert_int_equal(status, ST_OK);
@@ -177,7 +177,7 @@ static void compacted_records_are_not_reported_as_damage_of_other_keys(void **st
     fixture_settle(f);
     clean_all(f);
     assert_true(log_segments(store_log(f->store), NULL, 0) < segments);
-    assert_int_equal(keeper_prepare(f->keeper), ST_OK); /* unmaps forgotten segments */
+    assert_int_equal(upkeep_prepare(f->upkeep), ST_OK); /* unmaps forgotten segments */
     struct found found;
     struct store_check_counts counts = check(f, 4096, &found);
     assert_int_equal(counts.bad_records, 1);

@@ -194,7 +194,7 @@ static void trimming_continues_after_a_restart(void **state)
         assert_int_equal(store_work(f->store), ST_OK);
         assert_false(store_compaction_done(f->store));
         if (checkpoint)
-            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+            assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
         fixture_restart(f);
         assert_false(store_compaction_done(f->store));
         fixture_settle(f);
@@ -289,10 +289,10 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
     uint32_t hash;
     /* What the first one has left can still be read. */
-    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, newest - 1000, &hash), ST_OK);
     fixture_settle(f);
     assert_int_equal(store_view(f->store)->trim_target, newest);
-    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest - 1000, &hash), ST_COMPACTED);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, newest - 1000, &hash), ST_COMPACTED);
     assert_int_equal(checkpointed(f), fixture_state(f).root.live_keys + 1);
 }
 
@@ -305,18 +305,18 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     enum { PUTS = 3000, KEYS = 300, TRANSACTION = 16 << 10 };
     struct fixture *f = *state;
     int64_t newest = overwrite(f, PUTS, KEYS);
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     uint32_t expected, found;
     fixture_compact(f, newest);
     fixture_commit(f);
-    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest, &expected), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, newest, &expected), ST_OK);
     while (store_has_work(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
     unsigned before = checkpointed(f), steps = 0;
     for (bool done = false; !done; steps++) {
-        keeper_limit_steps(f->keeper, TRANSACTION, 500);
-        keeper_checkpoint_begin(f->keeper);
-        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        upkeep_limit_steps(f->upkeep, TRANSACTION, 500);
+        upkeep_checkpoint_begin(f->upkeep);
+        assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
         unsigned now = checkpointed(f);
         assert_true(before - now <= TRANSACTION / 64 + 1);
         before = now;
@@ -327,7 +327,7 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     }
     assert_true(steps > PUTS / (TRANSACTION / 64));
     assert_int_equal(before, fixture_state(f).root.live_keys + 1);
-    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest, &found), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, newest, &found), ST_OK);
     assert_int_equal(found, expected);
 }
 
@@ -337,18 +337,18 @@ static void lag_is_what_the_checkpoint_lacks(void **state)
     enum { PUTS = 1000, NOTHING = 256 /* the heads of segments and what aligns records */ };
     struct fixture *f = *state;
     fixture_commit(f);
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
-    assert_true(keeper_checkpoint_lag_bytes(f->keeper) <= NOTHING);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
+    assert_true(upkeep_checkpoint_lag_bytes(f->upkeep) <= NOTHING);
     overwrite(f, PUTS, PUTS);
     fixture_commit(f);
-    uint64_t all = keeper_checkpoint_lag_bytes(f->keeper), before = all;
+    uint64_t all = upkeep_checkpoint_lag_bytes(f->upkeep), before = all;
     assert_true(all > PUTS * 32);
-    keeper_limit_steps(f->keeper, 4096, 100);
-    keeper_checkpoint_begin(f->keeper);
+    upkeep_limit_steps(f->upkeep, 4096, 100);
+    upkeep_checkpoint_begin(f->upkeep);
     unsigned steps = 0;
     for (bool done = false; !done; steps++) {
-        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
-        uint64_t now = keeper_checkpoint_lag_bytes(f->keeper);
+        assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
+        uint64_t now = upkeep_checkpoint_lag_bytes(f->upkeep);
         assert_true(now < before || done);
         assert_true(before - now <= all / 4);
         before = now;
@@ -373,11 +373,11 @@ static void begin_release(struct fixture *f)
     fill_disk(f);
     while (store_has_work(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
-    keeper_checkpoint_begin(f->keeper);
+    upkeep_checkpoint_begin(f->upkeep);
     bool done = false;
-    while (keeper_checkpoint_lags(f->keeper))
-        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
-    keeper_limit_steps(f->keeper, 512, 20); /* so that the rest takes many transactions */
+    while (upkeep_checkpoint_lags(f->upkeep))
+        assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
+    upkeep_limit_steps(f->upkeep, 512, 20); /* so that the rest takes many transactions */
 }
 
 static void restart_empty(void **state)
@@ -397,9 +397,9 @@ static void failed_checkpoint_drops_everything_later(void **state)
         backend_disk_fail_commit(f->disk, failing, ST_DISK_FULL, false);
         enum status status = ST_OK;
         for (done = false; !done && status == ST_OK;)
-            status = keeper_checkpoint_step(f->keeper, &done);
+            status = upkeep_checkpoint_step(f->upkeep, &done);
         backend_disk_fail_commit(f->disk, 0, ST_OK, false);
-        assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+        assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
         expected = expected ? expected : checkpointed(f);
         assert_int_equal(checkpointed(f), expected);
         assert_true(failing < 1000);
@@ -415,7 +415,7 @@ static void compaction_during_a_release_drops_the_tombstones_too(void **state)
         struct fixture *f = *state;
         begin_release(f);
         for (unsigned i = 0; i < steps && !over; i++)
-            assert_int_equal(keeper_checkpoint_step(f->keeper, &over), ST_OK);
+            assert_int_equal(upkeep_checkpoint_step(f->upkeep, &over), ST_OK);
         fs_sim_set_space(f->sim, UINT64_MAX);
         fixture_compact(f, fixture_put(f, "d", ""));
         fixture_settle(f);
@@ -446,7 +446,7 @@ static void large_record_is_trimmed_in_steps(void **state)
         steps++;
         if (steps ==
             5) /* in the middle of the deletion: the checkpoint drops no more than it may */
-            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+            assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     }
     assert_true(steps >= (int)(before + KEYS) / 512);
     assert_string_equal(versions(f, "m0"), "-");
@@ -480,7 +480,7 @@ static void size_in_use_shrinks_and_size_does_not(void **state)
 static void clean_one(struct fixture *f)
 {
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     assert_non_null(relocation);
     assert_true(relocation->new_segment);
     fixture_clean(f, relocation, SIZE_MAX);
@@ -519,22 +519,22 @@ static void record_loses_changes_while_it_is_being_trimmed(void **state)
     fixture_put(f, "after", "");
     fixture_compact(f, newest);
     fixture_commit(f);
-    struct keeper_hash expected, found;
-    assert_int_equal(whole_hash_at(f->keeper, newest, &expected), ST_OK);
+    struct upkeep_hash expected, found;
+    assert_int_equal(whole_hash_at(f->upkeep, newest, &expected), ST_OK);
     for (bool done = false; !done;) {
         while (store_has_work(f->store))
             assert_int_equal(store_work(f->store), ST_OK);
-        keeper_limit_steps(f->keeper, 4 << 10, KEYS * REVISIONS);
-        keeper_checkpoint_begin(f->keeper);
+        upkeep_limit_steps(f->upkeep, 4 << 10, KEYS * REVISIONS);
+        upkeep_checkpoint_begin(f->upkeep);
         for (int i = 0; i < 8 && !done; i++)
-            assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+            assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
         fixture_restart(f);
         if (store_has_work(f->store))
             assert_int_equal(store_work(f->store), ST_OK);
         fixture_clean_all(f, SIZE_MAX);
     }
     fixture_settle(f);
-    assert_int_equal(whole_hash_at(f->keeper, newest, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->upkeep, newest, &found), ST_OK);
     assert_int_equal(found.hash, expected.hash);
 }
 
@@ -561,7 +561,7 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     fixture_compact(f, fixture_put(f, "e", "0"));
     fixture_settle(f);
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     assert_non_null(relocation);
     fixture_delete(f, "m", "n");
     fixture_put(f, "next", "2");
@@ -573,7 +573,7 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     assert_string_not_equal(versions(f, "m1999"), "-");
 
     uint64_t old = relocation->old_segment;
-    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+    clean_to_end(f->store, f->upkeep, relocation, SIZE_MAX);
     if (forgets)
         store_forget_segment(f->store, old);
     fixture_commit(f);
@@ -641,7 +641,7 @@ static void segment_without_dead_versions_is_not_cleaned(void **state)
     }
     fixture_settle(f);
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     assert_null(relocation);
     /* A segment that was just cleaned is not cleaned again. */
     for (int i = 0; i < 300; i += 3) {
@@ -652,10 +652,10 @@ static void segment_without_dead_versions_is_not_cleaned(void **state)
     fixture_compact(f, store_applier(f->store)->revision);
     fixture_settle(f);
     for (int cleaned = 0; cleaned < 20; cleaned++) {
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
         if (!relocation)
             return;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+        clean_to_end(f->store, f->upkeep, relocation, SIZE_MAX);
     }
     fail_msg("cleaning does not end");
 }

@@ -10,9 +10,9 @@
 
 static void expect_hash(struct fixture *f, int64_t at, uint32_t hash)
 {
-    struct keeper_hash found;
+    struct upkeep_hash found;
     fixture_commit(f);
-    assert_int_equal(whole_hash_at(f->keeper, at, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->upkeep, at, &found), ST_OK);
     assert_int_equal(found.hash, hash);
     assert_int_equal(found.revision, at ? at : store_view(f->store)->revision);
 }
@@ -21,7 +21,7 @@ static void expect_compaction_hash(struct fixture *f, int64_t before, int64_t to
 {
     uint32_t found;
     fixture_commit(f);
-    assert_int_equal(whole_hash_of_compaction(f->keeper, before, to, &found), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, before, to, &found), ST_OK);
     assert_int_equal(found, hash);
 }
 
@@ -114,11 +114,11 @@ static void compacted_and_future_revisions_have_no_hash(void **state)
     first_part(f);
     fixture_compact(f, 5);
     fixture_commit(f);
-    struct keeper_hash found;
-    assert_int_equal(whole_hash_at(f->keeper, 4, &found), ST_COMPACTED);
-    assert_int_equal(whole_hash_at(f->keeper, 8, &found), ST_FUTURE_REV);
+    struct upkeep_hash found;
+    assert_int_equal(whole_hash_at(f->upkeep, 4, &found), ST_COMPACTED);
+    assert_int_equal(whole_hash_at(f->upkeep, 8, &found), ST_FUTURE_REV);
     assert_int_equal(found.newest, 7);
-    assert_int_equal(whole_hash_at(f->keeper, 5, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->upkeep, 5, &found), ST_OK);
     assert_int_equal(found.compact_revision, 5);
 }
 
@@ -131,8 +131,8 @@ static void compaction_trimmed_further_has_no_hash(void **state)
     fixture_compact(f, 6);
     fixture_settle(f);
     uint32_t hash;
-    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, 3, &hash), ST_COMPACTED);
-    assert_int_equal(whole_hash_of_compaction(f->keeper, 3, 6, &hash), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, 3, &hash), ST_COMPACTED);
+    assert_int_equal(whole_hash_of_compaction(f->upkeep, 3, 6, &hash), ST_OK);
 }
 
 static void hash_does_not_change_while_the_cleaner_moves_versions(void **state)
@@ -146,20 +146,20 @@ static void hash_does_not_change_while_the_cleaner_moves_versions(void **state)
     }
     fixture_compact(f, 350);
     fixture_settle(f);
-    struct keeper_hash before, now;
-    assert_int_equal(whole_hash_at(f->keeper, 0, &before), ST_OK);
+    struct upkeep_hash before, now;
+    assert_int_equal(whole_hash_at(f->upkeep, 0, &before), ST_OK);
     struct relocation *relocation;
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     assert_non_null(relocation);
     assert_true(relocation->count > 2);
-    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
+    assert_int_equal(whole_hash_at(f->upkeep, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
     bool done;
     assert_int_equal(store_relocate(f->store, relocation, 1, &done), ST_OK);
-    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
+    assert_int_equal(whole_hash_at(f->upkeep, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
-    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
+    clean_to_end(f->store, f->upkeep, relocation, SIZE_MAX);
+    assert_int_equal(whole_hash_at(f->upkeep, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
 }
 

@@ -30,7 +30,7 @@ static int64_t put_one_key(struct fixture *f)
 static long sleeps_of_checkpoint(struct fixture *f)
 {
     long before = sleeps();
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
     return sleeps() - before;
 }
 

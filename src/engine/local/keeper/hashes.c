@@ -16,9 +16,9 @@ static int64_t now_ns(void)
 }
 
 void local_hashes_init(struct local_hashes *hashes, const struct local_report *report,
-                       struct keeper *keeper, struct metric_block *counts)
+                       struct upkeep *upkeep, struct metric_block *counts)
 {
-    *hashes = (struct local_hashes){.report = report, .keeper = keeper, .counts = counts};
+    *hashes = (struct local_hashes){.report = report, .upkeep = upkeep, .counts = counts};
 }
 
 /* -- Compactions -- */
@@ -77,7 +77,7 @@ void local_hashes_request(struct local_hashes *hashes, struct engine_op *op)
     mailbox_chain_add(&hashes->waiting, &op->in_mailbox);
 }
 
-static void answer(struct engine_hash *op, const struct keeper_hash *found, enum status status)
+static void answer(struct engine_hash *op, const struct upkeep_hash *found, enum status status)
 {
     op->op.revision = found->newest;
     op->hash = found->hash;
@@ -96,7 +96,7 @@ static void answer_queue(struct local_hashes *hashes, bool all)
         struct engine_op *op = op_of(node);
         bool given_up = atomic_load(&hash_of(op)->given_up);
         if (all || given_up)
-            answer(hash_of(op), &(struct keeper_hash){0}, given_up ? ST_CANCELED : ST_STOPPED);
+            answer(hash_of(op), &(struct upkeep_hash){0}, given_up ? ST_CANCELED : ST_STOPPED);
         else
             mailbox_chain_add(&kept, &op->in_mailbox);
     }
@@ -110,14 +110,14 @@ static void begin_request(struct local_hashes *hashes)
     enum status status;
     if (kept) {
         status = ST_OK;
-        hashes->found = (struct keeper_hash){
+        hashes->found = (struct upkeep_hash){
             .hash = kept->hash,
             .revision = kept->revision,
             .compact_revision = kept->compact_revision,
-            .newest = keeper_revision(hashes->keeper),
+            .newest = upkeep_revision(hashes->upkeep),
         };
     } else {
-        status = keeper_hash_begin(hashes->keeper, op->at_revision, &hashes->hash, &hashes->found);
+        status = upkeep_hash_begin(hashes->upkeep, op->at_revision, &hashes->hash, &hashes->found);
     }
     if (kept || status != ST_OK) {
         answer(op, &hashes->found, status);
@@ -133,7 +133,7 @@ static void begin(struct local_hashes *hashes, bool may_begin)
 {
     hashes->begun_ns = now_ns();
     if (hashes->noted_count) {
-        keeper_hash_begin_compaction(hashes->keeper, hashes->noted[0].compact_revision,
+        upkeep_hash_begin_compaction(hashes->upkeep, hashes->noted[0].compact_revision,
                                      hashes->noted[0].revision, &hashes->hash);
         hashes->served = NULL;
         hashes->hashing = true;
@@ -173,7 +173,7 @@ void local_hashes_turn(struct local_hashes *hashes, bool may_begin)
         return;
     enum status status = ST_CANCELED;
     if (!hashes->served || !atomic_load(&hashes->served->given_up))
-        status = keeper_hash_step(hashes->keeper, &hashes->hash, SLICE_BYTES, &hashes->found.hash);
+        status = upkeep_hash_step(hashes->upkeep, &hashes->hash, SLICE_BYTES, &hashes->found.hash);
     if (status != ST_AGAIN)
         end(hashes, status);
 }

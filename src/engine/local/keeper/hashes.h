@@ -11,7 +11,7 @@
 
 #include "engine/local/state/messages.h"
 #include "engine/local/state/report.h"
-#include "store/keeper.h"
+#include "store/upkeep.h"
 
 struct metric_block;
 
@@ -24,7 +24,7 @@ enum { KEPT_HASHES = 10 };
 
 struct local_hashes {
     const struct local_report *report; /* borrowed, as are the next two */
-    struct keeper *keeper;
+    struct upkeep *upkeep;
     struct metric_block *counts;
     struct mailbox_chain waiting; /* struct engine_hash */
     /* Compactions to be hashed, oldest first; no more than are kept. */
@@ -33,7 +33,7 @@ struct local_hashes {
     bool hashing;
     struct engine_hash *served; /* the request being hashed for; NULL: noted[0] is being hashed */
     struct store_hash hash;
-    struct keeper_hash found;
+    struct upkeep_hash found;
     int64_t begun_ns;
     struct kept_hash kept[KEPT_HASHES];
     unsigned kept_count; /* ever kept; the newest KEPT_HASHES are in `kept` */
@@ -41,7 +41,7 @@ struct local_hashes {
 };
 
 void local_hashes_init(struct local_hashes *hashes, const struct local_report *report,
-                       struct keeper *keeper, struct metric_block *counts);
+                       struct upkeep *upkeep, struct metric_block *counts);
 
 /* A compaction was applied: it is hashed before cleaning drops any of it. */
 void local_hashes_note(struct local_hashes *hashes, int64_t before, int64_t revision);

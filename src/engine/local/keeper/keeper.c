@@ -99,8 +99,8 @@ static void rest_after_piece(struct local_keeper *keeper, int64_t begun_ns)
 /* A part of the next segment is made, and the next part can wait. */
 static bool rests_after_piece(const struct local_keeper *keeper, int64_t now)
 {
-    return keeper_is_preparing(keeper->upkeep) && now < keeper->prepare_at_ns &&
-           !keeper_prepare_lags(keeper->upkeep);
+    return upkeep_is_preparing(keeper->upkeep) && now < keeper->prepare_at_ns &&
+           !upkeep_prepare_lags(keeper->upkeep);
 }
 
 /* It waits only for its own failures: a writer that finds no segment makes one itself, and then all
@@ -112,13 +112,13 @@ static void prepare(struct local_keeper *keeper)
     if (begun_ns < keeper->prepare_retry_ns || rests_after_piece(keeper, begun_ns))
         return;
     turn_phase("creating the next segment of the log");
-    enum status status = keeper_prepare_step(keeper->upkeep);
-    bool goes_on = keeper_is_preparing(keeper->upkeep);
+    enum status status = upkeep_prepare_step(keeper->upkeep);
+    bool goes_on = upkeep_is_preparing(keeper->upkeep);
     bool again = !goes_on && local_disk_look(&shared->alarms, status, &shared->report);
     keeper->prepare_retry_ns = again ? now_ns() + retry_wait_ns : 0;
     if (goes_on)
         rest_after_piece(keeper, begun_ns);
-    if (status == ST_DISK_FULL && keeper_is_held_back(keeper->upkeep))
+    if (status == ST_DISK_FULL && upkeep_is_held_back(keeper->upkeep))
         local_snapshots_end_all(&shared->snapshots);
     if (status != ST_OK)
         warn(keeper, "the next segment of the log could not be created", status,
@@ -130,9 +130,9 @@ static int64_t prepare_due_ns(const struct local_keeper *keeper)
 {
     if (keeper->prepare_retry_ns)
         return keeper->prepare_retry_ns;
-    if (!keeper_is_preparing(keeper->upkeep))
+    if (!upkeep_is_preparing(keeper->upkeep))
         return CLOCK_NEVER;
-    return keeper_prepare_lags(keeper->upkeep) ? 0 : keeper->prepare_at_ns;
+    return upkeep_prepare_lags(keeper->upkeep) ? 0 : keeper->prepare_at_ns;
 }
 
 /* Unlike other failures this does not set retry_at_ns: on a full disk, the work that frees space
@@ -153,10 +153,10 @@ static void mark(struct local_keeper *keeper)
     /* Cleared first: a group that the mark does not cover sets it again. */
     atomic_store(&keeper->inbox->unmarked, false);
     keeper->mark_look_ns = CLOCK_NEVER;
-    enum status status = keeper_mark(keeper->upkeep);
+    enum status status = upkeep_mark(keeper->upkeep);
     if (status != ST_OK)
         mark_failed(keeper, status);
-    if (keeper_is_marked(keeper->upkeep))
+    if (upkeep_is_marked(keeper->upkeep))
         return;
     /* A group was written meanwhile. If the writer sees the flag set here, it wakes no thread. */
     atomic_store(&keeper->inbox->unmarked, true);
@@ -210,7 +210,7 @@ static void checkpoint_begin(struct local_keeper *keeper)
 {
     atomic_store(&keeper->inbox->dirty, false);
     keeper->dirty_since_ns = CLOCK_NEVER;
-    keeper_checkpoint_begin(keeper->upkeep);
+    upkeep_checkpoint_begin(keeper->upkeep);
     keeper->checkpointing = true;
     keeper->checkpoints++;
 }
@@ -226,7 +226,7 @@ static void checkpoint_failed(struct local_keeper *keeper, enum status status)
         local_warn(&keeper->shared->report, what, status,
                    "copy the keys now: the next start will refuse this log");
     } else {
-        warn_and_wait(keeper, what, status, keeper_error_text(keeper->upkeep));
+        warn_and_wait(keeper, what, status, upkeep_error_text(keeper->upkeep));
     }
 }
 
@@ -247,14 +247,14 @@ static bool rests(const struct local_keeper *keeper, int64_t now)
 static bool lags_by(const struct local_keeper *keeper, unsigned checkpoints)
 {
     uint64_t bytes = keeper->shared->options.checkpoint_bytes;
-    return keeper_checkpoint_lag_bytes(keeper->upkeep) >= checkpoints * bytes;
+    return upkeep_checkpoint_lag_bytes(keeper->upkeep) >= checkpoints * bytes;
 }
 
 /* Dropping versions can always wait. Adding records can wait while a start would replay less than
  * twice checkpoint_bytes. */
 static bool checkpoint_can_wait(const struct local_keeper *keeper)
 {
-    return !keeper_checkpoint_lags(keeper->upkeep) || !lags_by(keeper, 2);
+    return !upkeep_checkpoint_lags(keeper->upkeep) || !lags_by(keeper, 2);
 }
 
 /* REST_TIMES, and less and less from checkpoint_bytes to twice as much, so that the checkpoint
@@ -262,7 +262,7 @@ static bool checkpoint_can_wait(const struct local_keeper *keeper)
 static int64_t rest_times(const struct local_keeper *keeper)
 {
     uint64_t most = keeper->shared->options.checkpoint_bytes;
-    uint64_t lag = keeper_checkpoint_lag_bytes(keeper->upkeep), over = lag > most ? lag - most : 0;
+    uint64_t lag = upkeep_checkpoint_lag_bytes(keeper->upkeep), over = lag > most ? lag - most : 0;
     return over < most ? (int64_t)(REST_TIMES - REST_TIMES * over / most) : 0;
 }
 
@@ -273,7 +273,7 @@ static enum status checkpoint_step(struct local_keeper *keeper)
     bool can_wait = checkpoint_can_wait(keeper);
     turn_phase("writing a checkpoint");
     bool done = false;
-    enum status status = keeper_checkpoint_step(keeper->upkeep, &done);
+    enum status status = upkeep_checkpoint_step(keeper->upkeep, &done);
     if (!done)
         local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
     if (can_wait)
@@ -291,7 +291,7 @@ static void checkpoint_last(struct local_keeper *keeper)
 {
     int64_t until_ns = now_ns() + last_checkpoint_ns;
     checkpoint_begin(keeper);
-    while (keeper->checkpointing && (now_ns() < until_ns || keeper_checkpoint_lags(keeper->upkeep)))
+    while (keeper->checkpointing && (now_ns() < until_ns || upkeep_checkpoint_lags(keeper->upkeep)))
         (void)checkpoint_step(keeper);
 }
 
@@ -312,14 +312,14 @@ static enum status next_to_clean(struct local_keeper *keeper, struct relocation 
     enum status status;
     do {
         status = defragmenter->state == DEFRAGMENT_CLEANING
-                     ? keeper_defragment_next(keeper->upkeep, defragmenter->id_end, ret_relocation)
-                     : keeper_clean_begin(keeper->upkeep, ret_relocation);
+                     ? upkeep_defragment_next(keeper->upkeep, defragmenter->id_end, ret_relocation)
+                     : upkeep_clean_begin(keeper->upkeep, ret_relocation);
         if (status == ST_DAMAGED) {
             defragmenter->met_damage = true;
             local_warn(&keeper->shared->report,
                        "a segment of the log is damaged and is not cleaned", status, "");
         }
-    } while (status == ST_DAMAGED && !keeper_is_broken(keeper->upkeep));
+    } while (status == ST_DAMAGED && !upkeep_is_broken(keeper->upkeep));
     return status;
 }
 
@@ -356,7 +356,7 @@ static enum status clean(struct local_keeper *keeper)
     enum status status = next_to_clean(keeper, &relocation);
     if (status != ST_OK) {
         warn_and_wait(keeper, "a segment of the log could not be cleaned", status,
-                      keeper_error_text(keeper->upkeep));
+                      upkeep_error_text(keeper->upkeep));
         return status;
     }
     if (!relocation)
@@ -392,15 +392,15 @@ static bool continue_cleaning(struct local_keeper *keeper)
     turn_phase("writing the checkpoint of a cleaned segment");
     int64_t begun_ns = now_ns();
     bool done = false;
-    enum status status = keeper_clean_step(keeper->upkeep, relocation, &done);
+    enum status status = upkeep_clean_step(keeper->upkeep, relocation, &done);
     const char *what = "the checkpoint of a cleaned segment could not be written";
     if (status == ST_DAMAGED) {
         keeper->clean_retry_ns = now_ns() + warn_again_ns;
-        warn(keeper, what, status, keeper_error_text(keeper->upkeep));
+        warn(keeper, what, status, upkeep_error_text(keeper->upkeep));
         return false;
     }
     if (status == ST_DISK_FULL) {
-        warn_and_wait(keeper, what, status, keeper_error_text(keeper->upkeep));
+        warn_and_wait(keeper, what, status, upkeep_error_text(keeper->upkeep));
         return false;
     }
     if (status != ST_OK) {
@@ -445,7 +445,7 @@ static void answer_defragments(struct local_keeper *keeper, struct mailbox_chain
     struct mailbox_chain kept = {0};
     if (!chain->first)
         return;
-    int64_t revision = keeper_revision(keeper->upkeep);
+    int64_t revision = upkeep_revision(keeper->upkeep);
     for (struct mailbox_node *node = chain->first, *next; node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
@@ -531,7 +531,7 @@ static void defragment_checkpointed(struct local_keeper *keeper, enum status sta
     if (!defragment_waits_for_checkpoint(keeper) || keeper->checkpoints < defragmenter->checkpoint)
         return;
     if (status == ST_OK && defragmenter->state == DEFRAGMENT_DROPPING) {
-        defragmenter->id_end = keeper_defragment_end(keeper->upkeep);
+        defragmenter->id_end = upkeep_defragment_end(keeper->upkeep);
         defragment_move(keeper, DEFRAGMENT_CLEANING);
         return;
     }
@@ -583,7 +583,7 @@ static void checkpoint(struct local_keeper *keeper)
         checkpoint_begin(keeper);
     if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
         return;
-    bool drops = !keeper_checkpoint_lags(keeper->upkeep);
+    bool drops = !upkeep_checkpoint_lags(keeper->upkeep);
     enum status status = checkpoint_step(keeper);
     /* Dropping may take minutes: the log must not grow without bound. */
     bool ends = !keeper->checkpointing, goes_on = !ends && drops && lags_by(keeper, 2);
@@ -717,7 +717,7 @@ static void refuse_all(struct local_keeper *keeper)
 static void *keeper_main(void *arg)
 {
     struct local_keeper *keeper = arg;
-    keeper_join(keeper->upkeep);
+    upkeep_join(keeper->upkeep);
     while (!atomic_load_explicit(&keeper->stopping, memory_order_acquire)) {
         if (local_has_failed(&keeper->shared->report)) {
             refuse_all(keeper);
@@ -752,11 +752,11 @@ void local_keeper_init(struct local_keeper *keeper, struct local_shared *shared)
     keeper->inbox = inbox;
     keeper->turn = local_turn(shared, "keeper");
     keeper->counts = local_metrics_join(shared->metrics);
-    keeper->upkeep = keeper_new(shared->store);
+    keeper->upkeep = upkeep_new(shared->store);
     local_hashes_init(&keeper->hashes, &shared->report, keeper->upkeep, keeper->counts);
     local_check_init(&keeper->check,
                      &(struct local_check_options){
-                         .keeper = keeper->upkeep,
+                         .upkeep = keeper->upkeep,
                          .counts = keeper->counts,
                          .report = &shared->report,
                          .result = &shared->check,
@@ -794,6 +794,6 @@ void local_keeper_fini(struct local_keeper *keeper)
     if (keeper->relocated_job)
         local_job_free(keeper->relocated_job);
     local_check_fini(&keeper->check);
-    keeper_free(keeper->upkeep);
+    upkeep_free(keeper->upkeep);
     waker_fini(&keeper->inbox->waker);
 }

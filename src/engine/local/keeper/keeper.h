@@ -3,14 +3,14 @@
  * the check of the store. Work that can be long is done in steps, one step of each in a turn, so
  * that none delays another.
  *
- * The work on the store itself is in store/keeper.h; this thread decides when it is done.
+ * The work on the store itself is in store/upkeep.h; this thread decides when it is done.
  */
 #ifndef VIGIL_ENGINE_LOCAL_KEEPER_KEEPER_H
 #define VIGIL_ENGINE_LOCAL_KEEPER_KEEPER_H
 
 #include "engine/local/keeper/hashes.h"
 #include "engine/local/state/shared.h"
-#include "store/keeper.h"
+#include "store/upkeep.h"
 
 #include <pthread.h>
 
@@ -47,7 +47,7 @@ struct local_keeper {
     struct local_shared *shared;
     struct local_keeper_inbox *inbox; /* the shared one */
     struct turn *turn;
-    struct keeper *upkeep; /* owned: the work on the store */
+    struct upkeep *upkeep; /* owned: the work on the store */
     pthread_t thread;
     struct metric_block *counts;
     bool cleaning;                   /* a relocation is with the writer, or in relocated_job */

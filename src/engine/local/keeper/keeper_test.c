@@ -1,7 +1,7 @@
 /* When the keeper does which work: none may keep another one from being done. The steps themselves
  * are replaced, so that they fail or last as long as a test needs (--wrap). */
 #include "engine/local/fixture_test.h"
-#include "store/keeper.h"
+#include "store/upkeep.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -27,34 +27,34 @@ static struct {
     type __real_##name(__VA_ARGS__); \
     type __wrap_##name(__VA_ARGS__)
 
-WRAPPED(void, keeper_checkpoint_begin, struct keeper *keeper);
-WRAPPED(enum status, keeper_checkpoint_step, struct keeper *keeper, bool *ret_done);
-WRAPPED(bool, keeper_checkpoint_lags, const struct keeper *keeper);
-WRAPPED(uint64_t, keeper_checkpoint_lag_bytes, struct keeper *keeper);
-WRAPPED(enum status, keeper_prepare_step, struct keeper *keeper);
-WRAPPED(bool, keeper_is_preparing, const struct keeper *keeper);
-WRAPPED(enum status, keeper_clean_begin, struct keeper *keeper, struct relocation **ret_relocation);
-WRAPPED(enum status, keeper_clean_step, struct keeper *keeper, struct relocation *relocation,
+WRAPPED(void, upkeep_checkpoint_begin, struct upkeep *upkeep);
+WRAPPED(enum status, upkeep_checkpoint_step, struct upkeep *upkeep, bool *ret_done);
+WRAPPED(bool, upkeep_checkpoint_lags, const struct upkeep *upkeep);
+WRAPPED(uint64_t, upkeep_checkpoint_lag_bytes, struct upkeep *upkeep);
+WRAPPED(enum status, upkeep_prepare_step, struct upkeep *upkeep);
+WRAPPED(bool, upkeep_is_preparing, const struct upkeep *upkeep);
+WRAPPED(enum status, upkeep_clean_begin, struct upkeep *upkeep, struct relocation **ret_relocation);
+WRAPPED(enum status, upkeep_clean_step, struct upkeep *upkeep, struct relocation *relocation,
         bool *ret_done);
 
 /* What is left of the checkpoint in progress, on the keeper's thread. */
 static unsigned steps_left, adds_left;
 
-void __wrap_keeper_checkpoint_begin(struct keeper *keeper)
+void __wrap_upkeep_checkpoint_begin(struct upkeep *upkeep)
 {
     atomic_fetch_add(&done.checkpoints, 1);
     steps_left = atomic_load(&work.steps);
     adds_left = atomic_load(&work.adds);
-    __real_keeper_checkpoint_begin(keeper);
+    __real_upkeep_checkpoint_begin(upkeep);
 }
 
-enum status __wrap_keeper_checkpoint_step(struct keeper *keeper, bool *ret_done)
+enum status __wrap_upkeep_checkpoint_step(struct upkeep *upkeep, bool *ret_done)
 {
     atomic_fetch_add(&done.steps, 1);
     if (atomic_load(&work.checkpoints_fail))
         return ST_IO;
     if (!atomic_load(&work.steps))
-        return __real_keeper_checkpoint_step(keeper, ret_done);
+        return __real_upkeep_checkpoint_step(upkeep, ret_done);
     usleep(1000);
     *ret_done = steps_left == 0;
     atomic_fetch_add(&done.drops, adds_left == 0);
@@ -63,43 +63,43 @@ enum status __wrap_keeper_checkpoint_step(struct keeper *keeper, bool *ret_done)
     return ST_OK;
 }
 
-bool __wrap_keeper_checkpoint_lags(const struct keeper *keeper)
+bool __wrap_upkeep_checkpoint_lags(const struct upkeep *upkeep)
 {
-    return atomic_load(&work.steps) ? adds_left > 0 : __real_keeper_checkpoint_lags(keeper);
+    return atomic_load(&work.steps) ? adds_left > 0 : __real_upkeep_checkpoint_lags(upkeep);
 }
 
-uint64_t __wrap_keeper_checkpoint_lag_bytes(struct keeper *keeper)
+uint64_t __wrap_upkeep_checkpoint_lag_bytes(struct upkeep *upkeep)
 {
     uint64_t bytes = atomic_load(&work.lag_bytes);
-    return bytes ? bytes : __real_keeper_checkpoint_lag_bytes(keeper);
+    return bytes ? bytes : __real_upkeep_checkpoint_lag_bytes(upkeep);
 }
 
-enum status __wrap_keeper_prepare_step(struct keeper *keeper)
+enum status __wrap_upkeep_prepare_step(struct upkeep *upkeep)
 {
     if (!atomic_load(&work.pieces_left))
-        return __real_keeper_prepare_step(keeper);
+        return __real_upkeep_prepare_step(upkeep);
     atomic_fetch_sub(&work.pieces_left, 1);
     atomic_fetch_add(&done.pieces, 1);
     return ST_OK;
 }
 
-bool __wrap_keeper_is_preparing(const struct keeper *keeper)
+bool __wrap_upkeep_is_preparing(const struct upkeep *upkeep)
 {
-    return atomic_load(&work.pieces_left) || __real_keeper_is_preparing(keeper);
+    return atomic_load(&work.pieces_left) || __real_upkeep_is_preparing(upkeep);
 }
 
-enum status __wrap_keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation)
+enum status __wrap_upkeep_clean_begin(struct upkeep *upkeep, struct relocation **ret_relocation)
 {
     atomic_fetch_add(&done.cleanings, 1);
-    return __real_keeper_clean_begin(keeper, ret_relocation);
+    return __real_upkeep_clean_begin(upkeep, ret_relocation);
 }
 
-enum status __wrap_keeper_clean_step(struct keeper *keeper, struct relocation *relocation,
+enum status __wrap_upkeep_clean_step(struct upkeep *upkeep, struct relocation *relocation,
                                      bool *ret_done)
 {
     if (atomic_load(&work.copies_are_damaged))
         return ST_DAMAGED;
-    return __real_keeper_clean_step(keeper, relocation, ret_done);
+    return __real_upkeep_clean_step(upkeep, relocation, ret_done);
 }
 
 /* Everything is real. */

@@ -370,12 +370,12 @@ static bool clean_one(struct bed *bed)
 {
     struct fixture *f = bed->f;
     struct relocation *relocation;
-    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
-    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
+    assert_int_equal(upkeep_clean_begin(f->upkeep, &relocation), ST_OK);
     if (!relocation)
         return false;
     uint64_t old = relocation->old_segment;
-    clean_to_end(f->store, f->keeper, relocation, 64);
+    clean_to_end(f->store, f->upkeep, relocation, 64);
     store_forget_segment(f->store, old);
     fixture_commit(f);
     fixture_commit(f);
@@ -399,7 +399,7 @@ static void place_lost_to_the_cleaner_is_found_again(void **state)
     while (clean_one(bed))
         cleaned++;
     assert_true(cleaned > 2);
-    assert_int_equal(keeper_prepare(bed->f->keeper), ST_OK); /* unmaps forgotten segments */
+    assert_int_equal(upkeep_prepare(bed->f->upkeep), ST_OK); /* unmaps forgotten segments */
     begin(bed);
     for (int64_t revision = 1002; revision <= 2001; revision++) {
         assert_int_equal(next(bed, &place, &batch), ST_OK);

@@ -4,8 +4,8 @@
 #include "base/xalloc.h"
 #include "engine/local/snapshot/snapshot_rows.h"
 #include "net/sha256.h"
-#include "store/keeper.h"
 #include "store/mvcc/version.h"
+#include "store/upkeep.h"
 
 #include <stdlib.h>
 
@@ -121,11 +121,11 @@ static void wake_keeper(struct local_snapshotter *snapshotter)
 
 /* -- On the keeper's thread -- */
 
-static enum status collect(const struct local_shared *shared, struct keeper *keeper,
+static enum status collect(const struct local_shared *shared, struct upkeep *upkeep,
                            struct local_snapshot *s)
 {
-    struct keeper_base base;
-    TRY(keeper_base_take(keeper, snapshot_rows_take, &s->rows, &base));
+    struct upkeep_base base;
+    TRY(upkeep_base_take(upkeep, snapshot_rows_take, &s->rows, &base));
     snapshot_rows_finish(&s->rows, &(struct snapshot_origin){
                                        .about = s->asker->about,
                                        .member_id = shared->options.member_id,
@@ -137,7 +137,7 @@ static enum status collect(const struct local_shared *shared, struct keeper *kee
     return ST_OK;
 }
 
-void local_snapshot_collect(struct local_shared *shared, struct keeper *keeper,
+void local_snapshot_collect(struct local_shared *shared, struct upkeep *upkeep,
                             struct engine_op *op)
 {
     struct local_snapshot_inbox *inbox = &shared->snapshots;
@@ -157,7 +157,7 @@ void local_snapshot_collect(struct local_shared *shared, struct keeper *keeper,
         asker->state = s = snapshot_new(asker);
     }
     /* The snapshotter also answers failures, so that a snapshot that exists ends in one place. */
-    s->status = status == ST_OK ? collect(shared, keeper, s) : status;
+    s->status = status == ST_OK ? collect(shared, upkeep, s) : status;
     mailbox_post(&inbox->requests, &s->in_mailbox);
 }
 

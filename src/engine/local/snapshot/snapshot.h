@@ -15,7 +15,7 @@
 
 #include <pthread.h>
 
-struct keeper;
+struct upkeep;
 
 struct local_snapshotter {
     struct local_shared *shared;
@@ -35,7 +35,7 @@ void local_snapshotter_stop(struct local_snapshotter *snapshotter);
 void local_snapshotter_fini(struct local_snapshotter *snapshotter);
 
 /* On the keeper's thread: starts a snapshot, or begins one again. */
-void local_snapshot_collect(struct local_shared *shared, struct keeper *keeper,
+void local_snapshot_collect(struct local_shared *shared, struct upkeep *upkeep,
                             struct engine_op *op);
 /* On the keeper's thread: the disk is full, and snapshots hold segments that could be removed. */
 void local_snapshots_end_all(struct local_snapshot_inbox *inbox);

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "engine/local/state/metrics.h"
-#include "store/keeper.h"
+#include "store/upkeep.h"
 
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ void local_check_turn(struct local_check *check, int64_t now_ns)
         check->warnings = 0;
         check->begun_ns = now_ns;
     }
-    enum status status = keeper_check_step(check->options.keeper, check->pass, STEP_BYTES);
+    enum status status = upkeep_check_step(check->options.upkeep, check->pass, STEP_BYTES);
     struct store_check_counts counts = store_check_counts(check->pass);
     count(check, &counts);
     check->next_ns = now_ns + NS_PER_S / STEPS_PER_SECOND;

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-struct keeper;
+struct upkeep;
 struct metric_block;
 struct metric_page;
 
@@ -24,7 +24,7 @@ struct local_check_result {
 };
 
 struct local_check_options {
-    struct keeper *keeper; /* all borrowed */
+    struct upkeep *upkeep; /* all borrowed */
     struct metric_block *counts;
     const struct local_report *report;
     struct local_check_result *result;

@@ -1,4 +1,4 @@
-#include "auth/grants.h"
+#include "auth/role_ranges.h"
 
 #include "base/xalloc.h"
 
@@ -17,7 +17,7 @@ struct ranges {
     size_t count;
 };
 
-struct auth_grants {
+struct role_ranges {
     _Atomic uint32_t refs;
     uint64_t number;
     struct ranges ranges[AUTH_ACCESSES];
@@ -119,7 +119,7 @@ static size_t permissions_of(const struct pb_role *const *roles, size_t role_cou
     return count;
 }
 
-static void add_role(struct auth_grants *grants, const struct pb_role *role, uint8_t **at)
+static void add_role(struct role_ranges *role_ranges, const struct pb_role *role, uint8_t **at)
 {
     for (size_t k = 0; k < role->key_permission_count; k++) {
         const struct pb_permission *permission = &role->key_permission[k];
@@ -127,44 +127,44 @@ static void add_role(struct auth_grants *grants, const struct pb_role *role, uin
             continue; /* invalid; from an import */
         struct key_range range = range_of(at, permission);
         for (int access = 0; access < AUTH_ACCESSES; access++) {
-            struct ranges *ranges = &grants->ranges[access];
+            struct ranges *ranges = &role_ranges->ranges[access];
             if (gives(permission->perm_type, (enum auth_access)access))
                 ranges->items[ranges->count++] = range;
         }
     }
 }
 
-struct auth_grants *auth_grants_new(const struct pb_role *const *roles, size_t role_count)
+struct role_ranges *role_ranges_new(const struct pb_role *const *roles, size_t role_count)
 {
     size_t key_bytes;
     size_t count = permissions_of(roles, role_count, &key_bytes);
     size_t bytes =
-        sizeof(struct auth_grants) + AUTH_ACCESSES * count * sizeof(struct key_range) + key_bytes;
-    struct auth_grants *grants = xmalloc(bytes);
-    struct key_range *items = (struct key_range *)(void *)(grants + 1);
+        sizeof(struct role_ranges) + AUTH_ACCESSES * count * sizeof(struct key_range) + key_bytes;
+    struct role_ranges *role_ranges = xmalloc(bytes);
+    struct key_range *items = (struct key_range *)(void *)(role_ranges + 1);
     static _Atomic uint64_t numbers;
-    *grants = (struct auth_grants){
+    *role_ranges = (struct role_ranges){
         .refs = 1, .number = atomic_fetch_add(&numbers, 1) + 1, .bytes = bytes};
     for (int access = 0; access < AUTH_ACCESSES; access++)
-        grants->ranges[access].items = items + (size_t)access * count;
+        role_ranges->ranges[access].items = items + (size_t)access * count;
     uint8_t *at = (uint8_t *)(items + AUTH_ACCESSES * count);
     for (size_t i = 0; i < role_count; i++)
-        add_role(grants, roles[i], &at);
+        add_role(role_ranges, roles[i], &at);
     for (int access = 0; access < AUTH_ACCESSES; access++)
-        ranges_join(&grants->ranges[access]);
-    return grants;
+        ranges_join(&role_ranges->ranges[access]);
+    return role_ranges;
 }
 
-struct auth_grants *auth_grants_ref(struct auth_grants *grants)
+struct role_ranges *role_ranges_ref(struct role_ranges *role_ranges)
 {
-    atomic_fetch_add_explicit(&grants->refs, 1, memory_order_relaxed);
-    return grants;
+    atomic_fetch_add_explicit(&role_ranges->refs, 1, memory_order_relaxed);
+    return role_ranges;
 }
 
-void auth_grants_unref(struct auth_grants *grants)
+void role_ranges_unref(struct role_ranges *role_ranges)
 {
-    if (grants && atomic_fetch_sub_explicit(&grants->refs, 1, memory_order_acq_rel) == 1)
-        free(grants);
+    if (role_ranges && atomic_fetch_sub_explicit(&role_ranges->refs, 1, memory_order_acq_rel) == 1)
+        free(role_ranges);
 }
 
 /* -- Searching -- */
@@ -184,10 +184,10 @@ static const struct key_range *ranges_find(const struct ranges *ranges, struct s
 }
 
 /* An empty range such as [b, a) needs the right to its first key, as in etcd. */
-bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,
-                      struct slice range_end)
+bool role_ranges_hold(const struct role_ranges *role_ranges, enum auth_access access,
+                      struct slice key, struct slice range_end)
 {
-    const struct key_range *range = ranges_find(&grants->ranges[access], key);
+    const struct key_range *range = ranges_find(&role_ranges->ranges[access], key);
     if (!range || (!range->endless && slice_compare(key, range->to) >= 0))
         return false;
     if (range_end.len == 0)
@@ -197,20 +197,20 @@ bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access,
     return range->endless || slice_compare(range_end, range->to) <= 0;
 }
 
-uint64_t auth_grants_number(const struct auth_grants *grants)
+uint64_t role_ranges_number(const struct role_ranges *role_ranges)
 {
-    return grants->number;
+    return role_ranges->number;
 }
 
-size_t auth_grants_bytes(const struct auth_grants *grants)
+size_t role_ranges_bytes(const struct role_ranges *role_ranges)
 {
-    return grants->bytes;
+    return role_ranges->bytes;
 }
 
-void auth_grants_check(const struct auth_grants *grants)
+void role_ranges_check(const struct role_ranges *role_ranges)
 {
     for (int access = 0; access < AUTH_ACCESSES; access++) {
-        const struct ranges *ranges = &grants->ranges[access];
+        const struct ranges *ranges = &role_ranges->ranges[access];
         for (size_t i = 0; i < ranges->count; i++) {
             const struct key_range *range = &ranges->items[i];
             assert(range->endless || slice_compare(range->from, range->to) < 0);
