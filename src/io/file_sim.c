@@ -22,10 +22,9 @@ struct sim_bytes {
 
 /* A file apart from its names. Referenced by names and open files. */
 struct sim_node {
-    int refs;
-    int mappings;
-    bool dead; /* from before a crash */
-    bool locked;
+    int refs, mappings;
+    bool dead;                              /* from before a crash */
+    bool rotten, locked;                    /* rotten: changed by fs_sim_rot */
     struct sim_bytes now;                   /* what reads return */
     struct sim_bytes durable;               /* the content at the last sync */
     struct sim_write *writes, **writes_end; /* since the last sync */
@@ -472,10 +471,8 @@ static enum status sim_open(struct fs *fs, const char *path, int flags, struct f
     TRY(enter(sim, FS_SIM_OPEN));
     size_t at = names_find(&sim->now, path);
     bool there = at < sim->now.count;
-    if (there && (flags & FILE_CREATE))
-        return ST_EXISTS;
-    if (!there && !(flags & FILE_CREATE))
-        return ST_NOT_FOUND;
+    if (there == ((flags & FILE_CREATE) != 0))
+        return there ? ST_EXISTS : ST_NOT_FOUND;
     if (there && !sim->now.items[at].node)
         return ST_IO;
     if (!there) {
@@ -732,15 +729,15 @@ static struct sim_node *node_after_crash(struct fs_sim *sim, struct sim_node *no
     struct sim_node *after = node_new();
     bytes_copy(&after->durable, &node->durable);
     bytes_copy(&after->now, &node->durable);
+    after->rotten = node->rotten;
     return after;
 }
 
 void fs_sim_crash(struct fs_sim *sim)
 {
-    for (size_t i = 0; i < sim->now.count; i++) {
+    for (size_t i = 0; i < sim->now.count; i++)
         if (sim->now.items[i].node)
             sim->now.items[i].node->dead = true;
-    }
     uint64_t changes = 0;
     for (const struct name_change *change = sim->changes; change; change = change->next)
         changes++;
@@ -769,15 +766,6 @@ void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects)
     sim->misdirects = misdirects;
 }
 
-/* A byte of the file that is not zero, if one is found soon: most of a file is unused. */
-static size_t place_to_rot(struct fs_sim *sim, const struct sim_bytes *bytes)
-{
-    size_t at = random_below(&sim->random, bytes->len);
-    for (int i = 1; i < ROT_ATTEMPTS && !bytes->ptr[at]; i++)
-        at = random_below(&sim->random, bytes->len);
-    return at;
-}
-
 bool fs_sim_rot(struct fs_sim *sim)
 {
     struct sim_node *chosen = NULL;
@@ -790,10 +778,22 @@ bool fs_sim_rot(struct fs_sim *sim)
     if (!chosen)
         return false;
     assert(!chosen->mappings);
-    size_t at = place_to_rot(sim, &chosen->now);
+    /* A byte that is not zero, if one is found soon: most of a file is unused. */
+    size_t at = random_below(&sim->random, chosen->now.len);
+    for (int i = 1; i < ROT_ATTEMPTS && !chosen->now.ptr[at]; i++)
+        at = random_below(&sim->random, chosen->now.len);
     uint8_t bit = (uint8_t)(1u << random_below(&sim->random, 8));
     chosen->now.ptr[at] ^= bit;
     if (at < chosen->durable.len)
         chosen->durable.ptr[at] ^= bit;
+    chosen->rotten = true;
     return true;
+}
+
+bool fs_sim_is_rotten(const struct fs_sim *sim)
+{
+    bool is_rotten = false;
+    for (size_t i = 0; i < sim->now.count; i++)
+        is_rotten |= sim->now.items[i].node && sim->now.items[i].node->rotten;
+    return is_rotten;
 }

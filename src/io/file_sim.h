@@ -79,5 +79,7 @@ void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects);
 
 /* A bit of a file changes on the disk. No file is open. False: there is no file. */
 bool fs_sim_rot(struct fs_sim *sim);
+/* A file that fs_sim_rot has changed still exists. */
+bool fs_sim_is_rotten(const struct fs_sim *sim);
 
 #endif

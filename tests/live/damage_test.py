@@ -527,5 +527,58 @@ class Damage(LiveTest):
         server.stop()
 
 
+@only_vigil
+class DamagedMirror(LiveTest):
+    """The server in front has a copy of everything: what is damaged there is loaded again, and is no fault of the cluster."""
+    KEY, VALUE = "/rot/key", "a value of some length"
+
+    def setUp(self):
+        super().setUp()
+        self.behind = self.server("behind").start()
+        self.behind.put_raw(self.KEY, self.VALUE)
+        for i in range(3):  # so that the key is in an old segment, which a start does not read
+            self.behind.put_raw(f"/fill/{i}", "x" * (FILL_BYTES // 2))
+        self.front = self.server("front", "--upstream-endpoints", self.behind.url).start()
+        self.eventually(lambda: self.front.value("/fill/2", serializable=True))
+
+    def server(self, name, *args):
+        server = DamagedServer(self.scratch / name, args)
+        self.addCleanup(server.close)
+        self.addCleanup(server.kill)
+        return server
+
+    def damage(self):
+        flip(f"{self.front.directory}/mirror", self.KEY.encode(), len(self.KEY) + 10)
+
+    def reads(self):
+        """Whether the mirror, which may be incomplete or away, has the right value."""
+        try:
+            return self.front.value(self.KEY, serializable=True) == text64(self.VALUE)
+        except (DamageError, AssertionError, OSError, http.client.HTTPException):
+            return False
+
+    def heals(self):
+        self.eventually(lambda: "serving again" in self.front.log, lambda: self.front.log)
+        self.eventually(self.reads, lambda: self.front.log)
+        self.assertRegex(self.front.log, r'thrown away and will be loaded again.*stored bytes of the mirror are damaged')
+        self.assertNotIn("differs", self.front.log)
+        self.assertEqual(self.front.log.count("serving again"), 1)
+
+    def test_damage_before_a_start_is_found_when_the_pasts_are_compared(self):
+        self.front.stop()
+        self.damage()
+        self.front.start()
+        self.heals()
+
+    def test_damage_that_a_request_meets_while_the_cluster_is_followed(self):
+        newest = int(self.front.request("/v3/kv/range", key=text64("/fill/2"))["header"]["revision"])
+        self.damage()
+        with self.assertRaises(DamageError):
+            self.front.value(self.KEY, serializable=True)
+        # A watch ends as compacted, which has no reason in words, so that its client reads the state again.
+        self.assertEqual(self.front.watch_store("/other", newest + 1), (None, []))
+        self.heals()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -375,6 +375,7 @@ static void do_watch(struct client *c)
                                .previous = below(c, 2),
                                .pauses = below(c, 3) == 0,
                                .may_be_denied = where.rights.right != RIGHT_ALWAYS,
+                               .asks_front = c->asks_front,
                            });
 }
 
@@ -489,7 +490,7 @@ int64_t client_read_all(vigil_client *client)
         finish(op, call);
         if (op->answer == ANSWER_OK)
             return op->header_revision;
-        if (faults_have_rotted() && op->answer == ANSWER_REFUSED)
+        if (faults_have_rotted_behind() && operation_met_damage(op))
             return 0;
         actor_sleep(NS_PER_S);
     }

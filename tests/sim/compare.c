@@ -1,5 +1,8 @@
 #include "compare.h"
 
+#include "faults.h"
+#include "front.h"
+
 #include <string.h>
 
 #include <vigil/types.h>
@@ -38,7 +41,8 @@ static void check_range_answer(const struct operation *op)
         violation(OP_FORMAT " was answered at revision %lld, which was compacted", OP_ARGS(op),
                   (long long)op->revision);
     if (op->code == VIGIL_ERROR_COMPACTED &&
-        (!op->revision || op->revision >= op->compacted_ceiling))
+        (!op->revision || op->revision >= op->compacted_ceiling) &&
+        !(op->lags && front_has_void_mirror(op->begun_ns)))
         violation(OP_FORMAT " failed as compacted at revision %lld", OP_ARGS(op),
                   (long long)op->revision);
     if (op->code == VIGIL_ERROR_FUTURE_REVISION && op->revision <= op->floor)
@@ -178,6 +182,8 @@ void compare_answer(const struct operation *op)
         op->permitted)
         violation(OP_FORMAT " was denied (%s), but its user has the permission", OP_ARGS(op),
                   op->text);
+    if (operation_met_damage(op) && !faults_have_rotted())
+        violation(OP_FORMAT " has met damage (%s), but no bit has changed", OP_ARGS(op), op->text);
     if (op->kind == OPERATION_RANGE)
         check_range_answer(op);
 }

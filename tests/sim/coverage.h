@@ -45,6 +45,7 @@
     X(FULL_MIRROR, "batch of a mirror refused because of a full disk") \
     X(SLOW, "sync that took a second")                                 \
     X(ROT, "changed bit")                                              \
+    X(DISCARD, "damaged mirror loaded again")                          \
     X(BREAK, "broken connection")                                      \
     X(LINK, "all connections between the servers cut")                 \
     X(SILENCE, "half-open connection")                                 \

@@ -110,6 +110,11 @@ void disk_rot(struct disk *disk)
     cover(disk, COVERAGE_ROT, fs_sim_rot(disk->files));
 }
 
+bool disk_is_rotten(const struct disk *disk)
+{
+    return fs_sim_is_rotten(disk->files);
+}
+
 void disk_heal(struct disk *disk)
 {
     fs_sim_fail(disk->files, FS_SIM_ANY, 0, ST_OK, false);

@@ -40,7 +40,8 @@ void disk_plan_error(struct disk *disk, uint64_t n);
 void disk_set_full(struct disk *disk, bool full);
 /* A bit changes. The server does not run. */
 void disk_rot(struct disk *disk);
-void disk_heal(struct disk *disk); /* no error is planned, and there is room */
+bool disk_is_rotten(const struct disk *disk); /* the file with that bit still exists */
+void disk_heal(struct disk *disk);            /* no error is planned, and there is room */
 /* Removes a directory, with the checkpoint. */
 void disk_remove_tree(struct disk *disk, const char *path);
 

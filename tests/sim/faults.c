@@ -154,6 +154,11 @@ bool faults_have_rotted(void)
     return faults.server.rotted || faults.front.rotted;
 }
 
+bool faults_have_rotted_behind(void)
+{
+    return faults.server.rotted;
+}
+
 bool faults_have_damaged(void)
 {
     return faults.server.damaged;

@@ -18,8 +18,10 @@ void faults_begin_front(struct machine *machine);
 void faults_start(void);
 /* Everything is repaired; returns when the servers run. Inside an actor. */
 void faults_stop(void);
-/* A bit has changed on the disk: requests may fail. */
+/* A bit has changed on a disk: requests may fail. */
 bool faults_have_rotted(void);
+/* On the disk of the first server, which has no other copy. */
+bool faults_have_rotted_behind(void);
 /* The server has noticed it and does not start any more. */
 bool faults_have_damaged(void);
 /* The servers are stopped, and not started again. Inside an actor. */

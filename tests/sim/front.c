@@ -1,5 +1,6 @@
 #include "front.h"
 
+#include "actors.h"
 #include "disk.h"
 #include "history.h"
 #include "machine.h"
@@ -11,19 +12,43 @@
 
 #include <ftw.h>
 #include <stdio.h>
+#include <string.h>
 
 static unsigned boots;
 static char link_endpoint[64]; /* endpoint of the server behind */
+/* Its mirror was damaged, and was there until then; 0: never. */
+static int64_t voided_until_ns;
 
 /* -- Its life -- */
 
-/* The past of the first server never changes, whatever happens to its disk. A process that has died
- * only finds that it cannot write any more. */
+/* The past of the first server never changes, whatever happens to its disk, so that only damage to
+ * its own disk is a reason. A process that has died only finds that it cannot write any more. */
 static void on_reset(void *ctx, const char *reason)
 {
     if (machine_has_died(ctx))
         return;
-    violation("the server in front throws its mirror away: %s", reason);
+    if (!machine_was_rotten(ctx) || strcmp(reason, "stored bytes of the mirror are damaged") != 0)
+        violation("the server in front throws its mirror away: %s", reason);
+    trace_line("the front throws its mirror away: %s", reason);
+    voided_until_ns = CLOCK_NEVER;
+    machine_void_mirror(ctx);
+}
+
+void front_begin(void)
+{
+    boots = 0;
+    voided_until_ns = 0;
+}
+
+void front_starts(void)
+{
+    if (voided_until_ns == CLOCK_NEVER)
+        voided_until_ns = actors_now();
+}
+
+bool front_has_void_mirror(int64_t since_ns)
+{
+    return voided_until_ns >= since_ns && voided_until_ns;
 }
 
 static void on_waiting(void *ctx, const char *reason)
@@ -91,6 +116,67 @@ const char *front_endpoints(bool has_front, unsigned client)
         FRONT_ENDPOINT,
     };
     return has_front ? endpoints[client % COUNT_OF(endpoints)] : MACHINE_ENDPOINT;
+}
+
+/* -- In the end -- */
+
+static vigil_call *read_all(vigil_client *client, int64_t revision)
+{
+    vigil_range_request request;
+    vigil_range_request_init(&request);
+    request.key = vigil_text(" ");
+    request.range_end = vigil_text("~");
+    request.revision = revision;
+    request.serializable = revision != 0; /* from the mirror */
+    vigil_call *call = vigil_range(client, &request);
+    (void)vigil_call_run(call);
+    return call;
+}
+
+static bool is_same(vigil_bytes a, vigil_bytes b)
+{
+    return slice_equal(slice_of(a.data, a.size), slice_of(b.data, b.size));
+}
+
+static bool is_same_kv(const vigil_kv *a, const vigil_kv *b)
+{
+    return is_same(a->key, b->key) && is_same(a->value, b->value) &&
+           a->create_revision == b->create_revision && a->mod_revision == b->mod_revision &&
+           a->version == b->version && a->lease == b->lease;
+}
+
+static void check_same(const vigil_range_response *behind, const vigil_range_response *front)
+{
+    if (front->kv_count != behind->kv_count)
+        violation("the front has %zu keys at revision %lld, the server behind it has %zu",
+                  front->kv_count, (long long)behind->header->revision, behind->kv_count);
+    for (size_t i = 0; i < behind->kv_count; i++)
+        if (!is_same_kv(&front->kvs[i], &behind->kvs[i]))
+            violation("the front has another version of %.*s at revision %lld",
+                      VIGIL_ARGS(behind->kvs[i].key), (long long)behind->header->revision);
+}
+
+void front_compare(vigil_client *client, vigil_client *behind_client)
+{
+    enum { ATTEMPTS_MAX = 60 };
+    const char *fault = "";
+    for (int i = 0; i < ATTEMPTS_MAX; i++) {
+        vigil_call *behind = read_all(behind_client, 0), *front = NULL;
+        const vigil_range_response *expected = vigil_range_result(behind), *got = NULL;
+        if (expected) {
+            front = read_all(client, expected->header->revision);
+            got = vigil_range_result(front);
+        }
+        fault = vigil_call_error(front ? front : behind)->text;
+        if (got)
+            check_same(expected, got);
+        vigil_call_free(front);
+        vigil_call_free(behind);
+        if (got)
+            return;
+        actor_sleep(NS_PER_S);
+    }
+    violation("the front has not the state of the server behind it after a minute: %s", fault);
 }
 
 /* -- What a mirror asks the system itself -- */

@@ -21,7 +21,9 @@ struct machine {
     struct server *server; /* owned; NULL: it is down */
     unsigned starts;
     bool died;
-    bool freeing; /* by machine_stop */
+    bool freeing;    /* by machine_stop */
+    bool was_rotten; /* the disk, when the server was started */
+    bool mirror_is_void;
 };
 
 static void crash(void *ctx)
@@ -153,12 +155,25 @@ bool machine_has_died(const struct machine *machine)
     return machine->died && !machine->freeing;
 }
 
+/* Of the disk, without a server. Returns whether power has failed meanwhile. */
+static bool end_use(struct machine *machine)
+{
+    bool died = machine->died;
+    disk_stop(machine->disk);
+    machine->died = false;
+    return died;
+}
+
 enum status machine_start(struct machine *machine, bool *ret_died, struct error *ret_error)
 {
     assert(!machine->server && !machine->died);
+    machine->mirror_is_void = false;
+    machine->was_rotten = disk_is_rotten(machine->disk);
     disk_start(machine->disk);
-    if (machine->options.is_front)
+    if (machine->options.is_front) {
+        front_starts();
         front_set_link(machine->options.sim, true);
+    }
     struct server *server;
     enum status status = server_start(&machine->config, &server, ret_error);
     trace_line("%s starts: %s %s", machine->name, status_text(status),
@@ -168,9 +183,7 @@ enum status machine_start(struct machine *machine, bool *ret_died, struct error 
         machine->starts++;
         return status;
     }
-    disk_stop(machine->disk);
-    *ret_died = machine->died;
-    machine->died = false;
+    *ret_died = end_use(machine);
     return status;
 }
 
@@ -197,6 +210,35 @@ bool machine_stop(struct machine *machine)
     disk_stop(machine->disk);
     trace_line("%s has stopped", machine->name);
     return clean;
+}
+
+bool machine_was_rotten(const struct machine *machine)
+{
+    return machine->was_rotten;
+}
+
+void machine_void_mirror(struct machine *machine)
+{
+    machine->mirror_is_void = true;
+}
+
+bool machine_has_void_mirror(const struct machine *machine)
+{
+    return machine->mirror_is_void && machine->server && !machine->died;
+}
+
+void machine_discard_mirror(struct machine *machine)
+{
+    struct error error = {0};
+    unsigned starts = machine->starts;
+    int64_t void_until = server_end_watches(machine->server);
+    if (!machine_has_void_mirror(machine) || machine->starts != starts || !machine_stop(machine))
+        return; /* it will find out again */
+    disk_start(machine->disk);
+    enum status status = server_discard_mirror(&machine->config, void_until, &error);
+    bool died = end_use(machine);
+    trace_line("the mirror is thrown away: %s", died ? "power fails" : status_text(status));
+    coverage_add_at(COVERAGE_DISCARD, true, status == ST_OK);
 }
 
 void machine_die(struct machine *machine, enum machine_end_kind kind)

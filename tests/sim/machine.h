@@ -37,6 +37,15 @@ enum status machine_start(struct machine *machine, bool *ret_died, struct error 
 /* Inside an actor: ends the server as a signal does, and waits for it. False: it died meanwhile. */
 bool machine_stop(struct machine *machine);
 
+/* The disk had a changed bit when the server was started. The file may have been removed since. */
+bool machine_was_rotten(const struct machine *machine);
+/* From anywhere: the mirror of a front cannot be used any more. */
+void machine_void_mirror(struct machine *machine);
+bool machine_has_void_mirror(const struct machine *machine);
+/* Inside an actor, as vigil serve does it: all watches end, the server is stopped, and its mirror
+ * is thrown away. The machine is down then, unless it died meanwhile. */
+void machine_discard_mirror(struct machine *machine);
+
 enum machine_end_kind {
     MACHINE_KILLED, /* the process ends; the system keeps what it wrote */
     MACHINE_CUT,    /* power fails */

@@ -115,6 +115,12 @@ void operation_done(struct operation *op)
     operations_check_known();
 }
 
+bool operation_met_damage(const struct operation *op)
+{
+    const char *text = status_text(ST_CORRUPT);
+    return op->answer != ANSWER_OK && strncmp(op->text, text, strlen(text)) == 0;
+}
+
 /* -- Deletions without a cause -- */
 
 static bool inner_may_have_deleted(const struct operation *op, const struct version *change)

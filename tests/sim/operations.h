@@ -81,6 +81,8 @@ void operations_end(void);
 struct operation *operation_new(enum operation_kind kind, unsigned client);
 /* The answer is filled in. */
 void operation_done(struct operation *operation);
+/* The server has refused it because stored bytes are damaged. */
+bool operation_met_damage(const struct operation *operation);
 /* The newest revision that anybody has seen. */
 int64_t operations_seen(void);
 void operations_see(int64_t revision);

@@ -17,6 +17,7 @@
 #include "wraps.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* A watch may take this long after everything was repaired: connections that fell silent have to be
  * noticed, and servers that are slow. */
@@ -75,6 +76,20 @@ static void await_leases(vigil_client *client)
     settle(client);
 }
 
+/* What is damaged on the disk of the front must be there again; the server behind has no other copy
+ * of its own. */
+static void compare_servers(const struct run *run)
+{
+    if (!run->front || faults_have_rotted_behind())
+        return;
+    const char *user = run->plan->on[SWITCH_AUTH] ? "root" : NULL;
+    vigil_client *front = client_connect(user, FRONT_ENDPOINT);
+    vigil_client *behind = client_connect(user, MACHINE_ENDPOINT);
+    front_compare(front, behind);
+    vigil_client_free(front);
+    vigil_client_free(behind);
+}
+
 static void control(void *arg)
 {
     const struct run *run = arg;
@@ -84,9 +99,9 @@ static void control(void *arg)
         clients_enable_auth();
     if (run->front)
         faults_begin_front(run->front);
-    vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL,
-                                           front_endpoints(run->front, (unsigned)plan->seed));
-    watchers_audit(auditor);
+    const char *endpoints = front_endpoints(run->front, (unsigned)plan->seed);
+    vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL, endpoints);
+    watchers_audit(auditor, strcmp(endpoints, MACHINE_ENDPOINT) != 0);
     clients_start(plan);
     if (plan->on[SWITCH_KUBE])
         kube_start(plan);
@@ -101,6 +116,7 @@ static void control(void *arg)
         await_leases(auditor);
     if (plan->on[SWITCH_KUBE] && !is_damaged())
         kube_settle();
+    compare_servers(run);
     checks_finish(is_damaged());
     watchers_end();
     if (plan->on[SWITCH_KUBE])
@@ -143,6 +159,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     watchers_begin();
     kube_model_begin();
     maintenance_begin();
+    front_begin();
     if (plan->on[SWITCH_TLS])
         sim_tls_begin(plan->seed + 9);
     run.server = make_machine(plan, run.sim, false);

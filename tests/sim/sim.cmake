@@ -7,7 +7,7 @@ target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_clie
 set(sim_wraps
     clock_system random_seed_system random_secret network_posix
     pthread_create pthread_join pthread_detach pthread_self pthread_setname_np sched_yield
-    pthread_cond_broadcast pthread_cond_signal
+    pthread_cond_broadcast pthread_cond_signal sem_wait sem_post
     waker_wake waker_sleep waker_look lock_take lock_release lock_wait lock_wait_until
     loop_run loop_stop loop_turn
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit

@@ -50,6 +50,8 @@ static void keep_running(void *arg)
     while (!s->ending || machine_has_died(machine)) {
         if (machine_has_died(machine) && !machine_is_down(machine))
             machine_bury(machine);
+        if (machine_has_void_mirror(machine))
+            machine_discard_mirror(machine);
         if (machine_is_down(machine) && !s->ending && !s->damaged) {
             actor_sleep((int64_t)below(s, 2 * NS_PER_S));
             s->damaged = !start_server(s);

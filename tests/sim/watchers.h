@@ -15,7 +15,7 @@ void watchers_begin(void);
 void watchers_end(void); /* also ends the watches; their clients still exist */
 
 /* Watches all keys from the first revision on. */
-void watchers_audit(vigil_client *client);
+void watchers_audit(vigil_client *client, bool asks_front);
 
 struct watcher_options {
     const char *key, *end;
@@ -23,6 +23,7 @@ struct watcher_options {
     bool previous;
     bool pauses; /* now and then */
     bool may_be_denied;
+    bool asks_front; /* the server in front, or either */
 };
 void watcher_new(vigil_client *client, const struct watcher_options *options);
 /* The ones that pause continue. From anywhere. */

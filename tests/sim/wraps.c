@@ -7,6 +7,7 @@
 #include "io/waker.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -194,6 +195,23 @@ int __wrap_pthread_cond_signal(pthread_cond_t *condition)
 {
     actors_wake(condition);
     return 0;
+}
+
+int __wrap_sem_wait(sem_t *semaphore);
+int __wrap_sem_wait(sem_t *semaphore)
+{
+    while (sem_trywait(semaphore) != 0)
+        (void)actor_wait(semaphore, CLOCK_NEVER);
+    return 0;
+}
+
+int __real_sem_post(sem_t *semaphore);
+int __wrap_sem_post(sem_t *semaphore);
+int __wrap_sem_post(sem_t *semaphore)
+{
+    int result = __real_sem_post(semaphore);
+    actors_wake(semaphore);
+    return result;
 }
 
 /* -- Loops: the network steps them -- */

@@ -200,7 +200,7 @@ static void on_following(void *ctx, const struct cluster_followed *followed)
 static void on_reset(void *ctx, const char *reason)
 {
     struct serve *s = ctx;
-    log_warn("the cluster has another past than the mirror; starting again from nothing",
+    log_warn("the mirror of the cluster is thrown away and will be loaded again",
              LOG_TEXT("reason", reason));
     atomic_store(&s->reset, true);
     signals_wake();

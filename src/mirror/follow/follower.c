@@ -91,6 +91,14 @@ void follower_reset(struct follower *follower, const char *reason)
         follower->cluster->on_reset(follower->cluster->ctx, reason);
 }
 
+bool follower_reset_if_damaged(struct follower *follower)
+{
+    bool is_damaged = local_mirror_is_damaged(follower->mirror);
+    if (is_damaged)
+        follower_reset(follower, "stored bytes of the mirror are damaged");
+    return is_damaged;
+}
+
 /* Everything has returned from the mirror. What it has refused is watched again. */
 void follower_forget_failure(struct follower *follower)
 {
@@ -451,6 +459,14 @@ void follower_request_progress(struct follower *follower)
         driver_post(&follower->client->driver, &follower->progress_wanted);
 }
 
+/* -- Damage -- */
+
+/* The cluster has just answered, so that the mirror can be loaded again. */
+static void on_status_answered(void *ctx)
+{
+    (void)follower_reset_if_damaged(ctx);
+}
+
 /* -- A member that is behind -- */
 
 static int64_t received_of(void *ctx)
@@ -523,8 +539,13 @@ static void make_parts(struct follower *follower)
         .leave = leave_member,
         .ctx = follower,
     });
-    follower->status_poll =
-        status_poll_new(follower->client, follower->shown, &follower->directory->raft);
+    follower->status_poll = status_poll_new(&(struct status_poll_options){
+        .client = follower->client,
+        .state = follower->shown,
+        .raft = &follower->directory->raft,
+        .answered = on_status_answered,
+        .ctx = follower,
+    });
     follower->member_poll = member_poll_new(follower_loop(follower), &follower->cluster->upstream,
                                             &follower->shown->member_table);
 }

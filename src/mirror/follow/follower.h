@@ -10,7 +10,8 @@
  *      │                 │        ▲           │ compacted       │
  *      │                 │        └───────────┘                 │
  *      └─────────────────┼──────────────────────────────────────┘
- *                        └──► reset: another past; nothing follows
+ *                        └──► reset: another past, or stored bytes of the mirror are damaged (also
+ *                             from loading and following); nothing follows
  *
  * Connecting opens the stream of the watches; every new one begins with a comparison of the pasts.
  * What the mirror was given is applied (draining) before a state is loaded and then given to it.

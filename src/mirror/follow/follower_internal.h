@@ -29,7 +29,7 @@ enum follower_state {
     FOLLOWER_LOADING,    /* pages are read */
     FOLLOWER_GIVING,     /* the state is given to the mirror */
     FOLLOWER_PAUSING,    /* after a failure */
-    FOLLOWER_RESET,      /* another past */
+    FOLLOWER_RESET,      /* another past, or damage */
 };
 
 struct follower {
@@ -90,8 +90,10 @@ void follower_check(const struct follower *follower);
 /* Frees what only the state before needs, moves, and checks. */
 void follower_move(struct follower *follower, enum follower_state next);
 void follower_pause(struct follower *follower, const char *reason, int64_t pause_ns);
-/* The mirror is of another past: it is to be discarded. */
+/* The mirror is of another past, or damaged: it is to be discarded. */
 void follower_reset(struct follower *follower, const char *reason);
+/* Requests for damaged bytes would fail until the mirror is loaded again. True: it is reset. */
+bool follower_reset_if_damaged(struct follower *follower);
 /* Everything has returned from the mirror. What it has refused is watched again. */
 void follower_forget_failure(struct follower *follower);
 /* The stream may be open already. */

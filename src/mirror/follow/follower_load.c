@@ -101,12 +101,10 @@ void follower_giving_failed(struct follower *follower)
  */
 static void give_loaded(struct follower *follower, int64_t revision)
 {
-    bool is_complete = local_mirror_walk_is_complete(follower->walk);
+    assert(local_mirror_walk_is_complete(follower->walk));
     bool is_newer = revision > follower->given;
-    if (!is_complete || (!is_newer && load_different(follower->load))) {
-        follower_reset(follower, is_complete
-                                     ? "the mirror differs from the cluster at the same revision"
-                                     : "the mirror is damaged");
+    if (!is_newer && load_different(follower->load)) {
+        follower_reset(follower, "the mirror differs from the cluster at the same revision");
         return;
     }
     follow_log_loading(&follower->follow_log, follower->load, true);
@@ -128,6 +126,10 @@ static void give_loaded(struct follower *follower, int64_t revision)
 static void on_loaded(void *ctx, const struct loader_result *result)
 {
     struct follower *follower = ctx;
+    /* A key whose stored bytes are damaged seems to differ from the cluster's, or to be missing,
+     * which says nothing about the cluster's past. */
+    if (follower_reset_if_damaged(follower))
+        return;
     if (result->outcome == LOADER_COMPLETE) {
         give_loaded(follower, result->revision);
         return;

@@ -16,9 +16,16 @@ struct cluster_state;
 struct raft_mark;
 struct status_poll;
 
-/* All are borrowed. Aborts without memory. */
-struct status_poll *status_poll_new(vigil_client *client, struct cluster_state *state,
-                                    struct raft_mark *raft);
+struct status_poll_options {
+    vigil_client *client; /* all are borrowed */
+    struct cluster_state *state;
+    struct raft_mark *raft;
+    void (*answered)(void *ctx); /* after each answer; may stop the poll */
+    void *ctx;
+};
+
+struct status_poll *status_poll_new(
+    const struct status_poll_options *options);  /* aborts without memory */
 void status_poll_free(struct status_poll *poll); /* accepts NULL */
 
 /* Begins with a question at once. */

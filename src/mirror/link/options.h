@@ -50,8 +50,9 @@ struct cluster_options {
     int64_t grant_ns;     /* how long an answer about a caller's rights is used; 0: 1 s */
     /* The mirror: data_dir, shards_max, limits of watches, callbacks. */
     struct engine_local_options mirror;
-    /* On any thread: the mirror does not belong to this cluster's past. The owner stops the engine,
-     * calls engine_cluster_discard and opens it again. May be NULL, like the next three. */
+    /* On any thread: the mirror does not belong to this cluster's past, or its stored bytes are
+     * damaged. The owner stops the engine, calls engine_cluster_discard and opens it again. May be
+     * NULL, like the next three. */
     void (*on_reset)(void *ctx, const char *reason);
     /* On any thread, for the log: the cluster cannot be followed, and why. At the first failure,
      * and then every few seconds. */

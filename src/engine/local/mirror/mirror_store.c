@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "engine/local/shard/shard.h"
+#include "store/log/damage.h"
 #include "store/mvcc/range_walk.h"
 
 #include <stdlib.h>
@@ -21,6 +22,11 @@ int64_t local_mirror_revision(const struct engine *engine)
 int64_t local_mirror_compact_revision(const struct engine *engine)
 {
     return atomic_load_explicit(&shared_of(engine)->mirror.compact_revision, memory_order_acquire);
+}
+
+bool local_mirror_is_damaged(const struct engine *engine)
+{
+    return log_is_damaged(store_log(shared_of(engine)->store));
 }
 
 bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
@@ -109,7 +115,7 @@ static void take_keys(struct mirror_walk *walk, struct range_walk *range)
             keep_last(walk, kv->item);
     }
     walk->ended = !kv;
-    walk->damaged = range->damaged;
+    walk->damaged |= range->damaged;
 }
 
 /* The epoch is pinned for one step only: a walk may take long, because its caller waits for the

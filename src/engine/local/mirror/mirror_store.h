@@ -62,6 +62,8 @@ void local_mirror_retry(struct engine *engine);
 /* The mirror's own newest and compact revision; any thread, without a lock. */
 int64_t local_mirror_revision(const struct engine *engine);
 int64_t local_mirror_compact_revision(const struct engine *engine);
+/* Any thread: something that was read since the start is not what was written. */
+bool local_mirror_is_damaged(const struct engine *engine);
 
 /* engine_range_start of a mirror's shard. False: the mirror has dropped the request's revision;
  * done is not called, and another engine may start the range. */

@@ -282,6 +282,47 @@ static void a_walk_shows_the_state_in_which_it_began(void **state)
     local_mirror_walk_free(walk);
 }
 
+/* Changes a byte of a value in the first segment. */
+static void damage_value(struct fixture *f, const char *value)
+{
+    char path[sizeof(f->dir) + 40];
+    static uint8_t bytes[64 << 10];
+    snprintf(path, sizeof(path), "%s/log/0000000000000001.seg", f->dir);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    size_t len = fread(bytes, 1, sizeof(bytes), file);
+    const uint8_t *found = memmem(bytes, len, value, strlen(value));
+    assert_non_null(found);
+    assert_int_equal(fseek(file, found - bytes, SEEK_SET), 0);
+    assert_int_equal(fputc('?', file), '?');
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The value is in another step of the walk than the end. */
+static void damage_in_any_step_makes_a_walk_incomplete(void **state)
+{
+    enum { KEYS = 1500 };
+    struct fixture *f = *state;
+    for (int i = 0; i < KEYS; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%05d", i);
+        apply_one(f, 10 + i, put_of(key, i == 7 ? "to be damaged" : "v", 10 + i, 1));
+    }
+    assert_false(local_mirror_is_damaged(f->engine));
+    damage_value(f, "to be damaged");
+    struct mirror_walk *walk = local_mirror_walk_new(f->engine);
+    struct slice key;
+    int64_t mod_revision;
+    struct change_kv kv;
+    for (int i = 0; local_mirror_walk_next(walk, &key, &mod_revision); i++) {
+        local_mirror_walk_get(walk, &kv);
+        assert_int_equal(kv.mod_revision, i == 7 ? 0 : 10 + i);
+    }
+    assert_false(local_mirror_walk_is_complete(walk));
+    assert_true(local_mirror_is_damaged(f->engine));
+    local_mirror_walk_free(walk);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
 
 int main(void)
@@ -300,6 +341,7 @@ int main(void)
         TEST(a_state_in_parts_is_hidden_until_the_last),
         TEST(part_of_a_state_is_not_opened),
         TEST(a_walk_shows_the_state_in_which_it_began),
+        TEST(damage_in_any_step_makes_a_walk_incomplete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
