@@ -54,8 +54,8 @@ struct kube_change {
     struct slice namespace;
     struct slice name; /* of the object; that of a POST is set when its object has one */
     bool dry_run;
-    /* Of a change that is neither a PUT nor a PATCH. The stored object is change->old, NULL if it
-     * does not exist. Called for each attempt. */
+    /* A change that is neither a PUT nor a PATCH has a function. The stored object is change->old,
+     * NULL if it does not exist. Called for each attempt. */
     enum kube_decision (*decide)(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object);
     void (*done)(struct kube_change *change);
@@ -80,7 +80,7 @@ struct kube_change {
     struct slice stored;         /* its bytes */
     const struct json_node *old; /* and its tree; NULL: it does not exist */
 
-    /* What this attempt makes of it. */
+    /* What is to be stored instead. */
     enum kube_admission_operation operation;
     struct arena *arena;      /* of the attempt; that of the call for a POST */
     struct kube_meta meta;    /* in this arena */
