@@ -70,8 +70,8 @@ enum kube_stepped kube_admit_gather(struct kube_change *change)
         kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
     /* Deletions need no facts, and bindings concern no plugin. */
     if (!change->decide)
-        (void)kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
-                                      change->operation, &needs);
+        change->plugins = kube_admission_concerns(
+            call->api->admission, call->kind, call->path.subresource, change->operation, &needs);
     /* Without roles and bindings every client may do everything. */
     if (call->identity && kube_write_right_of(&call->arena, &act, &right) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
@@ -118,6 +118,7 @@ struct kube_admission_write kube_admit_write(struct kube_change *change,
     struct kube_call *call = change->call;
     struct kube_gathered *gathered = change->gathered;
     return (struct kube_admission_write){
+        .plugins = change->plugins,
         .arena = change->arena,
         .kind = call->kind,
         .subresource = call->path.subresource,
@@ -139,7 +140,7 @@ enum kube_stepped kube_admit_mutate(struct kube_change *change)
 {
     struct kube_admission_write write =
         kube_admit_write(change, change->operation, change->object, change->old);
-    return kube_admission_admit(change->call->api->admission, &write);
+    return kube_admission_admit(&write);
 }
 
 enum kube_stepped kube_admit_check(struct kube_change *change)
@@ -150,7 +151,7 @@ enum kube_stepped kube_admit_check(struct kube_change *change)
     if (change->operation == KUBE_ADMISSION_CREATE && write.right && !write.right->allowed)
         return kube_fail_attributes(&call->arena, &call->status, kube_identity_user(call->identity),
                                     &write.right->any[0], write.right->reason);
-    if (!kube_admission_check(call->api->admission, &write))
+    if (!kube_admission_check(&write))
         return KUBE_STEP_FAIL;
     change->charges = (struct kube_charges){write.companions, write.companion_count};
     return KUBE_STEP_NEXT;

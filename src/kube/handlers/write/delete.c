@@ -213,8 +213,11 @@ static bool may_be_deleted(struct kube_change *change, const struct json_node *s
 {
     struct kube_admission_write write =
         kube_admit_write(change, KUBE_ADMISSION_DELETE, NULL, stored);
+    unsigned no_facts;
+    write.plugins = kube_admission_concerns(change->call->api->admission, change->call->kind,
+                                            write.subresource, write.operation, &no_facts);
     write.name = change->name;
-    return kube_admission_check(change->call->api->admission, &write);
+    return kube_admission_check(&write);
 }
 
 static bool has_items(const struct json_node *list)

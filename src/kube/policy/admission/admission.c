@@ -189,33 +189,33 @@ void kube_admission_free(struct kube_admission *admission)
 
 /* -- The chain -- */
 
-/* The next plugin that is enabled and concerns the write; NULL: none. */
-static const struct kube_admission_plugin *next(const struct kube_admission *admission, size_t *at,
-                                                const struct kube_kind *kind,
-                                                struct slice subresource,
-                                                enum kube_admission_operation operation)
+static bool matches(const struct kube_admission_rule *rule, const struct kube_kind *kind,
+                    struct slice subresource, enum kube_admission_operation operation)
 {
-    while (*at < COUNT_OF(chain)) {
-        size_t i = (*at)++;
-        if (admission->set.enabled >> i & 1 && chain[i]->concerns(kind, subresource, operation))
-            return chain[i];
-    }
-    return NULL;
+    return rule->operations >> operation & 1 &&
+           slice_equal(subresource, slice_from_text(rule->subresource)) &&
+           (!rule->plural || kube_admission_is(kind, rule->group, rule->plural));
 }
 
-bool kube_admission_concerns(const struct kube_admission *admission, const struct kube_kind *kind,
-                             struct slice subresource, enum kube_admission_operation operation,
-                             unsigned *ret_needs)
+uint32_t kube_admission_concerns(const struct kube_admission *admission,
+                                 const struct kube_kind *kind, struct slice subresource,
+                                 enum kube_admission_operation operation, unsigned *ret_needs)
 {
-    const struct kube_admission_plugin *plugin;
-    bool some = false;
-    size_t at = 0;
+    uint32_t plugins = 0;
     *ret_needs = 0;
-    while ((plugin = next(admission, &at, kind, subresource, operation))) {
-        *ret_needs |= plugin->needs;
-        some = true;
+    for (size_t i = 0; i < COUNT_OF(chain); i++) {
+        const struct kube_admission_rule *rule = chain[i]->rules;
+        const struct kube_admission_rule *end = rule + KUBE_ADMISSION_RULES_MAX;
+        if (!(admission->set.enabled >> i & 1))
+            continue;
+        while (rule < end && rule->operations && !matches(rule, kind, subresource, operation))
+            rule++;
+        if (rule == end || !rule->operations || (chain[i]->concerns && !chain[i]->concerns(kind)))
+            continue;
+        *ret_needs |= chain[i]->needs;
+        plugins |= UINT32_C(1) << i;
     }
-    return some;
+    return plugins;
 }
 
 bool kube_admission_needs_namespace(const struct kube_admission *admission)
@@ -223,24 +223,22 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission)
     return admission->set.enabled & 1;
 }
 
-bool kube_admission_admit(const struct kube_admission *admission,
-                          struct kube_admission_write *write)
+bool kube_admission_admit(struct kube_admission_write *write)
 {
-    const struct kube_admission_plugin *plugin;
-    size_t at = 0;
-    while ((plugin = next(admission, &at, write->kind, write->subresource, write->operation)))
+    for (uint32_t rest = write->plugins; rest; rest &= rest - 1) {
+        const struct kube_admission_plugin *plugin = chain[__builtin_ctz(rest)];
         if (plugin->admit && !plugin->admit(write))
             return false;
+    }
     return true;
 }
 
-bool kube_admission_check(const struct kube_admission *admission,
-                          struct kube_admission_write *write)
+bool kube_admission_check(struct kube_admission_write *write)
 {
-    const struct kube_admission_plugin *plugin;
-    size_t at = 0;
-    while ((plugin = next(admission, &at, write->kind, write->subresource, write->operation)))
+    for (uint32_t rest = write->plugins; rest; rest &= rest - 1) {
+        const struct kube_admission_plugin *plugin = chain[__builtin_ctz(rest)];
         if (plugin->check && !plugin->check(write))
             return false;
+    }
     return true;
 }

@@ -60,19 +60,18 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
 void kube_admission_stop(struct kube_admission *admission); /* accepts NULL */
 void kube_admission_free(struct kube_admission *admission); /* must be stopped; accepts NULL */
 
-/* Whether an enabled plugin concerns such writes, and the facts that they need. */
-bool kube_admission_concerns(const struct kube_admission *admission, const struct kube_kind *kind,
-                             struct slice subresource, enum kube_admission_operation operation,
-                             unsigned *ret_needs);
+/* The enabled plugins that concern such writes, as bits of their places in the chain, and the facts
+ * that they need. */
+uint32_t kube_admission_concerns(const struct kube_admission *admission,
+                                 const struct kube_kind *kind, struct slice subresource,
+                                 enum kube_admission_operation operation, unsigned *ret_needs);
 /* Whether NamespaceLifecycle is enabled: an object must be in a namespace that exists. */
 bool kube_admission_needs_namespace(const struct kube_admission *admission);
 
-/* Any thread. False: write->status says why. */
+/* The plugins of the write. Any thread. False: write->status says why. */
 MUST_CHECK
-bool kube_admission_admit(const struct kube_admission *admission,
-                          struct kube_admission_write *write);
+bool kube_admission_admit(struct kube_admission_write *write);
 MUST_CHECK
-bool kube_admission_check(const struct kube_admission *admission,
-                          struct kube_admission_write *write);
+bool kube_admission_check(struct kube_admission_write *write);
 
 #endif

@@ -525,19 +525,6 @@ static bool is_pod(const struct kube_kind *kind)
     return kube_admission_is(kind, "", "pods");
 }
 
-/* The containers of a pod cannot be changed afterwards, except their amounts by a resize. */
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    bool creates = operation == KUBE_ADMISSION_CREATE, updates = operation == KUBE_ADMISSION_UPDATE;
-    if (is_pod(kind))
-        return subresource.len ? updates && slice_equal(subresource, SLICE_LITERAL("resize"))
-                               : creates;
-    return (creates || updates) && !subresource.len &&
-           (kube_admission_is(kind, "", "persistentvolumeclaims") ||
-            kube_admission_is(kind, "", "limitranges"));
-}
-
 static bool no_memory(const struct kube_admission_write *write)
 {
     return kube_fail_engine(write->status, ST_NOMEM);
@@ -638,7 +625,11 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_limit_ranger = {
     .name = "LimitRanger",
     .needs = 1u << KUBE_FACT_LIMIT_RANGES,
-    .concerns = concerns,
+    /* The containers of a pod cannot be changed afterwards, except their amounts by a resize. */
+    .rules = {{"", "pods", "", KUBE_ON_CREATE},
+              {"", "pods", "resize", KUBE_ON_UPDATE},
+              {"", "persistentvolumeclaims", "", KUBE_ON_CREATE | KUBE_ON_UPDATE},
+              {"", "limitranges", "", KUBE_ON_CREATE | KUBE_ON_UPDATE}},
     .admit = admit,
     .check = check,
 };

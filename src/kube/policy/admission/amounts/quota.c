@@ -222,23 +222,6 @@ bool kube_quota_charge(const struct kube_admission_write *write, struct slice na
 
 /* -- The plugin -- */
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    bool whole = !subresource.len;
-    if (!kube_quota_concerns(kind) || operation == KUBE_ADMISSION_DELETE)
-        return false;
-    if (operation == KUBE_ADMISSION_CREATE)
-        return whole;
-    if (kube_admission_is(kind, "", "resourcequotas"))
-        return whole;
-    if (kube_admission_is(kind, "", "pods"))
-        return whole || slice_equal(subresource, SLICE_LITERAL("resize"));
-    if (kube_admission_is(kind, "", "persistentvolumeclaims"))
-        return whole || slice_equal(subresource, SLICE_LITERAL("status"));
-    return whole && kube_admission_is(kind, "", "services");
-}
-
 /* A quota that could not be kept in memory could not be enforced. */
 static bool check_size(const struct kube_admission_write *write)
 {
@@ -360,6 +343,13 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_resource_quota = {
     .name = "ResourceQuota",
     .needs = 1u << KUBE_FACT_QUOTAS,
-    .concerns = concerns,
+    .rules = {{NULL, NULL, "", KUBE_ON_CREATE},
+              {"", "resourcequotas", "", KUBE_ON_UPDATE},
+              {"", "pods", "", KUBE_ON_UPDATE},
+              {"", "pods", "resize", KUBE_ON_UPDATE},
+              {"", "persistentvolumeclaims", "", KUBE_ON_UPDATE},
+              {"", "persistentvolumeclaims", "status", KUBE_ON_UPDATE},
+              {"", "services", "", KUBE_ON_UPDATE}},
+    .concerns = kube_quota_concerns,
     .check = check,
 };

@@ -5,26 +5,9 @@
 
 #define CLIENT_SIGNER "kubernetes.io/kube-apiserver-client"
 
-static bool is_request(const struct kube_kind *kind)
-{
-    return kube_admission_is(kind, "certificates.k8s.io", "certificatesigningrequests");
-}
+#define REQUESTS "certificates.k8s.io", "certificatesigningrequests"
 
 /* -- Approving and signing -- */
-
-static bool approves(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return operation == KUBE_ADMISSION_UPDATE && is_request(kind) &&
-           slice_equal(subresource, SLICE_LITERAL("approval"));
-}
-
-static bool signs(const struct kube_kind *kind, struct slice subresource,
-                  enum kube_admission_operation operation)
-{
-    return operation == KUBE_ADMISSION_UPDATE && is_request(kind) &&
-           slice_equal(subresource, SLICE_LITERAL("status"));
-}
 
 static bool check_right(const struct kube_admission_write *write)
 {
@@ -58,23 +41,17 @@ static bool check_signing(struct kube_admission_write *write)
 
 const struct kube_admission_plugin kube_certificate_approver = {
     .name = "CertificateApproval",
-    .concerns = approves,
+    .rules = {{REQUESTS, "approval", KUBE_ON_UPDATE}},
     .check = check_approval,
 };
 
 const struct kube_admission_plugin kube_certificate_signer = {
     .name = "CertificateSigning",
-    .concerns = signs,
+    .rules = {{REQUESTS, "status", KUBE_ON_UPDATE}},
     .check = check_signing,
 };
 
 /* -- Subjects -- */
-
-static bool creates(const struct kube_kind *kind, struct slice subresource,
-                    enum kube_admission_operation operation)
-{
-    return operation == KUBE_ADMISSION_CREATE && is_request(kind) && !subresource.len;
-}
 
 static bool check_subject(struct kube_admission_write *write)
 {
@@ -107,6 +84,6 @@ static bool check_subject(struct kube_admission_write *write)
 
 const struct kube_admission_plugin kube_certificate_subject = {
     .name = "CertificateSubjectRestriction",
-    .concerns = creates,
+    .rules = {{REQUESTS, "", KUBE_ON_CREATE}},
     .check = check_subject,
 };

@@ -14,13 +14,6 @@ const struct kube_fact_row kube_ingress_classes = {
     .is_better = kube_class_is_better,
 };
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_CREATE &&
-           kube_admission_is(kind, "networking.k8s.io", "ingresses");
-}
-
 /* Kubernetes still looks at the annotation that was the field once. */
 static bool has_class(const struct json_node *ingress)
 {
@@ -44,6 +37,6 @@ static bool admit(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_default_ingress_class = {
     .name = "DefaultIngressClass",
     .needs = 1u << KUBE_FACT_INGRESS_CLASSES,
-    .concerns = concerns,
+    .rules = {{"networking.k8s.io", "ingresses", "", KUBE_ON_CREATE}},
     .admit = admit,
 };

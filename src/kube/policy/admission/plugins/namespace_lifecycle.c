@@ -5,13 +5,6 @@
 
 #include <stdio.h>
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return operation == KUBE_ADMISSION_DELETE && !subresource.len &&
-           kube_admission_is(kind, "", "namespaces");
-}
-
 static bool check(struct kube_admission_write *write)
 {
     static const char *const immortal[] = {"default", "kube-system", "kube-public"};
@@ -22,7 +15,10 @@ static bool check(struct kube_admission_write *write)
 }
 
 const struct kube_admission_plugin kube_namespace_lifecycle = {
-    .name = "NamespaceLifecycle", .concerns = concerns, .check = check};
+    .name = "NamespaceLifecycle",
+    .rules = {{"", "namespaces", "", KUBE_ON_DELETE}},
+    .check = check,
+};
 
 static bool is_terminating(struct slice stored)
 {

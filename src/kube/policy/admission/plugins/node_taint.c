@@ -3,13 +3,6 @@
 #define KEY "node.kubernetes.io/not-ready"
 #define EFFECT "NoSchedule"
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_CREATE &&
-           kube_admission_is(kind, "", "nodes");
-}
-
 static bool has_taint(const struct json_node *list)
 {
     for (const struct json_node *item = list->first; item; item = item->next)
@@ -36,4 +29,7 @@ static bool admit(struct kube_admission_write *write)
 }
 
 const struct kube_admission_plugin kube_node_taint = {
-    .name = "TaintNodesByCondition", .concerns = concerns, .admit = admit};
+    .name = "TaintNodesByCondition",
+    .rules = {{"", "nodes", "", KUBE_ON_CREATE}},
+    .admit = admit,
+};

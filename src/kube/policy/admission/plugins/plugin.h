@@ -21,8 +21,22 @@ enum kube_admission_operation {
     KUBE_ADMISSION_DELETE,
 };
 
+/* Writes that a plugin concerns. */
+struct kube_admission_rule {
+    const char *group, *plural; /* a built-in kind, in whatever version; plural NULL: every kind */
+    const char *subresource;    /* "": the object itself */
+    unsigned operations;        /* KUBE_ON_… */
+};
+enum {
+    KUBE_ON_CREATE = 1 << KUBE_ADMISSION_CREATE,
+    KUBE_ON_UPDATE = 1 << KUBE_ADMISSION_UPDATE,
+    KUBE_ON_DELETE = 1 << KUBE_ADMISSION_DELETE,
+};
+enum { KUBE_ADMISSION_RULES_MAX = 8 };
+
 /* One attempt; everything is borrowed. */
 struct kube_admission_write {
+    uint32_t plugins;    /* those that concern it: kube_admission_concerns */
     struct arena *arena; /* memory of the attempt */
     const struct kube_kind *kind;
     struct slice subresource; /* empty: the object itself */
@@ -49,8 +63,10 @@ enum { KUBE_ADMISSION_COMPANIONS_MAX = 16 };
 struct kube_admission_plugin {
     const char *name;
     unsigned needs; /* 1 << KUBE_FACT_… */
-    bool (*concerns)(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation);
+    /* Those with operations; other writes do not get to the plugin. */
+    struct kube_admission_rule rules[KUBE_ADMISSION_RULES_MAX];
+    /* Excludes kinds that a rule includes. May be NULL. */
+    bool (*concerns)(const struct kube_kind *kind);
     /* May change the object. False: write->status says why it is refused. May be NULL. */
     bool (*admit)(struct kube_admission_write *write);
     /* May only refuse, and add companions. The same result; may be NULL. */

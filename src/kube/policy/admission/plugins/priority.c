@@ -48,13 +48,6 @@ static bool is_class(const struct kube_kind *kind)
     return kube_admission_is(kind, "scheduling.k8s.io", "priorityclasses");
 }
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return !subresource.len && operation != KUBE_ADMISSION_DELETE &&
-           (kube_admission_is(kind, "", "pods") || is_class(kind));
-}
-
 /* -- Pods -- */
 
 static bool no_memory(const struct kube_admission_write *write)
@@ -155,7 +148,8 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_priority = {
     .name = "Priority",
     .needs = 1u << KUBE_FACT_PRIORITY_CLASSES,
-    .concerns = concerns,
+    .rules = {{"", "pods", "", KUBE_ON_CREATE | KUBE_ON_UPDATE},
+              {"scheduling.k8s.io", "priorityclasses", "", KUBE_ON_CREATE | KUBE_ON_UPDATE}},
     .admit = admit,
     .check = check,
 };

@@ -11,13 +11,6 @@ const struct kube_fact_row kube_runtime_classes = {
     .named_by = "spec.runtimeClassName",
 };
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_CREATE &&
-           kube_admission_is(kind, "", "pods");
-}
-
 static bool no_memory(const struct kube_admission_write *write)
 {
     return kube_fail_engine(write->status, ST_NOMEM);
@@ -179,7 +172,7 @@ static bool admit(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_runtime_class = {
     .name = "RuntimeClass",
     .needs = 1u << KUBE_FACT_RUNTIME_CLASSES,
-    .concerns = concerns,
+    .rules = {{"", "pods", "", KUBE_ON_CREATE}},
     .admit = admit,
     .check = check,
 };

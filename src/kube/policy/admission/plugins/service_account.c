@@ -68,15 +68,6 @@ const struct kube_fact_row kube_accounts = {
 
 /* -- Pods -- */
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    bool debugs = slice_equal(subresource, SLICE_LITERAL("ephemeralcontainers"));
-    return kube_admission_is(kind, "", "pods") &&
-           (operation == KUBE_ADMISSION_CREATE ? !subresource.len
-                                               : operation == KUBE_ADMISSION_UPDATE && debugs);
-}
-
 static bool no_memory(const struct kube_admission_write *write)
 {
     return kube_fail_engine(write->status, ST_NOMEM);
@@ -207,7 +198,8 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_service_account = {
     .name = "ServiceAccount",
     .needs = 1u << KUBE_FACT_ACCOUNTS,
-    .concerns = concerns,
+    .rules = {{"", "pods", "", KUBE_ON_CREATE},
+              {"", "pods", "ephemeralcontainers", KUBE_ON_UPDATE}},
     .admit = admit,
     .check = check,
 };

@@ -19,17 +19,6 @@ const struct kube_fact_row kube_storage_classes = {
     .is_better = kube_class_is_better,
 };
 
-static bool is_claim(const struct kube_kind *kind)
-{
-    return kube_admission_is(kind, "", "persistentvolumeclaims");
-}
-
-static bool is_new_claim(const struct kube_kind *kind, struct slice subresource,
-                         enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_CREATE && is_claim(kind);
-}
-
 /* -- The default -- */
 
 /* Kubernetes still looks at the annotation that was the field once. */
@@ -54,7 +43,7 @@ static bool set_class(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_default_storage_class = {
     .name = "DefaultStorageClass",
     .needs = 1u << KUBE_FACT_STORAGE_CLASSES,
-    .concerns = is_new_claim,
+    .rules = {{"", "persistentvolumeclaims", "", KUBE_ON_CREATE}},
     .admit = set_class,
 };
 
@@ -62,19 +51,11 @@ const struct kube_admission_plugin kube_default_storage_class = {
 
 static const char *finalizer_of(const struct kube_kind *kind)
 {
-    if (is_claim(kind))
+    if (kube_admission_is(kind, "", "persistentvolumeclaims"))
         return "kubernetes.io/pvc-protection";
     if (kube_admission_is(kind, "", "persistentvolumes"))
         return "kubernetes.io/pv-protection";
-    if (kube_admission_is(kind, "storage.k8s.io", "volumeattributesclasses"))
-        return "kubernetes.io/vac-protection";
-    return NULL;
-}
-
-static bool is_protected(const struct kube_kind *kind, struct slice subresource,
-                         enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_CREATE && finalizer_of(kind);
+    return "kubernetes.io/vac-protection";
 }
 
 static bool protect(struct kube_admission_write *write)
@@ -93,15 +74,14 @@ static bool protect(struct kube_admission_write *write)
 }
 
 const struct kube_admission_plugin kube_storage_protection = {
-    .name = "StorageObjectInUseProtection", .concerns = is_protected, .admit = protect};
+    .name = "StorageObjectInUseProtection",
+    .rules = {{"", "persistentvolumeclaims", "", KUBE_ON_CREATE},
+              {"", "persistentvolumes", "", KUBE_ON_CREATE},
+              {"storage.k8s.io", "volumeattributesclasses", "", KUBE_ON_CREATE}},
+    .admit = protect,
+};
 
 /* -- Growing -- */
-
-static bool is_changed_claim(const struct kube_kind *kind, struct slice subresource,
-                             enum kube_admission_operation operation)
-{
-    return !subresource.len && operation == KUBE_ADMISSION_UPDATE && is_claim(kind);
-}
 
 /* A missing amount is 0. */
 static struct quantity amount_of(struct arena *arena, const struct json_node *claim)
@@ -144,6 +124,6 @@ static bool check_size(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_claim_resize = {
     .name = "PersistentVolumeClaimResize",
     .needs = 1u << KUBE_FACT_STORAGE_CLASSES,
-    .concerns = is_changed_claim,
+    .rules = {{"", "persistentvolumeclaims", "", KUBE_ON_UPDATE}},
     .check = check_size,
 };

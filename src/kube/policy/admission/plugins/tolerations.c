@@ -2,13 +2,6 @@
 
 enum { TOLERATION_S = 300 };
 
-static bool concerns(const struct kube_kind *kind, struct slice subresource,
-                     enum kube_admission_operation operation)
-{
-    return !subresource.len && operation != KUBE_ADMISSION_DELETE &&
-           kube_admission_is(kind, "", "pods");
-}
-
 static bool is_text_or_empty(const struct json_node *node, const char *text)
 {
     return !node || node->type != JSON_TYPE_STRING || !node->text.len ||
@@ -56,4 +49,7 @@ static bool admit(struct kube_admission_write *write)
 }
 
 const struct kube_admission_plugin kube_default_tolerations = {
-    .name = "DefaultTolerationSeconds", .concerns = concerns, .admit = admit};
+    .name = "DefaultTolerationSeconds",
+    .rules = {{"", "pods", "", KUBE_ON_CREATE | KUBE_ON_UPDATE}},
+    .admit = admit,
+};
