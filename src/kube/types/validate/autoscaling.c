@@ -201,7 +201,6 @@ static void check_replicas(struct check *c, const struct at *at, const struct js
 void kube_validate_autoscaler(struct check *c, const struct json_node *object,
                               const struct json_node *old)
 {
-    static const struct rule of_metrics = {"metrics", EACH, PART(check_metric_spec)};
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     int64_t min = rule_int(spec, "minReplicas", 1), max = rule_int(spec, "maxReplicas", 0);
@@ -214,7 +213,7 @@ void kube_validate_autoscaler(struct check *c, const struct json_node *object,
     rule_rows(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"), target_rules);
     check_target_group(c, AT(at, "scaleTargetRef"), rule_member(spec, "scaleTargetRef"),
                        json_node_path(old, "spec.scaleTargetRef"));
-    rule_apply(c, at, spec, &of_metrics, 1);
+    rule_one(c, at, spec, "metrics", EACH, PART(check_metric_spec));
     if (!min && !has_outer_metric(rule_member(spec, "metrics")))
         bad_forbidden(c, AT(at, "metrics"),
                       "must specify at least one Object or External metric to support scaling to "

@@ -2,6 +2,7 @@
 #include "kube/types/validate/address.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
@@ -119,7 +120,6 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
                               const struct json_node *old)
 {
     const struct at *list = AT(at, "clusterIPs");
-    const struct json_node *policy = rule_member(spec, "ipFamilyPolicy");
     const struct json_node *family = rule_first(rule_member(spec, "ipFamilies"));
     struct cluster_ips ips = cluster_ips_of(spec);
     size_t i = 0;
@@ -127,9 +127,8 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
         return;
     check_synced(c, list, spec, ips);
     check_families(c, at, rule_member(spec, "ipFamilies"));
-    if (policy)
-        rule_choice(c, AT(at, "ipFamilyPolicy"), rule_text_of(c, policy),
-                    "PreferDualStack,RequireDualStack,SingleStack");
+    rule_one(c, at, spec, "ipFamilyPolicy", IF_SET,
+             CHOICE("PreferDualStack,RequireDualStack,SingleStack"));
     bool fine = check_cluster_addresses(c, list, ips, old);
     if (ips.count > 2)
         bad_node(c, list, ips.list, "may only hold up to 2 values");
@@ -164,8 +163,7 @@ static void check_service_port(struct check *c, const struct at *at, const struc
                       target && (rule_int_of(target) || rule_text_of(c, target).len)
                           ? target
                           : rule_member(port, "port"));
-    if (rule_member(port, "appProtocol"))
-        rule_name(c, AT(at, "appProtocol"), rule_text(c, port, "appProtocol"), label_key_valid);
+    rule_one(c, at, port, "appProtocol", IF_SET, NAME(label_key_valid));
 }
 
 static struct slice port_key(struct check *c, const struct json_node *port, const char *name)
@@ -235,10 +233,8 @@ static void rule_affinity(struct check *c, const struct at *spec, const struct j
     const struct json_node *config = rule_member(of, "sessionAffinityConfig");
     const struct json_node *timeout =
         rule_member(rule_member(config, "clientIP"), "timeoutSeconds");
-    struct slice type = rule_text(c, of, "sessionAffinity");
     const struct at *at = AT(spec, "sessionAffinityConfig");
-    if (type.len)
-        rule_choice(c, AT(spec, "sessionAffinity"), type, "ClientIP,None");
+    rule_one(c, spec, of, "sessionAffinity", IF_SOME, CHOICE("ClientIP,None"));
     if (!rule_text_is(of, "sessionAffinity", "ClientIP") || !timeout)
         return;
     if (rule_int_of(timeout) <= 0 || rule_int_of(timeout) > 86400)
@@ -260,10 +256,7 @@ static void check_external_name(struct check *c, const struct at *at, const stru
         bad_forbidden(c, AT(at, "ipFamilyPolicy"), why);
     if (name.len && name.ptr[name.len - 1] == '.')
         name.len--;
-    if (name.len)
-        rule_name(c, AT(at, "externalName"), name, subdomain_valid);
-    else
-        bad_required(c, AT(at, "externalName"), NULL);
+    rule_one(c, at, spec, "externalName", NEEDED, NAME(subdomain_valid));
 }
 
 static void check_of_type(struct check *c, const struct at *at, const struct json_node *spec)
@@ -347,7 +340,6 @@ static void check_traffic(struct check *c, const struct at *at, const struct jso
 {
     struct slice outside = rule_text(c, spec, "externalTrafficPolicy");
     struct slice inside = rule_text(c, spec, "internalTrafficPolicy");
-    const struct json_node *distribution = rule_member(spec, "trafficDistribution");
     int64_t health = rule_int(spec, "healthCheckNodePort", 0);
     if (outside.len && !is_reachable(spec))
         bad_text(c, AT(at, "externalTrafficPolicy"), outside,
@@ -362,9 +354,8 @@ static void check_traffic(struct check *c, const struct at *at, const struct jso
         rule_port(c, AT(at, "healthCheckNodePort"), health);
     if (rule_member(spec, "internalTrafficPolicy"))
         rule_choice(c, AT(at, "internalTrafficPolicy"), inside, "Cluster,Local");
-    if (distribution)
-        rule_choice(c, AT(at, "trafficDistribution"), rule_text_of(c, distribution),
-                    "PreferClose,PreferSameZone,PreferSameNode");
+    rule_one(c, at, spec, "trafficDistribution", IF_SET,
+             CHOICE("PreferClose,PreferSameZone,PreferSameNode"));
 }
 
 /* -- Updates -- */

@@ -55,9 +55,8 @@ static void check_subset(struct check *c, const struct at *at, const struct json
 void kube_validate_endpoints(struct check *c, const struct json_node *object,
                              const struct json_node *old)
 {
-    static const struct rule subsets = {"subsets", EACH, PART(check_subset)};
     if (!old || !rule_same_member(object, old, "subsets"))
-        rule_apply(c, NULL, object, &subsets, 1);
+        rule_one(c, NULL, object, "subsets", EACH, PART(check_subset));
 }
 
 /* -- Slices -- */
@@ -79,8 +78,7 @@ static void check_slice_ports(struct check *c, const struct json_node *list)
     for (const struct json_node *port = rule_first(list); port; port = port->next, i++) {
         const struct at *in = AT_ITEM(at, i);
         struct slice name = rule_text(c, port, "name");
-        if (name.len)
-            rule_name(c, AT(in, "name"), name, dns_label_valid);
+        rule_one(c, in, port, "name", IF_SOME, NAME(dns_label_valid));
         if (!seen_add(c, &names, name))
             bad_repeat(c, AT(in, "name"), name);
         rule_rows(c, in, port, slice_port_rules);
@@ -126,7 +124,6 @@ static void check_endpoint(struct check *c, const struct at *at, const struct js
 void kube_validate_endpoint_slice(struct check *c, const struct json_node *object,
                                   const struct json_node *old)
 {
-    static const struct rule of_type = {"addressType", NEEDED, CHOICE("FQDN,IPv4,IPv6")};
     const struct json_node *endpoints = rule_member(object, "endpoints");
     struct slice type = rule_text(c, object, "addressType");
     const struct at *at = AT(NULL, "endpoints");
@@ -137,7 +134,7 @@ void kube_validate_endpoint_slice(struct check *c, const struct json_node *objec
     else if (!old || !rule_same_member(object, old, "endpoints"))
         for (const struct json_node *item = rule_first(endpoints); item; item = item->next)
             check_endpoint(c, AT_ITEM(at, i++), item, type);
-    rule_apply(c, NULL, object, &of_type, 1);
+    rule_one(c, NULL, object, "addressType", NEEDED, CHOICE("FQDN,IPv4,IPv6"));
     if (old)
         rule_immutable(c, AT(NULL, "addressType"), rule_member(object, "addressType"),
                        rule_member(old, "addressType"));

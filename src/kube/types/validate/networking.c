@@ -12,8 +12,7 @@ static void check_policy_port(struct check *c, const struct at *at, const struct
 {
     const struct json_node *port = rule_member(item, "port"), *end = rule_member(item, "endPort");
     const struct at *last = AT(at, "endPort");
-    if (rule_member(item, "protocol"))
-        rule_choice(c, AT(at, "protocol"), rule_text(c, item, "protocol"), "TCP,UDP,SCTP");
+    rule_one(c, at, item, "protocol", IF_SET, CHOICE("TCP,UDP,SCTP"));
     if (!port) {
         if (end)
             bad_int(c, last, rule_int_of(end), "may not be specified when `port` is not specified");
@@ -92,12 +91,9 @@ static void check_policy_rules(struct check *c, const struct at *at, const struc
 {
     size_t i = 0;
     for (const struct json_node *rule = rule_first(rules); rule; rule = rule->next, i++) {
-        const struct at *ports = AT(AT_ITEM(at, i), "ports"), *list = AT(AT_ITEM(at, i), peers);
+        const struct at *list = AT(AT_ITEM(at, i), peers);
         size_t j = 0;
-        for (const struct json_node *port = rule_first(rule_member(rule, "ports")); port;
-             port = port->next)
-            check_policy_port(c, AT_ITEM(ports, j++), port);
-        j = 0;
+        rule_one(c, AT_ITEM(at, i), rule, "ports", EACH, PART(check_policy_port));
         for (const struct json_node *peer = rule_first(rule_member(rule, peers)); peer;
              peer = peer->next)
             check_peer(c, AT_ITEM(list, j++), peer, kept);
@@ -128,7 +124,6 @@ void kube_validate_network_policy(struct check *c, const struct json_node *objec
     const struct json_node *was = rule_member(old, "spec");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "policyTypes");
     struct seen kept = {0};
-    size_t i = 0;
     add_blocks(c, rule_member(was, "ingress"), "from", &kept);
     add_blocks(c, rule_member(was, "egress"), "to", &kept);
     c->any_label_values = was && !rule_selector_is_valid(c, rule_member(was, "podSelector"));
@@ -140,8 +135,7 @@ void kube_validate_network_policy(struct check *c, const struct json_node *objec
         bad_node(c, list, types, "may not specify more than two policyTypes");
         return;
     }
-    for (const struct json_node *item = rule_first(types); item; item = item->next)
-        rule_choice(c, AT_ITEM(list, i++), rule_text_of(c, item), "Ingress,Egress");
+    rule_one(c, at, spec, "policyTypes", EACH, CHOICE("Ingress,Egress"));
 }
 
 /* -- Ingresses -- */
@@ -157,12 +151,9 @@ static void check_service_backend(struct check *c, const struct at *at,
 {
     const struct json_node *port = rule_member(service, "port");
     const struct at *in = AT(at, "service"), *to = AT(in, "port");
-    struct slice name = rule_text(c, service, "name"), port_name = rule_text(c, port, "name");
+    struct slice port_name = rule_text(c, port, "name");
     int64_t number = rule_int(port, "number", 0);
-    if (!name.len)
-        bad_required(c, AT(in, "name"), NULL);
-    else
-        rule_name(c, AT(in, "name"), name, dns_label_valid);
+    rule_one(c, in, service, "name", NEEDED, NAME(dns_label_valid));
     if (port_name.len && number)
         bad_text(c, at, SLICE_EMPTY, "cannot set both port name & port number");
     else if (port_name.len)
@@ -243,8 +234,7 @@ static void check_host(struct check *c, const struct at *at, struct slice host)
 
 static void check_ingress_http(struct check *c, const struct at *at, const struct json_node *http)
 {
-    static const struct rule paths = {"paths", EACH_NEEDED, PART(check_http_path)};
-    rule_apply(c, at, http, &paths, 1);
+    rule_one(c, at, http, "paths", EACH_NEEDED, PART(check_http_path));
 }
 
 static const struct rule ingress_rules[] = {
@@ -316,8 +306,7 @@ static void check_parameters(struct check *c, const struct at *at, const struct 
     struct slice scope = rule_text(c, of, "scope"), namespace = rule_text(c, of, "namespace");
     bool has = rule_member(of, "namespace");
     rule_rows(c, at, of, reference_rules);
-    if (scope.len)
-        rule_choice(c, AT(at, "scope"), scope, "Cluster,Namespace");
+    rule_one(c, at, of, "scope", IF_SOME, CHOICE("Cluster,Namespace"));
     if (slice_equal(scope, SLICE_LITERAL("Namespace"))) {
         if (!has)
             bad_required(c, AT(at, "namespace"), "`parameters.scope` is set to 'Namespace'");
@@ -337,6 +326,5 @@ void kube_validate_ingress_class(struct check *c, const struct json_node *object
         rule_immutable(c, AT(at, "controller"), rule_member(spec, "controller"),
                        json_node_path(old, "spec.controller"));
     check_controller(c, AT(at, "controller"), rule_text(c, spec, "controller"));
-    if (rule_member(spec, "parameters"))
-        check_parameters(c, AT(at, "parameters"), rule_member(spec, "parameters"));
+    rule_one(c, at, spec, "parameters", IF_SET, PART(check_parameters));
 }

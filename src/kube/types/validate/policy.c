@@ -1,6 +1,7 @@
 /* PodDisruptionBudget. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 void rule_int_or_percent(struct check *c, const struct at *at, const struct json_node *value)
 {
@@ -50,7 +51,6 @@ void kube_validate_disruption_budget(struct check *c, const struct json_node *ob
 {
     const struct json_node *spec = rule_member(object, "spec");
     const struct json_node *min = rule_member(spec, "minAvailable"), *max;
-    const struct json_node *policy = rule_member(spec, "unhealthyPodEvictionPolicy");
     const struct at *at = AT(NULL, "spec");
     max = rule_member(spec, "maxUnavailable");
     if (min && max)
@@ -59,7 +59,6 @@ void kube_validate_disruption_budget(struct check *c, const struct json_node *ob
     check_amount(c, AT(at, "maxUnavailable"), max);
     rule_kept_selector(c, AT(at, "selector"), rule_member(spec, "selector"),
                        json_node_path(old, "spec.selector"));
-    if (policy)
-        rule_choice(c, AT(at, "unhealthyPodEvictionPolicy"), rule_text_of(c, policy),
-                    "AlwaysAllow,IfHealthyBudget");
+    rule_one(c, at, spec, "unhealthyPodEvictionPolicy", IF_SET,
+             CHOICE("AlwaysAllow,IfHealthyBudget"));
 }

@@ -10,14 +10,12 @@
 static void check_rule(struct check *c, const struct at *at, const struct json_node *rule,
                        bool namespaced)
 {
-    static const struct rule verbs = {"verbs", NEEDED,
-                                      WHY("verbs must contain at least one value")};
     static const struct rule of_resources[] = {
         {"apiGroups", NEEDED, WHY("resource rules must supply at least one api group")},
         {"resources", NEEDED, WHY("resource rules must supply at least one resource")},
     };
     const struct json_node *urls = rule_filled(rule, "nonResourceURLs");
-    rule_apply(c, at, rule, &verbs, 1);
+    rule_one(c, at, rule, "verbs", NEEDED, WHY("verbs must contain at least one value"));
     if (!urls) {
         rule_rows(c, at, rule, of_resources);
         return;
@@ -74,9 +72,8 @@ void kube_validate_cluster_role(struct check *c, const struct json_node *object,
 static void check_account(struct check *c, const struct at *at, const struct json_node *subject,
                           bool namespaced)
 {
-    struct slice name = rule_text(c, subject, "name"), group = rule_text(c, subject, "apiGroup");
-    if (name.len)
-        rule_name(c, AT(at, "name"), name, subdomain_valid);
+    struct slice group = rule_text(c, subject, "apiGroup");
+    rule_one(c, at, subject, "name", IF_SOME, NAME(subdomain_valid));
     if (group.len)
         bad_choice(c, AT(at, "apiGroup"), group, "");
     if (!namespaced && !rule_text(c, subject, "namespace").len)
@@ -87,8 +84,7 @@ static void check_subject(struct check *c, const struct at *at, const struct jso
                           bool namespaced)
 {
     struct slice kind = rule_text(c, subject, "kind"), group = rule_text(c, subject, "apiGroup");
-    if (!rule_text(c, subject, "name").len)
-        bad_required(c, AT(at, "name"), NULL);
+    rule_one(c, at, subject, "name", NEEDED, WHY(NULL));
     if (slice_equal(kind, SLICE_LITERAL("ServiceAccount"))) {
         check_account(c, at, subject, namespaced);
     } else if (rule_one_of(kind, "User,Group")) {

@@ -58,6 +58,8 @@ struct rule {
 #define ROWS(table) .rows = (table), .count = COUNT_OF(table)
 
 #define rule_rows(c, at, object, table) rule_apply(c, at, object, table, COUNT_OF(table))
+/* A single row: rule_one(c, at, spec, "nodeName", IF_SET, NAME(subdomain_valid)). */
+#define rule_one(c, at, object, ...) rule_apply(c, at, object, &(const struct rule){__VA_ARGS__}, 1)
 void rule_apply(struct check *c, const struct at *at, const struct json_node *object,
                 const struct rule *rules, size_t count);
 

@@ -1,5 +1,6 @@
 /* StorageClass and VolumeAttributesClass. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 
 enum { PARAMETERS_MAX = 512, PARAMETERS_BYTES_MAX = 256 * 1024 };
 
@@ -74,7 +75,6 @@ static void check_topologies(struct check *c, const struct json_node *list)
 void kube_validate_storage_class(struct check *c, const struct json_node *object,
                                  const struct json_node *old)
 {
-    struct slice reclaim = rule_text(c, object, "reclaimPolicy");
     const struct json_node *mode = rule_member(object, "volumeBindingMode");
     if (old) {
         rule_immutable(c, AT(NULL, "parameters"), rule_member(object, "parameters"),
@@ -89,11 +89,9 @@ void kube_validate_storage_class(struct check *c, const struct json_node *object
     }
     check_provisioner(c, AT(NULL, "provisioner"), rule_text(c, object, "provisioner"));
     check_parameters(c, rule_member(object, "parameters"), false);
-    if (reclaim.len)
-        rule_choice(c, AT(NULL, "reclaimPolicy"), reclaim, "Delete,Retain");
-    if (mode)
-        rule_choice(c, AT(NULL, "volumeBindingMode"), rule_text_of(c, mode),
-                    "Immediate,WaitForFirstConsumer");
+    rule_one(c, NULL, object, "reclaimPolicy", IF_SOME, CHOICE("Delete,Retain"));
+    rule_one(c, NULL, object, "volumeBindingMode", IF_SET,
+             CHOICE("Immediate,WaitForFirstConsumer"));
     check_topologies(c, rule_member(object, "allowedTopologies"));
 }
 

@@ -5,6 +5,7 @@
 #include "kube/types/validate/cluster/matching.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
@@ -31,17 +32,13 @@ static void check_named_rules(struct check *c, const struct at *at, const struct
 }
 
 /* Policy and selectors have defaults. */
-static void check_match(struct check *c, const struct at *at, const struct json_node *match)
-{
-    if (rule_member(match, "matchPolicy"))
-        rule_choice(c, AT(at, "matchPolicy"), rule_text(c, match, "matchPolicy"),
-                    "Equivalent,Exact");
-    rule_selector(c, AT(at, "namespaceSelector"), rule_member(match, "namespaceSelector"));
-    rule_selector(c, AT(at, "objectSelector"), rule_member(match, "objectSelector"));
-    check_named_rules(c, AT(at, "resourceRules"), rule_member(match, "resourceRules"));
-    check_named_rules(c, AT(at, "excludeResourceRules"),
-                      rule_member(match, "excludeResourceRules"));
-}
+static const struct rule match_rules[] = {
+    {"matchPolicy", IF_SET, CHOICE("Equivalent,Exact")},
+    {"namespaceSelector", ALWAYS, PART(rule_selector)},
+    {"objectSelector", ALWAYS, PART(rule_selector)},
+    {"resourceRules", ALWAYS, PART(check_named_rules)},
+    {"excludeResourceRules", ALWAYS, PART(check_named_rules)},
+};
 
 /* Deletes are not mutated. */
 static void check_mutated(struct check *c, const struct at *at, const struct json_node *match)
@@ -62,9 +59,8 @@ static void check_constraints(struct check *c, const struct at *at, const struct
         bad_required(c, at, NULL);
         return;
     }
-    check_match(c, at, match);
-    if (!rule_filled(match, "resourceRules"))
-        bad_required(c, AT(at, "resourceRules"), NULL);
+    rule_rows(c, at, match, match_rules);
+    rule_one(c, at, match, "resourceRules", NEEDED, WHY(NULL));
     if (mutating)
         check_mutated(c, at, match);
 }
@@ -131,10 +127,7 @@ static void check_param_ref(struct check *c, const struct at *at, const struct j
 {
     static const char one[] = "name and selector are mutually exclusive";
     const struct json_node *selector = rule_member(ref, "selector");
-    struct slice name = rule_text(c, ref, "name"),
-                 action = rule_text(c, ref, "parameterNotFoundAction");
-    if (!ref)
-        return;
+    struct slice name = rule_text(c, ref, "name");
     if (name.len) {
         rule_name(c, AT(at, "name"), name, segment_valid);
         if (selector)
@@ -145,10 +138,7 @@ static void check_param_ref(struct check *c, const struct at *at, const struct j
         bad_forbidden(c, AT(at, "selector"), one);
     if (!selector && !name.len)
         bad_required(c, at, "one of name or selector must be specified");
-    if (!action.len)
-        bad_required(c, AT(at, "parameterNotFoundAction"), NULL);
-    else
-        rule_choice(c, AT(at, "parameterNotFoundAction"), action, "Deny,Allow");
+    rule_one(c, at, ref, "parameterNotFoundAction", NEEDED, CHOICE("Deny,Allow"));
 }
 
 /* -- Expressions -- */
@@ -201,9 +191,7 @@ static void check_validation(struct check *c, const struct at *at, const struct 
     if (lines)
         bad_text(c, AT(at, "message"), rule_text(c, item, "message"),
                  "must not contain line breaks");
-    if (rule_member(item, "reason"))
-        rule_choice(c, AT(at, "reason"), rule_text(c, item, "reason"),
-                    "Forbidden,Invalid,RequestEntityTooLarge");
+    rule_one(c, at, item, "reason", IF_SET, CHOICE("Forbidden,Invalid,RequestEntityTooLarge"));
 }
 
 /* The key is part of an annotation "<name of the policy>/<key>". */
@@ -246,12 +234,13 @@ static void check_annotations(struct check *c, const struct at *at, const struct
 static void check_policy(struct check *c, const struct at *at, const struct json_node *spec,
                          const struct json_node *was, bool mutating)
 {
+    static const struct rule rules[] = {
+        {"failurePolicy", IF_SET, CHOICE("Fail,Ignore")},
+        {"paramKind", IF_SET, PART(check_param_kind)},
+    };
     bool keeps = was && rule_same_member(spec, was, "paramKind") &&
                  rule_same_member(spec, was, "matchConditions");
-    if (rule_member(spec, "failurePolicy"))
-        rule_choice(c, AT(at, "failurePolicy"), rule_text(c, spec, "failurePolicy"), "Fail,Ignore");
-    if (rule_member(spec, "paramKind"))
-        check_param_kind(c, AT(at, "paramKind"), rule_member(spec, "paramKind"));
+    rule_rows(c, at, spec, rules);
     check_constraints(c, AT(at, "matchConstraints"), spec, mutating);
     if (!keeps)
         rule_match_conditions(c, AT(at, "matchConditions"), rule_member(spec, "matchConditions"));
@@ -263,17 +252,14 @@ void kube_validate_validating_policy(struct check *c, const struct json_node *ob
 {
     static const char none[] = "validations or auditAnnotations must contain at least one item";
     const struct json_node *spec = rule_member(object, "spec");
-    const struct at *at = AT(NULL, "spec"), *list = AT(at, "validations");
+    const struct at *at = AT(NULL, "spec");
     struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
-    size_t i = 0;
     check_policy(c, at, spec, rule_member(old, "spec"), false);
     if (!rule_filled(spec, "validations") && !rule_filled(spec, "auditAnnotations")) {
-        bad_required(c, list, none);
+        bad_required(c, AT(at, "validations"), none);
         bad_required(c, AT(at, "auditAnnotations"), none);
     }
-    for (const struct json_node *item = rule_first(rule_member(spec, "validations")); item;
-         item = item->next)
-        check_validation(c, AT_ITEM(list, i++), item);
+    rule_one(c, at, spec, "validations", EACH, PART(check_validation));
     check_annotations(c, AT(at, "auditAnnotations"), rule_member(spec, "auditAnnotations"), name);
 }
 
@@ -313,34 +299,24 @@ static void check_mutation(struct check *c, const struct at *at, const struct js
 void kube_validate_mutating_policy(struct check *c, const struct json_node *object,
                                    const struct json_node *old)
 {
+    static const struct rule rules[] = {
+        {"mutations", EACH_NEEDED, WHY("mutations must contain at least one item"),
+         PART(check_mutation)},
+        {"reinvocationPolicy", NEEDED, CHOICE("IfNeeded,Never")},
+    };
     const struct json_node *spec = rule_member(object, "spec");
-    const struct at *at = AT(NULL, "spec"), *list = AT(at, "mutations");
-    struct slice again = rule_text(c, spec, "reinvocationPolicy");
-    size_t i = 0;
+    const struct at *at = AT(NULL, "spec");
     check_policy(c, at, spec, rule_member(old, "spec"), true);
-    if (!rule_filled(spec, "mutations"))
-        bad_required(c, list, "mutations must contain at least one item");
-    for (const struct json_node *item = rule_first(rule_member(spec, "mutations")); item;
-         item = item->next)
-        check_mutation(c, AT_ITEM(list, i++), item);
-    if (!again.len)
-        bad_required(c, AT(at, "reinvocationPolicy"), NULL);
-    else
-        rule_choice(c, AT(at, "reinvocationPolicy"), again, "IfNeeded,Never");
+    rule_rows(c, at, spec, rules);
 }
 
 /* -- Bindings -- */
 
-static void check_binding(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    struct slice policy = rule_text(c, spec, "policyName");
-    if (!policy.len)
-        bad_required(c, AT(at, "policyName"), NULL);
-    else
-        rule_name(c, AT(at, "policyName"), policy, subdomain_valid);
-    check_param_ref(c, AT(at, "paramRef"), rule_member(spec, "paramRef"));
-    check_match(c, AT(at, "matchResources"), rule_member(spec, "matchResources"));
-}
+static const struct rule binding_rules[] = {
+    {"policyName", NEEDED, NAME(subdomain_valid)},
+    {"paramRef", IF_SET, PART(check_param_ref)},
+    {"matchResources", ALWAYS, ROWS(match_rules)},
+};
 
 static void check_actions(struct check *c, const struct at *at, const struct json_node *list)
 {
@@ -366,7 +342,7 @@ void kube_validate_validating_binding(struct check *c, const struct json_node *o
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     (void)old;
-    check_binding(c, at, spec);
+    rule_rows(c, at, spec, binding_rules);
     check_actions(c, AT(at, "validationActions"), rule_member(spec, "validationActions"));
 }
 
@@ -376,6 +352,6 @@ void kube_validate_mutating_binding(struct check *c, const struct json_node *obj
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     (void)old;
-    check_binding(c, at, spec);
+    rule_rows(c, at, spec, binding_rules);
     check_mutated(c, AT(at, "matchResources"), rule_member(spec, "matchResources"));
 }

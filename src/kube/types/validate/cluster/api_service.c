@@ -82,7 +82,7 @@ void kube_validate_api_service_status(struct check *c, const struct json_node *o
                                       const struct json_node *old)
 {
     static const struct rule of_status[] = {{"status", ALWAYS, CHOICE("True,False,Unknown")}};
-    static const struct rule conditions = {"conditions", EACH, ROWS(of_status)};
     (void)old;
-    rule_apply(c, AT(NULL, "status"), rule_member(object, "status"), &conditions, 1);
+    rule_one(c, AT(NULL, "status"), rule_member(object, "status"), "conditions", EACH,
+             ROWS(of_status));
 }

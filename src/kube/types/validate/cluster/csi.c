@@ -1,6 +1,7 @@
 /* CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 #include "kube/types/validate/workload/volume.h"
 
@@ -42,23 +43,19 @@ static void check_token_requests(struct check *c, const struct at *at, const str
 void kube_validate_csi_driver(struct check *c, const struct json_node *object,
                               const struct json_node *old)
 {
+    static const struct rule rules[] = {
+        {"fsGroupPolicy", IF_SET, CHOICE("File,None,ReadWriteOnceWithFSType")},
+        {"tokenRequests", ALWAYS, PART(check_token_requests)},
+        {"volumeLifecycleModes", EACH_AT, CHOICE("Persistent,Ephemeral")},
+        {"nodeAllocatableUpdatePeriodSeconds", IF_SET,
+         WITHIN(PERIOD_SECONDS_MIN, INT64_MAX, "must be greater than or equal to 10 seconds")},
+    };
     static const char *const fixed[][2] = {{"attachRequired", "attachedRequired"},
                                            {"volumeLifecycleModes", "volumeLifecycleModes"}};
     const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
     const struct json_node *in_secrets = rule_member(spec, "serviceAccountTokenInSecrets");
     const struct at *at = AT(NULL, "spec");
-    int64_t period = rule_int(spec, "nodeAllocatableUpdatePeriodSeconds", PERIOD_SECONDS_MIN);
-    if (rule_member(spec, "fsGroupPolicy"))
-        rule_choice(c, AT(at, "fsGroupPolicy"), rule_text(c, spec, "fsGroupPolicy"),
-                    "File,None,ReadWriteOnceWithFSType");
-    check_token_requests(c, AT(at, "tokenRequests"), rule_member(spec, "tokenRequests"));
-    for (const struct json_node *item = rule_first(rule_member(spec, "volumeLifecycleModes")); item;
-         item = item->next)
-        rule_choice(c, AT(at, "volumeLifecycleModes"), rule_text_of(c, item),
-                    "Persistent,Ephemeral");
-    if (period < PERIOD_SECONDS_MIN)
-        bad_int(c, AT(at, "nodeAllocatableUpdatePeriodSeconds"), period,
-                "must be greater than or equal to 10 seconds");
+    rule_rows(c, at, spec, rules);
     if (in_secrets && !rule_filled(spec, "tokenRequests"))
         bad_node(c, AT(at, "serviceAccountTokenInSecrets"), in_secrets,
                  "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
@@ -174,8 +171,7 @@ void kube_validate_csi_capacity(struct check *c, const struct json_node *object,
     const struct json_node *class = rule_member(object, "storageClassName");
     rule_kept_selector(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
     rule_name(c, AT(NULL, "storageClassName"), rule_text_of(c, class), subdomain_valid);
-    if (rule_member(object, "capacity"))
-        rule_quantity_not_negative(c, AT(NULL, "capacity"), rule_member(object, "capacity"));
+    rule_one(c, NULL, object, "capacity", IF_SET, PART(rule_quantity_not_negative));
     if (!old)
         return;
     rule_immutable(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
@@ -196,8 +192,7 @@ static void check_inline(struct check *c, const struct at *at, const struct json
     }
     if (!rule_member(spec, "csi"))
         bad_required(c, AT(at, "csi"), "has to be specified in the context of inline volumes");
-    if (!rule_filled(spec, "accessModes"))
-        bad_required(c, AT(at, "accessModes"), NULL);
+    rule_one(c, at, spec, "accessModes", NEEDED, WHY(NULL));
     rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
     if (policy.len && !slice_equal(policy, SLICE_LITERAL("Retain")))
         bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
@@ -244,7 +239,6 @@ static void check_attachment(struct check *c, const struct json_node *object)
     const struct json_node *spec = rule_member(object, "spec"),
                            *status = rule_member(object, "status");
     const struct json_node *source = rule_member(spec, "source");
-    const struct json_node *volume = rule_member(source, "persistentVolumeName");
     const struct at *at = AT(NULL, "spec"), *state = AT(NULL, "status");
     size_t bytes = 0;
     check_driver_name(c, AT(at, "attacher"), rule_text(c, spec, "attacher"));
@@ -257,9 +251,7 @@ static void check_attachment(struct check *c, const struct json_node *object)
         bad_long(c, AT(state, "attachmentMetadata"), METADATA_BYTES_MAX);
     check_volume_error(c, AT(state, "attachError"), rule_member(status, "attachError"));
     check_volume_error(c, AT(state, "detachError"), rule_member(status, "detachError"));
-    if (volume)
-        rule_name(c, AT(AT(at, "source"), "persistentVolumeName"), rule_text_of(c, volume),
-                  subdomain_valid);
+    rule_one(c, AT(at, "source"), source, "persistentVolumeName", IF_SET, NAME(subdomain_valid));
 }
 
 void kube_validate_volume_attachment(struct check *c, const struct json_node *object,

@@ -1,6 +1,7 @@
 /* FlowSchema and PriorityLevelConfiguration. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 
 #include <stdio.h>
@@ -124,7 +125,7 @@ static void check_user(struct check *c, const struct at *at, const struct json_n
 
 static void check_account(struct check *c, const struct at *at, const struct json_node *of)
 {
-    struct slice name = rule_text(c, of, "name"), namespace = rule_text(c, of, "namespace");
+    struct slice name = rule_text(c, of, "name");
     if (!of) {
         bad_required(c, at, "serviceAccount is required when subject kind is 'ServiceAccount'");
         return;
@@ -133,10 +134,8 @@ static void check_account(struct check *c, const struct at *at, const struct jso
         bad_required(c, AT(at, "name"), NULL);
     else if (!slice_equal(name, SLICE_LITERAL("*")))
         rule_name(c, AT(at, "name"), name, subdomain_valid);
-    if (namespace.len)
-        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
-    else
-        bad_required(c, AT(at, "namespace"), "must specify namespace for service account");
+    rule_one(c, at, of, "namespace", NEEDED, WHY("must specify namespace for service account"),
+             NAME(dns_label_valid));
 }
 
 static void check_subject(struct check *c, const struct at *at, const struct json_node *subject)
@@ -264,23 +263,15 @@ static void check_url_rule(struct check *c, const struct at *at, const struct js
 
 static void check_flow_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    const struct at *subjects = AT(at, "subjects"), *of_resources = AT(at, "resourceRules");
-    const struct at *of_urls = AT(at, "nonResourceRules");
-    size_t i = 0, j = 0, k = 0;
+    const struct at *subjects = AT(at, "subjects");
     if (!rule_filled(rule, "subjects"))
         bad_required(c, subjects, "subjects must contain at least one value");
-    for (const struct json_node *item = rule_first(rule_member(rule, "subjects")); item;
-         item = item->next)
-        check_subject(c, AT_ITEM(subjects, i++), item);
+    rule_one(c, at, rule, "subjects", EACH, PART(check_subject));
     if (!rule_filled(rule, "resourceRules") && !rule_filled(rule, "nonResourceRules"))
         bad_required(c, at,
                      "at least one of resourceRules and nonResourceRules has to be non-empty");
-    for (const struct json_node *item = rule_first(rule_member(rule, "resourceRules")); item;
-         item = item->next)
-        check_resource_rule(c, AT_ITEM(of_resources, j++), item);
-    for (const struct json_node *item = rule_first(rule_member(rule, "nonResourceRules")); item;
-         item = item->next)
-        check_url_rule(c, AT_ITEM(of_urls, k++), item);
+    rule_one(c, at, rule, "resourceRules", EACH, PART(check_resource_rule));
+    rule_one(c, at, rule, "nonResourceRules", EACH, PART(check_url_rule));
 }
 
 static void check_precedence(struct check *c, const struct at *at, int64_t precedence,
@@ -327,11 +318,10 @@ void kube_validate_flow_schema(struct check *c, const struct json_node *object,
 {
     const struct json_node *spec = rule_member(object, "spec");
     const struct json_node *method = rule_member(spec, "distinguisherMethod");
-    const struct at *at = AT(NULL, "spec"), *rules = AT(at, "rules");
+    const struct at *at = AT(NULL, "spec");
     const struct at *of_level = AT(AT(at, "priorityLevelConfiguration"), "name");
     struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
     struct slice level = rule_text(c, rule_member(spec, "priorityLevelConfiguration"), "name");
-    size_t i = 0;
     (void)old;
     check_precedence(c, AT(at, "matchingPrecedence"), rule_int(spec, "matchingPrecedence", 0),
                      name);
@@ -342,9 +332,7 @@ void kube_validate_flow_schema(struct check *c, const struct json_node *object,
         rule_name(c, of_level, level, subdomain_valid);
     else
         bad_required(c, of_level, "must reference a priority level");
-    for (const struct json_node *item = rule_first(rule_member(spec, "rules")); item;
-         item = item->next)
-        check_flow_rule(c, AT_ITEM(rules, i++), item);
+    rule_one(c, at, spec, "rules", EACH, PART(check_flow_rule));
     check_fixed_schema(c, at, spec, name);
     check_flow_conditions(c, object);
 }

@@ -1,5 +1,6 @@
 /* RuntimeClass. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 #include "kube/types/validate/workload/pod.h"
 
@@ -47,10 +48,7 @@ void kube_validate_runtime_class(struct check *c, const struct json_node *object
     const struct json_node *tolerations = rule_member(scheduling, "tolerations");
     const struct at *at = AT(NULL, "scheduling"), *list = AT(at, "tolerations");
     struct slice handler = rule_text(c, object, "handler");
-    if (!handler.len)
-        bad_required(c, AT(NULL, "handler"), NULL);
-    else
-        rule_name(c, AT(NULL, "handler"), handler, dns_label_valid);
+    rule_one(c, NULL, object, "handler", NEEDED, NAME(dns_label_valid));
     check_overhead(c, rule_member(object, "overhead"));
     rule_labels(c, AT(at, "nodeSelector"), rule_member(scheduling, "nodeSelector"));
     rule_tolerations(c, list, tolerations);

@@ -3,6 +3,7 @@
 #include "kube/types/validate/cluster/url.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include <stdio.h>
 
@@ -94,23 +95,17 @@ static void check_resource_list(struct check *c, const struct at *at, const stru
 
 void rule_admission_rule(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    const struct json_node *operations = rule_member(rule, "operations");
-    const struct json_node *versions = rule_member(rule, "apiVersions");
-    const struct at *list = AT(at, "operations"), *of_versions = AT(at, "apiVersions");
-    size_t i = 0;
-    check_all_or_some(c, list, operations, "operations");
-    for (const struct json_node *item = rule_first(operations); item; item = item->next)
-        rule_choice(c, AT_ITEM(list, i++), rule_text_of(c, item), "*,CONNECT,CREATE,DELETE,UPDATE");
+    static const struct rule version[] = {{NULL, NEEDED, WHY(NULL)}};
+    static const struct rule rest[] = {
+        {"apiVersions", EACH, ROWS(version)},
+        {"resources", ALWAYS, PART(check_resource_list)},
+        {"scope", IF_SET, CHOICE("*,Cluster,Namespaced")},
+    };
+    check_all_or_some(c, AT(at, "operations"), rule_member(rule, "operations"), "operations");
+    rule_one(c, at, rule, "operations", EACH, CHOICE("*,CONNECT,CREATE,DELETE,UPDATE"));
     check_all_or_some(c, AT(at, "apiGroups"), rule_member(rule, "apiGroups"), "API groups");
-    check_all_or_some(c, of_versions, versions, "API versions");
-    i = 0;
-    for (const struct json_node *item = rule_first(versions); item; item = item->next, i++) {
-        if (!rule_text_of(c, item).len)
-            bad_required(c, AT_ITEM(of_versions, i), NULL);
-    }
-    check_resource_list(c, AT(at, "resources"), rule_member(rule, "resources"));
-    if (rule_member(rule, "scope"))
-        rule_choice(c, AT(at, "scope"), rule_text(c, rule, "scope"), "*,Cluster,Namespaced");
+    check_all_or_some(c, AT(at, "apiVersions"), rule_member(rule, "apiVersions"), "API versions");
+    rule_rows(c, at, rule, rest);
 }
 
 /* -- Conditions -- */
@@ -126,10 +121,7 @@ void rule_match_conditions(struct check *c, const struct at *at, const struct js
         struct slice name = rule_text(c, item, "name");
         if (!rule_trimmed(c, item, "expression").len)
             bad_required(c, AT(in, "expression"), NULL);
-        if (!name.len)
-            bad_required(c, AT(in, "name"), NULL);
-        else
-            rule_name(c, AT(in, "name"), name, label_key_valid);
+        rule_one(c, in, item, "name", NEEDED, NAME(label_key_valid));
         if (name.len && !seen_add(c, &seen, name))
             bad_repeat(c, AT(in, "name"), name);
     }
@@ -285,18 +277,11 @@ static void check_versions(struct check *c, const struct at *at, const struct js
 static void check_hook(struct check *c, const struct at *at, const struct json_node *hook,
                        const struct kept *keeps, bool mutating)
 {
-    const struct at *rules = AT(at, "rules");
     int64_t timeout = rule_int(hook, "timeoutSeconds", TIMEOUT_SECONDS_MAX);
-    size_t i = 0;
     check_qualified(c, AT(at, "name"), rule_text(c, hook, "name"));
-    for (const struct json_node *item = rule_first(rule_member(hook, "rules")); item;
-         item = item->next)
-        rule_admission_rule(c, AT_ITEM(rules, i++), item);
-    if (rule_member(hook, "failurePolicy"))
-        rule_choice(c, AT(at, "failurePolicy"), rule_text(c, hook, "failurePolicy"), "Fail,Ignore");
-    if (rule_member(hook, "matchPolicy"))
-        rule_choice(c, AT(at, "matchPolicy"), rule_text(c, hook, "matchPolicy"),
-                    "Equivalent,Exact");
+    rule_one(c, at, hook, "rules", EACH, PART(rule_admission_rule));
+    rule_one(c, at, hook, "failurePolicy", IF_SET, CHOICE("Fail,Ignore"));
+    rule_one(c, at, hook, "matchPolicy", IF_SET, CHOICE("Equivalent,Exact"));
     check_effects(c, AT(at, "sideEffects"), rule_member(hook, "sideEffects"), keeps->side_effects);
     if (timeout < 1 || timeout > TIMEOUT_SECONDS_MAX)
         bad_int(c, AT(at, "timeoutSeconds"), timeout,

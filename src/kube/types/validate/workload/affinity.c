@@ -36,9 +36,8 @@ static void check_node_preference(struct check *c, const struct at *at,
 static void check_node_requirement(struct check *c, const struct at *at,
                                    const struct json_node *item)
 {
-    static const struct rule values = {"values", EACH, NAME(label_value_valid)};
     check_node_preference(c, at, item);
-    rule_apply(c, at, item, &values, 1);
+    rule_one(c, at, item, "values", EACH, NAME(label_value_valid));
 }
 
 static void check_node_field(struct check *c, const struct at *at, const struct json_node *item)
@@ -46,7 +45,6 @@ static void check_node_field(struct check *c, const struct at *at, const struct 
     struct slice op = rule_text(c, item, "operator"), key = rule_text(c, item, "key");
     const struct json_node *values = rule_member(item, "values");
     const struct at *list = AT(at, "values");
-    size_t i = 0;
     if (!rule_one_of(op, "In,NotIn"))
         bad_text(c, AT(at, "operator"), op, "not a valid selector operator");
     else if (rule_count(values) != 1)
@@ -57,8 +55,7 @@ static void check_node_field(struct check *c, const struct at *at, const struct 
         bad_text(c, AT(at, "key"), key, "not a valid field selector key");
         return;
     }
-    for (const struct json_node *value = rule_first(values); value; value = value->next)
-        rule_name(c, AT_ITEM(list, i++), rule_text_of(c, value), subdomain_valid);
+    rule_one(c, at, item, "values", EACH, NAME(subdomain_valid));
 }
 
 static const struct rule strict_term_rules[] = {
@@ -73,10 +70,8 @@ static const struct rule term_rules[] = {
 
 void rule_node_selector(struct check *c, const struct at *at, const struct json_node *selector)
 {
-    static const struct rule terms = {"nodeSelectorTerms", EACH_NEEDED,
-                                      WHY("must have at least one node selector term"),
-                                      ROWS(strict_term_rules)};
-    rule_apply(c, at, selector, &terms, 1);
+    rule_one(c, at, selector, "nodeSelectorTerms", EACH_NEEDED,
+             WHY("must have at least one node selector term"), ROWS(strict_term_rules));
 }
 
 #define WEIGHT WITHIN(1, 100, "must be in the range 1-100")
@@ -159,14 +154,12 @@ static void check_toleration(struct check *c, const struct at *at, const struct 
         bad_text(c, AT(at, "effect"), effect,
                  "effect must be 'NoExecute' when `tolerationSeconds` is set");
     check_toleration_value(c, at, item);
-    if (effect.len)
-        rule_choice(c, AT(at, "effect"), effect, "NoSchedule,PreferNoSchedule,NoExecute");
+    rule_one(c, at, item, "effect", IF_SOME, CHOICE("NoSchedule,PreferNoSchedule,NoExecute"));
 }
 
 void rule_tolerations(struct check *c, const struct at *at, const struct json_node *list)
 {
-    static const struct rule each = {NULL, EACH, PART(check_toleration)};
-    rule_apply(c, at, list, &each, 1);
+    rule_one(c, at, list, NULL, EACH, PART(check_toleration));
 }
 
 /* -- Spread -- */

@@ -1,5 +1,6 @@
 /* Deployment, ReplicaSet, DaemonSet, StatefulSet and ReplicationController. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 #include "kube/types/validate/workload/pod.h"
 #include "kube/types/validate/workload/volume.h"
@@ -132,14 +133,11 @@ static void check_rolling_deployment(struct check *c, const struct at *at,
 {
     const struct json_node *less = rule_member(update, "maxUnavailable");
     const struct json_node *more = rule_member(update, "maxSurge");
-    if (less)
-        rule_int_or_percent(c, AT(at, "maxUnavailable"), less);
-    if (more)
-        rule_int_or_percent(c, AT(at, "maxSurge"), more);
+    rule_one(c, at, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
+    rule_one(c, at, update, "maxSurge", IF_SET, PART(rule_int_or_percent));
     if (less && more && !rule_int_or_percent_of(c, less) && !rule_int_or_percent_of(c, more))
         bad_node(c, AT(at, "maxUnavailable"), less, "may not be 0 when `maxSurge` is 0");
-    if (less)
-        rule_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
+    rule_one(c, at, update, "maxUnavailable", IF_SET, PART(rule_at_most_100_percent));
 }
 
 static void check_strategy(struct check *c, const struct at *at, const struct json_node *strategy)
@@ -238,10 +236,8 @@ static void check_rolling_daemons(struct check *c, const struct at *at,
     const struct json_node *more = rule_member(update, "maxSurge");
     bool has_less = !less || rule_int_or_percent_of(c, less);
     bool has_more = more && rule_int_or_percent_of(c, more);
-    if (less)
-        rule_int_or_percent(c, AT(at, "maxUnavailable"), less);
-    if (more)
-        rule_int_or_percent(c, AT(at, "maxSurge"), more);
+    rule_one(c, at, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
+    rule_one(c, at, update, "maxSurge", IF_SET, PART(rule_int_or_percent));
     rule_at_most_100_percent(c, AT(at, "maxUnavailable"), less);
     rule_at_most_100_percent(c, AT(at, "maxSurge"), more);
     if (has_less && has_more)
@@ -296,7 +292,6 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
 {
     struct slice type = rule_text(c, strategy, "type");
     const struct json_node *update = rule_member(strategy, "rollingUpdate");
-    const struct json_node *less = rule_member(update, "maxUnavailable");
     const struct at *in = AT(at, "rollingUpdate");
     char json[320];
     if (slice_equal(type, SLICE_LITERAL("OnDelete"))) {
@@ -304,8 +299,7 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
             bad_node(c, in, update, "only allowed for updateStrategy 'RollingUpdate'");
     } else if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
         check_count_in(c, in, update, "partition");
-        if (less)
-            rule_int_or_percent(c, AT(in, "maxUnavailable"), less);
+        rule_one(c, in, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
     } else {
         snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
                  (int)size_min(type.len, 200), (const char *)type.ptr);

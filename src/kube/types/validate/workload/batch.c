@@ -1,5 +1,6 @@
 /* Job and CronJob. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 #include "kube/types/validate/workload/job.h"
 #include "kube/types/validate/workload/pod.h"
@@ -88,8 +89,7 @@ static void check_mode(struct check *c, const struct at *at, const struct json_n
 {
     static const char *const names[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
     struct slice mode = rule_text(c, spec, "completionMode");
-    if (mode.len)
-        rule_choice(c, AT(at, "completionMode"), mode, "NonIndexed,Indexed");
+    rule_one(c, at, spec, "completionMode", IF_SOME, CHOICE("NonIndexed,Indexed"));
     if (slice_equal(mode, SLICE_LITERAL("Indexed"))) {
         check_indexed(c, at, spec);
         check_many_indexes(c, at, spec);
@@ -295,15 +295,13 @@ void kube_validate_cron_job(struct check *c, const struct json_node *object,
 {
     const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
     struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
-    struct slice policy = rule_text(c, spec, "concurrencyPolicy");
     const struct at *at = AT(NULL, "spec");
     rule_schedule(c, AT(at, "schedule"), spec, was);
     rule_not_negative(c, AT(at, "startingDeadlineSeconds"),
                       rule_int(spec, "startingDeadlineSeconds", 0));
     if (!old || !rule_same_member(spec, was, "timeZone"))
         rule_time_zone(c, AT(at, "timeZone"), rule_member(spec, "timeZone"));
-    if (policy.len)
-        rule_choice(c, AT(at, "concurrencyPolicy"), policy, "Allow,Forbid,Replace");
+    rule_one(c, at, spec, "concurrencyPolicy", IF_SOME, CHOICE("Allow,Forbid,Replace"));
     check_job_template(c, AT(at, "jobTemplate"), rule_member(spec, "jobTemplate"),
                        rule_member(rule_member(old, "spec"), "jobTemplate"));
     rule_not_negative(c, AT(at, "successfulJobsHistoryLimit"),

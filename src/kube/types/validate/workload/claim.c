@@ -1,6 +1,7 @@
 /* PersistentVolumeClaim and PersistentVolume. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/volume.h"
 
 #define ACCESS_MODES "ReadOnlyMany,ReadWriteMany,ReadWriteOnce,ReadWriteOncePod"
@@ -25,18 +26,14 @@ void rule_access_modes(struct check *c, const struct at *at, const struct json_n
 static void check_data_source(struct check *c, const struct at *at, const struct json_node *source)
 {
     struct slice group = rule_text(c, source, "apiGroup"), kind = rule_text(c, source, "kind");
-    struct slice namespace = rule_text(c, source, "namespace");
     /* Kubernetes drops other references without a group. */
     if (!source || (!group.len && !slice_equal(kind, SLICE_LITERAL("PersistentVolumeClaim"))))
         return;
-    if (!rule_text(c, source, "name").len)
-        bad_required(c, AT(at, "name"), NULL);
+    rule_one(c, at, source, "name", NEEDED, WHY(NULL));
     if (!kind.len)
         bad_required(c, AT(at, "kind"), NULL);
-    if (group.len)
-        rule_name(c, AT(at, "apiGroup"), group, subdomain_valid);
-    if (namespace.len)
-        rule_name(c, AT(at, "namespace"), namespace, dns_label_valid);
+    rule_one(c, at, source, "apiGroup", IF_SOME, NAME(subdomain_valid));
+    rule_one(c, at, source, "namespace", IF_SOME, NAME(dns_label_valid));
 }
 
 static void check_claim_size(struct check *c, const struct at *at, const struct json_node *spec)
@@ -53,21 +50,15 @@ void rule_claim_spec(struct check *c, const struct at *at, const struct json_nod
 {
     const struct json_node *source = rule_member(spec, "dataSource");
     const struct json_node *ref = rule_member(spec, "dataSourceRef");
-    struct slice class = rule_text(c, spec, "storageClassName");
-    struct slice attributes = rule_text(c, spec, "volumeAttributesClassName");
-    if (!rule_filled(spec, "accessModes"))
-        bad_required(c, AT(at, "accessModes"), "at least 1 access mode is required");
+    rule_one(c, at, spec, "accessModes", NEEDED, WHY("at least 1 access mode is required"));
     rule_selector(c, AT(at, "selector"), rule_member(spec, "selector"));
     rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
     check_claim_size(c, at, spec);
-    if (class.len)
-        rule_name(c, AT(at, "storageClassName"), class, subdomain_valid);
-    if (rule_member(spec, "volumeMode"))
-        rule_choice(c, AT(at, "volumeMode"), rule_text(c, spec, "volumeMode"), "Block,Filesystem");
+    rule_one(c, at, spec, "storageClassName", IF_SOME, NAME(subdomain_valid));
+    rule_one(c, at, spec, "volumeMode", IF_SET, CHOICE("Block,Filesystem"));
     check_data_source(c, AT(at, "dataSource"), source);
     check_data_source(c, AT(at, "dataSourceRef"), ref ? ref : source);
-    if (attributes.len)
-        rule_name(c, AT(at, "volumeAttributesClassName"), attributes, subdomain_valid);
+    rule_one(c, at, spec, "volumeAttributesClassName", IF_SOME, NAME(subdomain_valid));
 }
 
 /* The size and the attributes class of a bound claim may change; the class and volume of another
@@ -188,7 +179,6 @@ static void check_volume_nodes(struct check *c, const struct at *at, const struc
 
 static void check_volume_rest(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice class = rule_text(c, spec, "storageClassName");
     struct slice path = rule_text(c, rule_member(spec, "hostPath"), "path");
     bool root = slice_equal(path, SLICE_LITERAL("/"));
     if (rule_member(spec, "local") && !rule_member(spec, "nodeAffinity"))
@@ -196,10 +186,8 @@ static void check_volume_rest(struct check *c, const struct at *at, const struct
     if (root && rule_text_is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
         bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
                       "may not be 'recycle' for a hostPath mount of '/'");
-    if (class.len)
-        rule_name(c, AT(at, "storageClassName"), class, subdomain_valid);
-    if (rule_member(spec, "volumeMode"))
-        rule_choice(c, AT(at, "volumeMode"), rule_text(c, spec, "volumeMode"), "Block,Filesystem");
+    rule_one(c, at, spec, "storageClassName", IF_SOME, NAME(subdomain_valid));
+    rule_one(c, at, spec, "volumeMode", IF_SET, CHOICE("Block,Filesystem"));
 }
 
 /* Members of the spec that are not its source. */
@@ -221,14 +209,12 @@ void kube_validate_volume(struct check *c, const struct json_node *object,
                           const struct json_node *old)
 {
     const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
-    struct slice policy = rule_text(c, spec, "persistentVolumeReclaimPolicy");
     const struct at *at = AT(NULL, "spec");
-    if (!rule_filled(spec, "accessModes"))
-        bad_required(c, AT(at, "accessModes"), NULL);
+    rule_one(c, at, spec, "accessModes", NEEDED, WHY(NULL));
     rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
     check_capacity(c, AT(at, "capacity"), rule_member(spec, "capacity"));
-    if (policy.len)
-        rule_choice(c, AT(at, "persistentVolumeReclaimPolicy"), policy, "Delete,Recycle,Retain");
+    rule_one(c, at, spec, "persistentVolumeReclaimPolicy", IF_SOME,
+             CHOICE("Delete,Recycle,Retain"));
     check_volume_nodes(c, at, spec);
     rule_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
     check_volume_rest(c, at, spec);

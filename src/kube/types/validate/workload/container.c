@@ -1,12 +1,19 @@
 /* Containers: ports, mounts, resources, probes and hooks. */
 #include "kube/types/validate/names.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/pod.h"
 #include "kube/types/validate/workload/volume.h"
 
 #include <stdio.h>
 
 /* -- Ports -- */
+
+static const struct rule port_rules[] = {
+    {"containerPort", NEEDED, NUMBER(rule_port)},
+    {"hostPort", IF_SOME, NUMBER(rule_port)},
+    {"protocol", IF_SOME, CHOICE("SCTP,TCP,UDP")},
+};
 
 static void check_container_ports(struct check *c, const struct at *at,
                                   const struct json_node *ports)
@@ -15,19 +22,11 @@ static void check_container_ports(struct check *c, const struct at *at,
     size_t i = 0;
     for (const struct json_node *port = rule_first(ports); port; port = port->next, i++) {
         const struct at *item = AT_ITEM(at, i);
-        struct slice name = rule_text(c, port, "name"), protocol = rule_text(c, port, "protocol");
-        int64_t number = rule_int(port, "containerPort", 0), host = rule_int(port, "hostPort", 0);
+        struct slice name = rule_text(c, port, "name");
         if (name.len && rule_name(c, AT(item, "name"), name, port_name_valid) &&
             !seen_add(c, &names, name))
             bad_repeat(c, AT(item, "name"), name);
-        if (number)
-            rule_port(c, AT(item, "containerPort"), number);
-        else
-            bad_required(c, AT(item, "containerPort"), NULL);
-        if (host)
-            rule_port(c, AT(item, "hostPort"), host);
-        if (protocol.len)
-            rule_choice(c, AT(item, "protocol"), protocol, "SCTP,TCP,UDP");
+        rule_rows(c, item, port, port_rules);
     }
 }
 
@@ -293,10 +292,8 @@ void rule_resources(struct check *c, const struct at *at, const struct json_node
 
 static void check_http(struct check *c, const struct at *at, const struct json_node *http)
 {
-    struct slice scheme = rule_text(c, http, "scheme");
     rule_port_or_name(c, AT(at, "port"), rule_member(http, "port"));
-    if (scheme.len)
-        rule_choice(c, AT(at, "scheme"), scheme, "HTTP,HTTPS");
+    rule_one(c, at, http, "scheme", IF_SOME, CHOICE("HTTP,HTTPS"));
     for (const struct json_node *item = rule_first(rule_member(http, "httpHeaders")); item;
          item = item->next)
         rule_name(c, AT(at, "httpHeaders"), rule_text(c, item, "name"), http_header_valid);
@@ -320,8 +317,7 @@ static void check_action(struct check *c, const struct at *at, const char *name,
                          const struct json_node *action, const struct pod_check *pod)
 {
     if (strcmp(name, "exec") == 0) {
-        if (!rule_filled(action, "command"))
-            bad_required(c, AT(at, "command"), NULL);
+        rule_one(c, at, action, "command", NEEDED, WHY(NULL));
     } else if (strcmp(name, "httpGet") == 0) {
         check_http(c, at, action);
     } else if (strcmp(name, "sleep") == 0) {
@@ -351,15 +347,16 @@ static void check_handler(struct check *c, const struct at *at, const struct jso
 static void check_probe(struct check *c, const struct at *at, const struct json_node *probe,
                         const struct pod_check *pod)
 {
-    static const char *const counts[] = {"initialDelaySeconds", "timeoutSeconds", "periodSeconds",
-                                         "successThreshold", "failureThreshold"};
-    const struct json_node *grace = rule_member(probe, "terminationGracePeriodSeconds");
+    static const struct rule rules[] = {
+        {"initialDelaySeconds", ALWAYS, NUMBER(rule_not_negative)},
+        {"timeoutSeconds", ALWAYS, NUMBER(rule_not_negative)},
+        {"periodSeconds", ALWAYS, NUMBER(rule_not_negative)},
+        {"successThreshold", ALWAYS, NUMBER(rule_not_negative)},
+        {"failureThreshold", ALWAYS, NUMBER(rule_not_negative)},
+        {"terminationGracePeriodSeconds", IF_SET, WITHIN(1, INT64_MAX, "must be greater than 0")},
+    };
     check_handler(c, at, probe, pod);
-    for (size_t i = 0; i < COUNT_OF(counts); i++)
-        rule_not_negative(c, AT(at, counts[i]), rule_int(probe, counts[i], 0));
-    if (grace && rule_int_of(grace) <= 0)
-        bad_int(c, AT(at, "terminationGracePeriodSeconds"), rule_int_of(grace),
-                "must be greater than 0");
+    rule_rows(c, at, probe, rules);
 }
 
 /* A probe of life or start succeeds at once. */
@@ -423,24 +420,18 @@ static void check_resize(struct check *c, const struct at *at, const struct json
 static void check_common(struct check *c, const struct at *at, const struct json_node *container,
                          const struct pod_check *pod)
 {
-    struct slice name = rule_text(c, container, "name");
-    struct slice policy = rule_text(c, container, "terminationMessagePolicy");
-    struct slice pull = rule_text(c, container, "imagePullPolicy");
-    if (name.len)
-        rule_name(c, AT(at, "name"), name, dns_label_valid);
-    else
-        bad_required(c, AT(at, "name"), NULL);
-    if (!rule_text(c, container, "image").len)
-        bad_required(c, AT(at, "image"), NULL);
-    if (policy.len)
-        rule_choice(c, AT(at, "terminationMessagePolicy"), policy, "File,FallbackToLogsOnError");
-    check_container_ports(c, AT(at, "ports"), rule_member(container, "ports"));
-    rule_env(c, AT(at, "env"), rule_member(container, "env"));
-    rule_env_from(c, AT(at, "envFrom"), rule_member(container, "envFrom"));
+    static const struct rule rules[] = {
+        {"name", NEEDED, NAME(dns_label_valid)},
+        {"image", NEEDED, WHY(NULL)},
+        {"terminationMessagePolicy", IF_SOME, CHOICE("File,FallbackToLogsOnError")},
+        {"ports", ALWAYS, PART(check_container_ports)},
+        {"env", ALWAYS, PART(rule_env)},
+        {"envFrom", ALWAYS, PART(rule_env_from)},
+    };
+    rule_rows(c, at, container, rules);
     check_mounts(c, AT(at, "volumeMounts"), container, pod);
     check_devices(c, AT(at, "volumeDevices"), container, pod);
-    if (pull.len)
-        rule_choice(c, AT(at, "imagePullPolicy"), pull, "Always,IfNotPresent,Never");
+    rule_one(c, at, container, "imagePullPolicy", IF_SOME, CHOICE("Always,IfNotPresent,Never"));
     rule_resources(c, AT(at, "resources"), rule_member(container, "resources"), pod);
     check_resize(c, AT(at, "resizePolicy"), rule_member(container, "resizePolicy"), pod);
     rule_security(c, AT(at, "securityContext"), rule_member(container, "securityContext"),
@@ -492,16 +483,14 @@ static void check_regular(struct check *c, const struct at *list, struct pod_che
         check_host_ports(c, AT_ITEM(list, i++), item, &ports);
 }
 
-static void check_no_life(struct check *c, const struct at *at, const struct json_node *container)
-{
-    static const char *const names[] = {"lifecycle", "livenessProbe", "readinessProbe",
-                                        "startupProbe"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (rule_member(container, names[i]))
-            bad_forbidden(c, AT(at, names[i]),
-                          "may not be set for init containers without restartPolicy=Always");
-    }
-}
+#define NO_LIFE FORBID("may not be set for init containers without restartPolicy=Always")
+
+static const struct rule no_life_rules[] = {
+    {"lifecycle", IF_SET, NO_LIFE},
+    {"livenessProbe", IF_SET, NO_LIFE},
+    {"readinessProbe", IF_SET, NO_LIFE},
+    {"startupProbe", IF_SET, NO_LIFE},
+};
 
 static void check_init(struct check *c, const struct at *list, struct pod_check *pod,
                        struct seen *names)
@@ -528,15 +517,21 @@ static void check_init(struct check *c, const struct at *list, struct pod_check 
         if (rule_text_is(item, "restartPolicy", "Always"))
             check_life(c, at, item, pod);
         else
-            check_no_life(c, at, item);
+            rule_rows(c, at, item, no_life_rules);
     }
 }
+
+#define NOT_EPHEMERAL FORBID("cannot be set for an Ephemeral Container")
+
+static const struct rule ephemeral_rules[] = {
+    {"ports", IF_SET, NOT_EPHEMERAL},         {"lifecycle", IF_SET, NOT_EPHEMERAL},
+    {"livenessProbe", IF_SET, NOT_EPHEMERAL}, {"readinessProbe", IF_SET, NOT_EPHEMERAL},
+    {"startupProbe", IF_SET, NOT_EPHEMERAL},  {"resizePolicy", IF_SET, NOT_EPHEMERAL},
+};
 
 static void check_ephemeral(struct check *c, const struct at *list, struct pod_check *pod,
                             struct seen *names)
 {
-    static const char *const refused[] = {"ports",          "lifecycle",    "livenessProbe",
-                                          "readinessProbe", "startupProbe", "resizePolicy"};
     size_t i = 0;
     for (const struct json_node *item = rule_first(rule_member(pod->spec, "ephemeralContainers"));
          item; item = item->next, i++) {
@@ -545,10 +540,7 @@ static void check_ephemeral(struct check *c, const struct at *list, struct pod_c
         check_common(c, at, item, pod);
         if (!seen_add(c, names, name))
             bad_repeat(c, AT(at, "name"), name);
-        for (size_t j = 0; j < COUNT_OF(refused); j++) {
-            if (rule_member(item, refused[j]))
-                bad_forbidden(c, AT(at, refused[j]), "cannot be set for an Ephemeral Container");
-        }
+        rule_rows(c, at, item, ephemeral_rules);
     }
 }
 

@@ -165,8 +165,7 @@ void rule_env(struct check *c, const struct at *at, const struct json_node *list
         {"name", NEEDED, NAME(env_name_valid)},
         {NULL, ALWAYS, PART(check_value_from)},
     };
-    static const struct rule each = {NULL, EACH, ROWS(rules)};
-    rule_apply(c, at, list, &each, 1);
+    rule_one(c, at, list, NULL, EACH, ROWS(rules));
 }
 
 /* The name may end in a dash. */
@@ -191,9 +190,7 @@ void rule_env_from(struct check *c, const struct at *at, const struct json_node 
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct json_node *map = rule_member(item, "configMapRef");
         const struct json_node *secret = rule_member(item, "secretRef");
-        struct slice prefix = rule_text(c, item, "prefix");
-        if (prefix.len)
-            rule_name(c, AT(AT_ITEM(at, i), "prefix"), prefix, env_name_valid);
+        rule_one(c, AT_ITEM(at, i), item, "prefix", IF_SOME, NAME(env_name_valid));
         check_ref_name(c, AT(AT_ITEM(at, i), "configMapRef"), map);
         check_ref_name(c, AT(AT_ITEM(at, i), "secretRef"), secret);
         if (!map && !secret)

@@ -1,4 +1,5 @@
 /* When the pods of a job count as failed, and when the job has succeeded. */
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/job.h"
 
 #include <stdio.h>
@@ -40,10 +41,8 @@ static void check_exit_codes(struct check *c, const struct at *at, const struct 
                              const struct seen *containers)
 {
     struct slice op = rule_text(c, of, "operator"), name = rule_text(c, of, "containerName");
-    if (!op.len)
-        bad_required(c, AT(at, "operator"), "valid values: [\"In\" \"NotIn\"]");
-    else
-        rule_choice(c, AT(at, "operator"), op, "In,NotIn");
+    rule_one(c, at, of, "operator", NEEDED, WHY("valid values: [\"In\" \"NotIn\"]"),
+             CHOICE("In,NotIn"));
     if (rule_member(of, "containerName") && !seen_has(containers, name))
         bad_text(c, AT(at, "containerName"), name,
                  "must be one of the container or initContainer names in the pod template");
@@ -58,12 +57,10 @@ static void check_patterns(struct check *c, const struct at *at, const struct js
         bad_many(c, at, rule_count(list), PATTERNS_MAX);
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
-        struct slice status = rule_text(c, item, "status");
         rule_name(c, AT(in, "type"), rule_text(c, item, "type"), label_key_valid);
-        if (!status.len)
-            bad_required(c, AT(in, "status"), "valid values: [\"False\" \"True\" \"Unknown\"]");
-        else
-            rule_choice(c, AT(in, "status"), status, "False,True,Unknown");
+        rule_one(c, in, item, "status", NEEDED,
+                 WHY("valid values: [\"False\" \"True\" \"Unknown\"]"),
+                 CHOICE("False,True,Unknown"));
     }
 }
 

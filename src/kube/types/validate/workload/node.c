@@ -3,6 +3,7 @@
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
 #include "kube/types/validate/quantity.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 
 enum { IPV4_BYTES = 4, IPV6_BYTES = 16 };
@@ -22,10 +23,7 @@ static void check_taint(struct check *c, const struct at *at, const struct json_
     rule_name(c, AT(at, "key"), key, label_key_valid);
     if (!label_value_valid(rule_text(c, taint, "value"), why))
         bad_text(c, AT(at, "value"), rule_text(c, taint, "value"), why);
-    if (!effect.len)
-        bad_required(c, AT(at, "effect"), NULL);
-    else
-        rule_choice(c, AT(at, "effect"), effect, "NoSchedule,PreferNoSchedule,NoExecute");
+    rule_one(c, at, taint, "effect", NEEDED, CHOICE("NoSchedule,PreferNoSchedule,NoExecute"));
     if (buf_append_format(&text, "%.*s/%.*s", SLICE_ARGS(effect), SLICE_ARGS(key)) != ST_OK ||
         arena_dup(c->arena, buf_slice(&text), &pair) != ST_OK)
         c->errors->no_memory = true;

@@ -1,4 +1,5 @@
 #include "kube/types/validate/workload/pod.h"
+#include "kube/types/validate/rules.h"
 
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
@@ -15,10 +16,7 @@ static void check_volumes(struct check *c, const struct at *list, struct pod_che
         struct slice name = rule_text(c, item, "name");
         size_t before = c->errors->count;
         rule_volume_source(c, at, item, VOLUME_OF_POD);
-        if (name.len)
-            rule_name(c, AT(at, "name"), name, dns_label_valid);
-        else
-            bad_required(c, AT(at, "name"), NULL);
+        rule_one(c, at, item, "name", NEEDED, NAME(dns_label_valid));
         if (seen_has(&pod->volumes, name))
             bad_repeat(c, AT(at, "name"), name);
         else if (c->errors->count == before && c->errors->count < KUBE_FIELD_ERRORS_MAX)
@@ -91,7 +89,7 @@ static void check_dns_config(struct check *c, const struct at *at, const struct 
     const struct json_node *servers = rule_member(config, "nameservers");
     const struct at *list = AT(at, "nameservers"), *options = AT(at, "options");
     bool none = rule_text_is(spec, "dnsPolicy", "None");
-    size_t i = 0, j = 0;
+    size_t j = 0;
     if (none && !config)
         bad_required(c, at,
                      "must provide `dnsConfig` when `dnsPolicy` is"
@@ -104,8 +102,7 @@ static void check_dns_config(struct check *c, const struct at *at, const struct 
         return;
     if (rule_count(servers) > 3)
         bad_node(c, list, servers, "must not have more than 3 nameservers");
-    for (const struct json_node *item = rule_first(servers); item; item = item->next)
-        rule_name(c, AT_ITEM(list, i++), rule_text_of(c, item), ip_valid);
+    rule_one(c, at, config, "nameservers", EACH, NAME(ip_valid));
     check_searches(c, AT(at, "searches"), rule_member(config, "searches"));
     for (const struct json_node *item = rule_first(rule_member(config, "options")); item;
          item = item->next, j++) {
@@ -118,12 +115,8 @@ static void check_host_aliases(struct check *c, const struct at *at, const struc
 {
     size_t i = 0;
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        const struct at *names = AT(AT_ITEM(at, i), "hostnames");
-        size_t j = 0;
         rule_name(c, AT(AT_ITEM(at, i), "ip"), rule_text(c, item, "ip"), ip_valid);
-        for (const struct json_node *name = rule_first(rule_member(item, "hostnames")); name;
-             name = name->next)
-            rule_name(c, AT_ITEM(names, j++), rule_text_of(c, name), subdomain_valid);
+        rule_one(c, AT_ITEM(at, i), item, "hostnames", EACH, NAME(subdomain_valid));
     }
 }
 
@@ -157,13 +150,9 @@ static void check_optional(struct check *c, const struct at *at, const struct js
 
 static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    struct slice restart = rule_text(c, spec, "restartPolicy"),
-                 dns = rule_text(c, spec, "dnsPolicy");
-    if (restart.len)
-        rule_choice(c, AT(at, "restartPolicy"), restart, "Always,OnFailure,Never");
-    if (dns.len)
-        rule_choice(c, AT(at, "dnsPolicy"), dns,
-                    "ClusterFirstWithHostNet,ClusterFirst,Default,None");
+    rule_one(c, at, spec, "restartPolicy", IF_SOME, CHOICE("Always,OnFailure,Never"));
+    rule_one(c, at, spec, "dnsPolicy", IF_SOME,
+             CHOICE("ClusterFirstWithHostNet,ClusterFirst,Default,None"));
 }
 
 static void check_names(struct check *c, const struct at *at, const struct json_node *spec)
@@ -185,9 +174,7 @@ static void check_rest(struct check *c, const struct at *at, struct pod_check *p
     rule_tolerations(c, AT(at, "tolerations"), rule_member(spec, "tolerations"));
     check_host_aliases(c, AT(at, "hostAliases"), rule_member(spec, "hostAliases"));
     check_optional(c, at, spec, "priorityClassName", subdomain_valid);
-    if (rule_member(spec, "runtimeClassName"))
-        rule_name(c, AT(at, "runtimeClassName"), rule_text(c, spec, "runtimeClassName"),
-                  subdomain_valid);
+    rule_one(c, at, spec, "runtimeClassName", IF_SET, NAME(subdomain_valid));
     if (policy)
         rule_preemption_policy(c, AT(at, "preemptionPolicy"), rule_text_of(c, policy));
     if (os && !rule_text(c, os, "name").len)

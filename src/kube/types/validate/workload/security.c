@@ -1,14 +1,13 @@
 /* Security contexts of pods and containers. */
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/workload/pod.h"
 #include "kube/types/validate/workload/volume.h"
 
 #include <stdio.h>
 
-static void check_id(struct check *c, const struct at *at, const struct json_node *context,
-                     const char *name)
+static void check_id(struct check *c, const struct at *at, int64_t id)
 {
-    if (rule_member(context, name))
-        rule_range(c, AT(at, name), rule_int(context, name, 0), 0, INT32_MAX);
+    rule_range(c, at, id, 0, INT32_MAX);
 }
 
 static void check_descending(struct check *c, const struct at *at, struct slice path)
@@ -34,12 +33,8 @@ static void check_seccomp(struct check *c, const struct at *at, const struct jso
 {
     struct slice type = rule_text(c, profile, "type");
     const struct json_node *local = rule_member(profile, "localhostProfile");
-    if (!profile)
-        return;
-    if (!type.len)
-        bad_required(c, AT(at, "type"), "type is required when seccompProfile is set");
-    else
-        rule_choice(c, AT(at, "type"), type, PROFILES);
+    rule_one(c, at, profile, "type", NEEDED, WHY("type is required when seccompProfile is set"),
+             CHOICE(PROFILES));
     if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
         if (local)
             check_descending(c, AT(at, "localhostProfile"), rule_text_of(c, local));
@@ -55,12 +50,8 @@ static void check_app_armor(struct check *c, const struct at *at, const struct j
 {
     struct slice type = rule_text(c, profile, "type");
     const struct json_node *local = rule_member(profile, "localhostProfile");
-    if (!profile)
-        return;
-    if (!type.len)
-        bad_required(c, AT(at, "type"), "type is required when appArmorProfile is set");
-    else if (!rule_one_of(type, PROFILES))
-        bad_choice(c, AT(at, "type"), type, PROFILES);
+    rule_one(c, at, profile, "type", NEEDED, WHY("type is required when appArmorProfile is set"),
+             CHOICE(PROFILES));
     if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
         if (!rule_text_of(c, local).len)
             bad_required(c, AT(at, "localhostProfile"),
@@ -99,22 +90,27 @@ static void check_escalation(struct check *c, const struct at *at, const struct 
 void rule_security(struct check *c, const struct at *at, const struct json_node *context,
                    const struct json_node *pod_spec)
 {
+    static const struct rule rules[] = {
+        {"runAsUser", IF_SET, NUMBER(check_id)},
+        {"runAsGroup", IF_SET, NUMBER(check_id)},
+        {"procMount", IF_SET, CHOICE("Default,Unmasked")},
+    };
+    static const struct rule rest[] = {
+        {"seccompProfile", IF_SET, PART(check_seccomp)},
+        {NULL, ALWAYS, PART(check_escalation)},
+        {"appArmorProfile", IF_SET, PART(check_app_armor)},
+    };
     const struct json_node *mount = rule_member(context, "procMount");
     const struct json_node *users = rule_member(pod_spec, "hostUsers");
     if (!context)
         return;
     if (c->unprivileged && rule_truth(context, "privileged"))
         bad_forbidden(c, AT(at, "privileged"), "disallowed by cluster policy");
-    check_id(c, at, context, "runAsUser");
-    check_id(c, at, context, "runAsGroup");
-    if (mount)
-        rule_choice(c, AT(at, "procMount"), rule_text_of(c, mount), "Default,Unmasked");
+    rule_rows(c, at, context, rules);
     if (json_node_is_text(mount, "Unmasked") && (!users || users->truth))
         bad_text(c, AT(at, "procMount"), rule_text_of(c, mount),
                  "`hostUsers` must be false to use `Unmasked`");
-    check_seccomp(c, AT(at, "seccompProfile"), rule_member(context, "seccompProfile"));
-    check_escalation(c, at, context);
-    check_app_armor(c, AT(at, "appArmorProfile"), rule_member(context, "appArmorProfile"));
+    rule_rows(c, at, context, rest);
 }
 
 /* -- Pods -- */
@@ -157,25 +153,23 @@ static void check_sysctls(struct check *c, const struct at *at, const struct jso
 
 void rule_pod_security(struct check *c, const struct at *at, const struct json_node *spec)
 {
+    static const struct rule of_users[] = {
+        {"fsGroup", IF_SET, NUMBER(check_id)},
+        {"runAsUser", IF_SET, NUMBER(check_id)},
+        {"runAsGroup", IF_SET, NUMBER(check_id)},
+        {"supplementalGroups", EACH, NUMBER(check_id)},
+    };
+    static const struct rule rest[] = {
+        {"sysctls", ALWAYS, PART(check_sysctls)},
+        {"fsGroupChangePolicy", IF_SET, CHOICE("Always,OnRootMismatch")},
+        {"seccompProfile", IF_SET, PART(check_seccomp)},
+        {"appArmorProfile", IF_SET, PART(check_app_armor)},
+        {"supplementalGroupsPolicy", IF_SET, CHOICE("Merge,Strict")},
+    };
     const struct json_node *context = rule_member(spec, "securityContext");
-    const struct at *groups = AT(at, "supplementalGroups");
-    size_t i = 0;
-    check_id(c, at, context, "fsGroup");
-    check_id(c, at, context, "runAsUser");
-    check_id(c, at, context, "runAsGroup");
-    for (const struct json_node *item = rule_first(rule_member(context, "supplementalGroups"));
-         item; item = item->next)
-        rule_range(c, AT_ITEM(groups, i++), rule_int_of(item), 0, INT32_MAX);
+    rule_rows(c, at, context, of_users);
     if (rule_truth(spec, "shareProcessNamespace") && rule_truth(spec, "hostPID"))
         bad_node(c, AT(at, "shareProcessNamespace"), rule_member(spec, "shareProcessNamespace"),
                  "ShareProcessNamespace and HostPID cannot both be enabled");
-    check_sysctls(c, AT(at, "sysctls"), rule_member(context, "sysctls"));
-    if (rule_member(context, "fsGroupChangePolicy"))
-        rule_choice(c, AT(at, "fsGroupChangePolicy"), rule_text(c, context, "fsGroupChangePolicy"),
-                    "Always,OnRootMismatch");
-    check_seccomp(c, AT(at, "seccompProfile"), rule_member(context, "seccompProfile"));
-    check_app_armor(c, AT(at, "appArmorProfile"), rule_member(context, "appArmorProfile"));
-    if (rule_member(context, "supplementalGroupsPolicy"))
-        rule_choice(c, AT(at, "supplementalGroupsPolicy"),
-                    rule_text(c, context, "supplementalGroupsPolicy"), "Merge,Strict");
+    rule_rows(c, at, context, rest);
 }

@@ -63,7 +63,6 @@ static void check_downward_file(struct check *c, const struct at *at, const stru
         {"path", NEEDED, NOTHING},
         {"path", ALWAYS, TEXT(rule_local_path)},
     };
-    static const struct rule mode = {"mode", ALWAYS, FILE_MODE};
     rule_rows(c, at, file, of_path);
     if (field) {
         rule_field_ref(c, AT(at, "fieldRef"), field,
@@ -77,7 +76,7 @@ static void check_downward_file(struct check *c, const struct at *at, const stru
     } else {
         bad_required(c, at, "one of fieldRef and resourceFieldRef is required");
     }
-    rule_apply(c, at, file, &mode, 1);
+    rule_one(c, at, file, "mode", ALWAYS, FILE_MODE);
 }
 
 /* -- Projections -- */
@@ -147,8 +146,7 @@ static void check_projected(struct check *c, const struct at *at, const struct j
     const struct at *list = AT(at, "sources");
     struct seen paths = {0};
     size_t i = 0;
-    static const struct rule mode = {"defaultMode", ALWAYS, FILE_MODE};
-    rule_apply(c, at, source, &mode, 1);
+    rule_one(c, at, source, "defaultMode", ALWAYS, FILE_MODE);
     for (const struct json_node *item = rule_first(rule_member(source, "sources")); item;
          item = item->next)
         check_projection(c, AT_ITEM(list, i++), at, item, &paths);
@@ -194,8 +192,7 @@ static const struct rule map_rules[] = {
 
 static void check_downward(struct check *c, const struct at *at, const struct json_node *source)
 {
-    static const struct rule mode = {"defaultMode", ALWAYS, FILE_MODE};
-    rule_apply(c, at, source, &mode, 1);
+    rule_one(c, at, source, "defaultMode", ALWAYS, FILE_MODE);
     for (const struct json_node *file = rule_first(rule_member(source, "items")); file;
          file = file->next)
         check_downward_file(c, at, file);
