@@ -5,9 +5,8 @@
  *
  *     kube/server/dispatch.c ─► handler ─► operation … done ─► answer ─► on_end ─► freed
  *
- * Belongs to the thread of its API, except while a step of it runs on the worker
- * (kube/call/call_offload.h). Answers are in kube/call/respond.h, operations in
- * kube/call/operation.h.
+ * Belongs to the thread of its API, except while a step of it runs on the worker (call_offload.h).
+ * Answers are in respond.h, operations in operation.h.
  */
 #ifndef VIGIL_KUBE_CALL_CALL_H
 #define VIGIL_KUBE_CALL_CALL_H
