@@ -44,8 +44,8 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 
 BASE ?= HEAD
 # The layers in which files differ from the commit BASE, tracked or not.
-layer_folders = src bench/load
-changed_layers = $(shell { git diff --name-only $(BASE) -- $(layer_folders); git ls-files --others --exclude-standard $(layer_folders); } | cut -s -d/ -f2 | sort -u)
+layer_folders = src bench/load tests/doubles
+changed_layers = $(shell { git diff --name-only $(BASE) -- $(layer_folders); git ls-files --others --exclude-standard $(layer_folders); } | sed -nE 's,^(src|bench|tests/doubles)/([^/]+)/.*,\2,p' | sort -u)
 quick: ## unit tests of the layers that differ from the commit BASE=HEAD
 	@tools/install-deps build
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)

@@ -1,10 +1,11 @@
-# vigil_layer(NAME IN directory USES lower... LIBS system... TEST_LIBS system...)
+# vigil_layer(NAME IN directory USES lower... TEST_USES doubles... LIBS system... TEST_LIBS system...)
 #
 # Builds src/NAME into the static library vigil_NAME, and every x_test.c under it into a test
 # program of its own. A test links its layer's row and nothing else, so an upward call does not link.
+# TEST_USES are layers for its tests, which may use it themselves.
 # A layer that is not part of the product is IN another directory, from which its includes are written.
 function(vigil_layer name)
-    cmake_parse_arguments(ARG "" "IN" "USES;LIBS;TEST_LIBS" ${ARGN})
+    cmake_parse_arguments(ARG "" "IN" "USES;TEST_USES;LIBS;TEST_LIBS" ${ARGN})
     set(root ${CMAKE_SOURCE_DIR}/src)
     if(ARG_IN)
         set(root ${CMAKE_SOURCE_DIR}/${ARG_IN})
@@ -27,6 +28,8 @@ function(vigil_layer name)
             list(TRANSFORM ARG_TEST_LIBS REPLACE "^${library}$" msan_${library})
         endif()
     endforeach()
+    list(TRANSFORM ARG_TEST_USES PREPEND vigil_)
+    list(APPEND ARG_TEST_LIBS ${ARG_TEST_USES})
     set_property(GLOBAL PROPERTY vigil_test_libs_of_${name} ${ARG_TEST_LIBS})
     list(TRANSFORM ARG_USES PREPEND vigil_ OUTPUT_VARIABLE lower)
     target_link_libraries(vigil_${name} ${visibility} ${lower} ${ARG_LIBS})

@@ -6,9 +6,9 @@
 #include "cost.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "engine/fake/model.h"
 #include "etcd/service/kv_check.h"
 #include "etcd/shared/kv_encode.h"
+#include "fake/model.h"
 
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@
 #include "import/v2/members.h"
 #include "import/v2/replay.h"
 #include "import/wal.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/backend/backend_memory.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@
  */
 #include "cost.h"
 
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
 #include "store/log/reader.h"

@@ -1,8 +1,8 @@
 /*
  * The interface between the APIs (etcd/, kube/) and the engine that stores the data. The local
- * engine (engine/local/local.h) is a store in this process; the fake (engine/fake/fake.h) delays
- * and reorders completions, for tests of the APIs; the cluster engine (mirror/cluster.h) is in
- * front of etcd servers.
+ * engine (engine/local/local.h) is a store in this process; the fake (tests/doubles/fake/fake.h)
+ * delays and reorders completions, for tests of the APIs; the cluster engine (mirror/cluster.h) is
+ * in front of etcd servers.
  *
  * Every call is an operation (engine/operation.h):
  *

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "codec/pb/auth.pb.h"
 #include "engine/engine.h"
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

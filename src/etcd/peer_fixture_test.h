@@ -5,7 +5,7 @@
 #include "etcd/api.h"
 
 #include "base/buf.h"
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 #include "wire/connection.h"
 #include "wire/grpc/call.h"
 #include "wire/h2/frame.h"

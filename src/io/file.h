@@ -2,8 +2,9 @@
  * Files and directories behind a table of functions, so that the same store runs on a disk and on a
  * simulated one that tears, loses and refuses writes.
  *
- * fs_posix() uses the operating system; fs_sim (io/file_sim.h) is its simulated counterpart. A file
- * belongs to one thread at a time; its mapping may be read by any thread.
+ * fs_posix() uses the operating system; fs_sim (tests/doubles/simulated/file_sim.h) is its
+ * simulated counterpart. A file belongs to one thread at a time; its mapping may be read by any
+ * thread.
  */
 #ifndef VIGIL_IO_FILE_H
 #define VIGIL_IO_FILE_H

@@ -1,6 +1,6 @@
 /* Files of the operating system and simulated ones with the same expectations, then what only
  * simulated ones can do. */
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 
 #include "base/temp_dir_test.h"
 

@@ -1,6 +1,6 @@
 /*
- * What a loop waits with: epoll, or a simulated network (io/sim.h). Used only by loops and the two
- * implementations.
+ * What a loop waits with: epoll, or a simulated network (tests/doubles/simulated/sim.h). Used only
+ * by loops and the two implementations.
  */
 #ifndef VIGIL_IO_POLLER_H
 #define VIGIL_IO_POLLER_H

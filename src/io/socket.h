@@ -1,7 +1,8 @@
 /*
  * Stream sockets and the network that they belong to: the operating system's (network_posix) or a
- * simulated one (io/sim.h). Nothing here blocks. A socket is a small value embedded in its owner,
- * which watches its handle with a loop of the same network. One owner, one thread at a time.
+ * simulated one (tests/doubles/simulated/sim.h). Nothing here blocks. A socket is a small value
+ * embedded in its owner, which watches its handle with a loop of the same network. One owner, one
+ * thread at a time.
  */
 #ifndef VIGIL_IO_SOCKET_H
 #define VIGIL_IO_SOCKET_H

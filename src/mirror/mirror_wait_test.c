@@ -1,9 +1,9 @@
 #include "mirror/mirror_wait.h"
 
 #include "base/clock.h"
-#include "io/sim.h"
 #include "mirror/follow/follower.h"
 #include "mirror/link/state.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,13 +8,13 @@
 #include "codec/pb/kv.pb.h"
 #include "engine/local/mirror/mirror_store.h"
 #include "engine/local/state/revision_notice.h"
-#include "io/sim.h"
 #include "mirror/directory/directory.h"
 #include "mirror/follow/follower.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/shard.h"
 #include "mirror/shared_calls/grants.h"
 #include "mirror/shared_calls/probe.h"
+#include "simulated/sim.h"
 
 enum { READS = 1000 };
 #define WAIT_NS NS_PER_MS

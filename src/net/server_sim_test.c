@@ -1,9 +1,9 @@
 /* The server over a simulated network: seeded delays, splits and resets, in one thread. */
 #include "io/loop.h"
-#include "io/sim.h"
 #include "net/echo_fixture_test.h"
 #include "net/server.h"
 #include "net/shard.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "io/loop.h"
-#include "io/sim.h"
 #include "net/server.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* A store that opens the directory later contains what the builder was given. */
 #include "store/builder.h"
 
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/mvcc/range.h"
 #include "store/upkeep/hash.h"

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/model_test.h"
 #include "store/mvcc/range.h"

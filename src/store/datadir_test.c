@@ -2,7 +2,7 @@
 #include "store/datadir.h"
 
 #include "base/buf.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/clean_test.h"
 #include "store/log/damage.h"

@@ -13,7 +13,7 @@
 #define VIGIL_TESTS_SIM_ACTORS_H
 
 #include "base/random.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 struct actor;
 

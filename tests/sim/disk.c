@@ -3,8 +3,8 @@
 #include "actors.h"
 #include "base/xalloc.h"
 #include "coverage.h"
-#include "io/file_sim.h"
 #include "plants.h"
+#include "simulated/file_sim.h"
 #include "store/backend/backend_memory.h"
 
 #include <stdlib.h>

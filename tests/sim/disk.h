@@ -1,12 +1,12 @@
 /*
- * The disk of a simulated machine: io/file_sim.h for the log, backend_memory.h for the
- * checkpoint. Every call of the store on it is an action: others run in between, time passes, and
- * the machine may crash there.
+ * The disk of a simulated machine: tests/doubles/simulated/file_sim.h for the log, backend_memory.h
+ * for the checkpoint. Every call of the store on it is an action: others run in between, time
+ * passes, and the machine may crash there.
  */
 #ifndef VIGIL_TESTS_SIM_DISK_H
 #define VIGIL_TESTS_SIM_DISK_H
 
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 
 struct disk;
 

@@ -5,8 +5,8 @@
 #ifndef VIGIL_TESTS_SIM_FAULTS_H
 #define VIGIL_TESTS_SIM_FAULTS_H
 
-#include "io/sim.h"
 #include "plan.h"
+#include "simulated/sim.h"
 
 struct machine;
 

@@ -6,7 +6,7 @@
 #ifndef VIGIL_TESTS_SIM_FRONT_H
 #define VIGIL_TESTS_SIM_FRONT_H
 
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 #include <vigil/vigil.h>
 

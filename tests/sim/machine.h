@@ -8,7 +8,7 @@
 #define VIGIL_TESTS_SIM_MACHINE_H
 
 #include "base/error.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 struct disk;
 struct machine;

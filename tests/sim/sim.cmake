@@ -3,7 +3,7 @@
 file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/sim/*.c)
 add_executable(vigil_sim ${sim_sources})
 target_include_directories(vigil_sim PRIVATE ${CMAKE_SOURCE_DIR}/tests/sim)
-target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_client)
+target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_client vigil_simulated)
 set(sim_wraps
     clock_system random_seed_system random_secret network_posix
     pthread_create pthread_join pthread_detach pthread_self pthread_setname_np sched_yield

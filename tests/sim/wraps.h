@@ -5,7 +5,7 @@
 #ifndef VIGIL_TESTS_SIM_WRAPS_H
 #define VIGIL_TESTS_SIM_WRAPS_H
 
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 /* The network and clock of everything that asks for the system's. */
 void wraps_begin(struct sim *sim, uint64_t seed);

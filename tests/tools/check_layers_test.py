@@ -84,6 +84,15 @@ class CheckLayers(unittest.TestCase):
                           {"bench/load/a.c": '#include "load/b.h"\n', "bench/load/b.h": '#include "load/a.h"\n'}, cmake)
         self.assert_fault('"load/a.h": base may not use load', {"src/base/x.c": '#include "load/a.h"\n'}, cmake)
 
+    def test_doubles_are_for_tests_only(self):
+        cmake = CMAKE.replace("USES base codec", "USES base codec TEST_USES fake") + "vigil_layer(fake IN tests/doubles USES base store)\n"
+        include = '#include "fake/a.h"\n'
+        files = {"tests/doubles/fake/a.c": '#include "store/b.h"\n', "src/store/x_test.c": include, "src/store/x_test.h": include}
+        self.assertEqual(self.check(files, cmake), (0, ""))
+        self.assert_fault('src/store/x.c:1: "fake/a.h": store may not use fake', files | {"src/store/x.c": include}, cmake)
+        self.assert_fault('"fake/a.h": codec may not use fake', files | {"src/codec/x_test.c": include}, cmake)
+        self.assert_fault("server uses fake, which is not part of the product", {}, cmake + "vigil_layer(server USES fake)\n")
+
     def test_our_own_tree_passes(self):
         done = subprocess.run([ROOT / "tools/check-layers"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, ""))

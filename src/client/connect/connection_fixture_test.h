@@ -7,7 +7,7 @@
 #include "client/connect/connection.h"
 #include "client/names/dns_table_test.h"
 #include "client/names/resolver.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

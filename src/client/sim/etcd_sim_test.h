@@ -8,10 +8,10 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "io/loop.h"
-#include "io/sim.h"
 #include "net/server.h"
 #include "net/shard.h"
 #include "net/wire.h"
+#include "simulated/sim.h"
 #include "wire/grpc/call.h"
 
 #include <setjmp.h>

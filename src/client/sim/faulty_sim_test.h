@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/failing_memory_test.h"
 #include "io/loop.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 #include "wire/h2/frame.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "io/loop.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 #include "wire/http/http1/parser.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include "base/memory/budget.h"
 #include "etcd/service/watch_calls_test.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 enum { ASKED_MAX = 64 };
 

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "engine/fake/fake.h"
 #include "etcd/http/health_counts.h"
+#include "fake/fake.h"
 #include "io/loop.h"
 #include "wire/connection.h"
 

@@ -4,10 +4,10 @@
 #include "base/memory/budget.h"
 #include "codec/base64.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/fake/fake.h"
 #include "engine/hasher.h"
 #include "etcd/api.h"
 #include "etcd/v2/policy.h"
+#include "fake/fake.h"
 #include "wire/connection.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "codec/pb/raft.pb.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "engine/engine.h"
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 #include "wire/http/exchange_private.h"
 #include "wire/http/routes.h"
 

@@ -1,6 +1,6 @@
 #include "kube/types/storage.h"
 
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

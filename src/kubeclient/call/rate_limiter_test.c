@@ -3,7 +3,7 @@
 
 #include "base/failing_memory_test.h"
 #include "io/loop.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/slice.h"
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

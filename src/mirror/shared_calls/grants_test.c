@@ -1,8 +1,8 @@
 #include "mirror/shared_calls/grants.h"
 
-#include "io/sim.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/link/state.h"
+#include "simulated/sim.h"
 
 #define FRESH_NS NS_PER_S
 

@@ -3,9 +3,9 @@
 
 #include "codec/pb/wire.h"
 #include "engine/operation.h"
-#include "io/sim.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/link/state.h"
+#include "simulated/sim.h"
 
 enum { ITEMS_MAX = 8 };
 

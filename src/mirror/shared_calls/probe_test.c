@@ -1,8 +1,8 @@
 #include "mirror/shared_calls/probe.h"
 
-#include "io/sim.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/link/state.h"
+#include "simulated/sim.h"
 
 enum { READS = 1000 };
 

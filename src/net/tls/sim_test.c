@@ -1,8 +1,8 @@
 /* A server with TLS over a simulated network that splits, delays and breaks connections. */
 #include "io/loop.h"
-#include "io/sim.h"
 #include "net/server.h"
 #include "net/tls/pair_test.h"
+#include "simulated/sim.h"
 
 /* OpenSSL's client on a simulated socket: sends some frames, then waits for their echo. */
 struct sim_client {

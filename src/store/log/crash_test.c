@@ -4,7 +4,7 @@
  * each record is either complete or absent, and none is present without those before it.
  */
 #include "base/random.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
 #include "store/log/prepare.h"

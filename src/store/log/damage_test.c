@@ -3,7 +3,7 @@
  * a torn tail is cut off.
  */
 #include "base/crc32c.h"
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"

@@ -5,7 +5,7 @@
  * never acknowledged is cut off and reported. A refused log can be repaired, unless the head of a
  * segment is damaged; then it starts without the records that the repair has named.
  */
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"

@@ -3,7 +3,7 @@
  * the log opens, has all records, and the head is on the disk again. Segments that an earlier
  * version has written have no copy; they get one if they have room for it.
  */
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"

@@ -1,5 +1,5 @@
 /* A log that is not synced with each group, on a simulated disk. */
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
 

@@ -3,8 +3,8 @@
  * that are searched linearly. The fake engine uses it, and tests may compare with it. Its answers
  * are etcd's; a callback says which leases exist. One thread.
  */
-#ifndef VIGIL_ENGINE_FAKE_MODEL_H
-#define VIGIL_ENGINE_FAKE_MODEL_H
+#ifndef VIGIL_FAKE_MODEL_H
+#define VIGIL_FAKE_MODEL_H
 
 #include "base/memory/arena.h"
 #include "base/status.h"

@@ -1,4 +1,4 @@
-#include "engine/fake/history.h"
+#include "fake/history.h"
 
 #include "base/xalloc.h"
 

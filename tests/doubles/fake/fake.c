@@ -1,4 +1,4 @@
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 
 #include "base/clock.h"
 #include "base/crc32c.h"
@@ -6,9 +6,9 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/auth_state.h"
-#include "engine/fake/history.h"
-#include "engine/fake/lease.h"
 #include "engine/member_list.h"
+#include "fake/history.h"
+#include "fake/lease.h"
 #include "watch/hub.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };

@@ -10,8 +10,8 @@
  * There are no threads: mailboxes of simulated loops are checked when a step is chosen. For tests:
  * without memory the process aborts.
  */
-#ifndef VIGIL_IO_SIM_H
-#define VIGIL_IO_SIM_H
+#ifndef VIGIL_SIMULATED_SIM_H
+#define VIGIL_SIMULATED_SIM_H
 
 #include "base/clock.h"
 #include "base/random.h"

@@ -12,8 +12,8 @@
  *     reports success.
  * A mapping shows immediately what was written, and stays valid until it is unmapped.
  */
-#ifndef VIGIL_IO_FILE_SIM_H
-#define VIGIL_IO_FILE_SIM_H
+#ifndef VIGIL_SIMULATED_FILE_SIM_H
+#define VIGIL_SIMULATED_FILE_SIM_H
 
 #include "io/file.h"
 

@@ -1,4 +1,4 @@
-#include "io/sim.h"
+#include "simulated/sim.h"
 
 #include "base/buf.h"
 #include "io/loop.h"

@@ -1,4 +1,4 @@
-#include "engine/fake/lease.h"
+#include "fake/lease.h"
 
 #include "base/clock.h"
 #include "base/xalloc.h"

@@ -1,4 +1,4 @@
-#include "engine/fake/fake.h"
+#include "fake/fake.h"
 
 #include "codec/pb/rpc.pb.h"
 

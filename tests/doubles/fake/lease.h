@@ -1,11 +1,11 @@
 /* The leases of the fake engine. They never expire; otherwise they are as in etcd. One thread. */
-#ifndef VIGIL_ENGINE_FAKE_LEASE_H
-#define VIGIL_ENGINE_FAKE_LEASE_H
+#ifndef VIGIL_FAKE_LEASE_H
+#define VIGIL_FAKE_LEASE_H
 
 #include "engine/engine_private.h"
-#include "engine/fake/model.h"
 #include "engine/operation.h"
 #include "engine/permission.h"
+#include "fake/model.h"
 
 struct fake_lease;
 

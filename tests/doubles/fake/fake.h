@@ -7,8 +7,8 @@
  *
  * One shard, one thread.
  */
-#ifndef VIGIL_ENGINE_FAKE_FAKE_H
-#define VIGIL_ENGINE_FAKE_FAKE_H
+#ifndef VIGIL_FAKE_FAKE_H
+#define VIGIL_FAKE_FAKE_H
 
 #include "engine/engine_private.h"
 

@@ -3,10 +3,10 @@
  * everything it returns, and frees the copies when the turn ends, so that a sanitizer finds readers
  * that use them too long.
  */
-#ifndef VIGIL_ENGINE_FAKE_HISTORY_H
-#define VIGIL_ENGINE_FAKE_HISTORY_H
+#ifndef VIGIL_FAKE_HISTORY_H
+#define VIGIL_FAKE_HISTORY_H
 
-#include "engine/fake/model.h"
+#include "fake/model.h"
 #include "watch/index/history.h"
 
 struct fake_history;

@@ -1,4 +1,4 @@
-#include "engine/fake/model.h"
+#include "fake/model.h"
 
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"

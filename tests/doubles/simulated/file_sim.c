@@ -1,4 +1,4 @@
-#include "io/file_sim.h"
+#include "simulated/file_sim.h"
 
 #include "base/random.h"
 
