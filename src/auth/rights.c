@@ -8,12 +8,21 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct auth_rights {
+struct whole_rights {
+    struct auth_rights rights; /* first */
     _Atomic uint32_t refs;
-    bool enabled;
-    uint64_t revision;
     struct user_table users;
 };
+
+static struct whole_rights *whole(const struct auth_rights *rights)
+{
+    return CONTAINER_OF(rights, struct whole_rights, rights);
+}
+
+static struct user_table *users_of(const struct auth_rights *rights)
+{
+    return &whole(rights)->users;
+}
 
 /* -- Building -- */
 
@@ -59,23 +68,22 @@ static void put_user(struct auth_rights *rights, struct rights_builder *builder,
         builder->role_ranges = role_ranges_of(builder->store, from);
     }
     builder->last = from;
-    user_table_put(&rights->users, auth_user_new(from, role_ranges_ref(builder->role_ranges)));
+    user_table_put(users_of(rights), auth_user_new(from, role_ranges_ref(builder->role_ranges)));
 }
 
 static struct auth_rights *rights_new(const struct auth_store *store)
 {
-    struct auth_rights *rights = xcalloc(1, sizeof(*rights));
-    rights->refs = 1;
-    rights->enabled = store->enabled;
-    rights->revision = store->revision;
-    return rights;
+    struct whole_rights *made = xcalloc(1, sizeof(*made));
+    made->refs = 1;
+    made->rights = (struct auth_rights){.enabled = store->enabled, .revision = store->revision};
+    return &made->rights;
 }
 
 struct auth_rights *auth_rights_new(const struct auth_store *store)
 {
     struct auth_rights *rights = rights_new(store);
     struct rights_builder builder = {.store = store};
-    user_table_init(&rights->users, random_seed_system());
+    user_table_init(users_of(rights), random_seed_system());
     for (size_t i = 0; i < auth_store_user_count(store); i++)
         put_user(rights, &builder, auth_store_user_at(store, i));
     role_ranges_unref(builder.role_ranges);
@@ -107,7 +115,7 @@ static void take_row(struct auth_rights *rights, struct rights_builder *builder,
         if (entry)
             put_user(rights, builder, &entry->user);
         else
-            user_table_remove(&rights->users, row->key);
+            user_table_remove(users_of(rights), row->key);
     } else if (row->table == AUTH_TABLE_ROLES) {
         for (size_t i = 0; i < auth_store_user_count(store); i++) {
             const struct pb_user *user = auth_store_user_at(store, i);
@@ -123,7 +131,7 @@ struct auth_rights *auth_rights_after(const struct auth_rights *before,
 {
     struct auth_rights *rights = rights_new(store);
     struct rights_builder builder = {.store = store};
-    user_table_copy(&rights->users, &before->users);
+    user_table_copy(users_of(rights), users_of(before));
     for (size_t i = 0; i < row_count; i++)
         take_row(rights, &builder, &rows[i]);
     role_ranges_unref(builder.role_ranges);
@@ -132,34 +140,19 @@ struct auth_rights *auth_rights_after(const struct auth_rights *before,
 
 struct auth_rights *auth_rights_ref(struct auth_rights *rights)
 {
-    atomic_fetch_add_explicit(&rights->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&whole(rights)->refs, 1, memory_order_relaxed);
     return rights;
 }
 
 void auth_rights_unref(struct auth_rights *rights)
 {
-    if (!rights || atomic_fetch_sub_explicit(&rights->refs, 1, memory_order_acq_rel) != 1)
+    if (!rights || atomic_fetch_sub_explicit(&whole(rights)->refs, 1, memory_order_acq_rel) != 1)
         return;
-    user_table_fini(&rights->users);
-    free(rights);
+    user_table_fini(users_of(rights));
+    free(whole(rights));
 }
 
 /* -- Checking -- */
-
-bool auth_rights_enabled(const struct auth_rights *rights)
-{
-    return rights->enabled;
-}
-
-uint64_t auth_rights_revision(const struct auth_rights *rights)
-{
-    return rights->revision;
-}
-
-bool auth_rights_unchecked(const struct auth_rights *rights, const struct auth_principal *principal)
-{
-    return !rights->enabled || principal->is_server;
-}
 
 enum status auth_rights_check(const struct auth_rights *rights,
                               const struct auth_principal *principal, enum auth_access access,
@@ -171,7 +164,7 @@ enum status auth_rights_check(const struct auth_rights *rights,
         return ST_USER_EMPTY;
     if (principal->revision < rights->revision)
         return ST_AUTH_OLD_REVISION;
-    const struct auth_user *user = user_table_find(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(users_of(rights), principal->user);
     if (!user)
         return ST_PERMISSION_DENIED;
     if (user->root)
@@ -185,7 +178,7 @@ enum status auth_rights_check(const struct auth_rights *rights,
 uint64_t auth_rights_number(const struct auth_rights *rights,
                             const struct auth_principal *principal, enum auth_access access)
 {
-    const struct auth_user *user = user_table_find(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(users_of(rights), principal->user);
     return user ? AUTH_ACCESSES * role_ranges_number(user->role_ranges) + (uint64_t)access : 0;
 }
 
@@ -196,7 +189,7 @@ enum status auth_rights_check_admin(const struct auth_rights *rights,
         return ST_OK;
     if (principal->revision == 0 || principal->user.len == 0)
         return ST_USER_EMPTY;
-    const struct auth_user *user = user_table_find(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(users_of(rights), principal->user);
     if (!user)
         return ST_USER_NOT_FOUND;
     return user->root ? ST_OK : ST_PERMISSION_DENIED;
@@ -209,7 +202,7 @@ enum status auth_rights_check_user(const struct auth_rights *rights,
         return ST_OK;
     if (principal->revision == 0 || principal->user.len == 0)
         return ST_USER_EMPTY;
-    return user_table_find(&rights->users, principal->user) ? ST_OK : ST_PERMISSION_DENIED;
+    return user_table_find(users_of(rights), principal->user) ? ST_OK : ST_PERMISSION_DENIED;
 }
 
 enum status auth_rights_check_user_get(const struct auth_rights *rights,
@@ -226,7 +219,7 @@ enum status auth_rights_check_role_get(const struct auth_rights *rights,
     enum status status = auth_rights_check_admin(rights, principal);
     if (status == ST_OK || status == ST_USER_EMPTY)
         return status;
-    const struct auth_user *user = user_table_find(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(users_of(rights), principal->user);
     for (size_t i = 0; user && i < user->role_count; i++) {
         if (slice_equal(user->roles[i], role))
             return ST_OK;
@@ -237,8 +230,9 @@ enum status auth_rights_check_role_get(const struct auth_rights *rights,
 /* Shared parts are counted for each user that shares them. */
 size_t auth_rights_bytes(const struct auth_rights *rights)
 {
-    size_t bytes = sizeof(*rights) + rights->users.bucket_count * sizeof(void *), at = 0;
-    for (const struct auth_user *user; (user = user_table_each(&rights->users, &at));)
+    size_t bytes = sizeof(struct whole_rights) + users_of(rights)->bucket_count * sizeof(void *),
+           at = 0;
+    for (const struct auth_user *user; (user = user_table_each(users_of(rights), &at));)
         bytes += user->bytes + role_ranges_bytes(user->role_ranges) + 2 * sizeof(void *);
     return bytes;
 }
@@ -246,9 +240,9 @@ size_t auth_rights_bytes(const struct auth_rights *rights)
 void auth_rights_check_order(const struct auth_rights *rights)
 {
     size_t count = 0, at = 0;
-    for (const struct auth_user *user; (user = user_table_each(&rights->users, &at)); count++) {
-        assert(user_table_find(&rights->users, user->name) == user);
+    for (const struct auth_user *user; (user = user_table_each(users_of(rights), &at)); count++) {
+        assert(user_table_find(users_of(rights), user->name) == user);
         role_ranges_check(user->role_ranges);
     }
-    assert(count == rights->users.count);
+    assert(count == users_of(rights)->count);
 }

@@ -19,7 +19,12 @@
 
 struct auth_row;
 struct auth_store;
-struct auth_rights;
+
+/* The part that every operation looks at; users and grants follow it in rights.c. */
+struct auth_rights {
+    bool enabled;
+    uint64_t revision; /* of users and roles */
+};
 
 /* The user of a request. All zero: no credentials were given. */
 struct auth_principal {
@@ -42,12 +47,22 @@ struct auth_rights *auth_rights_ref(struct auth_rights *rights);
 void auth_rights_unref(struct auth_rights *rights); /* accepts NULL */
 DEFINE_CLEANUP(struct auth_rights *, auth_rights_unref)
 
-bool auth_rights_enabled(const struct auth_rights *rights);
-uint64_t auth_rights_revision(const struct auth_rights *rights);
+static inline bool auth_rights_enabled(const struct auth_rights *rights)
+{
+    return rights->enabled;
+}
+
+static inline uint64_t auth_rights_revision(const struct auth_rights *rights)
+{
+    return rights->revision;
+}
 
 /* Authentication is disabled, or the principal is the server itself. */
-bool auth_rights_unchecked(const struct auth_rights *rights,
-                           const struct auth_principal *principal);
+static inline bool auth_rights_unchecked(const struct auth_rights *rights,
+                                         const struct auth_principal *principal)
+{
+    return !rights->enabled || principal->is_server;
+}
 
 /*
  * A range as in requests: without end one key, with the end "\0" everything from the key on.

@@ -43,11 +43,9 @@ enum status check_alarm(const struct auth_asker *asker, const struct engine_op *
     return auth_rights_check_admin(asker->rights, &asker->principal);
 }
 
-enum status permission_check(const struct engine_op *op, const struct auth_rights *rights,
-                             const struct auth_leases *leases)
+enum status permission_check_user(const struct engine_op *op, const struct auth_rights *rights,
+                                  const struct auth_leases *leases)
 {
-    if (auth_rights_unchecked(rights, &op->principal))
-        return ST_OK;
     struct auth_asker asker = asker_of(op, rights, leases);
     switch ((enum auth_need)op->need) {
     case AUTH_NEED_RANGE:

@@ -1,14 +1,5 @@
 #include "engine/quota.h"
 
-#include "codec/pb/rpc.pb.h"
-
-enum { PUT_COST = 256 };
-
-int64_t quota_cost_put(const struct pb_put_request *request)
-{
-    return (int64_t)(PUT_COST + request->key.len + request->value.len);
-}
-
 static int64_t cost_of(const struct pb_request_op *ops, size_t count)
 {
     int64_t cost = 0;

@@ -5,14 +5,14 @@
 #ifndef VIGIL_ENGINE_QUOTA_H
 #define VIGIL_ENGINE_QUOTA_H
 
-#include <stdint.h>
+#include "codec/pb/rpc.pb.h"
 
-struct pb_put_request;
-struct pb_txn_request;
+enum { QUOTA_LEASE_COST = 64, QUOTA_PUT_COST = 256 };
 
-enum { QUOTA_LEASE_COST = 64 };
-
-int64_t quota_cost_put(const struct pb_put_request *request);
+static inline int64_t quota_cost_put(const struct pb_put_request *request)
+{
+    return (int64_t)(QUOTA_PUT_COST + request->key.len + request->value.len);
+}
 /* 0: the transaction puts nothing. */
 int64_t quota_cost_txn(const struct pb_txn_request *request);
 

@@ -340,7 +340,8 @@ static bool read_new_revisions(struct watch_hub *hub)
     if (hub->pause_until_ns > hub->now_ns)
         return false;
     hub->pause_until_ns = 0;
-    hub_catch_tail(hub);
+    if (!hub->live)
+        hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
     struct marking marking = {.hub = hub, .tag_index = &hub->tag_index};
@@ -461,7 +462,8 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     hub->walk_budget = WATCH_WALK_EVENTS;
     long_revision_turn_begin(hub);
     hub_ring_drop(hub);
-    stream_free_closing(hub);
+    if (!list_empty(&hub->closing))
+        stream_free_closing(hub);
     hub->wake_budget = MARKED_WAKES;
     wake_unwoken(hub);
     /* Before the others, so that these streams get a share of the turn's work. */
@@ -470,14 +472,16 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     struct heap_link *tick;
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
-    stats_scan_turn(hub);
+    if (stats_scan_next_ns(hub) <= now_ns)
+        stats_scan_turn(hub);
     return more || any_deferred(hub) || !list_empty(&hub->closing);
 }
 
 void watch_hub_turn_end(struct watch_hub *hub)
 {
     hub_ring_drop(hub);
-    long_revision_turn_end(hub);
+    if (long_revision_any(hub))
+        long_revision_turn_end(hub);
     if (hub->options.snapshot)
         watch_stats_snapshot_write_counters(hub->options.snapshot, &hub->stats);
 }
@@ -512,7 +516,8 @@ int64_t watch_hub_next_ns(const struct watch_hub *hub)
         return hub->now_ns;
     int64_t stats_scan = stats_scan_next_ns(hub),
             tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
-    int64_t next = stats_scan < tick ? stats_scan : tick, ends = long_revision_next_ns(hub);
+    int64_t next = stats_scan < tick ? stats_scan : tick;
+    int64_t ends = long_revision_any(hub) ? long_revision_next_ns(hub) : CLOCK_NEVER;
     next = ends < next ? ends : next;
     return hub->pause_until_ns && hub->pause_until_ns < next ? hub->pause_until_ns : next;
 }

@@ -124,8 +124,8 @@ static void log_call(struct slow_log *log, const struct call_facts *facts,
 
 static bool may_log(struct slow_log *log)
 {
-    bool may =
-        rate_limit_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S, log->now_ns(log->now_ctx));
+    bool may = rate_limit_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S,
+                               log->timing.now_ns(log->timing.now_ctx));
     log->suppressed += !may;
     return may;
 }
@@ -153,22 +153,15 @@ static void on_slow(void *ctx, const struct grpc_call *call, int64_t took_ns)
     arena_fini(&arena);
 }
 
-static int64_t now_ns(void *ctx)
-{
-    const struct slow_log *log = ctx;
-    return log->now_ns(log->now_ctx);
-}
-
 void slow_log_init(struct slow_log *log, struct grpc_services *services, int64_t apply_ns,
-                   int64_t unary_ns, int64_t (*now)(void *ctx), void *now_ctx)
+                   int64_t unary_ns, int64_t (*now_ns)(void *ctx), void *now_ctx)
 {
     *log = (struct slow_log){
         .timing = {.now_ns = now_ns,
+                   .now_ctx = now_ctx,
                    .slow_ns = apply_ns < unary_ns ? apply_ns : unary_ns,
                    .on_slow = on_slow,
                    .ctx = log},
-        .now_ns = now,
-        .now_ctx = now_ctx,
         .apply_ns = apply_ns,
         .unary_ns = unary_ns,
     };

@@ -18,8 +18,6 @@ enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };
 
 struct slow_log {
     struct grpc_timing timing;
-    int64_t (*now_ns)(void *ctx);
-    void *now_ctx;
     int64_t apply_ns, unary_ns;
     struct rate_limit lines;
     uint64_t suppressed; /* since the last line */

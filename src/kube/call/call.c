@@ -54,7 +54,8 @@ static void call_free(struct kube_call *call)
         call->on_free(call);
     kube_call_use_set_aside(call);
     kube_kinds_unref(call->kinds);
-    kube_identity_free(call->identity);
+    if (call->identity)
+        kube_identity_free(call->identity);
     buf_fini(&call->work.answer.made);
     buf_fini(&call->warnings);
     arena_fini(&call->arena);

@@ -99,10 +99,8 @@ static void leave_waiting(struct kube_write_ticket *ticket)
     head->waiting--;
 }
 
-void kube_write_queue_leave(struct kube_write_ticket *ticket)
+void kube_write_queue_leave_now(struct kube_write_ticket *ticket)
 {
-    if (!ticket->queue)
-        return;
     if (ticket->heads)
         leave_as_head(ticket);
     else

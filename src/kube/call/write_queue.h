@@ -53,8 +53,14 @@ enum kube_write_place {
 MUST_CHECK
 enum kube_write_place kube_write_queue_enter(struct kube_write_queue *queue,
                                              struct kube_write_ticket *ticket);
-/* Allowed for a ticket that is not queued. */
-void kube_write_queue_leave(struct kube_write_ticket *ticket);
+/* Of a ticket that is queued. */
+void kube_write_queue_leave_now(struct kube_write_ticket *ticket);
+static inline void kube_write_queue_leave(struct kube_write_ticket *ticket)
+{
+    /* A read has not been queued, nor a write that has left already. */
+    if (ticket->queue)
+        kube_write_queue_leave_now(ticket);
+}
 
 /* For tests: every ticket is where its state says. */
 void kube_write_queue_check(const struct kube_write_queue *queue);

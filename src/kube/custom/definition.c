@@ -398,14 +398,6 @@ void kube_definition_unref(struct kube_definition *definition)
     free(definition);
 }
 
-struct kube_custom *kube_custom_of(const struct kube_kind *kind)
-{
-    if (!(kind->flags & KUBE_CUSTOM))
-        return NULL;
-    /* It is the first member of a struct kube_custom, which is not const. */
-    return (struct kube_custom *)(uintptr_t)kind;
-}
-
 const struct schema *kube_custom_schema(struct kube_custom *custom)
 {
     return pool_schema_compiled(custom->schema);

@@ -81,7 +81,11 @@ DEFINE_CLEANUP(struct kube_definition *, kube_definition_unref)
 bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b);
 
 /* NULL for a built-in kind. */
-struct kube_custom *kube_custom_of(const struct kube_kind *kind);
+static inline struct kube_custom *kube_custom_of(const struct kube_kind *kind)
+{
+    /* It is the first member of a struct kube_custom, which is not const. */
+    return kind->flags & KUBE_CUSTOM ? (struct kube_custom *)(uintptr_t)kind : NULL;
+}
 
 /*
  * NULL: the schema does not compile. Schemas are checked when a definition is written, so this

@@ -10,12 +10,10 @@ static struct slice text_of(const void *value)
     return slice_of(selection->bytes, selection->text_len);
 }
 
-void kube_selections_init(struct kube_selections *selections, uint64_t seed,
-                          void (*on_gone)(void *ctx), void *ctx)
+void kube_selections_init(struct kube_selections *selections, uint64_t seed)
 {
     hash_map_init(&selections->known, text_of, seed);
-    selections->on_gone = on_gone;
-    selections->ctx = ctx;
+    selections->freed = 0;
 }
 
 void kube_selections_fini(struct kube_selections *selections)
@@ -94,7 +92,7 @@ void kube_selection_unref(struct kube_selection *selection)
     struct kube_selections *selections = selection->selections;
     (void)hash_map_remove(&selections->known, text_of(selection));
     selection_free(selection);
-    selections->on_gone(selections->ctx);
+    selections->freed++;
 }
 
 bool kube_selection_matches(const struct kube_selection *selection,

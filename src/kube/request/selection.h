@@ -27,13 +27,10 @@ struct kube_selection {
 
 struct kube_selections {
     struct hash_map known; /* by text */
-    /* A selection is freed: its address becomes invalid. */
-    void (*on_gone)(void *ctx);
-    void *ctx;
+    uint64_t freed; /* how many were: the address of each may be that of another one by now */
 };
 
-void kube_selections_init(struct kube_selections *selections, uint64_t seed,
-                          void (*on_gone)(void *ctx), void *ctx);
+void kube_selections_init(struct kube_selections *selections, uint64_t seed);
 void kube_selections_fini(struct kube_selections *selections);
 
 /* Errors of both parsers. */

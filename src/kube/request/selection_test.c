@@ -12,11 +12,6 @@ static const char *const pod_fields[] = {"spec.nodeName"};
 static const struct kube_kind of_pods = {.group = "", .kind = "Pod", .fields = {pod_fields, 1}};
 static const struct kube_kind of_others = {.group = "", .kind = "Other"};
 
-static void on_gone(void *ctx)
-{
-    ++*(unsigned *)ctx;
-}
-
 static struct kube_selection *get(struct kube_selections *selections, const char *labels,
                                   const char *fields, const struct kube_kind *kind)
 {
@@ -30,9 +25,8 @@ static struct kube_selection *get(struct kube_selections *selections, const char
 static void selections_with_the_same_text_are_shared_until_the_last_reference(void **state)
 {
     (void)state;
-    unsigned gone = 0;
     struct kube_selections selections;
-    kube_selections_init(&selections, 1, on_gone, &gone);
+    kube_selections_init(&selections, 1);
     struct kube_selection *a = get(&selections, "app=web", "spec.nodeName=n1", &of_pods);
     struct kube_selection *b = get(&selections, "app=web", "spec.nodeName=n1", &of_pods);
     struct kube_selection *other = get(&selections, "app=web", "spec.nodeName=n2", &of_pods);
@@ -42,21 +36,20 @@ static void selections_with_the_same_text_are_shared_until_the_last_reference(vo
     assert_true(a->selects);
     assert_false(all->selects);
     kube_selection_unref(a);
-    assert_int_equal(gone, 0);
+    assert_int_equal(selections.freed, 0);
     kube_selection_unref(b);
-    assert_int_equal(gone, 1);
+    assert_int_equal(selections.freed, 1);
     kube_selection_unref(other);
     kube_selection_unref(all);
-    assert_int_equal(gone, 3);
+    assert_int_equal(selections.freed, 3);
     kube_selections_fini(&selections);
 }
 
 static void a_known_text_can_be_invalid_for_another_kind(void **state)
 {
     (void)state;
-    unsigned gone = 0;
     struct kube_selections selections;
-    kube_selections_init(&selections, 1, on_gone, &gone);
+    kube_selections_init(&selections, 1);
     struct kube_selection *pods = get(&selections, "", "spec.nodeName=n1", &of_pods);
     assert_non_null(pods);
     assert_null(get(&selections, "", "spec.nodeName=n1", &of_others));
@@ -69,10 +62,9 @@ static void a_known_text_can_be_invalid_for_another_kind(void **state)
 static void long_selectors_need_more_than_the_first_bytes(void **state)
 {
     (void)state;
-    unsigned gone = 0;
     struct kube_selections selections;
     struct buf text = {0};
-    kube_selections_init(&selections, 1, on_gone, &gone);
+    kube_selections_init(&selections, 1);
     for (int i = 0; i < 200; i++)
         assert_int_equal(buf_append_format(&text, "%skey%d in (a,b,c)", i ? "," : "", i), ST_OK);
     assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);

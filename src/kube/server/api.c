@@ -52,17 +52,12 @@ static enum status add_routes(struct kube_api *api)
     return kube_routes_add(api, routes, COUNT_OF(routes));
 }
 
-static void on_selection_gone(void *ctx)
-{
-    kube_event_cache_forget(((struct kube_api *)ctx)->event_cache);
-}
-
 static void init_reading(struct kube_api *api)
 {
     api->event_cache = kube_event_cache_new();
     kube_search_init(api->search_budget, api->loop);
     kube_watches_init(api->watches, api->shard, api->loop);
-    kube_selections_init(&api->selections, random_u64(&api->random), on_selection_gone, api);
+    kube_selections_init(&api->selections, random_u64(&api->random));
     watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
 }
 

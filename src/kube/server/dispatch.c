@@ -134,7 +134,7 @@ static void dispatch_read(struct kube_call *call)
         kube_components(call);
     else if (call->verb == KUBE_VERB_WATCH)
         kube_watch(call);
-    else if (kube_is_scale(call))
+    else if (call->path.subresource.len && kube_is_scale(call))
         kube_scale_get(call);
     else if (call->path.subresource.len && !kube_is_status(call) &&
              (!kube_is_part(call) || kube_is_finalize(call)))
@@ -149,7 +149,7 @@ static void dispatch_now(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
-    if (kube_is_connect(call)) {
+    if (call->path.subresource.len && kube_is_connect(call)) {
         kube_connect(call);
         return;
     }
@@ -240,7 +240,8 @@ static void dispatch_known(struct kube_call *call)
         kube_call_warn(call, slice_from_text(custom->warning));
     if (call->kind->flags & KUBE_COMPUTED)
         kube_call_warn(call, SLICE_LITERAL("v1 ComponentStatus is deprecated in v1.19+"));
-    if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->api))
+    if (call->api->namespaces->made || call->kind->flags & KUBE_CREATE_ONLY ||
+        kube_namespaces_ready(call->api))
         dispatch(call);
     else
         make_namespaces(call);

@@ -319,6 +319,17 @@ bool log_is_short(const struct log *log)
            !log_has_space(log, log->segment_bytes_first);
 }
 
+bool log_lacks_next(const struct log *log)
+{
+    return !atomic_load_explicit(&log->waiting, memory_order_relaxed) && log_failed(log) == ST_OK;
+}
+
+bool log_wants_prepare(const struct log *log)
+{
+    return (log_lacks_next(log) && !atomic_load_explicit(&log->drafting, memory_order_relaxed)) ||
+           atomic_load_explicit(&log->forgotten, memory_order_relaxed);
+}
+
 enum status log_reserve(struct log *log, size_t body_bytes)
 {
     assert(log->append != LOG_BUILDING);

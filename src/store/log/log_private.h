@@ -89,6 +89,7 @@ MUST_CHECK
 enum status log_new(const struct log_options *options, struct log **ret_log,
                     struct error *ret_error);
 enum status log_failed(const struct log *log); /* ST_OK, or why the log cannot be used any more */
+bool log_lacks_next(const struct log *log);    /* no segment is ready to follow the current one */
 /*
  * The head of a segment with a new id. If the disk has less space than the capacity, tries smaller
  * ones down to capacity_min; ST_DISK_FULL if that does not fit either.

@@ -2,17 +2,6 @@
 
 #include "store/log/log_private.h"
 
-static bool lacks_waiting(const struct log *log)
-{
-    return !atomic_load_explicit(&log->waiting, memory_order_relaxed) && log_failed(log) == ST_OK;
-}
-
-bool log_wants_prepare(const struct log *log)
-{
-    return (lacks_waiting(log) && !atomic_load_explicit(&log->drafting, memory_order_relaxed)) ||
-           atomic_load_explicit(&log->forgotten, memory_order_relaxed);
-}
-
 bool log_is_preparing(const struct log *log)
 {
     return log->draft.file;
@@ -53,7 +42,7 @@ enum status log_prepare_step(struct log *log, uint64_t bytes, bool *ret_done)
 {
     log_sweep(log);
     enum status status = log_failed(log);
-    bool wanted = lacks_waiting(log);
+    bool wanted = log_lacks_next(log);
     if (wanted)
         status = continue_draft(log, bytes);
     if (status != ST_OK || !wanted || !log->draft.file)

@@ -198,7 +198,9 @@ bool log_reader_is_current(const struct log_reader *reader)
 {
     LOCK_SCOPE((struct lock *)&reader->log->lock);
     const struct segment_order *order = &reader->log->order;
-    return segment_order_find(order, reader->segment_id) < order->count;
+    /* Usually it has caught up, and reads the last segment, which is being written. */
+    return order->items[order->count - 1]->head.id == reader->segment_id ||
+           segment_order_find(order, reader->segment_id) < order->count;
 }
 
 /* -- Walking -- */

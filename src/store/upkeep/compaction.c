@@ -10,22 +10,10 @@ void compaction_init(struct compaction *compaction, struct applier *applier, int
     *compaction = (struct compaction){.applier = applier, .trimmed = trimmed, .target = trimmed};
 }
 
-static bool trimmed_all(const struct compaction *compaction)
-{
-    return compaction->trimmed >= compaction->applier->compact_revision;
-}
-
 void compaction_want_release(struct compaction *compaction)
 {
     int64_t target = compaction->applier->compact_revision;
     compaction->wants_release = target > 0 && compaction->released != target;
-}
-
-bool compaction_done(const struct compaction *compaction)
-{
-    int64_t target = compaction->applier->compact_revision;
-    return trimmed_all(compaction) &&
-           (target <= 0 || (compaction->counted == target && !compaction->wants_release));
 }
 
 static bool version_before(const struct change_head *a, const struct change_head *b)
@@ -350,7 +338,7 @@ enum status compaction_step(struct compaction *compaction, uint64_t last_index, 
         compaction->counting = 0; /* a newer compaction: what was counted is trimmed now */
         stop_reading(compaction);
     }
-    while (work_max && !trimmed_all(compaction))
+    while (work_max && compaction->trimmed < compaction->applier->compact_revision)
         TRY(trim_step(compaction, last_index, &work_max));
     while (work_max && !compaction_done(compaction))
         TRY(count_step(compaction, last_index, &work_max));

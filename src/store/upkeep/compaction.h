@@ -65,7 +65,12 @@ struct compaction {
 void compaction_init(struct compaction *compaction, struct applier *applier, int64_t trimmed);
 
 /* Nothing is left to trim, to count or to release. */
-bool compaction_done(const struct compaction *compaction);
+static inline bool compaction_done(const struct compaction *compaction)
+{
+    int64_t target = compaction->applier->compact_revision;
+    return compaction->trimmed >= target &&
+           (target <= 0 || (compaction->counted == target && !compaction->wants_release));
+}
 
 /*
  * Processes records up to last_index, which must be written. Each change examined and each version

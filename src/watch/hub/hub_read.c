@@ -15,7 +15,8 @@ const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
 void hub_windows_drop(struct watch_hub *hub)
 {
     for (size_t i = 0; i < WATCH_WINDOWS; i++)
-        history_window_drop(&hub->windows[i]);
+        if (hub->windows[i].from)
+            history_window_drop(&hub->windows[i]);
 }
 
 void hub_ring_drop(struct watch_hub *hub)
@@ -29,8 +30,6 @@ void hub_ring_drop(struct watch_hub *hub)
 
 void hub_catch_tail(struct watch_hub *hub)
 {
-    if (hub->live)
-        return;
     int64_t last = hub->history->ops->revision(hub->history);
     if (last <= hub->tail)
         return;

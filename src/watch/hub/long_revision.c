@@ -99,12 +99,6 @@ static struct long_revision *find_served(const struct watch_hub *hub)
     return served;
 }
 
-void long_revision_turn_begin(struct watch_hub *hub)
-{
-    hub->long_revisions.turn++;
-    hub->long_revisions.budget = hub->long_revisions.mark_budget = hub->options.turn_units;
-}
-
 void long_revision_turn_end(struct watch_hub *hub)
 {
     struct list *link = hub->long_revisions.held.next;

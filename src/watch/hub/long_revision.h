@@ -87,7 +87,18 @@ struct long_revision {
 
 void long_revision_init(struct watch_hub *hub);
 void long_revision_fini(struct watch_hub *hub);
-void long_revision_turn_begin(struct watch_hub *hub);
+/* Some are held, are to be freed, or are waited for. */
+static inline bool long_revision_any(const struct watch_hub *hub)
+{
+    const struct long_revisions *all = &hub->long_revisions;
+    return !list_empty(&all->held) || !list_empty(&all->gone) || all->wanted;
+}
+
+static inline void long_revision_turn_begin(struct watch_hub *hub)
+{
+    hub->long_revisions.turn++;
+    hub->long_revisions.budget = hub->long_revisions.mark_budget = hub->options.turn_units;
+}
 /* Drops those that are no longer used. */
 void long_revision_turn_end(struct watch_hub *hub);
 /* When the next one is to be dropped; CLOCK_NEVER. */

@@ -65,11 +65,9 @@ static void write_words(struct watch_stats_snapshot *snapshot, const void *words
     atomic_store_explicit(&snapshot->sequence, sequence + 2, memory_order_release);
 }
 
-void watch_stats_snapshot_write_counters(struct watch_stats_snapshot *snapshot,
-                                         const struct watch_stats *stats)
+void watch_stats_snapshot_write_changed(struct watch_stats_snapshot *snapshot,
+                                        const struct watch_stats *stats)
 {
-    if (memcmp(&snapshot->written, stats, sizeof(*stats)) == 0)
-        return;
     snapshot->written = *stats;
     write_words(snapshot, stats, sizeof(*stats));
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Counts are current values, totals are since the start, a peak is the largest value so far. */
 struct watch_stats {
@@ -67,9 +68,15 @@ struct watch_stats_snapshot {
     struct watch_stats written; /* the counters among the words; only the writer uses it */
 };
 
-/* Writes only the counters, in every turn. Skipped when they have not changed. */
-void watch_stats_snapshot_write_counters(struct watch_stats_snapshot *snapshot,
-                                         const struct watch_stats *stats);
+/* Writes only the counters, in every turn that has changed them. */
+void watch_stats_snapshot_write_changed(struct watch_stats_snapshot *snapshot,
+                                        const struct watch_stats *stats);
+static inline void watch_stats_snapshot_write_counters(struct watch_stats_snapshot *snapshot,
+                                                       const struct watch_stats *stats)
+{
+    if (memcmp(&snapshot->written, stats, sizeof(*stats)) != 0)
+        watch_stats_snapshot_write_changed(snapshot, stats);
+}
 void watch_stats_snapshot_write(struct watch_stats_snapshot *snapshot,
                                 const struct watch_report *report);
 void watch_stats_snapshot_read(const struct watch_stats_snapshot *snapshot,

@@ -18,8 +18,6 @@ void history_window_fini(struct history_window *window)
 
 void history_window_drop(struct history_window *window)
 {
-    if (!window->from)
-        return;
     window->from = 0;
     if (window->found_capacity > KEPT_FOUND) {
         history_window_fini(window);

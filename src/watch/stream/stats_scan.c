@@ -112,16 +112,8 @@ void stats_scan_all(struct watch_hub *hub)
 
 void stats_scan_turn(struct watch_hub *hub)
 {
-    if (stats_scan_next_ns(hub) > hub->now_ns)
-        return;
     bool ended = stats_scan_walk(hub, STREAMS_AT_ONCE);
     hub->stats_scan.next_ns = clock_add(hub->now_ns, ended ? interval_ns : pause_ns);
-}
-
-int64_t stats_scan_next_ns(const struct watch_hub *hub)
-{
-    const struct watch_stats_scan *scan = &hub->stats_scan;
-    return scan->wanted || scan->under_way ? scan->next_ns : CLOCK_NEVER;
 }
 
 void stats_scan_forget(struct watch_hub *hub, struct watch_stream *stream)

@@ -6,19 +6,21 @@
 #ifndef VIGIL_WATCH_STREAM_STATS_SCAN_H
 #define VIGIL_WATCH_STREAM_STATS_SCAN_H
 
-#include <stdint.h>
-
-struct watch_hub;
-struct watch_stream;
+#include "base/clock.h"
+#include "watch/hub/hub_state.h"
 
 /* Raises the peaks of the stream and of its hub to how far the stream is behind. */
 void stats_scan_raise_behind(struct watch_stream *stream);
-/* Continues the scan if it is due. */
+/* Continues the scan, which is due. */
 void stats_scan_turn(struct watch_hub *hub);
 /* Examines all streams at once. */
 void stats_scan_all(struct watch_hub *hub);
 /* When the scan continues; CLOCK_NEVER: nothing has changed. */
-int64_t stats_scan_next_ns(const struct watch_hub *hub);
+static inline int64_t stats_scan_next_ns(const struct watch_hub *hub)
+{
+    const struct watch_stats_scan *scan = &hub->stats_scan;
+    return scan->wanted || scan->under_way ? scan->next_ns : CLOCK_NEVER;
+}
 /* Removes a stream that is being freed from the hub's list. */
 void stats_scan_forget(struct watch_hub *hub, struct watch_stream *stream);
 

@@ -251,7 +251,8 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     hub->stats.watchers += !stream->own;
     hub->own_watchers += stream->own;
     watch_stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
-    hub_catch_tail(hub);
+    if (!hub->live)
+        hub_catch_tail(hub);
     stream->ids_chosen |= create->watch_id != 0;
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
@@ -432,7 +433,8 @@ static bool has_work(const struct watch_stream *stream)
     if (stream->large)
         return !stream->large_waiting && !stream->large_deferred;
     return stream->control_count || stream->compacted || live_ready(stream) ||
-           scans_ready(stream) || notify_due(stream);
+           scans_ready(stream) ||
+           ((stream->ticking || stream->progress_wanted) && notify_due(stream));
 }
 
 /* Live watchers and those that catch up take turns by the bytes they wrote. */

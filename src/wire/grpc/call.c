@@ -153,7 +153,7 @@ static void notify_end(struct grpc_call *call)
 static int64_t took_ns(const struct grpc_call *call)
 {
     const struct grpc_timing *timing = call->row->timing;
-    int64_t now = timing ? timing->now_ns(timing->ctx) : call->endpoint->now_ns;
+    int64_t now = timing ? timing->now_ns(timing->now_ctx) : call->endpoint->now_ns;
     return now > call->started_ns ? now - call->started_ns : 0;
 }
 

@@ -30,7 +30,8 @@ extern const struct metric_buckets grpc_seconds;
  * Borrowed; used on the thread that answers.
  */
 struct grpc_timing {
-    int64_t (*now_ns)(void *ctx); /* the same clock as the connection's, but the current time */
+    int64_t (*now_ns)(void *now_ctx); /* the connection's clock, but the current time */
+    void *now_ctx;
     int64_t slow_ns;
     void (*on_slow)(void *ctx, const struct grpc_call *call, int64_t took_ns);
     void *ctx;

@@ -86,7 +86,7 @@ enum status local_reader_get(struct local_reader *reader, struct slice key,
     if (!item || !index_item_live(item))
         return ST_OK;
     enum status status = version_get(reader->state.log, item, item->newest.loc, ret_change);
-    return status == ST_OK ? ST_OK : local_report_damage(&reader->shared->report, NULL, status);
+    return status == ST_DAMAGED ? local_report_damage(&reader->shared->report, NULL) : status;
 }
 
 /* -- Writing -- */

@@ -61,7 +61,8 @@ static void receive_answer(void *owner, struct mailbox_node *node)
         atomic_fetch_sub(waiting, 1);
     local_count(shard->counts, LOCAL_ANSWERS, 1);
     local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
-    op->status = local_report_damage(&shard->shared->report, op, op->status);
+    if (UNLIKELY(op->status == ST_DAMAGED))
+        op->status = local_report_damage(&shard->shared->report, op);
     op->done(op);
 }
 
@@ -183,18 +184,6 @@ void local_shard_turn_end(struct engine_shard *base)
     post_chains(shard_of(base));
 }
 
-/* After the input of this turn was posted. If that is not enough yet, the next turn reports. */
-static void report_progress(struct local_shard *shard)
-{
-    struct read_progress *progress = progress_of(shard);
-    int64_t read_ns = loop_served_ns(shard->loop);
-    if (read_ns < read_progress_wanted(progress))
-        return;
-    shard->progress_requested = false;
-    read_progress_report(progress, read_ns);
-    waker_wake(&shard->shared->writer.waker);
-}
-
 void local_shard_flushed(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
@@ -203,8 +192,13 @@ void local_shard_flushed(struct engine_shard *base)
         local_watch_flushed(shard->watch);
     }
     post_chains(shard); /* HTTP/1.1 parses the next request when the answer before it was sent */
-    if (shard->progress_requested)
-        report_progress(shard);
+    /* The input of this turn is posted. If that is not enough yet, the next turn reports. */
+    if (shard->progress_requested &&
+        loop_served_ns(shard->loop) >= read_progress_wanted(progress_of(shard))) {
+        shard->progress_requested = false;
+        read_progress_report(progress_of(shard), loop_served_ns(shard->loop));
+        waker_wake(&shard->shared->writer.waker);
+    }
     if (!list_empty(&shard->ranges) || !list_empty(&shard->txn_reads) || shard->progress_requested)
         loop_timer_set(shard->loop, &shard->again, loop_now_ns(shard->loop));
 }
@@ -269,8 +263,10 @@ static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
 /* The status for the client, with the damage that was met on this thread as the reason. */
 static enum status fail_if_damaged(struct engine_op *op, enum status status)
 {
-    status = local_describe_damage(op, status);
-    return local_report_damage(&shard_of(op->shard)->shared->report, op, status);
+    if (LIKELY(status != ST_DAMAGED))
+        return status;
+    local_describe_damage(op);
+    return local_report_damage(&shard_of(op->shard)->shared->report, op);
 }
 
 static void finish(struct engine_op *op, enum status status)
@@ -792,6 +788,8 @@ void local_status_get(struct engine_shard *base, struct engine_status *ret_statu
         .quota_bytes = shard->shared->options.quota_bytes,
         .alarms = local_alarms_published_bits(&shard->shared->alarms),
     };
-    local_alarms_published_target(&shard->shared->alarms, ret_status->downgrade_target);
+    struct local_alarms *alarms = &shard->shared->alarms;
+    if (atomic_load_explicit(&alarms->has_published_target, memory_order_relaxed))
+        local_alarms_published_target(alarms, ret_status->downgrade_target);
     epoch_unpin(shard->slot, pinned);
 }

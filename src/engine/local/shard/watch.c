@@ -59,7 +59,8 @@ static void on_timer(struct timer *timer)
 static void on_damage(void *ctx, enum status status)
 {
     struct local_watch *watch = ctx;
-    (void)local_report_damage(&watch->options.shared->report, NULL, status);
+    if (status == ST_DAMAGED)
+        (void)local_report_damage(&watch->options.shared->report, NULL);
 }
 
 struct local_watch *local_watch_new(const struct local_watch_options *from)

@@ -212,7 +212,7 @@ static void describe_damage(struct local_snapshotter *snapshotter, struct local_
     log_note_damage(store_log(store), at);
     (void)version_find_damaged(&store_view(store)->root, store_log(store), at);
     epoch_unpin(snapshotter->slot, pinned);
-    (void)local_describe_damage(&s->asker->op, ST_DAMAGED);
+    local_describe_damage(&s->asker->op);
 }
 
 static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s,

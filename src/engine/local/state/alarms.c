@@ -232,8 +232,6 @@ enum status local_alarms_downgrade(struct local_alarms *alarms, struct applier *
 
 void local_alarms_publish(struct local_alarms *alarms)
 {
-    if (!alarms->changed)
-        return;
     alarms->changed = false;
     LOCK_SCOPE(&alarms->lock);
     memcpy(alarms->published, alarms->rows, sizeof(alarms->published));
@@ -245,9 +243,9 @@ void local_alarms_publish(struct local_alarms *alarms)
 
 /* -- A full disk -- */
 
-void local_disk_note(struct local_alarms *alarms, enum status result, struct waker *keeper)
+void local_disk_note(struct local_alarms *alarms, struct waker *keeper)
 {
-    if (result == ST_DISK_FULL && !atomic_exchange(&alarms->disk_full, true))
+    if (!atomic_exchange(&alarms->disk_full, true))
         waker_wake(keeper);
 }
 
@@ -270,12 +268,6 @@ bool local_disk_look(struct local_alarms *alarms, enum status made,
 
 /* -- Any thread -- */
 
-unsigned local_alarms_published_bits(const struct local_alarms *alarms)
-{
-    unsigned full = local_disk_is_full(alarms) ? 1u << ENGINE_ALARM_NOSPACE : 0;
-    return atomic_load_explicit(&alarms->published_bits, memory_order_relaxed) | full;
-}
-
 size_t local_alarms_published(struct local_alarms *alarms,
                               struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
 {
@@ -287,9 +279,6 @@ size_t local_alarms_published(struct local_alarms *alarms,
 void local_alarms_published_target(struct local_alarms *alarms,
                                    char ret_target[ENGINE_VERSION_BYTES_MAX])
 {
-    ret_target[0] = '\0';
-    if (!atomic_load_explicit(&alarms->has_published_target, memory_order_relaxed))
-        return;
     LOCK_SCOPE(&alarms->lock);
     memcpy(ret_target, alarms->published_target, ENGINE_VERSION_BYTES_MAX);
 }

@@ -60,10 +60,10 @@ void local_alarms_raise(struct local_alarms *alarms, struct applier *applier, ui
 MUST_CHECK
 enum status local_alarms_downgrade(struct local_alarms *alarms, struct applier *applier,
                                    const char *target);
-/* After the group is on disk. */
+/* After the group is on disk, if they have changed. */
 void local_alarms_publish(struct local_alarms *alarms);
-/* The result of a request: if the disk is full, the keeper is to find out when it no longer is. */
-void local_disk_note(struct local_alarms *alarms, enum status result, struct waker *keeper);
+/* A request has failed with ST_DISK_FULL: the keeper is to find out when there is space again. */
+void local_disk_note(struct local_alarms *alarms, struct waker *keeper);
 
 /* -- The keeper -- */
 
@@ -82,9 +82,15 @@ static inline bool local_disk_is_full(const struct local_alarms *alarms)
     return atomic_load_explicit(&alarms->disk_full, memory_order_relaxed);
 }
 
-unsigned local_alarms_published_bits(const struct local_alarms *alarms);
+static inline unsigned local_alarms_published_bits(const struct local_alarms *alarms)
+{
+    unsigned full = local_disk_is_full(alarms) ? 1u << ENGINE_ALARM_NOSPACE : 0;
+    return atomic_load_explicit(&alarms->published_bits, memory_order_relaxed) | full;
+}
+
 size_t local_alarms_published(struct local_alarms *alarms,
                               struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+/* If has_published_target. */
 void local_alarms_published_target(struct local_alarms *alarms,
                                    char ret_target[ENGINE_VERSION_BYTES_MAX]);
 

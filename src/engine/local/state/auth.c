@@ -55,13 +55,6 @@ static void publish(struct local_auth *auth)
     auth->changed = true;
 }
 
-bool local_auth_committed(struct local_auth *auth)
-{
-    bool changed = auth->changed;
-    auth->changed = false;
-    return changed;
-}
-
 void local_auth_open(struct local_auth *auth, struct store *store)
 {
     auth->store = store;
@@ -69,7 +62,7 @@ void local_auth_open(struct local_auth *auth, struct store *store)
     publish(auth);
     enum status status = store_commit(store);
     assert(status == ST_OK); /* there is nothing to write */
-    (void)local_auth_committed(auth);
+    auth->changed = false;   /* there is no shard yet that would have to be notified */
 }
 
 /* -- The writer -- */
@@ -115,11 +108,8 @@ void local_auth_execute(struct local_auth *auth, struct engine_auth *op)
 
 /* -- Shards -- */
 
-/* The rights that the shard holds are not freed, so an equal address means equal rights. */
-void local_auth_reader_refresh(struct local_auth_reader *reader)
+void local_auth_reader_load(struct local_auth_reader *reader)
 {
-    if (atomic_load_explicit(&reader->auth->newest, memory_order_acquire) == reader->rights)
-        return;
     uint64_t pinned = epoch_pin(reader->slot);
     struct auth_rights *before = reader->rights;
     reader->rights = auth_rights_ref(local_auth_of(store_view(reader->auth->store)));

@@ -16,7 +16,7 @@
 struct local_auth {
     struct auth_state state; /* used by the writer only, as is `changed` */
     struct store *store;
-    bool changed; /* since the last commit */
+    bool changed; /* since the last commit, after which the writer notifies shards */
     /* Any thread: the rights of the newest published state, or of the next. Only for comparing;
      * they may be freed at any time. */
     _Atomic(const struct auth_rights *) newest;
@@ -36,8 +36,6 @@ void local_auth_open(struct local_auth *auth, struct store *store);
 
 /* Executes it with the rights after everything that was applied so far. */
 void local_auth_execute(struct local_auth *auth, struct engine_auth *op);
-/* After the group is on disk and published. True: shards must be notified. */
-bool local_auth_committed(struct local_auth *auth);
 
 /* -- Shards -- */
 
@@ -56,6 +54,12 @@ struct local_auth_reader {
 };
 
 /* Loads the newest rights; if they have changed, notifies the listeners. */
-void local_auth_reader_refresh(struct local_auth_reader *reader);
+void local_auth_reader_load(struct local_auth_reader *reader);
+static inline void local_auth_reader_refresh(struct local_auth_reader *reader)
+{
+    /* The rights that the shard holds are not freed, so an equal address means equal rights. */
+    if (atomic_load_explicit(&reader->auth->newest, memory_order_acquire) != reader->rights)
+        local_auth_reader_load(reader);
+}
 
 #endif

@@ -16,6 +16,9 @@ enum { EXPIRE_PER_GROUP = 256 };
 enum { RECORD_BYTES_MAX = 512 << 20 };
 static const int64_t hold_ns = NS_PER_S;
 
+static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx);
+
 /* -- Life -- */
 
 void local_lease_init(struct local_lease *lease, const struct auth_state *auth, int64_t ttl_min_s,
@@ -24,6 +27,7 @@ void local_lease_init(struct local_lease *lease, const struct auth_state *auth, 
     *lease = (struct local_lease){
         .lessor = lessor_new(seed),
         .auth = auth,
+        .keys_of = {.ctx = lease, .each_key = each_key},
         .ttl_min_s = ttl_min_s,
         .record_bytes_max = RECORD_BYTES_MAX,
     };
@@ -191,11 +195,6 @@ static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn v
     return ST_OK;
 }
 
-struct auth_leases local_lease_keys(struct local_lease *lease)
-{
-    return (struct auth_leases){.ctx = lease, .each_key = each_key};
-}
-
 /* -- Granting and revoking -- */
 
 static enum status grant(struct local_lease *lease, struct engine_lease *op, int64_t now_ns)
@@ -277,8 +276,7 @@ static enum status revoke(struct local_lease *lease, int64_t id)
 static enum status renew_one(struct local_lease *lease, const struct engine_op *op,
                              struct engine_renewal *item, int64_t asked_ns, int64_t now_ns)
 {
-    struct auth_leases keys = local_lease_keys(lease);
-    TRY(permission_check_renewal(op, lease->auth->rights, &keys, item->id));
+    TRY(permission_check_renewal(op, lease->auth->rights, &lease->keys_of, item->id));
     enum status status = lessor_renew(lease->lessor, item->id, asked_ns, now_ns, &item->ttl_s);
     if (status == ST_LEASE_NOT_FOUND)
         item->ttl_s = 0;
@@ -453,12 +451,6 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
     }
     op->revision = applier->revision;
     local_lease_publish(lease);
-}
-
-int64_t local_lease_db_bytes(const struct local_lease *lease)
-{
-    enum { EACH = 64 }; /* about the size of a row in etcd's file */
-    return EACH * (int64_t)atomic_load_explicit(&lease->leases, memory_order_relaxed);
 }
 
 /* -- Time -- */

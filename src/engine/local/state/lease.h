@@ -34,6 +34,7 @@ struct local_lease {
     struct lessor *lessor; /* owned */
     struct store *store;
     const struct auth_state *auth; /* the rights for checking renewals */
+    struct auth_leases keys_of;    /* enumerates attached keys, for permission checks */
     int64_t ttl_min_s;
     int64_t now_ns;        /* the time of leases: the clock minus away_ns */
     int64_t away_ns;       /* total time during which the server was stalled */
@@ -63,9 +64,6 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
 /* Shows all threads the number of leases and of attached keys, which every write may change. */
 void local_lease_publish(struct local_lease *lease);
 
-/* Enumerates attached keys, for permission checks. */
-struct auth_leases local_lease_keys(struct local_lease *lease);
-
 /* The estimated work, in units of a renewal. */
 size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
                         enum engine_lease_call call);
@@ -83,8 +81,18 @@ bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call 
 /* Any thread. */
 void local_lease_sort(struct engine_op *op);
 
+/* Whether there are leases, those of the group that is being applied not included. Any thread. */
+static inline bool local_lease_any(const struct local_lease *lease)
+{
+    return atomic_load_explicit(&lease->leases, memory_order_relaxed) > 0;
+}
+
 /* What leases add to the reported size and to the quota. Any thread. */
-int64_t local_lease_db_bytes(const struct local_lease *lease);
+static inline int64_t local_lease_db_bytes(const struct local_lease *lease)
+{
+    enum { EACH = 64 }; /* about the size of a row in etcd's file */
+    return EACH * (int64_t)atomic_load_explicit(&lease->leases, memory_order_relaxed);
+}
 
 /* When the next lease may expire; CLOCK_NEVER: there is none. */
 int64_t local_lease_next_ns(const struct local_lease *lease);

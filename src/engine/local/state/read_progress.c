@@ -1,7 +1,5 @@
 #include "engine/local/state/read_progress.h"
 
-#include "base/clock.h"
-
 #include <sched.h>
 
 void read_progress_begin(struct read_progress *progress, struct mailbox *to, int64_t now_ns)
@@ -27,13 +25,6 @@ void read_progress_report(struct read_progress *progress, int64_t read_ns)
 {
     atomic_store_explicit(&progress->read_ns, read_ns, memory_order_release);
     atomic_store_explicit(&progress->asked, false, memory_order_release);
-}
-
-int64_t read_progress_ns(const struct read_progress *progress)
-{
-    if (!atomic_load(&progress->to))
-        return CLOCK_NEVER;
-    return atomic_load_explicit(&progress->read_ns, memory_order_acquire);
 }
 
 void read_progress_ask(struct read_progress *progress, int64_t now_ns)

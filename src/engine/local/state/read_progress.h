@@ -13,6 +13,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_STATE_READ_PROGRESS_H
 #define VIGIL_ENGINE_LOCAL_STATE_READ_PROGRESS_H
 
+#include "base/clock.h"
 #include "io/mailbox.h"
 
 #include <stdatomic.h>
@@ -42,7 +43,12 @@ void read_progress_report(struct read_progress *progress, int64_t read_ns);
 
 /* The last report; CLOCK_NEVER: there is no shard. Look into the mailboxes after this, not before.
  */
-int64_t read_progress_ns(const struct read_progress *progress);
+static inline int64_t read_progress_ns(const struct read_progress *progress)
+{
+    if (!atomic_load(&progress->to))
+        return CLOCK_NEVER;
+    return atomic_load_explicit(&progress->read_ns, memory_order_acquire);
+}
 /* The report will be now_ns or later. Does nothing while a report is awaited. */
 void read_progress_ask(struct read_progress *progress, int64_t now_ns);
 

@@ -89,13 +89,11 @@ static void damaged_key_text(const struct log_damaged *damaged, char *text, size
     snprintf(text + at, size - at, "\"%s", len < damaged->key_len ? "..." : "");
 }
 
-enum status local_describe_damage(struct engine_op *op, enum status status)
+void local_describe_damage(struct engine_op *op)
 {
-    if (LIKELY(status != ST_DAMAGED))
-        return status;
     struct log_damaged damaged = log_take_damage();
     if (!damaged.loc)
-        return status;
+        return;
     char key[4 * LOG_DAMAGED_KEY_BYTES + 8], place[64], text[sizeof(key) + 320];
     uint64_t segment, offset;
     int len;
@@ -122,7 +120,6 @@ enum status local_describe_damage(struct engine_op *op, enum status status)
                        corrupt, key, place);
     if (arena_dup(op->arena, slice_of(text, (size_t)len), &op->text) != ST_OK)
         op->text = SLICE_EMPTY; /* the text of the status must do */
-    return status;
 }
 
 static void warn_damage(const struct local_report *report, const struct engine_op *op)
@@ -137,11 +134,8 @@ static void warn_damage(const struct local_report *report, const struct engine_o
     local_warn(report, "a request met damage", ST_DAMAGED, detail);
 }
 
-enum status local_report_damage(struct local_report *report, const struct engine_op *op,
-                                enum status status)
+enum status local_report_damage(struct local_report *report, const struct engine_op *op)
 {
-    if (LIKELY(status != ST_DAMAGED))
-        return status;
     atomic_fetch_add(&report->damaged_requests, 1);
     int64_t now = clock_mono_ns(clock_system()), last = atomic_load(&report->damage_logged_ns);
     if ((!last || now - last >= NS_PER_S) &&

@@ -45,17 +45,16 @@ void local_damage_text(char text[static LOCAL_DAMAGE_TEXT_BYTES], uint64_t segme
                        uint64_t offset, struct slice key);
 
 /*
- * If the status is ST_DAMAGED, because of damage that the calling thread has just met, the error
- * text of the operation names key, revision and place, and says what to do. Returns the status.
+ * The operation fails with ST_DAMAGED because of damage that the calling thread has just met: its
+ * error text names key, revision and place, and says what to do.
  */
-enum status local_describe_damage(struct engine_op *op, enum status status);
+void local_describe_damage(struct engine_op *op);
 
 /*
- * Returns the status that a client gets: for ST_DAMAGED etcd's error for a corrupt store, any other
- * status unchanged. Damage is counted, and logged at most once a second, with the text of the
- * operation if it was described. op may be NULL.
+ * Counts a request or a watch that fails with ST_DAMAGED, and logs it, at most once a second, with
+ * the text of the operation if it was described. op may be NULL. Returns the status that a client
+ * gets: etcd's error for a corrupt store.
  */
-enum status local_report_damage(struct local_report *report, const struct engine_op *op,
-                                enum status status);
+enum status local_report_damage(struct local_report *report, const struct engine_op *op);
 
 #endif

@@ -89,6 +89,22 @@ static inline unsigned local_shards_used(struct local_shared *shared)
     return atomic_fetch_add_explicit(&shared->shards_used, 0, memory_order_acq_rel);
 }
 
+/*
+ * Sends what the writer has answered in a group, once the group is durable: a chain for each shard,
+ * at its number, and one for threads without a shard. Empties the chains.
+ */
+static inline void local_answers_send(struct local_shared *shared, struct mailbox_chain *chains)
+{
+    unsigned used = local_shards_used(shared);
+    for (unsigned i = 0; i <= used; i++) {
+        unsigned number = i < used ? i : shared->direct.number;
+        if (!chains[number].first)
+            continue;
+        local_answer_chain(shared->shards[number], &chains[number]);
+        chains[number] = (struct mailbox_chain){0};
+    }
+}
+
 /* For one of the engine's threads; NULL when turns are not measured. Aborts without memory. */
 static inline struct turn *local_turn(const struct local_shared *shared, const char *kind)
 {

@@ -7,8 +7,6 @@ const struct mailbox_node *local_look_ahead(const struct applier *applier,
 {
     const struct pb_put_request *puts[PREFETCH_PUTS_MAX];
     size_t count = 0;
-    if (!node->next)
-        return NULL; /* alone, there is nothing to wait for at the same time */
     for (; node && count < PREFETCH_PUTS_MAX; node = node->next) {
         const struct engine_op *op = CONTAINER_OF(node, const struct engine_op, in_mailbox);
         if (op->kind != LOCAL_PUT)

@@ -4,7 +4,6 @@
 #include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/local/writer/answers.h"
 #include "engine/local/writer/look_ahead.h"
 #include "engine/permission.h"
 #include "engine/quota.h"
@@ -42,21 +41,10 @@ static const int64_t stall_ns = NS_PER_S;
 /* With the rights after everything that was applied before it. */
 static enum status may(struct local_writer *writer, const struct engine_op *op)
 {
-    struct auth_leases leases = local_lease_keys(writer->lease);
-    return permission_check(op, writer->shared->auth.state.rights, &leases);
+    return permission_check(op, writer->shared->auth.state.rights, &writer->lease->keys_of);
 }
 
 /* -- Groups -- */
-
-/* The keeper is notified once it is durable and visible. */
-static void note_compacted(struct local_writer *writer, int64_t before, int64_t revision)
-{
-    struct local_compacted *message = xcalloc(1, sizeof(*message));
-    message->before = before;
-    message->revision = revision;
-    message->in_mailbox.next = writer->compacted;
-    writer->compacted = &message->in_mailbox;
-}
 
 static void post_compacted(struct local_writer *writer)
 {
@@ -75,7 +63,7 @@ static enum status admit(struct local_writer *writer, int64_t cost)
 {
     struct local_shared *shared = writer->shared;
     struct applier *applier = store_applier(shared->store);
-    unsigned alarms = local_alarms_bits(&shared->alarms);
+    unsigned alarms = shared->alarms.count ? local_alarms_bits(&shared->alarms) : 0;
     if (alarms & 1u << ENGINE_ALARM_CORRUPT)
         return ST_CORRUPT;
     if (cost == 0)
@@ -129,7 +117,12 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     op->revision = applier->revision;
     if (op->status != ST_OK)
         return true;
-    note_compacted(writer, before, request->revision);
+    /* The keeper gets it once it is durable and visible. */
+    struct local_compacted *message = xcalloc(1, sizeof(*message));
+    message->before = before;
+    message->revision = request->revision;
+    message->in_mailbox.next = writer->compacted;
+    writer->compacted = &message->in_mailbox;
     if (!request->physical)
         return true;
     mailbox_chain_add(&writer->waiting, &op->in_mailbox);
@@ -198,7 +191,9 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_PUT:
     case LOCAL_DELETE_RANGE:
     case LOCAL_TXN:
-        op->status = local_describe_damage(op, write_keys(writer, write));
+        op->status = write_keys(writer, write);
+        if (UNLIKELY(op->status == ST_DAMAGED))
+            local_describe_damage(op);
         if (op->status == ST_OK)
             op->revision = write->answer.revision;
         break;
@@ -330,16 +325,20 @@ static void commit_group(struct local_writer *writer)
         return;
     }
     turn_phase("publishing a group");
-    local_alarms_publish(&writer->shared->alarms);
-    local_lease_publish(writer->lease);
-    bool rights_changed = local_auth_committed(&writer->shared->auth);
+    if (writer->shared->alarms.changed)
+        local_alarms_publish(&writer->shared->alarms);
+    if (writer->granted_count || local_lease_any(writer->lease))
+        local_lease_publish(writer->lease);
+    bool rights_changed = writer->shared->auth.changed;
+    writer->shared->auth.changed = false;
     count_group(writer, bytes);
     writer->granted_count = 0;
     writer->rights_pending = false;
     writer->committed_revision = store_applier(writer->shared->store)->revision;
     local_answers_send(writer->shared, writer->answers);
     notify_shards(writer, rights_changed);
-    local_mirror_writer_published(&writer->mirror);
+    if (writer->mirror.applied.first)
+        local_mirror_writer_published(&writer->mirror);
     post_compacted(writer);
     if (bytes)
         wake_keeper(writer, bytes);
@@ -360,7 +359,8 @@ static unsigned shard_number(const struct engine_op *op)
 
 static bool leases_are_over(const struct local_writer *writer)
 {
-    return local_lease_next_ns(writer->lease) <= writer->lease_read_ns;
+    return local_lease_any(writer->lease) &&
+           local_lease_next_ns(writer->lease) <= writer->lease_read_ns;
 }
 
 static void expire_leases(struct local_writer *writer)
@@ -459,7 +459,8 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     yield_point_here = &writer->yield_point;
     while (node) {
         struct engine_op *op = op_of(node);
-        if (node == ahead)
+        /* A request that is alone has nothing to wait for at the same time. */
+        if (node == ahead && node->next)
             ahead = local_look_ahead(store_applier(writer->shared->store), node);
         make_room_between(writer, op);
         if (has_failed(writer))
@@ -475,13 +476,15 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         if (name.len)
             turn_work("applying", name);
         if (execute(writer, op)) {
-            local_disk_note(&writer->shared->alarms, op->status, &writer->shared->keeper.waker);
+            if (UNLIKELY(op->status == ST_DISK_FULL))
+                local_disk_note(&writer->shared->alarms, &writer->shared->keeper.waker);
             mailbox_chain_add(&writer->answers[shard], &op->in_mailbox);
         }
         if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
-    local_refuse(node, ST_STOPPED);
+    if (node)
+        local_refuse(node, ST_STOPPED);
     if (!has_failed(writer))
         expire_leases(writer);
     if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
@@ -509,7 +512,8 @@ static int64_t input_read_ns(const struct local_writer *writer)
 static bool request_progress(struct local_writer *writer)
 {
     struct local_shared *shared = writer->shared;
-    if (!local_lease_is_due(writer->lease, writer->now_ns) || leases_are_over(writer))
+    if (!local_lease_any(writer->lease) || !local_lease_is_due(writer->lease, writer->now_ns) ||
+        leases_are_over(writer))
         return false;
     for (unsigned i = 0; i < shared->options.shards_max; i++)
         if (read_progress_ns(&shared->progress[i]) < writer->now_ns)
@@ -613,18 +617,6 @@ static void take_jobs(struct local_writer *writer)
     }
 }
 
-static void relocate_some(struct local_writer *writer)
-{
-    bool done;
-    enum status status = store_relocate(writer->shared->store, writer->relocating->relocation,
-                                        RELOCATIONS_PER_STEP, &done);
-    if (status != ST_OK)
-        fail(writer, "the log could not be written", status);
-    if (status != ST_OK || !done)
-        return;
-    mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
-}
-
 /* There are steps that can be done now; trimming may have to wait for readers. */
 static bool has_steps(const struct local_writer *writer)
 {
@@ -634,17 +626,25 @@ static bool has_steps(const struct local_writer *writer)
 
 static void step(struct local_writer *writer)
 {
+    struct store *store = writer->shared->store;
+    enum status status = ST_OK;
+    bool relocated = false;
     turn_phase("pointing the index to relocated records");
     if (writer->relocating)
-        relocate_some(writer);
+        status =
+            store_relocate(store, writer->relocating->relocation, RELOCATIONS_PER_STEP, &relocated);
+    if (status != ST_OK)
+        fail(writer, "the log could not be written", status);
+    else if (relocated)
+        mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
     turn_phase("trimming compacted versions");
-    bool trims = store_has_work(writer->shared->store);
-    enum status status = store_work(writer->shared->store);
+    bool trims = store_has_work(store);
+    status = store_work(store);
     if (status != ST_OK) {
         fail(writer, "the log could not be read", status);
         return;
     }
-    if (trims && !store_has_work(writer->shared->store))
+    if (trims && !store_has_work(store))
         wake_keeper(writer, 0); /* the checkpoint can drop the trimmed versions */
     answer_waiting(writer);
 }
@@ -693,7 +693,8 @@ static void take_time(struct local_writer *writer)
 
 static void wait_for_work(struct local_writer *writer, int64_t from_ns)
 {
-    int64_t until_ns = local_lease_next_ns(writer->lease);
+    int64_t until_ns =
+        local_lease_any(writer->lease) ? local_lease_next_ns(writer->lease) : CLOCK_NEVER;
     if (writer->awaits_progress)
         until_ns = writer->now_ns + progress_look_ns; /* a report of a shard ends the wait */
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;

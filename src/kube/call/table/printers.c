@@ -442,11 +442,12 @@ static const struct kube_printer *find(const struct kube_printer *rows, size_t c
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind)
 {
     static const struct kube_printer fallback = {"", "", generic, COUNT_OF(generic)};
+    const struct kube_printer *found = find(printers, COUNT_OF(printers), kind);
+    if (found)
+        return found;
     size_t count;
     const struct kube_printer *others = kube_printers_other(&count);
-    const struct kube_printer *found = find(printers, COUNT_OF(printers), kind);
-    if (!found)
-        found = find(others, count, kind);
+    found = find(others, count, kind);
     return found ? found : &fallback;
 }
 

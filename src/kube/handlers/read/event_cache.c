@@ -5,7 +5,7 @@
 
 /* The result for one selection. */
 struct verdict {
-    uint64_t age; /* that of the cache, or the verdict is not valid */
+    uint64_t freed; /* selections by then: after another was freed the verdict is not valid */
     const struct kube_selection *selection;
     enum kube_event_type change;
 };
@@ -34,7 +34,6 @@ struct kube_cached_event {
 
 struct kube_event_cache {
     uint64_t turn;
-    uint64_t age;   /* incremented when a selection is freed */
     uint8_t *bytes; /* KUBE_EVENT_CACHE_BYTES, once something is shared */
     size_t used;
     struct kube_cached_event events[KUBE_EVENT_CACHE_EVENTS];
@@ -42,9 +41,7 @@ struct kube_event_cache {
 
 struct kube_event_cache *kube_event_cache_new(void)
 {
-    struct kube_event_cache *cache = xcalloc(1, sizeof(*cache));
-    cache->age = 1;
-    return cache;
+    return xcalloc(1, sizeof(struct kube_event_cache));
 }
 
 void kube_event_cache_free(struct kube_event_cache *cache)
@@ -53,11 +50,6 @@ void kube_event_cache_free(struct kube_event_cache *cache)
         return;
     free(cache->bytes);
     free(cache);
-}
-
-void kube_event_cache_forget(struct kube_event_cache *cache)
-{
-    cache->age++;
 }
 
 struct kube_cached_event *kube_event_cache_find(struct kube_event_cache *cache,
@@ -138,8 +130,7 @@ static enum kube_event_type judge(struct kube_cached_event *cached, struct watch
     return event->created || !matched ? KUBE_EVENT_ADDED : KUBE_EVENT_MODIFIED;
 }
 
-enum kube_event_type kube_event_cache_type(const struct kube_event_cache *cache,
-                                           struct kube_cached_event *cached,
+enum kube_event_type kube_event_cache_type(struct kube_cached_event *cached,
                                            struct watch_cursor *cursor,
                                            const struct watch_event *event,
                                            const struct kube_selection *selection,
@@ -147,14 +138,15 @@ enum kube_event_type kube_event_cache_type(const struct kube_event_cache *cache,
 {
     if (!selection->selects)
         return judge(cached, cursor, event, selection, shape);
+    uint64_t freed = selection->selections->freed;
     for (size_t i = 0; i < KUBE_EVENT_CACHE_VERDICTS; i++) {
         const struct verdict *verdict = &cached->verdicts[i];
-        if (verdict->age == cache->age && verdict->selection == selection)
+        if (verdict->freed == freed && verdict->selection == selection)
             return verdict->change;
     }
     enum kube_event_type change = judge(cached, cursor, event, selection, shape);
     cached->verdicts[cached->next_verdict++ % KUBE_EVENT_CACHE_VERDICTS] =
-        (struct verdict){cache->age, selection, change};
+        (struct verdict){freed, selection, change};
     return change;
 }
 

@@ -40,8 +40,7 @@ struct kube_cached_event *kube_event_cache_find(struct kube_event_cache *cache,
                                                 const struct watch_event *event, int64_t revision);
 
 /* The type of the event for a watch of this selection and shape. */
-enum kube_event_type kube_event_cache_type(const struct kube_event_cache *cache,
-                                           struct kube_cached_event *cached,
+enum kube_event_type kube_event_cache_type(struct kube_cached_event *cached,
                                            struct watch_cursor *cursor,
                                            const struct watch_event *event,
                                            const struct kube_selection *selection,
@@ -79,8 +78,5 @@ const char *kube_event_type_name(enum kube_event_type change);
 /* `{"type":"ADDED","object":` and what closes it. */
 struct slice kube_event_head(enum kube_event_type change);
 struct slice kube_event_tail(void);
-
-/* A selection is freed: all verdicts become invalid. */
-void kube_event_cache_forget(struct kube_event_cache *cache);
 
 #endif

@@ -34,11 +34,6 @@ static void wake(void *ctx)
     (void)ctx;
 }
 
-static void on_gone(void *ctx)
-{
-    kube_event_cache_forget(((struct fixture *)ctx)->cache);
-}
-
 static void open_watch(struct fixture *f, unsigned i)
 {
     struct error error;
@@ -71,7 +66,7 @@ static int setup(void **state)
         .seed = 1,
     });
     f->cache = kube_event_cache_new();
-    kube_selections_init(&f->selections, 3, on_gone, f);
+    kube_selections_init(&f->selections, 3);
     for (unsigned i = 0; i < CURSORS; i++)
         open_watch(f, i);
     *state = f;
@@ -167,8 +162,8 @@ static void take_all(struct fixture *f, unsigned i)
     while (watch_cursor_next(f->cursors[i], &event, &revision) == ST_OK) {
         struct kube_cached_event *cached =
             kube_event_cache_find(f->cache, f->cursors[i], event, revision);
-        enum kube_event_type change = kube_event_cache_type(f->cache, cached, f->cursors[i], event,
-                                                            f->selection[i], KUBE_WHOLE);
+        enum kube_event_type change =
+            kube_event_cache_type(cached, f->cursors[i], event, f->selection[i], KUBE_WHOLE);
         assert_int_equal(change, expect(f->selection[i], f->cursors[i], event));
         if (change != KUBE_EVENT_NONE && change != KUBE_EVENT_UNDECODABLE)
             check_bytes(f, i, cached, event, revision, change);

@@ -58,9 +58,10 @@ static void release(struct kube_call *call)
     kube_object_writer_fini(&list->writer);
     (void)!charge_made(list); /* releases it */
     kube_scope_fini(&list->scope);
-    call->api->packers -= list->packer != NULL;
-    gzip_source_free(list->packer);
-    list->packer = NULL;
+    if (list->packer) {
+        call->api->packers--;
+        gzip_source_free(TAKE(list->packer));
+    }
     drop_gathered(list);
     kube_count(&call->api->counter, call->kind, KUBE_COUNT_LISTS, 1);
     kube_count(&call->api->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);

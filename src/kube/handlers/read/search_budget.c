@@ -31,17 +31,6 @@ void kube_search_stop(struct kube_search_budget *budget)
     loop_defer_cancel(&budget->refill);
 }
 
-void kube_searcher_init(struct kube_searcher *searcher, struct http_exchange *exchange)
-{
-    *searcher = (struct kube_searcher){.exchange = exchange};
-    list_init(&searcher->in_waiting);
-}
-
-void kube_searcher_fini(struct kube_searcher *searcher)
-{
-    list_remove(&searcher->in_waiting);
-}
-
 unsigned kube_search_take(struct kube_search_budget *budget, struct kube_searcher *searcher,
                           bool follows)
 {

@@ -41,8 +41,17 @@ struct kube_searcher {
 void kube_search_init(struct kube_search_budget *budget, struct loop *loop);
 void kube_search_stop(struct kube_search_budget *budget);
 
-void kube_searcher_init(struct kube_searcher *searcher, struct http_exchange *exchange);
-void kube_searcher_fini(struct kube_searcher *searcher); /* stops waiting */
+static inline void kube_searcher_init(struct kube_searcher *searcher,
+                                      struct http_exchange *exchange)
+{
+    *searcher = (struct kube_searcher){.exchange = exchange};
+    list_init(&searcher->in_waiting);
+}
+
+static inline void kube_searcher_fini(struct kube_searcher *searcher)
+{
+    list_remove(&searcher->in_waiting); /* does nothing unless it waits */
+}
 
 /* How many objects it may examine in this turn; 0: it must wait. */
 unsigned kube_search_take(struct kube_search_budget *budget, struct kube_searcher *searcher,

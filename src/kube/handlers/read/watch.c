@@ -343,8 +343,7 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
     struct kube_cached_event *cached = kube_event_cache_find(cache, w->cursor, event, revision);
     w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
-        w->change =
-            kube_event_cache_type(cache, cached, w->cursor, event, w->selection, w->shaping.shape);
+        w->change = kube_event_cache_type(cached, w->cursor, event, w->selection, w->shaping.shape);
     if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE))
         return pass_over(w, event, revision);
     if (LIKELY(kube_watch_is_plain(w)))

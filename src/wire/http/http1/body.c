@@ -21,12 +21,6 @@ static void move(struct http1_body *body, enum http1_body_state next)
     body->state = next;
 }
 
-void http1_body_of_length(struct http1_body *body, size_t length)
-{
-    *body =
-        (struct http1_body){.state = length ? HTTP1_BODY_LENGTH : HTTP1_BODY_DONE, .left = length};
-}
-
 void http1_body_in_chunks(struct http1_body *body)
 {
     *body = (struct http1_body){.state = HTTP1_BODY_CHUNK_SIZE};

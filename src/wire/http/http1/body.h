@@ -35,7 +35,11 @@ struct http1_body {
     unsigned status;   /* the same: with which a server refuses it */
 };
 
-void http1_body_of_length(struct http1_body *body, size_t length);
+static inline void http1_body_of_length(struct http1_body *body, size_t length)
+{
+    *body =
+        (struct http1_body){.state = length ? HTTP1_BODY_LENGTH : HTTP1_BODY_DONE, .left = length};
+}
 void http1_body_in_chunks(struct http1_body *body);
 void http1_body_until_close(struct http1_body *body);
 
