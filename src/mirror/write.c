@@ -10,6 +10,7 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/slices.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/loop.h"
@@ -303,11 +304,6 @@ static enum status take_revoke(struct cluster_call *call, struct slice message)
     return take_header(call, response.header);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* The keys become copies in the operation's arena. */
 static enum status take_keys(struct engine_lease *lease, const struct slice *keys, size_t count)
 {
@@ -319,7 +315,7 @@ static enum status take_keys(struct engine_lease *lease, const struct slice *key
         return ST_NOMEM;
     for (size_t i = 0; i < count; i++)
         TRY(arena_dup(arena, keys[i], &copies[i]));
-    qsort(copies, count, sizeof(*copies), compare_keys);
+    slices_sort(copies, count);
     lease->keys = copies;
     lease->key_count = count;
     return ST_OK;

@@ -1,6 +1,7 @@
 #include "etcd/service/member_change.h"
 
 #include "base/log/log.h"
+#include "base/slices.h"
 #include "etcd/shared/service.h"
 #include "net/url.h"
 
@@ -20,11 +21,6 @@ static struct slice trimmed(struct slice text)
     return text;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 enum status member_change_urls(struct slice *urls, size_t count, bool is_new,
                                struct engine_member *ret_member)
 {
@@ -40,7 +36,7 @@ enum status member_change_urls(struct slice *urls, size_t count, bool is_new,
             return ST_MEMBER_BAD_UR_LS;
     }
     if (is_new)
-        qsort(urls, count, sizeof(*urls), compare);
+        slices_sort(urls, count);
     ret_member->peer_urls = urls;
     ret_member->peer_url_count = count;
     return ST_OK;

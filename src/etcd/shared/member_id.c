@@ -1,15 +1,11 @@
 #include "etcd/shared/member_id.h"
 
 #include "base/sha1.h"
+#include "base/slices.h"
 #include "base/xalloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-static int compare_slices(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
 
 static uint64_t first_number(struct slice bytes)
 {
@@ -29,7 +25,7 @@ uint64_t member_id_make(const struct slice *peer_urls, size_t count, struct slic
         sorted[i] = peer_urls[i];
         bytes += peer_urls[i].len;
     }
-    qsort(sorted, count, sizeof(*sorted), compare_slices);
+    slices_sort(sorted, count);
     sorted[count] = token;
 
     uint8_t *joined = xmalloc(bytes + 1);

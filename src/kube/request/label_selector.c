@@ -1,5 +1,6 @@
 #include "kube/request/label_selector.h"
 
+#include "base/slices.h"
 #include "codec/json/scanner.h"
 #include "codec/json/string.h"
 #include "kube/types/object/name.h"
@@ -311,11 +312,6 @@ static enum status parse_all(struct label_parser *p, struct label_selector *sele
     }
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* The index of a key, or the index at which it would be inserted. */
 static size_t find_key(const struct label_selector *selector, struct slice key)
 {
@@ -343,7 +339,7 @@ static enum status index_keys(struct label_parser *p, struct label_selector *sel
         return ST_NOMEM;
     for (const struct requirement *r = selector->requirements; r; r = r->next)
         selector->keys[count++] = r->key;
-    qsort(selector->keys, count, sizeof(*selector->keys), compare_keys);
+    slices_sort(selector->keys, count);
     for (size_t i = 0; i < count; i++)
         if (!unique || !slice_equal(selector->keys[unique - 1], selector->keys[i]))
             selector->keys[unique++] = selector->keys[i];

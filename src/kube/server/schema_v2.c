@@ -1,5 +1,6 @@
 #include "kube/server/schema_v2.h"
 
+#include "base/slices.h"
 #include "codec/json/scanner.h"
 #include "codec/json/tree.h"
 
@@ -129,11 +130,6 @@ static enum status copy_member(struct copy *c, struct level *level, struct slice
     return *ret_written ? buf_append(c->to, value) : ST_OK;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* The names of required properties, without those that may be null. */
 static enum status append_required(struct copy *c, struct level *level)
 {
@@ -142,14 +138,12 @@ static enum status append_required(struct copy *c, struct level *level)
     struct json_scanner names;
     if (!level->required.len || level->requires_nothing)
         return ST_OK;
-    if (nullable_count)
-        qsort(nullable, nullable_count, sizeof(*nullable), compare_keys);
+    slices_sort(nullable, nullable_count);
     json_scanner_init(&names, level->required);
     if (json_next(&names) != JSON_ARRAY)
         return ST_MALFORMED;
     while (json_next(&names) == JSON_STRING) {
-        if (nullable_count &&
-            bsearch(&names.raw, nullable, nullable_count, sizeof(*nullable), compare_keys))
+        if (slices_have(nullable, nullable_count, names.raw))
             continue;
         TRY(buf_append_text(c->to, count++ ? "," : "\"required\":["));
         TRY(buf_append(c->to, names.raw));

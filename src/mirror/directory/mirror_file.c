@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/crc32c.h"
+#include "base/slices.h"
 #include "base/xalloc.h"
 
 #include <stdio.h>
@@ -28,11 +29,6 @@ static void must(enum status status)
         abort(); /* out of memory */
 }
 
-static int compare(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 static char *take_text(struct buf *text)
 {
     must(buf_append(text, slice_of("", 1)));
@@ -45,7 +41,7 @@ char *mirror_file_prefixes(const struct slice *prefixes, size_t count)
     struct buf text = {0};
     for (size_t i = 0; i < count; i++)
         sorted[i] = prefixes[i];
-    qsort(sorted, count, sizeof(*sorted), compare);
+    slices_sort(sorted, count);
     for (size_t i = 0; i < count; i++) {
         must(buf_append_text(&text, "prefix "));
         for (size_t k = 0; k < sorted[i].len; k++)

@@ -1,5 +1,6 @@
 #include "mirror/load/ranges.h"
 
+#include "base/slices.h"
 #include "base/xalloc.h"
 
 #include <vigil/kv.h>
@@ -7,11 +8,6 @@
 struct range range_all(void)
 {
     return (struct range){slice_of("", 1), slice_of("", 1)};
-}
-
-static int compare_slices(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 /* Sorted, a prefix directly follows those that contain it. */
@@ -41,7 +37,7 @@ void ranges_init(struct ranges *ranges, const struct slice *prefixes, size_t cou
     ranges->prefixes = xcalloc(count + 1, sizeof(*ranges->prefixes));
     for (size_t i = 0; i < count; i++)
         ranges->prefixes[i] = prefixes[i];
-    qsort(ranges->prefixes, count, sizeof(*ranges->prefixes), compare_slices);
+    slices_sort(ranges->prefixes, count);
     count = keep_outermost(ranges->prefixes, count);
     if (count && ranges->prefixes[0].len == 0)
         count = 0;

@@ -4,6 +4,7 @@
  * state (resourceclaims/driver with the driver's name; a service account that is bound to the node
  * of the devices needs a weaker verb).
  */
+#include "base/slices.h"
 #include "kube/policy/access/guard.h"
 #include "kube/types/field_errors.h"
 
@@ -14,20 +15,9 @@
 
 enum { VERB_BYTES = 64, DEVICES_MAX = 32 /* as in Kubernetes */ };
 
-/* Missing, null and empty are the same. */
-static bool is_set(const struct json_node *node)
-{
-    return node && node->type != JSON_TYPE_NULL && !(node->type == JSON_TYPE_ARRAY && !node->count);
-}
-
-static bool is_same(const struct json_node *a, const struct json_node *b)
-{
-    return is_set(a) && is_set(b) ? json_node_equal(a, b) : is_set(a) == is_set(b);
-}
-
 static bool changes(const struct kube_guard_check *c, const char *path)
 {
-    return !is_same(json_node_path(c->object, path), json_node_path(c->old, path));
+    return !kube_guard_is_same(json_node_path(c->object, path), json_node_path(c->old, path));
 }
 
 /* Kubernetes' text for a missing permission, in the arena of the write. */
@@ -79,7 +69,8 @@ static struct slice allocated_node(struct kube_guard_check *c)
     const struct json_node *field = fields && fields->count == 1 ? fields->first : NULL;
     const struct json_node *values = json_node_named(field, "values");
     struct slice node = SLICE_EMPTY;
-    if (!is_set(json_node_named(term, "matchExpressions")) && values && values->count == 1 &&
+    if (!kube_guard_is_set(json_node_named(term, "matchExpressions")) && values &&
+        values->count == 1 &&
         slice_equal(kube_guard_text(c, field, "key"), SLICE_LITERAL("metadata.name")) &&
         slice_equal(kube_guard_text(c, field, "operator"), SLICE_LITERAL("In")))
         (void)!json_node_text(values->first, &c->arena, &node);
@@ -135,11 +126,6 @@ static void add_changed(struct kube_guard_check *c, const struct json_node *devi
             add_driver(drivers, kube_guard_text(c, at, "driver"));
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 static void check_drivers(struct kube_guard_check *c, const char *verb,
                           struct kube_field_errors *errors)
 {
@@ -156,8 +142,7 @@ static void check_drivers(struct kube_guard_check *c, const char *verb,
     }
     add_changed(c, now, before, &drivers);
     add_changed(c, before, now, &drivers);
-    if (drivers.count)
-        qsort(drivers.items, drivers.count, sizeof(drivers.items[0]), compare_texts);
+    slices_sort(drivers.items, drivers.count);
     bool local = is_on_node(c->write->user, allocated_node(c));
     snprintf(verbs[0], VERB_BYTES, "associated-node:%s", verb);
     snprintf(verbs[1], VERB_BYTES, "arbitrary-node:%s", verb);
@@ -188,7 +173,7 @@ bool kube_device_check(struct kube_guard_check *c)
     snprintf(verb, sizeof(verb), "%.*s", SLICE_ARGS(c->write->verb));
     check_binding(c, verb, &errors);
     /* Reports of a claim that is released are dropped. */
-    if (is_set(json_node_path(c->object, "status.allocation")))
+    if (kube_guard_is_set(json_node_path(c->object, "status.allocation")))
         check_drivers(c, verb, &errors);
     if (!errors.count && !errors.no_memory)
         return true;

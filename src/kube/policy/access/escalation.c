@@ -2,6 +2,7 @@
  * Checks of writes to roles and bindings, as in Kubernetes: a user may give away only permissions
  * that it has itself in that namespace, unless it may `escalate` the role or `bind` to it.
  */
+#include "base/slices.h"
 #include "codec/json/field_fault.h"
 #include "kube/policy/access/guard.h"
 
@@ -41,11 +42,6 @@ static bool is_for_gc(struct kube_guard_check *c)
 
 /* -- Refusals -- */
 
-static int compare_texts(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* Sorted, as in Kubernetes. */
 static enum status append_rules(struct kube_guard_check *c, struct kube_rules *missing,
                                 struct buf *to)
@@ -60,7 +56,7 @@ static enum status append_rules(struct kube_guard_check *c, struct kube_rules *m
         TRY(kube_rule_write(&missing->items[i], &text));
         TRY(arena_dup(&c->arena, buf_slice(&text), &texts[i]));
     }
-    qsort(texts, count, sizeof(*texts), compare_texts);
+    slices_sort(texts, count);
     for (size_t i = 0; i < count; i++) {
         if (i && slice_equal(texts[i], texts[i - 1]))
             continue;

@@ -51,6 +51,17 @@ struct slice kube_guard_text(struct kube_guard_check *c, const struct json_node 
     return text;
 }
 
+bool kube_guard_is_set(const struct json_node *node)
+{
+    return node && node->type != JSON_TYPE_NULL && !(node->type == JSON_TYPE_ARRAY && !node->count);
+}
+
+bool kube_guard_is_same(const struct json_node *a, const struct json_node *b)
+{
+    bool both = kube_guard_is_set(a) && kube_guard_is_set(b);
+    return both ? json_node_equal(a, b) : kube_guard_is_set(a) == kube_guard_is_set(b);
+}
+
 bool kube_guard_may(struct kube_guard_check *c, const struct kube_attributes *attributes,
                     char reason[KUBE_RBAC_REASON_BYTES])
 {

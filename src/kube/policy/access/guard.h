@@ -60,6 +60,9 @@ kube_guard_fn kube_escalation_check, kube_param_check, kube_device_check;
 /* For these: a member's text, empty if there is none, and what the user may do. */
 struct slice kube_guard_text(struct kube_guard_check *check, const struct json_node *from,
                              const char *name);
+/* Members that are missing, null or an empty array are the same: not set. */
+bool kube_guard_is_set(const struct json_node *node);
+bool kube_guard_is_same(const struct json_node *a, const struct json_node *b);
 bool kube_guard_may(struct kube_guard_check *check, const struct kube_attributes *attributes,
                     char reason[KUBE_RBAC_REASON_BYTES]);
 

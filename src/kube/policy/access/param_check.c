@@ -48,17 +48,6 @@ static struct param_kind read_kind(struct kube_guard_check *c, const struct json
     return found;
 }
 
-/* Missing and null are the same. */
-static bool is_set(const struct json_node *node)
-{
-    return node && node->type != JSON_TYPE_NULL;
-}
-
-static bool is_same(const struct json_node *a, const struct json_node *b)
-{
-    return is_set(a) && is_set(b) ? json_node_equal(a, b) : is_set(a) == is_set(b);
-}
-
 static bool forbid(struct kube_guard_check *c, const char *field, struct buf *why)
 {
     struct kube_field_errors errors = {.arena = c->write->arena};
@@ -76,8 +65,8 @@ static bool check_policy(struct kube_guard_check *c)
     AUTO(buf_fini) struct buf why = {0};
     char reason[KUBE_RBAC_REASON_BYTES];
     const struct json_node *param_kind = json_node_path(c->object, "spec.paramKind");
-    if (!is_set(param_kind) ||
-        (c->old && is_same(param_kind, json_node_path(c->old, "spec.paramKind"))))
+    if (!kube_guard_is_set(param_kind) ||
+        (c->old && kube_guard_is_same(param_kind, json_node_path(c->old, "spec.paramKind"))))
         return true;
     struct param_kind of = read_kind(c, param_kind);
     struct kube_attributes attributes = {
@@ -131,16 +120,17 @@ static bool check_policy_binding(struct kube_guard_check *c)
     struct json_node *policy = NULL;
     char reason[KUBE_RBAC_REASON_BYTES];
     const struct json_node *ref = json_node_path(c->object, "spec.paramRef");
-    if (!is_set(ref) || (c->old && is_same(ref, json_node_path(c->old, "spec.paramRef")) &&
-                         is_same(json_node_path(c->object, "spec.policyName"),
-                                 json_node_path(c->old, "spec.policyName"))))
+    if (!kube_guard_is_set(ref) ||
+        (c->old && kube_guard_is_same(ref, json_node_path(c->old, "spec.paramRef")) &&
+         kube_guard_is_same(json_node_path(c->object, "spec.policyName"),
+                            json_node_path(c->old, "spec.policyName"))))
         return true;
     if (c->write->policy.len &&
         json_tree_read(&c->arena, c->write->policy, &policy, &ignored) == ST_NOMEM)
         return kube_fail_engine(c->write->status, ST_NOMEM);
     const struct json_node *param_kind = json_node_path(policy, "spec.paramKind");
     struct param_kind of = {.group = all, .version = all, .resource = all};
-    if (is_set(param_kind))
+    if (kube_guard_is_set(param_kind))
         of = read_kind(c, param_kind);
     struct slice name = kube_guard_text(c, ref, "name");
     const char *verb = name.len ? "get" : "list";

@@ -1,5 +1,6 @@
 #include "kube/policy/access/rbac/binding.h"
 
+#include "base/slices.h"
 #include "base/xalloc.h"
 
 #define ACCOUNT_PREFIX "system:serviceaccount:"
@@ -177,18 +178,12 @@ size_t kube_binding_index_bytes(const struct kube_lookup_object *object)
     return bytes;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 static bool is_subject(const struct kube_lookup_object *object, const struct kube_subject *s,
                        const struct kube_user_info *user)
 {
     struct key key;
     if (s->kind == SUBJECT_GROUP)
-        return user->groups.count && bsearch(&s->name, user->groups.items, user->groups.count,
-                                             sizeof(s->name), compare_texts);
+        return slices_have(user->groups.items, user->groups.count, s->name);
     bool is = key_of_subject(&key, object, s);
     struct slice name = slice_sub(key.text, 0, is ? key.text.len - object->name.len : 0);
     is = is && slice_equal(slice_sub(name, KEY_HEAD_BYTES, name.len - KEY_HEAD_BYTES), user->name);

@@ -1,6 +1,7 @@
 #include "kube/policy/access/rbac/rbac_fetch.h"
 
 #include "base/memory/budget.h"
+#include "base/slices.h"
 #include "base/xalloc.h"
 #include "kube/policy/access/rbac/rbac_private.h"
 
@@ -15,16 +16,6 @@ static bool is_namespaced(enum kube_rbac_kind kind)
     return kind == KUBE_RBAC_ROLES || kind == KUBE_RBAC_ROLE_BINDINGS;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
-static bool is_in(const struct kube_text_list *names, struct slice name)
-{
-    return names->count && bsearch(&name, names->items, names->count, sizeof(name), compare_texts);
-}
-
 /* -- Which objects are wanted -- */
 
 static bool wants_binding(void *ctx, const struct kube_lookup_object *object)
@@ -36,7 +27,7 @@ static bool wants_binding(void *ctx, const struct kube_lookup_object *object)
 static bool wants_role(void *ctx, const struct kube_lookup_object *object)
 {
     const struct kube_rbac_fetch *f = ctx;
-    bool wanted = is_in(&f->names, object->name);
+    bool wanted = slices_have(f->names.items, f->names.count, object->name);
     for (size_t i = 0; !wanted && i < f->aggregated_count; i++)
         wanted = kube_role_selects(f->aggregated[i], object->data);
     return wanted;
@@ -87,8 +78,7 @@ static enum status collect_names(struct kube_rbac_fetch *f)
         kube_text_add(&f->names, f->role);
     if (arena_ran_out(&f->arena))
         return ST_NOMEM;
-    if (f->names.count)
-        qsort(f->names.items, f->names.count, sizeof(f->names.items[0]), compare_texts);
+    slices_sort(f->names.items, f->names.count);
     return found ? ST_OK : ST_AGAIN;
 }
 
@@ -218,7 +208,7 @@ static enum status copy_lack(struct kube_rbac_fetch *f, const struct kube_rbac_l
         return ST_NOMEM;
     for (size_t i = 0; i < groups->count; i++)
         sorted[i] = f->user.groups.items[i];
-    qsort(sorted, groups->count, sizeof(*sorted), compare_texts);
+    slices_sort(sorted, groups->count);
     f->sorted = f->user;
     f->sorted.groups.items = sorted;
     TRY(arena_dup(&f->arena, lack->namespace, &f->namespace));
