@@ -337,12 +337,14 @@ static void read_definition(struct kube_call *call)
 }
 
 /* A write of a definition needs all others, because their names must be unique. A policy names the
- * kind of its parameters, which its user must be able to read. */
-static bool writes_what_needs_kinds(const struct kube_path *path,
+ * kind of its parameters, which its user must be able to read if permissions are checked. */
+static bool writes_what_needs_kinds(const struct kube_call *call,
                                     const struct http_request *request)
 {
-    return (slice_equal(path->group, SLICE_LITERAL("apiextensions.k8s.io")) ||
-            slice_equal(path->group, SLICE_LITERAL("admissionregistration.k8s.io"))) &&
+    struct slice group = call->path.group;
+    return (slice_equal(group, SLICE_LITERAL("apiextensions.k8s.io")) ||
+            (call->identity &&
+             slice_equal(group, SLICE_LITERAL("admissionregistration.k8s.io")))) &&
            !slice_equal(request->method, SLICE_LITERAL("GET"));
 }
 
@@ -373,7 +375,7 @@ static void begin(struct kube_call *call, const struct http_request *request)
         kube_fail_engine(&call->status, status);
     if (status != ST_OK)
         kube_call_fail(call);
-    else if (builtin && writes_what_needs_kinds(path, request))
+    else if (builtin && writes_what_needs_kinds(call, request))
         read_definitions(call);
     else if (builtin || !path->group.len || !path->resource.len)
         dispatch_known(call);
