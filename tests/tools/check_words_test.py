@@ -46,6 +46,11 @@ class Found(unittest.TestCase):
     def test_by_a_regular_expression_and_its_exception(self):
         self.assertEqual(lines("a.c", "/* It is no object. It is no more. */"), [(1, "is no object")])
 
+    def test_comment_that_begins_with_of_has_no_subject(self):
+        ours = WORDS.read_words(WORDS.WORDS.read_text())
+        found = WORDS.hits("a.c", "int len; /* of the body */\nint n; /* length of the body */\n/* Of a put. */\n", ours)
+        self.assertEqual([line for line, *_ in found], [1, 3])
+
     def test_from_an_apostrophe_on(self):
         self.assertEqual(lines("a.c", "/* Kept for etcd's sake. */"), [(1, "'s sake")])
 

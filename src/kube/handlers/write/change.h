@@ -52,14 +52,14 @@ struct kube_change {
     /* Set by the caller. */
     struct kube_call *call;
     struct slice namespace;
-    struct slice name; /* of the object; that of a POST is set when its object has one */
+    struct slice name; /* name of the object; that of a POST is set when its object has one */
     bool dry_run;
     /* A change that is neither a PUT nor a PATCH has a function. The stored object is change->old,
      * NULL if it does not exist. Called for each attempt. */
     enum kube_decision (*decide)(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object);
     void (*done)(struct kube_change *change);
-    void (*on_free)(struct kube_change *change); /* of the caller; may be NULL */
+    void (*on_free)(struct kube_change *change); /* called for the caller; may be NULL */
 
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
@@ -75,14 +75,14 @@ struct kube_change {
 
     /* What is stored. */
     struct slice key;
-    int64_t revision;            /* of the stored object; after the write, of the written one */
-    int64_t before;              /* of the object that was stored before */
-    struct slice stored;         /* its bytes */
+    int64_t revision;    /* revision of the stored object, and after the write of the written one */
+    int64_t before;      /* revision of the object that was stored before */
+    struct slice stored; /* its bytes */
     const struct json_node *old; /* and its tree; NULL: it does not exist */
 
     /* What is to be stored instead. */
     enum kube_admission_operation operation;
-    struct arena *arena;      /* of the attempt; that of the call for a POST */
+    struct arena *arena;      /* memory of the attempt; that of the call for a POST */
     struct kube_meta meta;    /* in this arena */
     struct json_node *wanted; /* what the client wants; only part of it may be taken */
     struct json_node *object; /* what is written */
