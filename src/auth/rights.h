@@ -23,7 +23,7 @@ struct auth_store;
 /* The part that every operation looks at; users and grants follow it in rights.c. */
 struct auth_rights {
     bool enabled;
-    uint64_t revision; /* of users and roles */
+    uint64_t revision; /* revision of users and roles */
 };
 
 /* The user of a request. All zero: no credentials were given. */

@@ -529,7 +529,7 @@ class Damage(LiveTest):
 
 @only_vigil
 class DamagedMirror(LiveTest):
-    """The server in front has a copy of everything: what is damaged there is loaded again, and is no fault of the cluster."""
+    """The server in front has a copy of everything: what is damaged there is loaded again, and does not count as a fault of the cluster."""
     KEY, VALUE = "/rot/key", "a value of some length"
 
     def setUp(self):

@@ -155,7 +155,7 @@ bool machine_has_died(const struct machine *machine)
     return machine->died && !machine->freeing;
 }
 
-/* Of the disk, without a server. Returns whether power has failed meanwhile. */
+/* Ends the use of the disk without a server. Returns whether power has failed meanwhile. */
 static bool end_use(struct machine *machine)
 {
     bool died = machine->died;

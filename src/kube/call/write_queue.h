@@ -53,7 +53,7 @@ enum kube_write_place {
 MUST_CHECK
 enum kube_write_place kube_write_queue_enter(struct kube_write_queue *queue,
                                              struct kube_write_ticket *ticket);
-/* Of a ticket that is queued. */
+/* The ticket is queued. */
 void kube_write_queue_leave_now(struct kube_write_ticket *ticket);
 static inline void kube_write_queue_leave(struct kube_write_ticket *ticket)
 {

@@ -87,7 +87,7 @@ struct kube_change {
     struct json_node *wanted; /* what the client wants; only part of it may be taken */
     struct json_node *object; /* what is written */
     enum kube_decision decision;
-    uint32_t plugins;                       /* of admission, that concern it */
+    uint32_t plugins;                       /* admission plugins that concern it */
     struct kube_gathered *gathered;         /* kube/handlers/write/admit.h; NULL: nothing so far */
     struct kube_reservations *reservations; /* kube/handlers/write/reserve.h; NULL: none */
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
