@@ -214,12 +214,15 @@ enum status __wrap_cache_remove(struct cache *cache, const struct vigil_kube_obj
 
 /* -- Users -- */
 
-enum status __real_permission_check(const struct engine_op *op, const struct auth_rights *rights,
-                                    const struct auth_leases *leases);
-enum status __wrap_permission_check(const struct engine_op *op, const struct auth_rights *rights,
-                                    const struct auth_leases *leases);
-enum status __wrap_permission_check(const struct engine_op *op, const struct auth_rights *rights,
-                                    const struct auth_leases *leases)
+enum status __real_permission_check_user(const struct engine_op *op,
+                                         const struct auth_rights *rights,
+                                         const struct auth_leases *leases);
+enum status __wrap_permission_check_user(const struct engine_op *op,
+                                         const struct auth_rights *rights,
+                                         const struct auth_leases *leases);
+enum status __wrap_permission_check_user(const struct engine_op *op,
+                                         const struct auth_rights *rights,
+                                         const struct auth_leases *leases)
 {
-    return plant_is(PLANT_NO_PERMISSION) ? ST_OK : __real_permission_check(op, rights, leases);
+    return plant_is(PLANT_NO_PERMISSION) ? ST_OK : __real_permission_check_user(op, rights, leases);
 }
