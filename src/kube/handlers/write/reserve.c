@@ -34,20 +34,16 @@ bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reserv
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-bool kube_reserve_delete(struct kube_call *call, struct arena *arena, struct slice stored)
+bool kube_reserve_delete(struct kube_change *change)
 {
-    struct json_node *object;
-    struct error error;
+    struct kube_call *call = change->call;
     if (!call->api->config->services || !kube_reservations_concern(call->kind) ||
         call->path.subresource.len)
         return true;
-    struct kube_reservations *reservations = arena_calloc(arena, 1, sizeof(*reservations));
-    enum status status = reservations ? json_tree_read(arena, stored, &object, &error) : ST_NOMEM;
-    if (status == ST_NOMEM)
+    struct kube_reservations *reservations = arena_calloc(change->arena, 1, sizeof(*reservations));
+    if (!reservations)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (status != ST_OK) /* what cannot be read has nothing */
-        return true;
-    kube_reservations_release(reservations, arena, object);
+    kube_reservations_release(reservations, change->arena, change->old);
     return kube_reserve_write(call, reservations, SLICE_EMPTY, SLICE_EMPTY);
 }
 

@@ -15,9 +15,9 @@ kube_step_fn kube_reserve;
 MUST_CHECK
 bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,
                         struct slice namespace, struct slice name);
-/* Adds what the stored object of a deletion has to call->write. */
+/* Adds what the stored object of a deletion, change->old, has to call->write. */
 MUST_CHECK
-bool kube_reserve_delete(struct kube_call *call, struct arena *arena, struct slice stored);
+bool kube_reserve_delete(struct kube_change *change);
 /* Another number for a reservation that is in use. False: call->status says why not. */
 MUST_CHECK
 bool kube_reserve_next(struct kube_call *call, struct kube_reservations *reservations,

@@ -212,7 +212,7 @@ enum kube_stepped kube_store_write(struct kube_change *change)
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
     if (change->decision == KUBE_DECIDE_DELETE) {
-        if (!kube_reserve_delete(call, &change->scratch, change->stored))
+        if (!kube_reserve_delete(change))
             return KUBE_STEP_FAIL;
         kube_call_delete(call, on_written);
         return KUBE_STEP_LEFT;

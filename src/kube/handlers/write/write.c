@@ -6,20 +6,23 @@
  * kube/server/dispatch.c finds the path, the query and the kind. kube_mutate then finds out what is
  * to be written and checks the options, and the lists below take over:
  *
- *     POST ──────► creates ─────────────────────────────────┬─► stored ─► answer
- *                     ▲ │  ▲        the namespace or the    │
- *        it does not  │ │  └───────── quota has changed ─────┤
- *        exist        │ │                                   │
- *                     │ │ it exists meanwhile               │
- *                     │ ▼                                   │
- *     PUT, PATCH ─► updates ────────────────────────────────┤
- *                        ▲          the object or the       │
- *     DELETE, … ──► changes └────────── quota has changed ──┘
+ *     POST ───────► creates ──► stored ──► answer
+ *                    ▲   │
+ *     does not exist │   │ exists meanwhile
+ *                    │   ▼
+ *     PUT, PATCH ─► updates ──► stored ──► answer
+ *
+ *     DELETE, … ──► changes ──► stored ──► answer
+ *
+ * The transaction that stores an object is refused if what it depends on has changed meanwhile: the
+ * object itself, its namespace, a quota, or an address that a service wants. Then the list goes
+ * back, a limited number of times, to the step that reads it; the rows say to which.
  *
  * A step decides (it returns true, or false with the reason in call->status), or it waits: for the
  * store, for a turn in a queue, for what a plugin has to know. While a write waits it holds no
  * thread; what it waits for calls kube_change_next, which runs the next step, or kube_change_back,
- * which begins another attempt.
+ * which begins another attempt. That may happen before the step returns: then the call may have
+ * been answered and freed, and neither the step nor the loop touches it again (KUBE_STEP_LEFT).
  */
 #include "kube/handlers/write/write.h"
 
@@ -134,13 +137,16 @@ static const struct kube_step creates[] = {
     {validate_builtin, BUILTIN | ONCE},
     {kube_without_effect, ONCE},
     {kube_reserve, SERVICE | ONCE},
-    {kube_create_encode, ONCE},
+    {kube_create_encode, ONCE}, /* from here on the object is prepared: ONCE is skipped */
     /* Validating admission. */
     {kube_admit_check, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
-    {kube_create_look, ON_LOOP}, /* a dry run ends here */
-    {kube_charge, ON_LOOP},
+    {kube_create_look, ON_LOOP}, /* a dry run answers here */
+    {kube_charge, ON_LOOP},      /* has waited for its turn: back to kube_admit_gather */
+    /* Back to kube_create_read_namespace if the namespace, a quota or an address has changed, and
+     * with another name if a generated one is in use. A PUT or PATCH whose object exists meanwhile
+     * continues as an update. */
     {kube_create_store, ON_LOOP},
     {kube_store_leave_queues, ON_LOOP},
     {kube_create_answer, 0},
@@ -174,8 +180,8 @@ static const struct kube_step updates[] = {
     {kube_store_encode, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
-    {kube_charge, ON_LOOP},
-    {kube_store_write, ON_LOOP},
+    {kube_charge, ON_LOOP},      /* has waited for its turn: back to kube_admit_gather */
+    {kube_store_write, ON_LOOP}, /* another write was faster: back to kube_admit_gather */
     {kube_store_leave_queues, ON_LOOP},
     {kube_update_answer, 0},
     {NULL, 0},
@@ -186,11 +192,11 @@ static const struct kube_step updates[] = {
 static const struct kube_step changes[] = {
     {kube_store_enter_queue, ON_LOOP},
     {kube_store_read, ON_LOOP},
-    {kube_admit_gather, ON_LOOP},
+    {kube_admit_gather, ON_LOOP}, /* gathers nothing, but counts the attempt */
     {kube_store_parse, LONG},
     {decide, 0},
     {kube_store_encode, 0},
-    {kube_store_write, ON_LOOP},
+    {kube_store_write, ON_LOOP}, /* another write was faster: back to kube_admit_gather */
     {kube_store_leave_queues, ON_LOOP},
     {answer, 0},
     {NULL, 0},
