@@ -750,11 +750,6 @@ struct http1_client *connection_http1(struct connection *c)
     return is_established(c) ? c->session.http1 : NULL;
 }
 
-const struct error *connection_error(const struct connection *c)
-{
-    return &c->error;
-}
-
 void connection_shutdown(struct connection *c)
 {
     if (c->state == CONNECTION_CLOSED)

@@ -72,8 +72,6 @@ bool connection_is_secure(const struct connection *connection);
 struct h2_session *connection_session(struct connection *connection);
 /* The same for http1_client_start. */
 struct http1_client *connection_http1(struct connection *connection);
-/* Why it is closed, also while its streams are closed; the text is "" before. */
-const struct error *connection_error(const struct connection *connection);
 
 /* Graceful: no stream can be opened any more, those that are open are finished, then on_closed. */
 void connection_shutdown(struct connection *connection);

@@ -175,12 +175,6 @@ bool kube_account_can_sign(const struct kube_account_keys *keys)
 
 /* -- Verifying -- */
 
-bool kube_account_is_token(struct slice token)
-{
-    struct jws jws;
-    return jws_split(token, &jws);
-}
-
 /* The key whose signature it is. */
 static enum status find_key(const struct kube_account_keys *keys, const struct jws *jws,
                             struct arena *arena, const struct signature_key **ret_key)

@@ -58,9 +58,6 @@ struct kube_account_claims {
 struct kube_texts kube_account_audiences(const struct kube_account_keys *keys);
 bool kube_account_can_sign(const struct kube_account_keys *keys);
 
-/* Whether it looks like a token of one of our issuers; nothing of it is verified. */
-bool kube_account_is_token(struct slice token);
-
 /*
  * Verifies signature, issuer, time and audiences; the claims are in the arena. At least one of the
  * wanted audiences must be one of the token's; NULL: one of the server's.

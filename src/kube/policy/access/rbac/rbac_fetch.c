@@ -199,21 +199,25 @@ static void on_start(struct deferred *deferred)
 
 /* -- Life -- */
 
+/* Bindings name users and groups; a user's uid and extra attributes do not matter to them. */
 static enum status copy_lack(struct kube_rbac_fetch *f, const struct kube_rbac_lack *lack)
 {
     const struct kube_texts *groups = &lack->user->groups;
+    struct slice *copies = arena_calloc(&f->arena, groups->count + 1, sizeof(*copies));
     struct slice *sorted = arena_calloc(&f->arena, groups->count + 1, sizeof(*sorted));
-    kube_user_copy(&f->arena, lack->user, &f->user);
-    if (arena_ran_out(&f->arena))
+    if (!copies || !sorted)
         return ST_NOMEM;
-    for (size_t i = 0; i < groups->count; i++)
-        sorted[i] = f->user.groups.items[i];
+    for (size_t i = 0; i < groups->count; i++) {
+        TRY(arena_dup(&f->arena, groups->items[i], &copies[i]));
+        sorted[i] = copies[i];
+    }
     slices_sort(sorted, groups->count);
+    TRY(arena_dup(&f->arena, lack->user->name, &f->user.name));
+    f->user.groups = (struct kube_texts){copies, groups->count};
     f->sorted = f->user;
     f->sorted.groups.items = sorted;
     TRY(arena_dup(&f->arena, lack->namespace, &f->namespace));
-    TRY(arena_dup(&f->arena, lack->role, &f->role));
-    return arena_ran_out(&f->arena) ? ST_NOMEM : ST_OK;
+    return arena_dup(&f->arena, lack->role, &f->role);
 }
 
 struct kube_rbac_fetch *kube_rbac_fetch_new(struct kube_rbac *rbac, struct account *account,

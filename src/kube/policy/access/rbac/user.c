@@ -62,39 +62,6 @@ bool kube_texts_read(struct arena *arena, const struct json_node *array, size_t 
     return true;
 }
 
-static struct slice dup(struct arena *arena, struct slice text)
-{
-    struct slice copy = SLICE_EMPTY;
-    if (text.len && arena_dup(arena, text, &copy) != ST_OK)
-        return SLICE_EMPTY;
-    return copy;
-}
-
-static struct kube_texts dup_texts(struct arena *arena, const struct kube_texts *texts)
-{
-    struct kube_text_list list = {.arena = arena};
-    for (size_t i = 0; i < texts->count; i++)
-        kube_text_add(&list, dup(arena, texts->items[i]));
-    return kube_text_taken(&list);
-}
-
-void kube_user_copy(struct arena *arena, const struct kube_user_info *user,
-                    struct kube_user_info *ret_user)
-{
-    struct kube_user_extra *extra =
-        user->extra_count ? arena_calloc(arena, user->extra_count, sizeof(*extra)) : NULL;
-    *ret_user = (struct kube_user_info){
-        .name = dup(arena, user->name),
-        .uid = dup(arena, user->uid),
-        .groups = dup_texts(arena, &user->groups),
-        .extra = extra,
-        .extra_count = extra ? user->extra_count : 0,
-    };
-    for (size_t i = 0; i < ret_user->extra_count; i++)
-        extra[i] = (struct kube_user_extra){dup(arena, user->extra[i].key),
-                                            dup_texts(arena, &user->extra[i].values)};
-}
-
 /* -- Service accounts -- */
 
 #define ACCOUNT "system:serviceaccount:"

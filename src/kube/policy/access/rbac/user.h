@@ -52,10 +52,6 @@ static inline struct kube_texts kube_text_taken(const struct kube_text_list *lis
     return (struct kube_texts){list->items, list->count};
 }
 
-/* A copy in another arena. */
-void kube_user_copy(struct arena *arena, const struct kube_user_info *user,
-                    struct kube_user_info *ret_user);
-
 /* The user of a service account, without uid and extra: its name and its groups. */
 void kube_user_account(struct arena *arena, struct slice namespace, struct slice name,
                        struct kube_user_info *ret_user);
