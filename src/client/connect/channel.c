@@ -163,7 +163,7 @@ static void go_on(struct channel *channel)
 
 /* After the loss of a connection that was ready. Another one follows at once if that one was of use
  * or lasted longer than the next pause: a server that accepts connections and breaks them is not
- * called in a busy loop. */
+ * called in a busy loop. If nothing waits, the next call or stream that begins connects. */
 static void connect_again(struct channel *channel)
 {
     int64_t lasted_ns = loop_now_ns(channel->loop) - channel->opened_ns;

@@ -2,13 +2,13 @@
  * The way to a cluster: endpoints, of which one is connected, and the credentials that every call
  * carries. It connects when something is started, and again after a break, with a growing pause
  * once every endpoint has failed. While an endpoint does not answer, the next one is tried beside
- * it every 250 ms; the first connection that is open is used.
+ * it every 250 ms; the first connection that is open is used. Only SRV records are resolved.
  *
- *     idle ──► connecting ──► authenticating ──► ready
- *                ▲  │              │               │ │
- *                │  └─► pausing ◄──┴── broken soon ┘ │
- *                ├────────┘                          │
- *                └──────── broken, or avoided ───────┘
+ *     idle ──► resolving ──► connecting ──► authenticating ◄──► ready
+ *      ▲           │             │                │               │ │
+ *      │           └─────────────┴─► pausing ◄────┴── broken soon ┘ │
+ *      │             (then it resolves or connects again)           │
+ *      └──────────────── broken, or avoided ────────────────────────┘
  *
  * Owned by a client; all functions on its loop's thread.
  */

@@ -21,8 +21,8 @@ static const int64_t retry_wait_ns = NS_PER_S;
 static const int64_t warn_again_ns = 60 * NS_PER_S;
 /*
  * Work that can wait (the checkpoint, dropping compacted versions, cleaning) writes in bursts that
- * slow down the syncs of the log. While clients write, the keeper rests REST_TIMES as long as the
- * last burst took.
+ * slow down the syncs of the log. While clients write, the keeper rests REST_TIMES times as long as
+ * the last burst took, but at most burst_rest_ns_max.
  */
 enum { REST_TIMES = 8 };
 static const int64_t burst_rest_ns_max = NS_PER_S;
@@ -694,7 +694,7 @@ static int64_t next_ns(const struct local_keeper *keeper, int64_t now)
 }
 
 /* How long to wait for a message. */
-static int64_t rest_ns(const struct local_keeper *keeper)
+static int64_t wait_ns(const struct local_keeper *keeper)
 {
     int64_t now = now_ns(), next = next_ns(keeper, now);
     next = earlier(next, earlier(keeper->check.next_ns, keeper->mark_look_ns));
@@ -728,7 +728,7 @@ static void *keeper_main(void *arg)
         work(keeper);
         turn_end(keeper->turn, now_ns());
         if (!has_messages(keeper) && !is_busy(keeper, now_ns()))
-            mailbox_wait(&keeper->inbox->requests, rest_ns(keeper));
+            mailbox_wait(&keeper->inbox->requests, wait_ns(keeper));
     }
     take_compactions(keeper);
     take_requests(keeper);
