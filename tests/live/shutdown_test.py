@@ -101,6 +101,14 @@ class Shutdown(LiveTest):
         closed = lines[messages.index("closed etcd server")]
         self.assertEqual((closed["name"], closed["data-dir"]), ("default", server.directory))
 
+    def test_signals_end_a_server_whose_parent_ignored_them(self):
+        """A shell without job control ignores SIGINT in what it starts in the background; etcd ends nevertheless."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                server = self.server(self.scratch / f"data-{number}", limits=lambda number=number: signal.signal(number, signal.SIG_IGN)).start()
+                os.kill(server.pid, number)
+                self.assertEqual(server.wait(30), 0)
+
     def test_second_signal_ends_the_server_at_once(self):
         server = self.server(args=["--shutdown-timeout=60s"]).start()
         with socket.create_connection(("127.0.0.1", server.port)) as held:

@@ -11,12 +11,20 @@
 
 void signals_block(struct signals *signals)
 {
-    static const int waited[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    /* As in etcd, these end the server even if they were ignored by the program that has started
+     * it: a shell without job control ignores SIGINT in what it starts in the background. */
+    static const int ending[] = {SIGTERM, SIGINT};
+    /* These stay ignored, as nohup wants it. */
+    static const int others[] = {SIGHUP, SIGUSR1};
     sigemptyset(&signals->set);
-    for (size_t i = 0; i < COUNT_OF(waited); i++) {
+    for (size_t i = 0; i < COUNT_OF(ending); i++) {
+        signal(ending[i], SIG_DFL);
+        sigaddset(&signals->set, ending[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
         struct sigaction now;
-        if (sigaction(waited[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&signals->set, waited[i]);
+        if (sigaction(others[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&signals->set, others[i]);
     }
     sigaddset(&signals->set, SIGRTMIN); /* from signals_wake */
     pthread_sigmask(SIG_BLOCK, &signals->set, NULL);

@@ -12,7 +12,8 @@ struct signals {
     sigset_t set;
 };
 
-/* Before any thread is started. Signals that the parent ignored (nohup) stay ignored. */
+/* Before any thread is started. SIGHUP and SIGUSR1 stay ignored if the parent ignored them (nohup).
+ */
 void signals_block(struct signals *signals);
 enum { SIGNALS_WOKEN = -1 };
 
