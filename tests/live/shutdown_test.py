@@ -105,7 +105,8 @@ class Shutdown(LiveTest):
         """A shell without job control ignores SIGINT in what it starts in the background; etcd ends nevertheless."""
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number):
-                server = self.server(self.scratch / f"data-{number}", limits=lambda number=number: signal.signal(number, signal.SIG_IGN)).start()
+                server = self.server(self.scratch / f"data-{number}",
+                                     limits=lambda number=number: signal.signal(number, signal.SIG_IGN)).start()
                 os.kill(server.pid, number)
                 self.assertEqual(server.wait(30), 0)
 
