@@ -262,7 +262,7 @@ class Flags(AuthTest):
 
     def test_invalid_bcrypt_cost_is_replaced_by_the_default(self):
         server = self.serving(args=["--bcrypt-cost", "3"])
-        self.assertIn("use default bcrypt cost instead of the invalid given cost", server.log)
+        self.assert_logged(server, "use default bcrypt cost instead of the invalid given cost")
 
 
 @only_vigil
@@ -366,7 +366,7 @@ class OtherApis(AuthTest):
         self.enable(server)
         server.stop()
         server.start()
-        self.assertIn("authentication is enabled in this store", server.log)
+        self.assert_logged(server, "authentication is enabled in this store")
         self.assertEqual(self.kube("GET", "/api/v1/namespaces/default"), 401)
         self.must(server, "auth/disable", {}, self.login(server, "root", "root's secret"))
         self.assertEqual(self.kube("GET", "/api/v1/namespaces/default"), 200)

@@ -82,7 +82,7 @@ class Pages(LiveTest):
                 with self.subTest(method=method, path=path, site=site):
                     self.assertEqual(self.send(port, method, path, body, **{"Sec-Fetch-Site": site})[0], 403)
         self.assertTrue(self.key_exists(server))
-        self.assertIn("rejecting HTTP request of a page from another origin", server.log)
+        self.assert_logged(server, "rejecting HTTP request of a page from another origin")
 
     def test_host_names_of_other_sites_are_refused(self):
         server, kube, metrics = self.serve_all()
@@ -207,9 +207,9 @@ class KubernetesBesideCertificates(LiveTest):
                      "--client-cert-auth"]
         port = free_port()
         server = self.begin(*certified, port=port, listen=f"https://127.0.0.1:{port}")
-        self.assertIn("the Kubernetes API is not served", server.log)
-        self.assertIn("clients need a certificate", server.log)
-        self.assertIn("--listen-kube-urls", server.log)
+        self.assert_logged(server, "the Kubernetes API is not served")
+        self.assert_logged(server, "clients need a certificate")
+        self.assert_logged(server, "--listen-kube-urls")
         self.assertNotIn("serving the Kubernetes API", server.log)
         self.assertFalse((pathlib.Path(server.directory) / "kubeconfig").exists())
 

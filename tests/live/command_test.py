@@ -133,7 +133,7 @@ class Names(LiveTest):
     def test_defragmenting_at_the_start(self):
         flag = ["--bootstrap-defrag-threshold-megabytes=1"]
         server = self.serving(args=flag)
-        self.assertIn("Skipping defragmentation", server.log)
+        self.assert_logged(server, "Skipping defragmentation")
         client = Client(server.port)
         self.addCleanup(client.close)
         for _ in range(4):

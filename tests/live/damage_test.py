@@ -229,7 +229,7 @@ class Damage(LiveTest):
         self.check_reads(server, revisions)
         self.check_whole(server, revisions)
         self.assertGreater(server.metric("vigil_store_damaged_reads_total"), 20)
-        self.assertRegex(server.log, r"a request met damage.*log/[0-9a-f]{16}\.seg, offset \d+")
+        self.assert_logged(server, re.compile(r"a request met damage.*log/[0-9a-f]{16}\.seg, offset \d+"))
         if not old:  # a start reads the segment that is being written
             server.close()
             server.stop()
@@ -266,7 +266,7 @@ class Damage(LiveTest):
         revision = server.put_raw("/fill/3", "y")
         server.request("/v3/kv/compaction", revision=str(revision), physical=True)
         self.is_damaged(server.request, "/v3/maintenance/defragment")
-        self.assertIn("is damaged and is not cleaned", server.log)
+        self.assert_logged(server, "is damaged and is not cleaned")
         # The damaged records were not rewritten as valid ones.
         for name, (_, hits) in PLACES.items():
             if hits:
@@ -311,7 +311,7 @@ class Damage(LiveTest):
         path, _ = flip(server.directory, b"number 20", 500)
         self.eventually(lambda: server.metric("vigil_store_check_last_bad") >= 2)  # the record, and the key
         self.assertGreater(server.metric("vigil_store_check_last_timestamp_seconds"), 1_600_000_000)
-        self.assertRegex(server.log, rf"a version of a key is damaged.*log/{path.name}, offset \d+, key /list/20")
+        self.assert_logged(server, re.compile(rf"a version of a key is damaged.*log/{path.name}, offset \d+, key /list/20"))
         # From now on lists verify checksums as well, and end at damaged records.
         with self.assertRaises((DamageError, http.client.HTTPException, json.JSONDecodeError, AssertionError)):
             server.request("/v3/kv/range", key=text64("/list/"), range_end=text64("/list0"))
@@ -370,7 +370,7 @@ class Damage(LiveTest):
                     self.check_served(server)
                 else:
                     self.assertEqual(server.wait(), 1, server.log)
-                    self.assertRegex(server.log, r"cannot start.*meta")
+                    self.assert_logged(server, re.compile(r"cannot start.*meta"))
 
     def check_served(self, server):
         """The list is complete, or the request reports damage."""
@@ -461,8 +461,8 @@ class Damage(LiveTest):
             path.write_bytes(damage)
             server.begin()
             self.assertNotEqual(server.process.wait(60), 0)
-            self.assertIn("the checkpoint is damaged", server.log)
-            self.assertIn("vigil repair", server.log)
+            self.assert_logged(server, "the checkpoint is damaged")
+            self.assert_logged(server, "vigil repair")
             code, report = self.repair(server)
             self.assertEqual(code, 3, report)
             self.assertRegex(report, "the checkpoint is damaged(.|\n)*nothing is lost(.|\n)*--accept-loss")
@@ -560,7 +560,7 @@ class DamagedMirror(LiveTest):
     def heals(self):
         self.eventually(lambda: "serving again" in self.front.log, lambda: self.front.log)
         self.eventually(self.reads, lambda: self.front.log)
-        self.assertRegex(self.front.log, r'thrown away and will be loaded again.*stored bytes of the mirror are damaged')
+        self.assert_logged(self.front, re.compile(r'thrown away and will be loaded again.*stored bytes of the mirror are damaged'))
         self.assertNotIn("differs", self.front.log)
         self.assertEqual(self.front.log.count("serving again"), 1)
 

@@ -104,8 +104,8 @@ class Refusals(LiveTest):
                 directory.mkdir(exist_ok=True)
                 directory.chmod(mode)
                 server = self.serving()
-                self.assertEqual("chmod 700" in server.log, logged, server.log)
                 server.stop()
+                self.assertEqual("chmod 700" in server.log, logged, server.log)
 
 
 @only_vigil
@@ -444,7 +444,7 @@ class UnfinishedImport(LiveTest):
                 client.close()
                 server.stop()
             else:
-                self.assertIn("an import that was not finished", server.log)
+                self.assert_logged(server, "an import that was not finished")
                 repair = subprocess.run([SUBJECT, "repair", "--accept-loss", "--data-dir", str(copy)], capture_output=True, text=True)
                 self.assertEqual(repair.returncode, 1, repair.stdout)
                 self.assertIn("an import that was not finished", repair.stderr)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -302,7 +303,7 @@ class SmallDiskIsShown(WithSmallDisk):
         subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
         self.await_space()
         self.check_shown(False)
-        self.assertIn("has space again", self.vigil.log)
+        self.assert_logged(self.vigil, "has space again")
         self.assertGreater(self.metric("vigil_disk_free_bytes"), 1 << 20)
         self.await_put()
 
@@ -369,7 +370,7 @@ class InjectedErrors(Faulty):
         self.addCleanup(client.close)
         if server.becomes_ready():
             if not self.settled(server, put_until_failure(client, 40, 2000, self)) and "the log could not" in server.log:
-                self.assertRegex(server.log, r"(writ|sync)ing /\S+/[0-9a-f]{16}\.seg: .*see in the kernel's log .* start again")
+                self.assert_logged(server, re.compile(r"(writ|sync)ing /\S+/[0-9a-f]{16}\.seg: .*see in the kernel's log .* start again"))
                 self.named += 1
         else:
             self.check_end(server)

@@ -65,7 +65,7 @@ class Identity(LiveTest):
             with self.subTest(required=required):
                 self.serve(*flags, *required)
                 self.assertIn("--client-certificate FILE --client-key FILE", self.config.read_text())
-                self.assertIn("without a client certificate, which the server requires", self.vigil.log)
+                self.assert_logged(self.vigil, "without a client certificate, which the server requires")
                 self.assertNotEqual(self.kubectl("get", "namespaces", "--request-timeout=5s")[0], 0)
                 code, output = self.kubectl(*with_certificate, "get", "namespaces")
                 self.assertEqual(code, 0, output)
@@ -218,7 +218,7 @@ class Identity(LiveTest):
         self.vigil.stop()
         key.write_text("")
         self.vigil.start()
-        self.assertIn("no tokens of service accounts are issued", self.vigil.log)
+        self.assert_logged(self.vigil, "no tokens of service accounts are issued")
         self.assertFalse(reviewed())
         self.assertEqual(self.kubectl("get", "namespaces")[0], 0)
 

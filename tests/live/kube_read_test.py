@@ -125,7 +125,7 @@ class Pages(Kube):
             stale = self.scratch / "default" / "kubeconfig"
             default = Defaults(self.scratch / "default").start()
             self.addCleanup(default.kill)
-            self.assertIn("the Kubernetes API is not served", default.log)
+            self.assert_logged(default, "the Kubernetes API is not served")
             default.stop()
             stale.write_text("")  # as if an earlier start had the address, on which another process listens now
             default.start()
@@ -435,7 +435,7 @@ class Watches(Kube):
         lenient.delete("pods", "bad")
         revision = lenient.put("pods", "a")
         self.assertEqual(summary(watch.next()), ("ADDED", "a", revision))
-        self.assertIn("not a JSON object", lenient.log)
+        self.assert_logged(lenient, "not a JSON object")
         lenient.stop()
 
     def test_the_end_of_the_initial_events_of_a_table_is_marked_in_its_row(self):

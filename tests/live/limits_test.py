@@ -278,7 +278,7 @@ class Limits(LiveTest):
 
     def test_progress_interval_has_a_minimum(self):
         vigil = self.begin("--watch-progress-notify-interval", "1ms")
-        self.assertIn("progress notify interval to its minimum", vigil.log)
+        self.assert_logged(vigil, "progress notify interval to its minimum")
         client = Client(vigil.port)
         self.addCleanup(client.close)
         begin = time.monotonic()

@@ -182,15 +182,15 @@ class NoQuota(Space):
         for i in range(30):
             self.assertEqual(self.put(b"key", b"x" * 100_000), "ok")
         self.assertEqual(self.alarm(), [])
-        self.assertIn("disabled backend quota", self.vigil.log)
+        self.assert_logged(self.vigil, "disabled backend quota")
 
 
 class LargeQuota(Space):
     ARGS = ["--quota-backend-bytes", str(16 << 30)]
 
     def test_large_quota_causes_a_warning(self):
-        self.assertIn("quota exceeds the maximum value", self.vigil.log)
-        self.assertIn("17 GB", self.vigil.log)
+        self.assert_logged(self.vigil, "quota exceeds the maximum value")
+        self.assert_logged(self.vigil, "17 GB")
         self.assertEqual(self.status()["quota"], 16 << 30)
 
 

@@ -93,7 +93,7 @@ class Salvage(LiveTest):
         before = [path.read_bytes()[:64] for path in segments(directory)]
         self.spoil_heads(directory, twins=False)
         server = self.server(directory).start()
-        self.assertIn("the head of a segment of the log was damaged", server.log)
+        self.assert_logged(server, "the head of a segment of the log was damaged")
         server.close()
         server.stop()
         self.assertEqual([path.read_bytes()[:64] for path in segments(directory)][:1], before[:1])

@@ -243,6 +243,7 @@ class Server:
 
     @property
     def log(self):
+        """The last lines so far; while the server runs, LiveTest.assert_logged waits for what it will write soon."""
         return "".join(self.lines[-400:])
 
     @property
@@ -345,6 +346,11 @@ class LiveTest(unittest.TestCase):
             self.assertLess(time.monotonic(), end, message())
             time.sleep(0.02)
         return found
+
+    def assert_logged(self, server, expected):
+        """Waits until the server's log contains a text or matches a pattern. Its logger writes a little later than it acts."""
+        expected = expected if isinstance(expected, re.Pattern) else re.compile(re.escape(expected))
+        self.eventually(lambda: expected.search(server.log), lambda: f"{expected.pattern!r} is not in {server.log}")
 
 
 def only_vigil(test):

@@ -141,7 +141,7 @@ class Sources(LiveTest):
         # etcd refuses to start in this case, so a configuration that works with etcd is not affected.
         server = self.serving(args=["--max-request-bytes=5000"], env={"ETCD_MAX_REQUEST_BYTES": "100"})
         self.limit_of(server, server.port)
-        self.assertIn("shadowed by corresponding flag", server.log)
+        self.assert_logged(server, "shadowed by corresponding flag")
         self.assertNotIn("unrecognized", server.log)
 
     @only_vigil
@@ -157,7 +157,7 @@ class Sources(LiveTest):
     @only_vigil
     def test_old_flag_name_sets_the_new_flag(self):
         server = self.serving(args=["--experimental-watch-progress-notify-interval=1ms"])
-        self.assertIn("watch progress notify interval", server.log)
+        self.assert_logged(server, "watch progress notify interval")
         self.assertNotIn("flag is ignored", server.log)
 
     @only_vigil

@@ -134,7 +134,7 @@ class Clients(TlsTest):
         self.assertEqual(self.ctl(server, "get", "a", "--print-value-only"), "x" * 100000 + "\n")
         self.assertEqual([watch.stdout.readline() for _ in range(3)],
                          ["PUT\n", "a\n", "x" * 100000 + "\n"])
-        self.assertIn("serving client traffic securely", server.log)
+        self.assert_logged(server, "serving client traffic securely")
         self.assertEqual(self.rejections(server), [])
 
     def test_server_that_the_client_does_not_trust(self):
@@ -207,7 +207,7 @@ class Clients(TlsTest):
             self.assertEqual(self.ctl(server, "get", "a", url=url, ca=False), "a\n1\n")
             self.assertIn("true", self.curl(server, "/health", url=url))
         self.assertIn("true", self.curl(server, "/health", "--http1.1"))
-        self.assertIn("scheme is http or unix while key and cert files are present", server.log)
+        self.assert_logged(server, "scheme is http or unix while key and cert files are present")
 
     @only_vigil
     def test_unix_socket(self):
@@ -417,6 +417,7 @@ class Changing(TlsTest):
         for _ in range(5):
             with self.dial(server) as sock:
                 self.assertEqual(sock.getpeercert()["serialNumber"], serial)
+        self.assert_logged(server, "cannot be used")
         logged = [line for line in server.lines if "cannot be used" in line]
         self.assertEqual(len(logged), 1, server.log)
         self.assertIn("no private key in it", logged[0])
