@@ -1,5 +1,6 @@
 #include "cmd/import.h"
 
+#include "base/options/rows.h"
 #include "cmd/arguments.h"
 #include "cmd/import_report.h"
 
@@ -11,26 +12,13 @@ struct import_flags {
 };
 
 static const struct option rows[] = {
-    {.name = "data-dir",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The data directory to create. It must not exist, or must be empty.",
-     .offset = offsetof(struct import_flags, data_dir)},
-    {.name = "wal-dir",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The directory of etcd's write-ahead log, if etcd was started with --wal-dir.",
-     .offset = offsetof(struct import_flags, wal_dir)},
-    {.name = "skip-hash-check",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Accept a snapshot with a wrong checksum. Its contents may be wrong, too.",
-     .offset = offsetof(struct import_flags, skip_hash_check)},
-    {.name = "json",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Print the result as one line of JSON.",
-     .offset = offsetof(struct import_flags, json)},
+    FLAG_TEXT("data-dir", import_flags, data_dir, "",
+              "The data directory to create. It must not exist, or must be empty."),
+    FLAG_TEXT("wal-dir", import_flags, wal_dir, "",
+              "The directory of etcd's write-ahead log, if etcd was started with --wal-dir."),
+    FLAG_BOOL("skip-hash-check", import_flags, skip_hash_check,
+              "Accept a snapshot with a wrong checksum. Its contents may be wrong, too."),
+    FLAG_BOOL("json", import_flags, json, "Print the result as one line of JSON."),
 };
 
 static const struct option_group group = {"Import", rows, COUNT_OF(rows)};

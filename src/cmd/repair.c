@@ -1,5 +1,6 @@
 #include "cmd/repair.h"
 
+#include "base/options/rows.h"
 #include "base/random.h"
 #include "cmd/arguments.h"
 #include "engine/local/local.h"
@@ -17,17 +18,11 @@ struct repair_flags {
 };
 
 static const struct option rows[] = {
-    {.name = "data-dir",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The data directory. No server may be using it.",
-     .offset = offsetof(struct repair_flags, data_dir)},
-    {.name = "accept-loss",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help =
-         "Accept the loss, so that the server starts again. Without this flag nothing is changed.",
-     .offset = offsetof(struct repair_flags, accept_loss)},
+    FLAG_TEXT("data-dir", repair_flags, data_dir, "",
+              "The data directory. No server may be using it."),
+    FLAG_BOOL(
+        "accept-loss", repair_flags, accept_loss,
+        "Accept the loss, so that the server starts again. Without this flag nothing is changed."),
 };
 
 static const struct option_group group = {"Repair", rows, COUNT_OF(rows)};

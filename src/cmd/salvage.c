@@ -1,5 +1,6 @@
 #include "cmd/salvage.h"
 
+#include "base/options/rows.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/xalloc.h"
@@ -26,17 +27,10 @@ struct salvage_flags {
 };
 
 static const struct option rows[] = {
-    {.name = "to",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The data directory to create. It must not exist, or must be empty, and should be on "
-             "another disk.",
-     .offset = offsetof(struct salvage_flags, to)},
-    {.name = "json",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Print the result as one line of JSON.",
-     .offset = offsetof(struct salvage_flags, json)},
+    FLAG_TEXT("to", salvage_flags, to, "",
+              "The data directory to create. It must not exist, or must be empty, and should be on "
+              "another disk."),
+    FLAG_BOOL("json", salvage_flags, json, "Print the result as one line of JSON."),
 };
 
 static const struct option_group group = {"Salvage", rows, COUNT_OF(rows)};

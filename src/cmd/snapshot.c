@@ -1,3 +1,4 @@
+#include "base/options/rows.h"
 #include "cmd/arguments.h"
 #include "cmd/import.h"
 #include "cmd/import_report.h"
@@ -17,84 +18,37 @@ struct snapshot_flags {
     int write_out;
 };
 
-#define FLAG(field) offsetof(struct snapshot_flags, field)
 #define START_SAYS "vigil serve takes it when it starts"
 
 static const struct option restore_rows[] = {
-    {.name = "data-dir",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The data directory to make, new or empty: by default NAME.etcd.",
-     .offset = FLAG(data_dir)},
-    {.name = "name",
-     .kind = OPTION_TEXT,
-     .fallback = "default",
-     .help = "The member's name, for the default of --data-dir.",
-     .offset = FLAG(name)},
-    {.name = "skip-hash-check",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Accept a file with a wrong or missing checksum, such as a copy of etcd's db file.",
-     .offset = FLAG(skip_hash_check)},
-    {.name = "bump-revision",
-     .kind = OPTION_INT,
-     .fallback = "0",
-     .help =
-         "Raise the newest revision by this number, for clients that have seen later revisions.",
-     .offset = FLAG(bump_revision),
-     .min = 0,
-     .max = INT64_MAX},
-    {.name = "mark-compacted",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Compact everything before the raised revision, so that watchers start over. Use with "
-             "--bump-revision.",
-     .offset = FLAG(mark_compacted)},
-    {.name = "json",
-     .kind = OPTION_BOOL,
-     .fallback = "false",
-     .help = "Print the result as one line of JSON.",
-     .offset = FLAG(json)},
-    {.name = "initial-cluster",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The cluster.",
-     .offset = OPTION_NOWHERE,
-     .ignored = START_SAYS},
-    {.name = "initial-cluster-token",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The cluster.",
-     .offset = OPTION_NOWHERE,
-     .ignored = START_SAYS},
-    {.name = "initial-advertise-peer-urls",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The member.",
-     .offset = OPTION_NOWHERE,
-     .ignored = START_SAYS},
-    {.name = "wal-dir",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "The place of the log.",
-     .offset = OPTION_NOWHERE,
-     .ignored = "the log is in the data directory"},
-    {.name = "initial-memory-map-size",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "etcd's memory.",
-     .offset = OPTION_NOWHERE,
-     .ignored = "etcd uses it to map its file"},
+    FLAG_TEXT("data-dir", snapshot_flags, data_dir, "",
+              "The data directory to make, new or empty: by default NAME.etcd."),
+    FLAG_TEXT("name", snapshot_flags, name, "default",
+              "The member's name, for the default of --data-dir."),
+    FLAG_BOOL("skip-hash-check", snapshot_flags, skip_hash_check,
+              "Accept a file with a wrong or missing checksum, such as a copy of etcd's db file."),
+    FLAG_INT(
+        "bump-revision", snapshot_flags, bump_revision, "0",
+        "Raise the newest revision by this number, for clients that have seen later revisions.",
+        NOT_NEGATIVE),
+    FLAG_BOOL(
+        "mark-compacted", snapshot_flags, mark_compacted,
+        "Compact everything before the raised revision, so that watchers start over. Use with "
+        "--bump-revision."),
+    FLAG_BOOL("json", snapshot_flags, json, "Print the result as one line of JSON."),
+    FLAG_IGNORED("initial-cluster", TEXT, "", START_SAYS, .help = "The cluster."),
+    FLAG_IGNORED("initial-cluster-token", TEXT, "", START_SAYS, .help = "The cluster."),
+    FLAG_IGNORED("initial-advertise-peer-urls", TEXT, "", START_SAYS, .help = "The member."),
+    FLAG_IGNORED("wal-dir", TEXT, "", "the log is in the data directory",
+                 .help = "The place of the log."),
+    FLAG_IGNORED("initial-memory-map-size", TEXT, "", "etcd uses it to map its file",
+                 .help = "etcd's memory."),
 };
 
 static const struct option status_rows[] = {
-    {.name = "write-out",
-     .kind = OPTION_ENUM,
-     .fallback = "simple",
-     .help = "The output format.",
-     .offset = FLAG(write_out),
-     .choices = "simple|table|json|fields"},
-    {.name = "w", .alias_of = "write-out"},
+    FLAG_ENUM("write-out", snapshot_flags, write_out, "simple", "The output format.",
+              "simple|table|json|fields"),
+    FLAG_ALIAS("w", "write-out"),
 };
 
 static const struct option_group restore_group = {"Restore", restore_rows, COUNT_OF(restore_rows)};

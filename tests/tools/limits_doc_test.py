@@ -5,16 +5,16 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROW = re.compile(r'\.name = "([^"]+)",\s*\.kind = (\w+),\s*\.fallback = "([^"]*)"')
+ROW = re.compile(r'FLAG_(\w+)\(\s*"([^"]+)", serve_options, \w+,\s*"([^"]*)"')
 ARRAY = re.compile(r"static const struct option (?:limits|requests)\[\] = \{(.*?)\n\};", re.S)
 
 
 def written(kind, fallback):
     """The forms in which the page may write a default."""
-    if kind == "OPTION_SIZE":
+    if kind == "SIZE":
         n = int(fallback)
         return {fallback, f"{n // 1024} KiB", f"{n / 1048576:g} MiB"}
-    if kind == "OPTION_DURATION":
+    if kind == "DURATION":
         seconds = sum(int(n) * {"h": 3600, "m": 60, "s": 1}[unit]
                       for n, unit in re.findall(r"(\d+)([hms])", fallback))
         return {f"{seconds} s", f"{seconds // 60} min", f"{seconds // 3600} h"}
@@ -30,7 +30,7 @@ class LimitsPage(unittest.TestCase):
         files = sorted((ROOT / "docs").glob("limits*.md"), key=lambda file: len(file.name))  # limits.md first
         page = [line for file in files for line in file.read_text().splitlines()]
         self.assertGreater(len(limits), 20)
-        for name, kind, fallback in limits:
+        for kind, name, fallback in limits:
             cells = [line.split("|") for line in page if line.startswith("|")]
             lines = [cell for cell in cells if cell[2].strip().startswith(f"`--{name}`")]
             with self.subTest(flag=name):

@@ -15,7 +15,7 @@
 #ifndef VIGIL_CMD_CTL_CTL_H
 #define VIGIL_CMD_CTL_CTL_H
 
-#include "base/options/options.h"
+#include "cmd/ctl/command.h"
 #include "codec/pb/pb.h"
 
 #include <vigil/vigil.h>
@@ -64,31 +64,6 @@ struct ctl_globals {
     int colour; /* ours: --color auto|always|never; NO_COLOR is respected */
 };
 
-struct ctl;
-
-struct ctl_command {
-    const char *path;           /* "get", "lease grant" */
-    const char *words;          /* "<key> [range_end]"; "" for none */
-    const char *summary;        /* one line: "Gets the key or a range of keys" */
-    const char *examples;       /* lines for the help; NULL only if the summary is enough */
-    const struct option *flags; /* its own; may be NULL */
-    size_t flag_count;
-    size_t flags_bytes; /* size of the struct that they fill, which ctl->flags points to */
-    const char *flags_not_3_4, *flags_only_3_4; /* names, each between spaces; NULL: none */
-    unsigned words_min, words_max;
-    const char *words_error; /* etcdctl's text when there are fewer or more; NULL: ours */
-    bool ours;               /* not in etcdctl: unknown under that name */
-    bool only_etcdctl;       /* only under that name */
-    bool only_3_4, not_3_4;  /* in which etcdctl it exists */
-    int (*run)(struct ctl *ctl);
-};
-
-struct ctl_group {
-    const char *title; /* heading in the help */
-    const struct ctl_command *commands;
-    size_t count;
-};
-
 /* One run of a command. */
 struct ctl {
     enum ctl_style style;
@@ -105,13 +80,6 @@ struct ctl {
     vigil_client *client;       /* NULL until ctl_client */
     struct ctl_answer *answers; /* calls whose responses are still used */
 };
-
-/* The groups, in the order of the help. Each is defined by the files of its folder. */
-extern const struct ctl_group ctl_kv_group;      /* kv/: get put del txn watch compaction lease */
-extern const struct ctl_group ctl_lock_group;    /* kv/: lock elect */
-extern const struct ctl_group ctl_cluster_group; /* admin/: member endpoint alarm defrag … */
-extern const struct ctl_group ctl_auth_group;    /* admin/: auth user role */
-extern const struct ctl_group ctl_explore_group; /* explore/: tree history diff grep … */
 
 /* Takes settings that were neither flags nor variables from the profile (explore's profile/). */
 int ctl_use_profile(struct ctl *ctl, struct options *options);

@@ -2,13 +2,13 @@
 #ifndef VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
 #define VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
 
+#include "base/options/rows.h"
 #include "cmd/serve/options.h"
 
 #define SECOND INT64_C(1000000000)
 #define HOUR (3600 * SECOND)
 #define MIB INT64_C(1048576)
 
-#define FIELD(member) .offset = offsetof(struct serve_options, member)
 #define GROUP(heading, array)                                       \
     {                                                               \
         .title = heading, .rows = (array), .count = COUNT_OF(array) \

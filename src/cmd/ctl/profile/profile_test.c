@@ -1,5 +1,7 @@
 #include "cmd/ctl/profile/profile.h"
 
+#include "base/options/rows.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,36 +16,12 @@ struct config {
 };
 
 static const struct option rows[] = {
-    {.name = "endpoints",
-     .kind = OPTION_LIST,
-     .fallback = "127.0.0.1:2379",
-     .help = "e",
-     .offset = offsetof(struct config, endpoints)},
-    {.name = "cacert",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "c",
-     .offset = offsetof(struct config, ca)},
-    {.name = "user",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "u",
-     .offset = offsetof(struct config, user)},
-    {.name = "password",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "p",
-     .offset = offsetof(struct config, password)},
-    {.name = "profile",
-     .kind = OPTION_TEXT,
-     .fallback = "",
-     .help = "p",
-     .offset = offsetof(struct config, profile)},
-    {.name = "command-timeout",
-     .kind = OPTION_DURATION,
-     .fallback = "5s",
-     .help = "t",
-     .offset = offsetof(struct config, timeout_ns)},
+    FLAG_LIST("endpoints", config, endpoints, "127.0.0.1:2379", "e"),
+    FLAG_TEXT("cacert", config, ca, "", "c"),
+    FLAG_TEXT("user", config, user, "", "u"),
+    FLAG_TEXT("password", config, password, "", "p"),
+    FLAG_TEXT("profile", config, profile, "", "p"),
+    FLAG_DURATION("command-timeout", config, timeout_ns, "5s", "t"),
 };
 static const struct option_group group = {"Flags", rows, COUNT_OF(rows)};
 static const struct option_group *const groups[] = {&group};
