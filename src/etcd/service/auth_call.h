@@ -18,16 +18,16 @@
 
 struct auth_call;
 
-/* A method of the service. */
+/* A method of the service: a row of auth_service.c. */
 struct auth_kind {
     const struct pb_message *request;
     enum engine_auth_call call;
-    /* Copies the arguments from the decoded request to a->auth. */
-    void (*fill)(struct auth_call *a);
-    /* Sends the response; NULL: a response with only a header is sent. */
-    void (*reply)(struct auth_call *a, struct pb_response_header *header);
-    const char *log_text; /* logged after success; NULL for methods that change nothing */
+    /* The members of the request with these arguments, as AUTH_MEMBER says it; 0: it has none. */
+    size_t user, role, key, range_end;
+    void (*start)(struct auth_call *a); /* NULL: auth_call_start */
+    const char *log_text;               /* logged after success; NULL: the method changes nothing */
 };
+#define AUTH_MEMBER(message, member) (1 + offsetof(struct pb_auth_##message##_request, member))
 
 struct auth_call {
     struct engine_auth auth; /* first */
@@ -38,34 +38,28 @@ struct auth_call {
     bool unknown_user;                   /* Authenticate: there is no such user */
     unsigned tries;                      /* Authenticate */
     union {
+        struct pb_auth_enable_request enable; /* empty, as are those that disable and list */
         struct pb_auth_user_add_request user_add;
         struct pb_auth_user_get_request user_get;
-        struct pb_auth_user_list_request user_list;
         struct pb_auth_user_delete_request user_delete;
         struct pb_auth_user_change_password_request user_change_password;
         struct pb_auth_user_grant_role_request user_grant_role;
         struct pb_auth_user_revoke_role_request user_revoke_role;
         struct pb_auth_role_add_request role_add;
         struct pb_auth_role_get_request role_get;
-        struct pb_auth_role_list_request role_list;
         struct pb_auth_role_delete_request role_delete;
         struct pb_auth_role_grant_permission_request role_grant;
         struct pb_auth_role_revoke_permission_request role_revoke;
-        struct pb_auth_enable_request enable;
-        struct pb_auth_disable_request disable;
         struct pb_authenticate_request authenticate;
     } request;
 };
 
-/* Decodes the request. NULL: the call was answered with an error. */
-struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, struct slice message,
-                                const struct auth_kind *kind);
 /* Starts the operation of the engine. */
 void auth_call_start(struct auth_call *a);
 
-/* The handlers of Auth.Authenticate, Auth.UserAdd and Auth.UserChangePassword. */
-void auth_authenticate_on_message(struct grpc_call *call, void *api, struct slice message);
-void auth_user_add_on_message(struct grpc_call *call, void *api, struct slice message);
-void auth_user_change_password_on_message(struct grpc_call *call, void *api, struct slice message);
+/* The methods that hash a password. */
+void auth_start_login(struct auth_call *a);
+void auth_start_user_add(struct auth_call *a);
+void auth_start_change_password(struct auth_call *a);
 
 #endif

@@ -70,43 +70,16 @@ static void make_password(struct auth_call *a, struct slice password)
                                      password));
 }
 
-static void fill_user_add(struct auth_call *a)
+/* As in etcd, a hash in the request is ignored. */
+void auth_start_user_add(struct auth_call *a)
 {
     const struct pb_auth_user_add_request *request = &a->request.user_add;
-    a->auth.user = request->name;
     a->auth.no_password = request->options && request->options->no_password;
-}
-
-static const struct auth_kind user_add = {
-    .request = &pb_auth_user_add_request_table,
-    .call = ENGINE_AUTH_USER_ADD,
-    .fill = fill_user_add,
-    .log_text = "added a user",
-};
-
-/* As in etcd, a hash in the request is ignored. */
-void auth_user_add_on_message(struct grpc_call *call, void *api, struct slice message)
-{
-    struct auth_call *a = auth_call_new(call, api, message, &user_add);
-    if (!a)
-        return;
     if (a->auth.no_password)
         auth_call_start(a);
     else
-        make_password(a, a->request.user_add.password);
+        make_password(a, request->password);
 }
-
-static void fill_change_password(struct auth_call *a)
-{
-    a->auth.user = a->request.user_change_password.name;
-}
-
-static const struct auth_kind change_password = {
-    .request = &pb_auth_user_change_password_request_table,
-    .call = ENGINE_AUTH_USER_CHANGE_PASSWORD,
-    .fill = fill_change_password,
-    .log_text = "changed a password of a user",
-};
 
 /* Uses the hash in the request, which is in base64. False: the call was answered with an error. */
 static bool take_hash(struct auth_call *a, struct slice text)
@@ -127,11 +100,8 @@ static bool take_hash(struct auth_call *a, struct slice text)
     return true;
 }
 
-void auth_user_change_password_on_message(struct grpc_call *call, void *api, struct slice message)
+void auth_start_change_password(struct auth_call *a)
 {
-    struct auth_call *a = auth_call_new(call, api, message, &change_password);
-    if (!a)
-        return;
     const struct pb_auth_user_change_password_request *request = &a->request.user_change_password;
     if (request->password.len)
         make_password(a, request->password);
@@ -223,21 +193,8 @@ static void login_done(struct engine_op *op)
         refuse_login(a, op->status);
 }
 
-static void fill_authenticate(struct auth_call *a)
+void auth_start_login(struct auth_call *a)
 {
-    a->auth.user = a->request.authenticate.name;
     a->auth.op.done = login_done;
-}
-
-static const struct auth_kind authenticate = {
-    .request = &pb_authenticate_request_table,
-    .call = ENGINE_AUTH_PASSWORD,
-    .fill = fill_authenticate,
-};
-
-void auth_authenticate_on_message(struct grpc_call *call, void *api, struct slice message)
-{
-    struct auth_call *a = auth_call_new(call, api, message, &authenticate);
-    if (a)
-        auth_call_start(a);
+    auth_call_start(a);
 }

@@ -287,6 +287,11 @@ void *grpc_call_user(const struct grpc_call *call)
     return call->user;
 }
 
+const void *grpc_call_row(const struct grpc_call *call)
+{
+    return call->method->row;
+}
+
 void grpc_call_set_caller(struct grpc_call *call, void *caller)
 {
     call->caller = caller;

@@ -64,6 +64,8 @@ bool grpc_call_response(const struct grpc_call *call, struct slice *ret_message)
 /* A pointer for the service's own use; NULL at first. */
 void grpc_call_set_user(struct grpc_call *call, void *user);
 void *grpc_call_user(const struct grpc_call *call);
+/* The row of its method (struct grpc_method). */
+const void *grpc_call_row(const struct grpc_call *call);
 
 /* A pointer for the guard of the methods (grpc_services_guard), which identifies the caller. */
 void grpc_call_set_caller(struct grpc_call *call, void *caller);

@@ -28,6 +28,7 @@ struct grpc_method {
     void (*on_half_close)(struct grpc_call *call, void *service);
     /* The call is over, for whatever reason. May be NULL. */
     void (*on_end)(struct grpc_call *call, void *service);
+    const void *row; /* for a service that is a table: grpc_call_row */
 };
 
 #endif
