@@ -82,8 +82,8 @@ static inline void world_check(void)
     channel_check(client->channel);
     LIST_FOREACH (member, &client->driver.members, in_driver)
         client_call_check(CONTAINER_OF(member, struct vigil_call, operation.member));
-    for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
-        watch_stream_check(s);
+    for (struct client_watch_stream *s = client->watch_streams; s; s = client_watch_stream_next(s))
+        client_watch_stream_check(s);
     if (client->lease_keeper)
         lease_keeper_check(client->lease_keeper);
     if (world_checked->takes)

@@ -155,8 +155,8 @@ static vigil_client *client;
 
 static inline void check(void)
 {
-    for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
-        watch_stream_check(s);
+    for (struct client_watch_stream *s = client->watch_streams; s; s = client_watch_stream_next(s))
+        client_watch_stream_check(s);
 }
 
 /* Runs all commands. */

@@ -30,7 +30,7 @@ static void start(struct vigil_watch *watch)
                ST_OK) {
         watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
     } else {
-        watch_stream_add(watch->stream, watch);
+        client_watch_stream_add(watch->stream, watch);
     }
     free(metadata);
 }
@@ -38,7 +38,7 @@ static void start(struct vigil_watch *watch)
 static void end(struct vigil_watch *watch)
 {
     if (watch->stream)
-        watch_stream_remove(watch->stream, watch);
+        client_watch_stream_remove(watch->stream, watch);
     else if (watch->state != WATCH_ENDED)
         watch_release(watch);
 }
@@ -54,7 +54,7 @@ static void resume(struct vigil_watch *watch)
     } else if (watch->state == WATCH_ENDING && !watch->held && !watch->end_lost) {
         watch_release(watch);
     } else if (watch->state == WATCH_PARKED && !watch->paused) {
-        watch_stream_resume(watch->stream, watch);
+        client_watch_stream_resume(watch->stream, watch);
     }
 }
 
@@ -67,7 +67,7 @@ static void run_command(struct driver_command *command)
     if (wanted & WATCH_WANTS_RESUME)
         resume(watch);
     if ((wanted & WATCH_WANTS_PROGRESS) && watch->stream)
-        watch_stream_request_progress(watch->stream);
+        client_watch_stream_request_progress(watch->stream);
     if (wanted & WATCH_WANTS_END)
         end(watch);
     watch_unref(watch);

@@ -66,7 +66,7 @@ static void check_watch(const struct vigil_watch *watch, struct watch_counts *co
     assert(!watch->cancel_sent || is_canceling(watch));
 }
 
-void watch_stream_check(const struct client_watch_stream *stream)
+void client_watch_stream_check(const struct client_watch_stream *stream)
 {
     const struct vigil_watch *watch;
     struct watch_counts counts = {0};
@@ -351,7 +351,7 @@ static void receive(struct client_watch_stream *stream, struct vigil_watch *watc
         watch_deliver_failure(watch, too_large ? VIGIL_ERROR_TOO_LARGE : VIGIL_ERROR_MEMORY,
                               too_large ? "a revision is larger than the receive limit"
                                         : "out of memory");
-        watch_stream_remove(stream, watch);
+        client_watch_stream_remove(stream, watch);
     }
 }
 
@@ -501,7 +501,7 @@ static void on_refused(struct client_stream *client_stream, enum grpc_code code,
 
 /* -- What watches want -- */
 
-void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch)
+void client_watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     stream->watches++;
     list_push_back(&stream->queued, &watch->in_stream);
@@ -510,13 +510,13 @@ void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *wa
     send_requests(stream);
 }
 
-void watch_stream_resume(struct client_watch_stream *stream, struct vigil_watch *watch)
+void client_watch_stream_resume(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     put_on(watch, &stream->queued, WATCH_QUEUED);
     send_requests(stream);
 }
 
-void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch)
+void client_watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     watch_drop_held(watch);
     switch ((enum watch_state)watch->state) {
@@ -555,7 +555,7 @@ static void send_progress_request(struct watch_progress *progress)
     send_request(stream, &request);
 }
 
-void watch_stream_request_progress(struct client_watch_stream *stream)
+void client_watch_stream_request_progress(struct client_watch_stream *stream)
 {
     if (client_stream_is_open(&stream->stream))
         watch_progress_request(&stream->progress, stream->client);
@@ -618,7 +618,7 @@ static enum status stream_new(struct vigil_client *client, struct client_watch_s
     return ST_OK;
 }
 
-struct client_watch_stream *watch_stream_next(const struct client_watch_stream *stream)
+struct client_watch_stream *client_watch_stream_next(const struct client_watch_stream *stream)
 {
     return stream->next;
 }

@@ -25,19 +25,19 @@ enum status client_watch_stream_get(struct vigil_client *client, bool require_le
                                     struct client_metadata **metadata,
                                     struct client_watch_stream **ret_stream);
 /* For iterating over vigil_client.watch_streams; NULL at the end. */
-struct client_watch_stream *watch_stream_next(const struct client_watch_stream *stream);
+struct client_watch_stream *client_watch_stream_next(const struct client_watch_stream *stream);
 
 /* The watch is new: it is created as soon as possible. */
-void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch);
+void client_watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* The watch is parked, and the user has resumed it: it is created again. */
-void watch_stream_resume(struct client_watch_stream *stream, struct vigil_watch *watch);
+void client_watch_stream_resume(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* The watch delivers nothing any more. It is cancelled at the server if necessary, and released at
  * once or after that. */
-void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch);
+void client_watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* Sent when the stream is open; otherwise the request is dropped. */
-void watch_stream_request_progress(struct client_watch_stream *stream);
+void client_watch_stream_request_progress(struct client_watch_stream *stream);
 
 /* Asserts every invariant; for tests. */
-void watch_stream_check(const struct client_watch_stream *stream);
+void client_watch_stream_check(const struct client_watch_stream *stream);
 
 #endif
