@@ -134,8 +134,8 @@ enum status store_builder_finish(struct store_builder *builder,
                                  const struct store_builder_identity *identity)
 {
     TRY(store_commit(builder->store));
-    while (store_has_work(builder->store))
-        TRY(store_work(builder->store));
+    while (store_is_trimming(builder->store))
+        TRY(store_trim_step(builder->store));
     TRY(store_commit(builder->store));
     TRY(upkeep_checkpoint(builder->upkeep));
     enum status status = write_meta(builder, identity);

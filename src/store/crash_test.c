@@ -435,8 +435,8 @@ static enum status do_clean(struct world *world)
 static enum status do_work(struct world *world)
 {
     for (uint64_t steps = random_below(&world->random, 64); steps > 0; steps--)
-        TRY(store_work(world->store));
-    return store_work(world->store);
+        TRY(store_trim_step(world->store));
+    return store_trim_step(world->store);
 }
 
 /* Runs it to the end or stops somewhere: the next one continues from there. */

@@ -117,8 +117,8 @@ static inline void fixture_restart(struct fixture *f)
 static inline void fixture_settle(struct fixture *f)
 {
     fixture_commit(f);
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
 }
 

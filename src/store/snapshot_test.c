@@ -299,7 +299,7 @@ static void clean_all(struct fixture *f)
 {
     fixture_defragment(f, upkeep_defragment_end(f->upkeep));
     while (store_has_retired(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_int_equal(upkeep_prepare(f->upkeep), ST_OK);
 }
 

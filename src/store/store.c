@@ -11,15 +11,16 @@
 
 #include <stdlib.h>
 
+/* The throttle of trimming; the writer's share of time is in engine/local/writer/writer.c. */
 enum {
-    /* About 10 µs, which delays a put that arrives meanwhile only slightly. */
-    TRIM_WORK_PER_STEP = 16,
-    STEPS_PER_PUBLISH = 32, /* each state copies the nodes of the index that it changes */
-    /*
-     * The most memory that trimming may leave for readers to release; beyond that it waits for
-     * them.
-     */
+    /* Changes and versions per step: about 10 µs, which delays a put only slightly. */
+    TRIM_PER_STEP = 16,
+    /* Each published state copies the nodes of the index that were changed since the last one. */
+    TRIM_STEPS_PER_PUBLISH = 32,
+    /* Memory that trimming may leave for readers to release; beyond that it waits for them. */
     TRIM_RETIRED_BYTES_MAX = 4 << 20,
+};
+enum {
     /*
      * Objects freed per step, in addition to twice as many as were retired since the last time:
      * however much a group or a step retires, the number that waits is bounded.
@@ -41,8 +42,8 @@ struct store {
     struct compaction compaction; /* the writer's */
     bool hidden;                  /* nothing is published */
     bool index_changed;           /* since the last publish, by something that is not in the log */
-    unsigned unpublished_steps;   /* steps of trimming */
-    size_t retired;               /* objects waiting for readers */
+    unsigned unpublished_steps;   /* steps of trimming since the last publish */
+    size_t retired;               /* objects that waited for readers when some were last freed */
     struct clock *clock;
     struct store_commit_times times; /* times of the last commit */
     _Atomic(const struct store_view *) view;
@@ -78,6 +79,10 @@ static void publish(struct store *store)
     };
     const struct store_view *old =
         atomic_exchange_explicit(&store->view, view, memory_order_acq_rel);
+    /* What clients have seen never goes back. */
+    assert(!old || old->revision <= view->revision);
+    assert(!old || old->compact_revision <= view->compact_revision);
+    assert(!old || old->log_index <= view->log_index);
     if (old)
         epoch_retire(store->epoch, (void *)(uintptr_t)old, free_view, NULL);
     epoch_publish(store->epoch);
@@ -348,10 +353,12 @@ static void check_disk_space(struct store *store)
 
 enum status store_sync(struct store *store)
 {
+    assert(!store->applier.body); /* no record is half applied */
     if (log_pending_bytes(store->log)) {
         TRY(write_and_sync(store));
         store->index_changed = true;
     }
+    assert(log_pending_bytes(store->log) == 0);
     if (store->hidden)
         return ST_OK;
     if (store->index_changed)
@@ -391,6 +398,7 @@ void store_note_reached(struct store *store)
 void store_set_attachment(struct store *store, void *object,
                           void (*free_fn)(void *ctx, void *object))
 {
+    assert(object && free_fn);
     if (store->attachment)
         epoch_retire(store->epoch, store->attachment, store->attachment_free, NULL);
     store->attachment = object;
@@ -398,7 +406,7 @@ void store_set_attachment(struct store *store, void *object,
     store->index_changed = true; /* so that it is published */
 }
 
-bool store_has_work(const struct store *store)
+bool store_is_trimming(const struct store *store)
 {
     return !compaction_done(&store->compaction);
 }
@@ -408,7 +416,7 @@ size_t store_bytes_retired(const struct store *store)
     return index_bytes_retired(store->index);
 }
 
-bool store_work_waits(const struct store *store)
+bool store_trim_waits(const struct store *store)
 {
     return store_bytes_retired(store) > TRIM_RETIRED_BYTES_MAX;
 }
@@ -423,27 +431,29 @@ bool store_compaction_done(const struct store *store)
     return compaction_done(&store->compaction) && !store->index_changed;
 }
 
-enum status store_work(struct store *store)
+enum status store_trim_step(struct store *store)
 {
-    /* it publishes, and only durable data may be published */
+    /* It publishes, and only durable data may be published. */
     assert(log_pending_bytes(store->log) == 0);
     check_disk_space(store);
-    if (!compaction_done(&store->compaction) && !store_work_waits(store)) {
-        TRY(compaction_step(&store->compaction, log_durable_index(store->log), TRIM_WORK_PER_STEP));
+    if (store_is_trimming(store) && !store_trim_waits(store)) {
+        TRY(compaction_step(&store->compaction, log_durable_index(store->log), TRIM_PER_STEP));
         store->index_changed = true;
-        if (++store->unpublished_steps >= STEPS_PER_PUBLISH || compaction_done(&store->compaction))
+        if (++store->unpublished_steps >= TRIM_STEPS_PER_PUBLISH ||
+            compaction_done(&store->compaction))
             publish(store);
     } else if (store->index_changed) {
+        /* Until a new state is published, nothing that the last steps replaced can be freed. */
         publish(store);
     }
-    bool trims = !compaction_done(&store->compaction);
-    reclaim(store, trims ? RECLAIM_PER_STEP : RECLAIM_PER_IDLE_STEP);
+    reclaim(store, store_is_trimming(store) ? RECLAIM_PER_STEP : RECLAIM_PER_IDLE_STEP);
     return ST_OK;
 }
 
 enum status store_relocate(struct store *store, struct relocation *relocation, size_t max,
                            bool *ret_done)
 {
+    assert(relocation->done <= relocation->count);
     size_t end = relocation->done + size_min(max, relocation->count - relocation->done);
     for (; relocation->done < end; relocation->done++) {
         const struct relocated *move = &relocation->moves[relocation->done];

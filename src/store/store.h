@@ -99,22 +99,22 @@ struct store_commit_times {
 };
 struct store_commit_times store_commit_times(const struct store *store);
 
-/* Whether store_work has something to do. */
-bool store_has_work(const struct store *store);
+/* A compaction has left versions in the index that no reader can request. */
+bool store_is_trimming(const struct store *store);
 /*
- * One small step of the work between groups: trimming after a compaction, freeing memory. Only when
- * everything applied is committed.
+ * Trims some of them, and frees some of the memory that readers have released. Takes some
+ * microseconds. Only when everything applied is committed.
  */
 MUST_CHECK
-enum status store_work(struct store *store);
+enum status store_trim_step(struct store *store);
 /*
  * Trimming has left as much memory as it may, and waits until readers have released older states:
- * store_work frees what it can, and then continues.
+ * store_trim_step frees what it can, and then continues.
  */
-bool store_work_waits(const struct store *store);
+bool store_trim_waits(const struct store *store);
 /* Bytes of the index that were replaced and wait for readers. */
 size_t store_bytes_retired(const struct store *store);
-/* Memory waits for readers: store_work should be called from time to time. */
+/* Memory waits for readers: store_trim_step should be called from time to time. */
 bool store_has_retired(const struct store *store);
 /* The index is trimmed up to the compact revision, and that is visible. */
 bool store_compaction_done(const struct store *store);

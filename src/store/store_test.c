@@ -186,7 +186,7 @@ static void do_something(struct world *world)
     else if (draw < 90) {
         assert_int_equal(store_commit(world->store), ST_OK);
         for (uint64_t steps = random_below(&world->random, 64); steps > 0; steps--)
-            assert_int_equal(store_work(world->store), ST_OK);
+            assert_int_equal(store_trim_step(world->store), ST_OK);
     } else if (draw < 92)
         assert_int_equal(upkeep_checkpoint(world->upkeep), ST_OK);
     else if (draw < 94)

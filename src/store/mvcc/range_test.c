@@ -419,7 +419,7 @@ static void expect_same_over_newer_states(struct fixture *f, struct pb_range_req
         }
         epoch_unpin(slot, pinned);
         pinned = newer;
-        assert_int_equal(store_work(f->store), ST_OK); /* frees what only the old state had */
+        assert_int_equal(store_trim_step(f->store), ST_OK); /* frees what only the old state had */
     }
     assert_int_equal(got.len, expected.len);
     assert_memory_equal(got.ptr, expected.ptr, expected.len);

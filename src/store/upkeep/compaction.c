@@ -62,7 +62,7 @@ static int64_t replaced_bytes(const struct compaction *compaction, const struct 
     change_read_kv(change, &kv);
     const struct index_item *item = index_find(applier->index, kv.key);
     if (!item)
-        return 0;
+        return 0; /* all its versions were trimmed */
     int64_t bytes;
     uint32_t count = count_before(applier, item, change, &bytes);
     bool is_newest =
@@ -84,6 +84,8 @@ struct excess {
 static struct excess item_excess(const struct compaction *compaction, const struct index_item *item)
 {
     const struct index_version *newest = &item->newest;
+    /* The newest version stays as the one that is visible at the target, unless it is a tombstone.
+     */
     if (newest->mod_revision < compaction->target)
         return (struct excess){.drop = item->older_count, .whole = !index_item_live(item)};
     uint32_t place;
@@ -120,14 +122,6 @@ static uint32_t oldest_bytes(const struct compaction *compaction, const struct i
     return at;
 }
 
-/* The index does not have the length of a tombstone. */
-static int64_t tombstone_bytes(const struct compaction *compaction, const struct index_item *item)
-{
-    const struct change_head *version;
-    bool known = change_get(compaction->applier->log, item->newest.loc, &version) == ST_OK;
-    return known ? applier_db_bytes(version->field_bytes) : 0;
-}
-
 /* False: the work is used up, and the key has more to drop. */
 static bool change_trim(struct compaction *compaction, const struct change_head *change,
                         unsigned *work)
@@ -143,8 +137,11 @@ static bool change_trim(struct compaction *compaction, const struct change_head 
     uint32_t drop = 0;
     if (excess.drop)
         drop = oldest_bytes(compaction, item, excess.drop, work, &freed_bytes);
+    assert(drop <= excess.drop);
     bool whole = excess.whole && drop == excess.drop;
-    freed_bytes += whole ? tombstone_bytes(compaction, item) : 0;
+    const struct change_head *newest; /* the index does not have the length of a tombstone */
+    if (whole && change_get(applier->log, item->newest.loc, &newest) == ST_OK)
+        freed_bytes += applier_db_bytes(newest->field_bytes);
     if (drop || whole)
         index_trim(applier->index, kv.key, drop, whole);
     applier->db_bytes_in_use -= freed_bytes;
@@ -166,13 +163,6 @@ static void change_release(struct compaction *compaction, const struct change_he
     applier->db_bytes_in_use -= freed_bytes;
 }
 
-static void change_count(struct compaction *compaction, const struct change_head *change)
-{
-    if (compaction->releasing)
-        change_release(compaction, change);
-    compaction->held_bytes += replaced_bytes(compaction, change);
-}
-
 void compaction_release_log(struct compaction *compaction)
 {
     compaction->reading = false;
@@ -187,7 +177,9 @@ static bool change_visit(struct compaction *compaction, const struct change_head
         spend(work, change->field_bytes);
     if (!compaction->counting)
         return change_trim(compaction, change, work);
-    change_count(compaction, change);
+    if (compaction->releasing)
+        change_release(compaction, change);
+    compaction->held_bytes += replaced_bytes(compaction, change);
     return true;
 }
 
@@ -288,8 +280,11 @@ static void stop_reading(struct compaction *compaction)
 
 static enum status trim_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
+    /* A pass has ended: the next one goes up to the newest compaction. */
     if (compaction->trimmed >= compaction->target)
         compaction->target = compaction->applier->compact_revision;
+    assert(!compaction->counting);
+    assert(compaction->trimmed < compaction->target);
     enum status status = record_next(compaction, last_index, compaction->target - 1);
     if (status == ST_END) {
         compaction->trimmed = compaction->target;
@@ -302,6 +297,8 @@ static enum status trim_step(struct compaction *compaction, uint64_t last_index,
 
 static void count_end(struct compaction *compaction)
 {
+    assert(compaction->counting == compaction->applier->compact_revision);
+    assert(compaction->held_bytes >= 0);
     compaction->counted = compaction->counting;
     compaction->applier->db_bytes_held = compaction->held_bytes;
     applier_settle_size(compaction->applier);
@@ -317,6 +314,7 @@ static void count_end(struct compaction *compaction)
 static enum status count_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
     int64_t target = compaction->applier->compact_revision;
+    assert(compaction->trimmed >= target);
     if (!compaction->counting) {
         compaction->counting = target;
         compaction->releasing = compaction->wants_release;

@@ -191,7 +191,7 @@ static void trimming_continues_after_a_restart(void **state)
         int64_t newest = store_view(f->store)->revision;
         fixture_compact(f, newest);
         fixture_commit(f);
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
         assert_false(store_compaction_done(f->store));
         if (checkpoint)
             assert_int_equal(upkeep_checkpoint(f->upkeep), ST_OK);
@@ -231,20 +231,20 @@ static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
     fixture_commit(f);
     struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
     uint64_t pinned = epoch_pin(slot);
-    while (store_has_work(f->store) && !store_work_waits(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
-    assert_true(store_work_waits(f->store));
+    while (store_is_trimming(f->store) && !store_trim_waits(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
+    assert_true(store_trim_waits(f->store));
     assert_true(store_bytes_retired(f->store) < RETIRED_BYTES_MAX);
     size_t retired = store_bytes_retired(f->store);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_int_equal(store_bytes_retired(f->store), retired);
     assert_true(store_view(f->store)->trimmed < newest);
     fixture_put(f, "put", "continues");
     fixture_commit(f);
     epoch_unpin(slot, pinned);
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_true(store_compaction_done(f->store));
 }
 
@@ -259,8 +259,8 @@ static void step_is_small_for_any_history_of_a_key(void **state)
     struct slice key = SLICE_LITERAL("o00000");
     uint32_t before = PUTS - 1;
     int steps = 0;
-    while (store_has_work(f->store)) {
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store)) {
+        assert_int_equal(store_trim_step(f->store), ST_OK);
         steps++;
         struct range_state view = fixture_state(f);
         uint32_t now = index_root_find(&view.root, key)->older_count;
@@ -279,12 +279,12 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     fixture_compact(f, newest - 1000);
     fixture_commit(f);
     for (int i = 0; i < 40; i++)
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_false(store_compaction_done(f->store));
     fixture_compact(f, newest);
     fixture_commit(f);
     for (int i = 0; i < 40; i++)
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_int_equal(store_view(f->store)->compact_revision, newest);
     assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
     uint32_t hash;
@@ -310,8 +310,8 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     fixture_compact(f, newest);
     fixture_commit(f);
     assert_int_equal(whole_hash_of_compaction(f->upkeep, -1, newest, &expected), ST_OK);
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     unsigned before = checkpointed(f), steps = 0;
     for (bool done = false; !done; steps++) {
         upkeep_limit_steps(f->upkeep, TRANSACTION, 500);
@@ -321,8 +321,8 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
         assert_true(before - now <= TRANSACTION / 64 + 1);
         before = now;
         fixture_restart(f);
-        while (store_has_work(f->store))
-            assert_int_equal(store_work(f->store), ST_OK);
+        while (store_is_trimming(f->store))
+            assert_int_equal(store_trim_step(f->store), ST_OK);
         fixture_commit(f);
     }
     assert_true(steps > PUTS / (TRANSACTION / 64));
@@ -371,8 +371,8 @@ static void begin_release(struct fixture *f)
     fixture_compact(f, fixture_delete(f, "a", "z"));
     fixture_commit(f);
     fill_disk(f);
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     upkeep_checkpoint_begin(f->upkeep);
     bool done = false;
     while (upkeep_checkpoint_lags(f->upkeep))
@@ -441,8 +441,8 @@ static void large_record_is_trimmed_in_steps(void **state)
     fixture_commit(f);
     uint64_t before = KEYS + 10;
     int steps = 0;
-    while (store_has_work(f->store)) {
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store)) {
+        assert_int_equal(store_trim_step(f->store), ST_OK);
         steps++;
         if (steps ==
             5) /* in the middle of the deletion: the checkpoint drops no more than it may */
@@ -522,15 +522,15 @@ static void record_loses_changes_while_it_is_being_trimmed(void **state)
     struct upkeep_hash expected, found;
     assert_int_equal(whole_hash_at(f->upkeep, newest, &expected), ST_OK);
     for (bool done = false; !done;) {
-        while (store_has_work(f->store))
-            assert_int_equal(store_work(f->store), ST_OK);
+        while (store_is_trimming(f->store))
+            assert_int_equal(store_trim_step(f->store), ST_OK);
         upkeep_limit_steps(f->upkeep, 4 << 10, KEYS * REVISIONS);
         upkeep_checkpoint_begin(f->upkeep);
         for (int i = 0; i < 8 && !done; i++)
             assert_int_equal(upkeep_checkpoint_step(f->upkeep, &done), ST_OK);
         fixture_restart(f);
-        if (store_has_work(f->store))
-            assert_int_equal(store_work(f->store), ST_OK);
+        if (store_is_trimming(f->store))
+            assert_int_equal(store_trim_step(f->store), ST_OK);
         fixture_clean_all(f, SIZE_MAX);
     }
     fixture_settle(f);
@@ -569,7 +569,7 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     fixture_commit(f);
     uint64_t last = newest_loc(f, "m1999");
     while (strcmp(versions(f, "m0500"), "-") != 0)
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_string_not_equal(versions(f, "m1999"), "-");
 
     uint64_t old = relocation->old_segment;
@@ -579,8 +579,8 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     fixture_commit(f);
     fixture_write(f, last, offsetof(struct change_head, field_bytes), &(uint32_t){0},
                   sizeof(uint32_t));
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_string_not_equal(versions(f, "m1999"), "-");
     assert_true(store_compaction_done(f->store));
     struct range_state view = fixture_state(f);
@@ -674,9 +674,9 @@ static void long_values_are_trimmed_too(void **state)
     free(value);
     fixture_compact(f, fixture_put(f, "after", ""));
     assert_int_equal(store_commit(f->store), ST_OK);
-    for (int steps = 0; store_has_work(f->store); steps++) {
+    for (int steps = 0; store_is_trimming(f->store); steps++) {
         assert_true(steps < STEPS_MAX);
-        assert_int_equal(store_work(f->store), ST_OK);
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     }
     assert_string_equal(versions(f, "long"), "14");
 }

@@ -50,8 +50,8 @@ static void keeper_sleeps_between_the_versions_that_it_drops(void **state)
     (void)sleeps_of_checkpoint(f);
     fixture_compact(f, newest);
     fixture_commit(f);
-    while (store_has_work(f->store))
-        assert_int_equal(store_work(f->store), ST_OK);
+    while (store_is_trimming(f->store))
+        assert_int_equal(store_trim_step(f->store), ST_OK);
     assert_sleeps_for(PUTS, sleeps_of_checkpoint(f));
 }
 

@@ -162,7 +162,7 @@ static void a_reader_keeps_the_rights_of_its_state(void **state)
     OK(ann_puts(old, "a/1"));
     assert_int_equal(ann_puts(published(bed), "a/1"), ST_PERMISSION_DENIED);
     epoch_unpin(slot, pinned);
-    OK(store_work(bed->f.store));
+    OK(store_trim_step(bed->f.store));
     assert_false(store_has_retired(bed->f.store)); /* a sanitizer would report later uses */
 }
 

@@ -110,6 +110,11 @@ struct local_shard_base {
     _Atomic unsigned posting;
 };
 
+static inline unsigned local_shard_number(const struct engine_op *op)
+{
+    return CONTAINER_OF(op->shard, struct local_shard_base, shard)->number;
+}
+
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);
 void local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain);

@@ -4,6 +4,7 @@
 #include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/local/writer/early.h"
 #include "engine/local/writer/look_ahead.h"
 #include "engine/permission.h"
 #include "engine/quota.h"
@@ -17,8 +18,8 @@
  *     take the requests ─► apply them as a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
  *                          the last group also revokes some expired leases
- *     in the middle of a long request, leases are renewed too: serve_between
- *     then some steps of background work: relocation, trimming, freeing memory
+ *     in the middle of a long request, leases are renewed too: early.h
+ *     then some background work (run_background): relocation, trimming, freeing memory
  */
 enum {
     GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds to write and sync */
@@ -27,9 +28,12 @@ enum {
     LEASE_READS_PER_TURN = 16384, /* in renewals: a few milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
-/* Background steps get a tenth of the time, or, while no request waits, this much at once. */
-static const int64_t steps_ns_max = NS_PER_S / 1000;
-enum { STEPS_PART = 10 };
+/*
+ * The throttle of background work: while requests wait, it gets one part in BACKGROUND_PART of the
+ * time. It never takes more than background_ns_max at once.
+ */
+enum { BACKGROUND_PART = 10 };
+static const int64_t background_ns_max = NS_PER_S / 1000;
 /* How long an expired lease is kept because some shard has not read its input yet. */
 static const int64_t progress_wait_ns = 30 * NS_PER_S;
 static const int64_t progress_look_ns = NS_PER_S;
@@ -49,7 +53,7 @@ static enum status may(struct local_writer *writer, const struct engine_op *op)
 static void post_compacted(struct local_writer *writer)
 {
     while (writer->compacted) {
-        struct mailbox_node *node = writer->compacted;
+        struct mailbox_node *node = writer->compacted; /* posting it sets its `next` */
         writer->compacted = node->next;
         mailbox_post(&writer->shared->keeper.compactions, node);
     }
@@ -63,11 +67,12 @@ static enum status admit(struct local_writer *writer, int64_t cost)
 {
     struct local_shared *shared = writer->shared;
     struct applier *applier = store_applier(shared->store);
+    assert(cost >= 0);
     unsigned alarms = shared->alarms.count ? local_alarms_bits(&shared->alarms) : 0;
     if (alarms & 1u << ENGINE_ALARM_CORRUPT)
         return ST_CORRUPT;
     if (cost == 0)
-        return ST_OK;
+        return ST_OK; /* deletes, compactions and revokes may end the lack of space */
     if (alarms & 1u << ENGINE_ALARM_NOSPACE)
         return ST_NO_SPACE;
     if (log_is_short(store_log(shared->store)))
@@ -117,6 +122,8 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     op->revision = applier->revision;
     if (op->status != ST_OK)
         return true;
+    assert(applier->compact_revision == request->revision);
+    assert(applier->compact_revision > before);
     /* The keeper gets it once it is durable and visible. */
     struct local_compacted *message = xcalloc(1, sizeof(*message));
     message->before = before;
@@ -125,6 +132,7 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     writer->compacted = &message->in_mailbox;
     if (!request->physical)
         return true;
+    /* The client wants to wait until the index is trimmed: see answer_waiting. */
     mailbox_chain_add(&writer->waiting, &op->in_mailbox);
     return false;
 }
@@ -244,7 +252,8 @@ static void notify_shards(struct local_writer *writer, bool rights_changed)
     struct local_shared *shared = writer->shared;
     int64_t revision = store_applier(shared->store)->revision;
     if (revision == writer->notified_revision && !rights_changed)
-        return;
+        return; /* the group only read, failed, or changed rows */
+    assert(revision >= writer->notified_revision);
     writer->notified_revision = revision;
     unsigned used = local_shards_used(shared);
     for (unsigned i = 0; i < used; i++)
@@ -261,6 +270,9 @@ static void count_group(struct local_writer *writer, size_t bytes)
 {
     const struct applier *applier = store_applier(writer->shared->store);
     struct metric_block *counts = writer->counts;
+    assert(applier->puts >= writer->puts);
+    assert(applier->deletes >= writer->deletes);
+    assert(applier->put_bytes >= writer->put_bytes);
     local_count(counts, LOCAL_PUTS, applier->puts - writer->puts);
     local_count(counts, LOCAL_DELETES, applier->deletes - writer->deletes);
     local_count(counts, LOCAL_PUT_BYTES, applier->put_bytes - writer->put_bytes);
@@ -268,8 +280,9 @@ static void count_group(struct local_writer *writer, size_t bytes)
     writer->deletes = applier->deletes;
     writer->put_bytes = applier->put_bytes;
     if (!bytes)
-        return;
+        return; /* nothing was written, and so the times are those of an earlier group */
     struct store_commit_times times = store_commit_times(writer->shared->store);
+    assert(times.bytes == bytes);
     local_count(counts, LOCAL_LOG_BYTES, times.bytes);
     local_observe(counts, LOCAL_LOG_WRITE_SECONDS, times.write_ns);
     local_observe(counts, LOCAL_LOG_SYNC_SECONDS, times.sync_ns);
@@ -324,6 +337,8 @@ static void commit_group(struct local_writer *writer)
         fail(writer, "the log could not be written", status);
         return;
     }
+    /* The group is durable, and readers see it unless it is a hidden part of a mirror's load. */
+    assert(store_pending_bytes(writer->shared->store) == 0);
     turn_phase("publishing a group");
     if (writer->shared->alarms.changed)
         local_alarms_publish(&writer->shared->alarms);
@@ -332,8 +347,10 @@ static void commit_group(struct local_writer *writer)
     bool rights_changed = writer->shared->auth.changed;
     writer->shared->auth.changed = false;
     count_group(writer, bytes);
+    /* What early answers must not show is visible now. */
     writer->granted_count = 0;
     writer->rights_pending = false;
+    assert(store_applier(writer->shared->store)->revision >= writer->committed_revision);
     writer->committed_revision = store_applier(writer->shared->store)->revision;
     local_answers_send(writer->shared, writer->answers);
     notify_shards(writer, rights_changed);
@@ -350,11 +367,6 @@ static void commit_group(struct local_writer *writer)
 static void end_group(void *ctx)
 {
     commit_group(ctx);
-}
-
-static unsigned shard_number(const struct engine_op *op)
-{
-    return CONTAINER_OF(op->shard, struct local_shard_base, shard)->number;
 }
 
 static bool leases_are_over(const struct local_writer *writer)
@@ -378,77 +390,10 @@ static void expire_leases(struct local_writer *writer)
                    "this will be tried again");
 }
 
-/* -- In the middle of a request -- */
-
-/* The lease existed before the group and is not being revoked, so clients may see it. */
-static bool is_settled(const struct local_writer *writer, int64_t id)
+static bool may_take_long(const struct engine_op *op)
 {
-    for (unsigned i = 0; i < writer->granted_count; i++)
-        if (writer->granted[i] == id)
-            return false;
-    return id != writer->lease->revoking && lessor_has(writer->lease->lessor, id);
-}
-
-static bool is_served_between(const struct local_writer *writer, const struct engine_op *op)
-{
-    const struct engine_renewals *renewals = CONTAINER_OF(op, const struct engine_renewals, op);
-    const struct engine_lease *question = CONTAINER_OF(op, const struct engine_lease, op);
-    if (lease_call_of(op) == ENGINE_LEASE_TIME_TO_LIVE)
-        return !question->want_keys && is_settled(writer, question->id);
-    if (lease_call_of(op) != ENGINE_LEASE_RENEW)
-        return false;
-    for (size_t i = renewals->answered; i < renewals->count; i++)
-        if (!is_settled(writer, renewals->items[i].id))
-            return false;
-    return true;
-}
-
-/* False: it must wait for the end of the group. */
-static bool serve_one_between(struct local_writer *writer, struct engine_op *op, int64_t time_ns)
-{
-    if (!is_served_between(writer, op))
-        return false;
-    op->status = may(writer, op);
-    if (op->status == ST_OK && !local_lease_read(writer->lease, op, lease_call_of(op), time_ns))
-        return false; /* the lease has expired */
-    op->revision = writer->committed_revision;
-    mailbox_chain_add(&writer->early[shard_number(op)], &op->in_mailbox);
-    return true;
-}
-
-/*
- * Leases are renewed in the middle of a long request. No answer may depend on changes that are not
- * durable: a call for a lease that the group has granted or revoked, or is revoking, waits for the
- * end of the group, and so do all calls if permissions may have changed. Otherwise a request only
- * changes which keys are attached to a lease, which these answers do not show.
- */
-static void serve_between(void *ctx)
-{
-    struct local_writer *writer = ctx;
-    struct mailbox_chain left = {0};
-    if (writer->rights_pending || writer->granted_count == WRITER_GRANTS_MAX)
-        return;
-    struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->inbox->lease_reads)};
-    int64_t time_ns = now_ns();
-    for (size_t i = 0; i < COUNT_OF(taken); i++) {
-        for (struct mailbox_node *node = taken[i], *next; node; node = next) {
-            next = node->next;
-            if (!serve_one_between(writer, op_of(node), time_ns))
-                mailbox_chain_add(&left, node);
-        }
-    }
-    writer->lease_left = left.first;
-    local_answers_send(writer->shared, writer->early);
-}
-
-/* A request that may take long does not begin while `granted` is full, because then no lease could
- * be renewed in its middle. */
-static void make_room_between(struct local_writer *writer, const struct engine_op *op)
-{
-    bool may_take_long = op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
-                         op->kind == (unsigned)LOCAL_LEASE + ENGINE_LEASE_REVOKE;
-    if (may_take_long && writer->granted_count == WRITER_GRANTS_MAX)
-        commit_group(writer);
+    return op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
+           op->kind == (unsigned)LOCAL_LEASE + ENGINE_LEASE_REVOKE;
 }
 
 /* -- Running -- */
@@ -456,18 +401,21 @@ static void make_room_between(struct local_writer *writer, const struct engine_o
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 {
     const struct mailbox_node *ahead = node;
+    assert(!yield_point_here); /* early answers never run requests themselves */
     yield_point_here = &writer->yield_point;
     while (node) {
         struct engine_op *op = op_of(node);
         /* A request that is alone has nothing to wait for at the same time. */
         if (node == ahead && node->next)
             ahead = local_look_ahead(store_applier(writer->shared->store), node);
-        make_room_between(writer, op);
+        /* While `granted` is full, no lease could be renewed in the middle of a long request. */
+        if (writer->granted_count == WRITER_GRANTS_MAX && may_take_long(op))
+            commit_group(writer);
         if (has_failed(writer))
             break; /* it is refused with those behind it */
         node = node->next;
         /* Read before executing: afterwards the operation may be freed. */
-        unsigned shard = op->kind == LOCAL_MIRROR ? 0 : shard_number(op);
+        unsigned shard = op->kind == LOCAL_MIRROR ? 0 : local_shard_number(op);
         struct slice name = local_op_name(op);
         if (writer->group_requests++ == 0) {
             turn_phase("applying puts");
@@ -487,8 +435,11 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         local_refuse(node, ST_STOPPED);
     if (!has_failed(writer))
         expire_leases(writer);
+    /* A hidden part of a mirror's load ends its groups itself. */
     if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
         commit_group(writer); /* also with yield_point_here set, because it may take long */
+    assert(writer->granted_count == 0 || has_failed(writer) ||
+           store_is_hidden(writer->shared->store));
     yield_point_here = NULL;
 }
 
@@ -528,6 +479,7 @@ static bool request_progress(struct local_writer *writer)
 static void take_lease_reads(struct local_writer *writer)
 {
     struct mailbox_chain to_execute = {0};
+    assert(store_pending_bytes(writer->shared->store) == 0);
     if (!writer->lease_left) {
         writer->lease_taken_ns = input_read_ns(writer);
         writer->lease_left = mailbox_take(&writer->inbox->lease_reads);
@@ -543,13 +495,15 @@ static void take_lease_reads(struct local_writer *writer)
         work += local_lease_work(writer->lease, op, lease_call_of(op));
         op->status = may(writer, op);
         if (op->status != ST_OK)
-            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
+            mailbox_chain_add(&writer->answers[local_shard_number(op)], &op->in_mailbox);
+        /* A lease of the call has expired, and must be revoked before the answer. */
         else if (!local_lease_read(writer->lease, op, lease_call_of(op), writer->now_ns))
             mailbox_chain_add(&to_execute, &op->in_mailbox);
+        /* A list of very many keys: the keeper sorts it, and answers. */
         else if (local_lease_is_unsorted(op, lease_call_of(op)))
             mailbox_post(&writer->shared->keeper.requests, &op->in_mailbox);
         else
-            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
+            mailbox_chain_add(&writer->answers[local_shard_number(op)], &op->in_mailbox);
     }
     if (!writer->lease_left)
         writer->lease_read_ns = writer->lease_taken_ns;
@@ -573,8 +527,9 @@ static void take_deferred(struct local_writer *writer)
         writer->deferred_until_ns = 0;
 }
 
-/* -- Between groups -- */
+/* -- Background work, between groups -- */
 
+/* Answers those that wait for the end of a compaction, if it has ended: clients and the keeper. */
 static void answer_waiting(struct local_writer *writer)
 {
     if (!store_compaction_done(writer->shared->store))
@@ -617,18 +572,20 @@ static void take_jobs(struct local_writer *writer)
     }
 }
 
-/* There are steps that can be done now; trimming may have to wait for readers. */
-static bool has_steps(const struct local_writer *writer)
+/* There is something that can be done now; trimming may have to wait for readers. */
+static bool has_background(const struct local_writer *writer)
 {
     const struct store *store = writer->shared->store;
-    return writer->relocating || (store_has_work(store) && !store_work_waits(store));
+    return writer->relocating || (store_is_trimming(store) && !store_trim_waits(store));
 }
 
-static void step(struct local_writer *writer)
+static void background_step(struct local_writer *writer)
 {
     struct store *store = writer->shared->store;
     enum status status = ST_OK;
     bool relocated = false;
+    assert(!store_is_hidden(store));
+    assert(store_pending_bytes(store) == 0);
     turn_phase("pointing the index to relocated records");
     if (writer->relocating)
         status =
@@ -638,14 +595,14 @@ static void step(struct local_writer *writer)
     else if (relocated)
         mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
     turn_phase("trimming compacted versions");
-    bool trims = store_has_work(store);
-    status = store_work(store);
+    bool trims = store_is_trimming(store);
+    status = store_trim_step(store);
     if (status != ST_OK) {
         fail(writer, "the log could not be read", status);
         return;
     }
-    if (trims && !store_has_work(store))
-        wake_keeper(writer, 0); /* the checkpoint can drop the trimmed versions */
+    if (trims && !store_is_trimming(store))
+        wake_keeper(writer, 0); /* that was the end: the checkpoint can drop the same versions */
     answer_waiting(writer);
 }
 
@@ -655,25 +612,21 @@ static bool has_requests(const struct local_writer *writer)
            !mailbox_empty(&writer->inbox->lease_reads) || writer->lease_left;
 }
 
-static void steps(struct local_writer *writer)
+/* Works until its part of the time is used up, but at least one step. */
+static void run_background(struct local_writer *writer)
 {
-    int64_t begun_ns = now_ns(), now = begun_ns, part_ns = (now - writer->stepped_ns) / STEPS_PART;
-    int64_t share_ns = part_ns < steps_ns_max ? part_ns : steps_ns_max;
+    int64_t begun_ns = now_ns(), now = begun_ns;
+    int64_t part_ns = (now - writer->background_ended_ns) / BACKGROUND_PART;
+    int64_t share_ns = part_ns < background_ns_max ? part_ns : background_ns_max;
     do {
-        step(writer);
+        background_step(writer);
         now = now_ns();
-    } while (!has_failed(writer) && has_steps(writer) &&
-             now - begun_ns < (has_requests(writer) ? share_ns : steps_ns_max));
-    writer->stepped_ns = now;
+    } while (!has_failed(writer) && has_background(writer) &&
+             now - begun_ns < (has_requests(writer) ? share_ns : background_ns_max));
+    writer->background_ended_ns = now;
 }
 
 /* -- The thread -- */
-
-static bool nothing_to_do(const struct local_writer *writer)
-{
-    bool has_work = !mailbox_empty(&writer->inbox->jobs) || has_steps(writer);
-    return !has_requests(writer) && (!has_work || store_is_hidden(writer->shared->store));
-}
 
 /*
  * The time is read before the mailboxes, so that a renewal that arrived in time is never too late.
@@ -691,8 +644,11 @@ static void take_time(struct local_writer *writer)
         local_lease_away(writer->lease, before_ns + stall_ns, writer->now_ns);
 }
 
+/* Sleeps until a message arrives, or something is due that nobody will announce. */
 static void wait_for_work(struct local_writer *writer, int64_t from_ns)
 {
+    assert(from_ns >= writer->now_ns);
+    assert(writer->wait_until_ns == 0);
     int64_t until_ns =
         local_lease_any(writer->lease) ? local_lease_next_ns(writer->lease) : CLOCK_NEVER;
     if (writer->awaits_progress)
@@ -710,17 +666,10 @@ static void wait_for_work(struct local_writer *writer, int64_t from_ns)
                      until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
 }
 
-static void work_between(struct local_writer *writer, bool is_idle)
-{
-    take_jobs(writer);
-    bool retired = store_has_retired(writer->shared->store);
-    if (has_steps(writer) || (retired && is_idle) || writer->waiting.first || writer->trimming)
-        steps(writer);
-}
-
 static void *writer_main(void *arg)
 {
     struct local_writer *writer = arg;
+    const struct store *store = writer->shared->store;
     while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
         if (has_failed(writer)) {
             refuse_all(writer);
@@ -733,12 +682,18 @@ static void *writer_main(void *arg)
         struct mailbox_node *requests = mailbox_take(&writer->inbox->requests);
         if (requests || leases_are_over(writer))
             run_requests(writer, requests);
-        if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
-            work_between(writer, !requests);
+        /* While a mirror's load is hidden, nothing else may touch the store. */
+        if (!has_failed(writer) && !store_is_hidden(store)) {
+            take_jobs(writer);
+            bool frees = !requests && store_has_retired(store);
+            if (has_background(writer) || frees || writer->waiting.first || writer->trimming)
+                run_background(writer);
+        }
         writer->awaits_progress = request_progress(writer);
         int64_t ended_ns = now_ns();
         turn_end(writer->turn, ended_ns);
-        if (nothing_to_do(writer))
+        bool has_more = !mailbox_empty(&writer->inbox->jobs) || has_background(writer);
+        if (!has_requests(writer) && (!has_more || store_is_hidden(store)))
             wait_for_work(writer, ended_ns);
     }
     return NULL;
@@ -757,7 +712,7 @@ void local_writer_init(struct local_writer *writer, struct local_shared *shared)
     writer->early = xcalloc(shared->options.shards_max + 1, sizeof(*writer->early));
     writer->mirror =
         (struct local_mirror_writer){.shared = shared, .commit = end_group, .ctx = writer};
-    writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
+    writer->yield_point = (struct yield_point){.fn = local_writer_answer_early, .ctx = writer};
     writer->committed_revision = store_applier(shared->store)->revision;
     waker_init_thread(&inbox->waker);
     mailbox_init(&inbox->requests, &inbox->waker);

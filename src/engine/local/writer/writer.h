@@ -52,7 +52,7 @@ struct local_writer {
 
     struct local_job *relocating; /* owned while the writer has it */
     struct local_job *trimming;   /* the same */
-    int64_t stepped_ns;           /* when the last steps between groups ended */
+    int64_t background_ended_ns;  /* when the last background work ended */
     int64_t wait_until_ns;        /* deadline of the current wait; 0: not waiting */
     _Atomic bool stopping;
 };
