@@ -1,8 +1,8 @@
 /* A configuration file, read twice as a start does: settings, or an error that names a line. */
 #include "cost.h"
 
-#include "cmd/serve/config_file.h"
-#include "cmd/serve/options.h"
+#include "cmd/serve/config/config_file.h"
+#include "cmd/serve/options/options.h"
 
 /* Every setting is searched in the table of flags, in both passes. */
 FUZZ_INPUT(.steps_per_byte = 5000)

@@ -12,7 +12,7 @@
 #include "cmd/names/assets.h"
 #include "cmd/repair.h"
 #include "cmd/salvage.h"
-#include "cmd/serve/options.h"
+#include "cmd/serve/options/options.h"
 #include "cmd/serve/serve.h"
 
 enum { EXIT_OK = 0, EXIT_USAGE = 2 };

@@ -23,7 +23,7 @@ def written(kind, fallback):
 
 class LimitsPage(unittest.TestCase):
     def test_every_limit_is_on_the_page_with_its_default(self):
-        sources = [(ROOT / "src/cmd/serve" / f"options_{name}.c").read_text()
+        sources = [(ROOT / "src/cmd/serve/options" / f"{name}.c").read_text()
                    for name in ("limits", "requests")]
         limits = [row for source in sources for array in ARRAY.findall(source)
                   for row in ROW.findall(array)]

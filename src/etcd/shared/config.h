@@ -1,6 +1,6 @@
 /*
- * The settings of the etcd API: made once from the flags (cmd/serve/config.c), the same for all
- * I/O threads, and constant while the server runs.
+ * The settings of the etcd API: made once from the flags (cmd/serve/config/config.c), the same for
+ * all I/O threads, and constant while the server runs.
  */
 #ifndef VIGIL_ETCD_SHARED_CONFIG_H
 #define VIGIL_ETCD_SHARED_CONFIG_H

@@ -1,0 +1,64 @@
+#include "cmd/serve/announce/banner.h"
+
+#include "base/version.h"
+#include "cmd/serve/announce/kubeconfig.h"
+
+#include <errno.h>
+
+/* What the command line uses without --endpoints. */
+#define DEFAULT_URL "http://127.0.0.1:2379"
+
+static bool is_unix(const char *url)
+{
+    return strncmp(url, "unix", 4) == 0;
+}
+
+static void write_kube_url(FILE *to, const struct serve_config *config, struct server *server)
+{
+    char text[URL_TEXT_BYTES];
+    url_format(kubeconfig_url(config, server), text);
+    fprintf(to, "  Kubernetes   %s\n", text);
+}
+
+void banner_write(FILE *to, const struct serve_config *config, struct server *server,
+                  const char *kubeconfig)
+{
+    char first[URL_TEXT_BYTES] = "";
+    /* A link with another name, such as etcd, has none of the commands. */
+    bool has_commands = strcmp(program_invocation_short_name, "vigil") == 0;
+    const char *program = has_commands ? program_invocation_name : "vigil";
+    fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
+            config->server.etcd.version);
+    for (size_t i = config->client_count; i-- > 0;) {
+        url_format(server_bound(server, i), first);
+        fprintf(to, "  gRPC, HTTP   %s\n", first);
+    }
+    if (kubeconfig)
+        write_kube_url(to, config, server);
+    else if (config->kube_withheld)
+        fprintf(to, "  Kubernetes   not served by default: %s (--listen-kube-urls)\n",
+                config->kube_withheld);
+    if (config->server.clustered)
+        fprintf(to, "  cluster      %s\n", config->server.cluster.upstream.endpoints);
+    fprintf(to, config->server.clustered ? "  mirror       %s\n\n" : "  data         %s\n\n",
+            config->server.engine.data_dir);
+    fprintf(to, "In another terminal:\n\n");
+    if (strcmp(first, DEFAULT_URL) != 0)
+        fprintf(to, "    export VIGIL_ENDPOINTS=%s\n", first);
+    fprintf(to, "    %s put greeting hello\n", program);
+    fprintf(to, "    %s get greeting\n", program);
+    fprintf(to, "    %s watch greeting\n", program);
+    if (is_unix(first))
+        fprintf(to, "    curl --unix-socket %s http://localhost/health\n",
+                first + strlen("unix://"));
+    else
+        fprintf(to, "    curl %s/health\n", first);
+    if (kubeconfig)
+        fprintf(to, "    kubectl --kubeconfig %s%s api-resources\n", kubeconfig,
+                kubeconfig_lacks_certificate(config, server)
+                    ? " --client-certificate FILE --client-key FILE"
+                    : "");
+    fprintf(to, config->server.clustered
+                    ? "\nCtrl-C stops the server; the cluster keeps all data.\n\n"
+                    : "\nCtrl-C stops the server; acknowledged writes are kept.\n\n");
+}
