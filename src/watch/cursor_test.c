@@ -253,6 +253,7 @@ static void discarded_past_is_reported(void **state)
     open_cursor(f, present, "a", "", "", 3);
     turn(f);
     assert_int_equal(lost->wakes, 1);
+    assert_int_equal(watch_hub_scan_stats(f->hub)->stats.behind_max, 0);
     assert_int_equal(take(f, lost, 100), ST_COMPACTED);
     assert_int_equal(take(f, present, 100), ST_END);
     turn_end(f);

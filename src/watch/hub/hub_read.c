@@ -163,6 +163,7 @@ static bool encoded_write(struct watch_hub *hub, struct encoded_events *encoded,
     encoded->bytes = start;
     encoded->len = (size_t)(at - start);
     hub->encoded_used += encoded->len;
+    assert(hub->encoded_used <= WATCH_ENCODED_BYTES);
     return true;
 }
 
@@ -171,6 +172,9 @@ const struct encoded_events *hub_encode_events(struct watch_hub *hub,
                                                const struct watch_range *range, unsigned variant,
                                                size_t first, size_t last)
 {
+    /* Watchers of one range that want the same of the same revisions share the bytes. A slot has
+     * room for one such response, and the hash spreads what is sent in a turn: ranges, which are
+     * aligned, and revisions that follow each other. A collision only encodes again. */
     uint64_t mixed = ((uintptr_t)range >> 3) * 31 + (uint64_t)batch->revision * 8 +
                      (uint64_t)since * 72 + variant;
     struct encoded_events *encoded = &hub->encoded[(mixed ^ (mixed >> 17)) % WATCH_ENCODED_SLOTS];
@@ -178,7 +182,7 @@ const struct encoded_events *hub_encode_events(struct watch_hub *hub,
         encoded->range == range && encoded->variant == variant)
         return encoded;
     if (WATCH_ENCODED_BYTES - hub->encoded_used < ENCODED_LEN_MAX)
-        hub_encoded_drop(hub);
+        hub_encoded_drop(hub); /* another response may not fit: all are forgotten at once */
     *encoded = (struct encoded_events){.since = since, .range = range, .variant = variant};
     if (!encoded_write(hub, encoded, batch, first, last))
         return NULL;

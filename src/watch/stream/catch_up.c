@@ -27,6 +27,7 @@ enum {
 
 static struct watch_scan *scan_new(struct watch_stream *stream, int64_t from)
 {
+    assert(stream->scan_count < SCANS_MAX);
     struct watch_scan *scan = pool_alloc(stream->hub->pool, sizeof(*scan));
     *scan = (struct watch_scan){.place.revision = from};
     list_init(&scan->members);
@@ -40,6 +41,7 @@ static struct watch_scan *scan_new(struct watch_stream *stream, int64_t from)
 /* Moves the scan back to `from`. What was sent to its members stays recorded in their `from`. */
 static void scan_rewind(struct watch_scan *scan, int64_t from)
 {
+    assert(from < scan->place.revision);
     struct scan_member *member;
     LIST_FOREACH (member, &scan->members, in_scan)
         if (member->from < scan->place.revision)
@@ -48,6 +50,7 @@ static void scan_rewind(struct watch_scan *scan, int64_t from)
     scan->long_revision = 0;
 }
 
+/* The scan that a watcher joins: one that will soon be at its start, or else a new one. */
 static struct watch_scan *scan_for(struct watch_stream *stream, int64_t from)
 {
     struct watch_scan *scan, *before = NULL, *lowest = NULL;
@@ -62,7 +65,7 @@ static struct watch_scan *scan_for(struct watch_stream *stream, int64_t from)
     if (!near && stream->scan_count < SCANS_MAX)
         return scan_new(stream, from);
     if (before)
-        return before;
+        return before; /* there are as many scans as there may be, so it takes longer */
     scan_rewind(lowest, from);
     return lowest;
 }
@@ -70,6 +73,7 @@ static struct watch_scan *scan_for(struct watch_stream *stream, int64_t from)
 void catch_up_begin(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
+    assert(watcher->state == WATCHER_CATCHING_UP);
     struct scan_member *member = pool_alloc(stream->hub->pool, sizeof(*member));
     *member = (struct scan_member){
         .watcher = watcher,
@@ -88,14 +92,18 @@ void catch_up_begin(struct watcher *watcher)
 void catch_up_end(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
+    assert(watcher->state == WATCHER_CATCHING_UP);
     struct scan_member *member = watcher->member;
     struct watch_scan *scan = member->scan;
+    assert(member->watcher == watcher);
+    assert(scan->member_count > 0);
     watcher->from = member->from;
     list_remove(&member->in_scan);
     pool_free_object(stream->hub->pool, member);
     stream->hub->stats.watchers_catching_up--;
     if (--scan->member_count)
         return;
+    /* That was the last member: the scan ends, and with it what was read for it alone. */
     for (size_t i = 0; i < WATCH_WINDOWS; i++)
         if (stream->hub->windows[i].only == scan)
             history_window_drop(&stream->hub->windows[i]);
@@ -110,7 +118,7 @@ void catch_up_end(struct watcher *watcher)
 static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
 {
     int64_t next = scan->place.revision;
-    bool last = false;
+    bool last = false; /* ending the last member frees the scan */
     while (!last) {
         struct watcher *watcher =
             LIST_ENTRY(scan->members.next, struct scan_member, in_scan)->watcher;
@@ -125,6 +133,7 @@ static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
     stream_changed(stream);
 }
 
+/* The revisions before `behind` cannot be sent: ends the members that need them. */
 static void scan_gone(struct watch_scan *scan, struct watch_place behind,
                       void (*end)(struct watcher *))
 {
@@ -190,6 +199,7 @@ static void add_found(struct matching *matching, struct watch_range *range)
     history_window_add(matching->window, range, matching->event, matching->revision);
 }
 
+/* A range covers the event. Other scans may use the window too, unless it is for this one only. */
 static void visit(void *ctx, struct watch_range *range)
 {
     struct matching *matching = ctx;
@@ -261,20 +271,6 @@ static void match_some(struct matching *matching, const struct watch_batch *batc
         window->lacks = batch->revision;
 }
 
-/* The revision may give so many found events that each scan reads it alone. */
-static bool is_crowded(const struct matching *matching, const struct watch_batch *batch)
-{
-    return batch->count > 1 &&
-           batch->count * matching->hub->stats.watchers_catching_up > WINDOW_FOUND_MAX;
-}
-
-/* The revision is read for some members of the scan at a time. */
-static bool is_dense(const struct matching *matching, const struct watch_batch *batch)
-{
-    size_t members = matching->scan->member_count;
-    return members > 1 && batch->count * members > WINDOW_FOUND_MAX;
-}
-
 static void match(struct matching *matching, const struct watch_batch *batch)
 {
     bool few = matching->window->only && matching->scan->member_count <= FEW_MEMBERS;
@@ -311,14 +307,18 @@ static enum status window_read(struct watch_hub *hub, struct history_window *win
                 window->place = before;
             return status == ST_OK ? ST_OK : next;
         }
-        if (!batch.events) {
+        if (!batch.events) { /* a long one: the window ends before it */
             window->long_revision = batch.revision;
             window->long_after = window->place;
             window->place = before;
             return status;
         }
-        bool crowded = is_crowded(&matching, &batch),
-             dense = crowded && is_dense(&matching, &batch);
+        /* A crowded revision may give so many found events that each scan reads it alone; a dense
+         * one is read for some members of the scan at a time. */
+        bool crowded =
+            batch.count > 1 && batch.count * hub->stats.watchers_catching_up > WINDOW_FOUND_MAX;
+        bool dense = crowded && scan->member_count > 1 &&
+                     batch.count * scan->member_count > WINDOW_FOUND_MAX;
         if (crowded && window->events) { /* it begins a window of its own */
             window->place = before;
             return status;
@@ -397,16 +397,18 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
     size_t head = message_event_head_size(header, watcher->id);
     size_t bytes_max = events_bytes_max(hub, watcher, head), bytes = 0;
     uint64_t events = 0;
+    assert(at != NONE);
+    assert(output_open(stream, out));
     watcher->flags &= (uint8_t)~WATCHER_QUIET;
     for (int revisions = 0; at != NONE && revisions < RESPONSE_REVISIONS; revisions++) {
         int64_t revision = window->found[at].revision;
         size_t before = bytes;
         uint32_t next = write_revision(hub, window, watcher, at, bytes_max, &bytes, &events);
         if (bytes == before && bytes > 0)
-            break;
+            break; /* it did not fit, and begins the next response */
         watcher->member->from = revision + 1;
         at = next;
-        if (bytes == 0) {
+        if (bytes == 0) { /* it fits no response of this size */
             large_response_begin(stream, watcher, revision, hub->tail);
             return at;
         }
@@ -526,6 +528,7 @@ static void defer(struct watch_stream *stream)
 static void scan_move_on(struct watch_stream *stream, struct watch_scan *scan,
                          struct watch_place place)
 {
+    assert(place.revision >= scan->place.revision);
     scan->place = place;
     list_remove(&scan->in_stream);
     list_push_back(&stream->scans, &scan->in_stream);
@@ -582,6 +585,7 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
     struct watch_hub *hub = stream->hub;
     struct watch_scan *scan = scan_ready(stream);
     assert(scan);
+    assert(!stream->scan_deferred);
     size_t room = (size_t)(out->end - out->at);
     struct history_window *window = window_for(hub, scan);
     enum status status = ST_OK;
@@ -607,13 +611,14 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
         fill_long(stream, out, scan, window->long_revision, after);
         return;
     }
-    if (status == ST_LIMIT) {
+    if (status == ST_LIMIT) { /* the fill, or the window, has no more work left in this turn */
         defer(stream);
         return;
     }
     assert(status == ST_OK || status == ST_END);
     int64_t unsent = send_window(stream, out, window, scan);
     if (unsent < window->place.revision) {
+        /* No room, or the window lacks some: the next fill, or window, begins with it. */
         if (unsent > scan->place.revision)
             scan->place = (struct watch_place){.revision = unsent};
         return;

@@ -152,6 +152,7 @@ static enum status piece_begin(struct watch_stream *stream, struct large_respons
         return ST_OK;
     }
     struct message message = {.watch_id = large->watch_id, .fragment = cut};
+    assert(large->piece_last > large->at_event);
     large->head_len = message_head_write(
         large->head, &message, hub_header(hub, large->header_revision), large->piece_bytes);
     large->head_at = 0;
@@ -205,6 +206,8 @@ static enum status piece_fill(struct watch_stream *stream, struct large_response
                               struct watch_output *out, const struct source *source)
 {
     struct watch_hub *hub = stream->hub;
+    assert(large->head_at <= large->head_len);
+    assert(large->piece_end > 0);
     size_t skip = large->head_at, end = size_min(large->piece_end, source->count);
     large->head_at += copy_part(out, slice_of(large->head, large->head_len), &skip);
     while (out->at < out->end && large->at_event < end) {
@@ -277,13 +280,15 @@ void large_response_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
     struct large_response *large = stream->large;
+    assert(large);
+    assert(!stream->rest); /* nothing comes between the parts of a message */
     struct source source = {0};
     enum status status = source_open(hub, large, &source);
-    if (status == ST_LIMIT) {
+    if (status == ST_LIMIT) { /* the turn's units are used up */
         defer(stream);
         return;
     }
-    if (status == ST_AGAIN) {
+    if (status == ST_AGAIN) { /* the history fetches the events again */
         stream->large_waiting = true;
         stream_wait_for_history(stream);
         return;
@@ -294,7 +299,7 @@ void large_response_fill(struct watch_stream *stream, struct watch_output *out)
     }
     while (out->at < out->end && !stream->broken) {
         status = large->piece_end ? ST_OK : piece_begin(stream, large, &source);
-        if (status == ST_END) {
+        if (status == ST_END) { /* the last piece was written */
             large_response_free(TAKE(stream->large));
             return;
         }

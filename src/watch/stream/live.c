@@ -21,6 +21,7 @@ static inline __attribute__((always_inline)) void send_events(
     watcher->flags &= (uint8_t)~WATCHER_QUIET;
 }
 
+/* The client wants long responses in fragments, and this one is long enough to be cut. */
 static bool is_cut(const struct watch_hub *hub, const struct watcher *watcher, size_t head,
                    const struct encoded_events *encoded)
 {
@@ -34,11 +35,13 @@ static void send_revision(struct watch_stream *stream, struct watch_output *out,
                           size_t last)
 {
     struct watch_hub *hub = stream->hub;
+    assert(watcher->from <= batch->revision);
+    assert(first <= last && last < batch->count);
     const struct encoded_events *encoded = hub_encode_events(
         hub, batch, batch->revision, watcher->range, watcher->flags & WATCHER_VARIANT, first, last);
     watcher->from = batch->revision + 1;
     if (encoded && !encoded->len)
-        return;
+        return; /* its filters exclude all of them */
     const struct message_header *header = hub_header(hub, batch->revision);
     size_t head = message_event_head_size(header, watcher->id);
     if (!encoded || is_cut(hub, watcher, head, encoded)) {
@@ -49,8 +52,12 @@ static void send_revision(struct watch_stream *stream, struct watch_output *out,
     }
 }
 
-/* Begins a response of several revisions. False: this fill has no room for it. If it is the first,
- * it is sent in parts; otherwise it is left to the next fill, so that nothing is kept. */
+/*
+ * Whether a response of several revisions fits. If not, and this fill has written something before
+ * it, the output is closed: the next fill, which has all the room, begins with the response, and
+ * the stream need not keep a rest of it. If it is the first of its fill, more room will not come,
+ * and the caller sends its revisions one by one.
+ */
 static bool has_room(struct watch_output *out, size_t len)
 {
     if (LIKELY(len <= (size_t)(out->end - out->at)))
@@ -67,6 +74,7 @@ static bool send_joined(struct watch_stream *stream, struct watch_output *out,
 {
     struct watch_hub *hub = stream->hub;
     int64_t since = run->first;
+    assert(run_is_joined(run));
     if (UNLIKELY(watcher->from > since)) {
         since = watcher->from;
         first = size_max(first, run_find(run, since));
@@ -86,8 +94,12 @@ static bool send_joined(struct watch_stream *stream, struct watch_output *out,
     return true;
 }
 
-/* The same as one response, or, if that is too large or has no room, one for each revision. False:
- * no more messages may begin, and the watcher has not received all of the run. */
+/*
+ * Writes what the watcher has not received of a run of several revisions: all of it in one
+ * response, or, if that is too large or has no room, one response for the next revision, and so on.
+ * Every round moves watcher->from, or closes the output. False: no more messages may begin, and the
+ * watcher has not received all of the run; the next fill continues at watcher->from.
+ */
 static __attribute__((noinline)) bool send_all(struct watch_stream *stream,
                                                struct watch_output *out, struct watcher *watcher,
                                                const struct watch_run *run, size_t first,
@@ -213,6 +225,7 @@ static struct watcher *send_ring(struct watch_stream *stream, struct watch_outpu
 static void resume_at(struct watch_stream *stream, const struct watch_run *run,
                       struct watcher *watcher, uint32_t hit)
 {
+    assert(!run_is_joined(run) || run->batch.revision - stream->place.revision <= UINT8_MAX);
     stream->resume_at = watcher;
     stream->resume_hit = hit;
     stream->resume_span =
@@ -231,6 +244,8 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
     for (size_t i = 0; i < hub->hit_count; i++) {
         const struct watch_hit *hit = &hub->hits[i];
         struct watcher *first = watch_range_first(hit->range, stream);
+        /* The stream does not watch the range, or only in the past, or the last fill has sent it.
+         */
         if (!first || first->state != WATCHER_LIVE || own++ < stream->resume_hit)
             continue;
         bool resumes = stream->resume_at && own == stream->resume_hit + 1;
@@ -250,6 +265,8 @@ enum status live_send_long(struct watch_stream *stream, struct watcher *watcher,
                            struct long_revision *long_rev, int64_t header_revision)
 {
     struct watch_hub *hub = stream->hub;
+    assert(*from <= long_rev->revision);
+    assert(!stream->large);
     const struct long_revision_hit *hit = long_revision_find(long_rev, watcher->range);
     if (!long_revision_units(hub))
         return ST_AGAIN;
@@ -322,28 +339,24 @@ static void live_gone(struct watch_stream *stream, struct watch_place behind,
     stream->place = behind;
 }
 
-/* The revisions from place on were compacted away before they could be sent. */
-static void live_compacted(struct watch_stream *stream)
+/* The live watchers cannot continue now: why, and behind which revision they could. */
+static void live_stop(struct watch_stream *stream, enum status why, struct watch_place after)
 {
     struct watch_history *history = stream->hub->history;
-    int64_t compacted = history->ops->compact_revision(history);
-    assert(compacted > stream->place.revision);
-    live_gone(stream, (struct watch_place){.revision = compacted}, watcher_compacted);
-}
-
-static void live_lost(struct watch_stream *stream, struct watch_place after, enum status why)
-{
-    if (why == ST_COMPACTED)
-        live_compacted(stream);
-    else
+    switch (why) {
+    case ST_COMPACTED: /* the revisions from place on were removed before they could be sent */
+        after = (struct watch_place){.revision = history->ops->compact_revision(history)};
+        assert(after.revision > stream->place.revision);
+        live_gone(stream, after, watcher_compacted);
+        break;
+    case ST_DAMAGED: /* one revision cannot be read; what follows can */
         live_gone(stream, after, watcher_damaged);
-}
-
-/* The fill has done enough work. */
-static void defer(struct watch_stream *stream)
-{
-    stream->live_deferred = true;
-    stream_defer(stream);
+        break;
+    default: /* the fill or its turn has done enough work: a later turn continues */
+        assert(why == ST_AGAIN);
+        stream->live_deferred = true;
+        stream_defer(stream);
+    }
 }
 
 /* ST_OK: all responses were written. ST_END: there is no room for more. Else as fill_long. */
@@ -382,6 +395,15 @@ static void answer_progress(struct watch_stream *stream, struct watch_output *ou
     notify_answer(stream, out, sent);
 }
 
+/*
+ * Sends run after run (hub/run.h) from the stream's place on. After each, either
+ *
+ *   all live watchers have received it       the place moves behind it
+ *   the output has no room for all of it     the next fill continues with the same run
+ *   there is too much to do for one fill     a later turn continues: live_stop
+ *   the history cannot give it yet           the hub wakes the stream when it can
+ *   it is gone                               the watchers that need it end: live_stop
+ */
 void live_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
@@ -390,39 +412,33 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         enum status status = ST_END;
         if (stream->place.revision <= stream->last_hit)
             status = run_next(hub, &stream->place, run_limit(stream), &run);
-        struct watch_place after = run->after;
-        if (status == ST_COMPACTED || status == ST_DAMAGED) {
-            live_lost(stream, after, status);
-            return;
-        }
         if (status == ST_AGAIN) {
             stream->live_waiting = true;
             stream_wait_for_history(stream);
             return;
         }
-        assert(status == ST_OK || status == ST_END);
-        if (status == ST_END || run->first > stream->last_hit) {
+        if (status == ST_END || (status == ST_OK && run->first > stream->last_hit)) {
+            /* Everything that concerns the stream was sent: it follows the tail again. */
             stream->dirty = false;
             return;
         }
-        status = fill_run(stream, out, run);
-        if (status == ST_AGAIN) {
-            defer(stream);
+        struct watch_place after = run->after;
+        if (status == ST_OK)
+            status = fill_run(stream, out, run);
+        if (status == ST_END)
+            return; /* fill_few and fill_many remember where to continue */
+        if (status != ST_OK) {
+            live_stop(stream, status, after);
             return;
         }
-        if (status == ST_DAMAGED || status == ST_COMPACTED) {
-            live_lost(stream, after, status);
-            return;
-        }
-        if (status != ST_OK)
-            return;
+        assert(after.revision > stream->place.revision);
         stream->place = after;
         stream_changed(stream);
         answer_progress(stream, out);
-        size_t cost =
-            run->batch.events ? run->batch.count : 0; /* a long revision was already paid for */
+        /* A long revision was already paid for. */
+        size_t cost = run->batch.events ? run->batch.count : 0;
         if (hub->budget <= cost) {
-            defer(stream);
+            live_stop(stream, ST_AGAIN, after);
             return;
         }
         hub->budget -= cost;

@@ -23,14 +23,6 @@ static void tick_at(struct watch_stream *stream, int64_t at_ns)
         xalloc_check(NULL, sizeof(struct heap_entry));
 }
 
-/* The interval begins with the hub's next turn, which follows at once, because only a turn knows
- * the time: on an idle thread the previous turn may be long ago. */
-static void tick_begin(struct watch_stream *stream)
-{
-    stream->tick_begun = false;
-    tick_at(stream, 0);
-}
-
 void notify_watcher_added(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
@@ -38,13 +30,18 @@ void notify_watcher_added(struct watcher *watcher)
         watcher->flags |= WATCHER_TICKED;
     /* The table may have grown; flags say which watchers were visited. */
     stream->tick_bucket = 0;
-    if (watcher->flags & WATCHER_NOTIFY && stream->notifiers++ == 0)
-        tick_begin(stream);
+    if (!(watcher->flags & WATCHER_NOTIFY) || stream->notifiers++ > 0)
+        return;
+    /* The first one. The interval begins with the hub's next turn, which follows at once, because
+     * only a turn knows the time: on an idle thread the previous turn may be long ago. */
+    stream->tick_begun = false;
+    tick_at(stream, 0);
 }
 
 void notify_watcher_live(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
+    assert(watcher->state == WATCHER_LIVE);
     int64_t sent = stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
     if (watcher->from <= sent + 1)
         return;
@@ -59,6 +56,8 @@ void notify_watcher_gone(struct watcher *watcher)
     struct watch_stream *stream = watcher->stream;
     if (!stream->closing)
         stream->tick_bucket = 0;
+    assert(!(watcher->flags & WATCHER_FUTURE) || stream->futures > 0);
+    assert(!(watcher->flags & WATCHER_NOTIFY) || stream->notifiers > 0);
     if (watcher->flags & WATCHER_FUTURE)
         stream->futures--;
     if (watcher->flags & WATCHER_NOTIFY && --stream->notifiers == 0) {
@@ -105,6 +104,7 @@ void notify_tick(struct watch_stream *stream)
     stream_wake(stream);
 }
 
+/* Notifies the watcher, unless it has had an event since the last round or does not want it. */
 static void visit(struct watch_stream *stream, struct watch_output *out, struct watcher *watcher)
 {
     bool quiet = watcher->flags & WATCHER_QUIET;
@@ -117,14 +117,17 @@ static void visit(struct watch_stream *stream, struct watch_output *out, struct 
     output_message(stream, out, &message, stream->hub->tail);
 }
 
+/* Continues the round from the bucket at which the last fill stopped. */
 static void round_fill(struct watch_stream *stream, struct watch_output *out)
 {
+    assert(stream->ticking);
+    assert(!stream->dirty);
     for (; stream->tick_bucket < chain_table_buckets(&stream->ids); stream->tick_bucket++) {
         struct chain_link *link = chain_table_bucket(&stream->ids, stream->tick_bucket);
         for (; link; link = link->next) {
             struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
             if (((watcher->flags & WATCHER_TICKED) != 0) == stream->ticked)
-                continue;
+                continue; /* the last fill has visited it */
             if (!output_open(stream, out))
                 return;
             visit(stream, out, watcher);
@@ -140,19 +143,16 @@ static int64_t progress_most(const struct watch_stream *stream)
                                                : stream->progress_newest - stream->progress_less;
 }
 
-static void set_progress_most(struct watch_stream *stream, int64_t most)
-{
-    int64_t less = stream->progress_newest > most ? stream->progress_newest - most : 0;
-    assert(less < UINT32_MAX);
-    stream->progress_less = most == INT64_MAX ? UINT32_MAX : (uint32_t)less;
-}
-
 void notify_ask(struct watch_stream *stream, int64_t most)
 {
     struct watch_history *history = stream->hub->history;
     int64_t before = stream->progress_wanted ? progress_most(stream) : INT64_MAX;
     stream->progress_newest = history->ops->revision(history);
-    set_progress_most(stream, most < before ? most : before);
+    if (before < most)
+        most = before; /* the requests are answered together */
+    int64_t less = stream->progress_newest > most ? stream->progress_newest - most : 0;
+    assert(less < UINT32_MAX);
+    stream->progress_less = most == INT64_MAX ? UINT32_MAX : (uint32_t)less;
     if (!stream->progress_wanted)
         stream->progress_wanted = stream->progress_newest;
 }
@@ -170,9 +170,11 @@ void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_
             stream->progress_wanted = stream->future_min - 1;
         return;
     }
+    assert(!stream->scan_count && !stream->compacted); /* everything up to here was sent to all */
     struct message message = {.watch_id = -1};
     int64_t most = progress_most(stream);
     output_message(stream, out, &message, revision < most ? revision : most);
+    /* A newer request came meanwhile. */
     if (stream->progress_newest > revision)
         stream->progress_wanted = stream->progress_newest;
 }
@@ -180,7 +182,7 @@ void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_
 bool notify_due(const struct watch_stream *stream)
 {
     if (stream->dirty)
-        return false;
+        return false; /* events come first */
     return stream->ticking || (stream->progress_wanted && !stream->scan_count &&
                                !stream->compacted && stream->hub->tail >= stream->progress_wanted);
 }

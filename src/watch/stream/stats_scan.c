@@ -11,6 +11,8 @@ static uint64_t behind_of(const struct watch_stream *stream)
 {
     int64_t next = stream->hub->tail + 1;
     int64_t oldest = stream->dirty ? stream->place.revision : next;
+    if (UNLIKELY(oldest > next))
+        return 0; /* a cursor that begins in a discarded past, and will be freed */
     if (LIKELY(!stream->scan_count))
         return (uint64_t)(next - oldest);
     const struct watch_scan *scan;
@@ -92,6 +94,7 @@ static bool stats_scan_walk(struct watch_hub *hub, size_t streams_max)
         scan->wanted = false;
         scan->at = stream_after(hub, &hub->streams);
     }
+    assert(!scan->at || !scan->at->closing);
     for (; scan->at && streams_max; streams_max--) {
         examine(hub, scan->at);
         scan->at = stream_after(hub, &scan->at->in_hub);

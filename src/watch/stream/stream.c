@@ -74,6 +74,7 @@ void watch_stream_free(struct watch_stream *stream)
         return;
     struct watch_hub *hub = stream->hub;
     assert(!stream->filling);
+    assert(!stream->closing);
     controls_drop(stream);
     free(stream->rest);
     hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
@@ -87,7 +88,8 @@ void watch_stream_free(struct watch_stream *stream)
     /* Its watchers stay in the index until they are freed, and events find them there: the owner
      * must not be reached through them. */
     stream->owner = (struct watch_stream_owner){0};
-    stream->closing = stream->woken = stream->dirty = true;
+    stream->closing = true;
+    stream->woken = stream->dirty = true; /* so that nothing marks or wakes it */
     stream->stopped = stream->ticking = stream->deferred = false;
     stream->tick_bucket = 0;
     stream->rest_len = stream->rest_at = 0;
@@ -132,6 +134,8 @@ static void control_push_reason(struct watch_stream *stream, struct watch_contro
 
 static void control_fill(struct watch_stream *stream, struct watch_output *out)
 {
+    assert(stream->control_count > 0);
+    assert(stream->control_first < stream->control_capacity);
     struct watch_control *control = &stream->controls[stream->control_first];
     struct message message = {
         .watch_id = control->watch_id,
@@ -150,6 +154,7 @@ static void control_fill(struct watch_stream *stream, struct watch_output *out)
 static void compacted_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_history *history = stream->hub->history;
+    assert(stream->compacted->state == WATCHER_COMPACTED);
     struct message message = {.watch_id = stream->compacted->id, .canceled = true};
     if (stream->compacted->damaged)
         message.reason = slice_from_text(status_text(ST_CORRUPT));
@@ -204,13 +209,6 @@ static struct slice create_refusal(const struct watch_stream *stream,
     return SLICE_EMPTY;
 }
 
-static int64_t assign_id(struct watch_stream *stream)
-{
-    while (stream->ids_chosen && stream_find_watcher(stream, stream->next_id))
-        stream->next_id++;
-    return stream->next_id++;
-}
-
 static uint8_t create_flags(const struct watch_create *create)
 {
     return (uint8_t)((create->no_put ? WATCHER_NO_PUT : 0) |
@@ -220,14 +218,7 @@ static uint8_t create_flags(const struct watch_create *create)
                      (create->progress_notify ? WATCHER_NOTIFY | WATCHER_QUIET : 0));
 }
 
-static bool begins_in_void(const struct watch_hub *hub, int64_t revision)
-{
-    struct watch_history *history = hub->history;
-    return revision > hub->tail && history->ops->is_void &&
-           history->ops->is_void(history, revision);
-}
-
-/* It becomes COMPACTED, and a cursor finds out when it reads. */
+/* The watcher begins at a revision of a discarded past. */
 static void watcher_void(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
@@ -236,6 +227,7 @@ static void watcher_void(struct watcher *watcher)
         watcher_compacted(watcher);
         return;
     }
+    /* A cursor finds out when it reads. */
     stream->dirty = true;
     stream->place = (struct watch_place){.revision = watcher->from};
     stream->last_hit = watcher->from;
@@ -246,20 +238,30 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
                                    struct slice key)
 {
     struct watch_hub *hub = stream->hub;
-    if (hub->stats.watchers + hub->own_watchers == 0 && hub->history->ops->listen)
-        hub->history->ops->listen(hub->history, true);
+    struct watch_history *history = hub->history;
+    assert(!stream->closing);
+    /* The first watcher of the shard: from now on the writer announces new revisions. */
+    if (hub->stats.watchers + hub->own_watchers == 0 && history->ops->listen)
+        history->ops->listen(history, true);
     hub->stats.watchers += !stream->own;
     hub->own_watchers += stream->own;
     watch_stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
     if (!hub->live)
         hub_catch_tail(hub);
-    stream->ids_chosen |= create->watch_id != 0;
+    int64_t id = create->watch_id;
+    stream->ids_chosen |= id != 0;
+    if (!id) {
+        /* The next number, unless the client has chosen it for another watch. */
+        while (stream->ids_chosen && stream_find_watcher(stream, stream->next_id))
+            stream->next_id++;
+        id = stream->next_id++;
+    }
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
         .stream = stream,
-        .id = create->watch_id ? create->watch_id : assign_id(stream),
-        .from = create->start_revision ? create->start_revision
-                                       : hub->history->ops->revision(hub->history) + 1,
+        .id = id,
+        .from =
+            create->start_revision ? create->start_revision : history->ops->revision(history) + 1,
         .flags = create_flags(create),
     };
     bool behind = watcher->from <= hub->tail, live = !behind || stream->cursor;
@@ -276,12 +278,15 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     else
         catch_up_begin(watcher);
     if (live && behind) {
+        /* A cursor, which has one watcher and reads the past by itself. */
+        assert(stream->ids.count == 1);
         stream->dirty = true;
         stream->place = (struct watch_place){.revision = watcher->from};
         stream->last_hit = hub->tail;
         stream_wake(stream);
     }
-    if (create->start_revision && begins_in_void(hub, create->start_revision))
+    if (create->start_revision > hub->tail && history->ops->is_void &&
+        history->ops->is_void(history, create->start_revision))
         watcher_void(watcher);
     return watcher;
 }
@@ -339,7 +344,9 @@ static enum status end_all(struct watch_stream *stream, struct slice ids, struct
         memcpy(&id, ids.ptr + at, sizeof(id));
         if (stream->control_count >= WATCH_WAITING_MAX)
             return ST_LIMIT;
-        watcher_close(stream_find_watcher(stream, id));
+        struct watcher *watcher = stream_find_watcher(stream, id);
+        assert(watcher); /* keep_bucket has just found it */
+        watcher_close(watcher);
         control_push_reason(stream, (struct watch_control){.watch_id = id, .canceled = true},
                             reason);
     }
@@ -403,6 +410,7 @@ bool watch_stream_is_within(const struct watch_stream *stream)
 
 static void rest_fill(struct watch_stream *stream, struct watch_output *out)
 {
+    assert(stream->rest_at < stream->rest_len);
     size_t len = size_min(stream->rest_len - stream->rest_at, (size_t)(out->end - out->at));
     memcpy(out->at, stream->rest + stream->rest_at, len);
     out->at += len;
@@ -424,12 +432,14 @@ static bool scans_ready(const struct watch_stream *stream)
     return stream->scan_count > stream->scans_waiting && !stream->scan_deferred;
 }
 
+/* Something could be written now, if there were room. */
 static bool has_work(const struct watch_stream *stream)
 {
     if (stream->broken)
-        return false;
+        return false; /* the call ends, because a message cannot be completed */
     if (stream->rest)
         return true;
+    /* Nothing may come between the parts of a large message. */
     if (stream->large)
         return !stream->large_waiting && !stream->large_deferred;
     return stream->control_count || stream->compacted || live_ready(stream) ||
@@ -441,6 +451,7 @@ static bool has_work(const struct watch_stream *stream)
 static void fill_in_turns(struct watch_stream *stream, struct watch_output *out)
 {
     const uint8_t *before = out->at;
+    assert(stream->turn_bytes < TURN_BYTES);
     if (live_ready(stream) && scans_ready(stream))
         out->pause =
             out->at + size_min((size_t)(out->end - out->at), TURN_BYTES - stream->turn_bytes);
@@ -452,11 +463,12 @@ static void fill_in_turns(struct watch_stream *stream, struct watch_output *out)
     out->pause = out->end;
     stream->turn_bytes += (uint32_t)(out->at - before);
     if (stream->turn_bytes < TURN_BYTES && live_ready(stream) == scans_ready(stream))
-        return;
+        return; /* its turn is not over yet */
     stream->turn_bytes = 0;
     stream->scan_turn = !scan;
 }
 
+/* Writes what comes next in the order that stream.h promises. */
 static void fill_next(struct watch_stream *stream, struct watch_output *out)
 {
     if (stream->rest)
@@ -473,12 +485,6 @@ static void fill_next(struct watch_stream *stream, struct watch_output *out)
         notify_fill(stream, out);
 }
 
-/* Progress was requested at a revision that this turn has not reached. */
-static bool progress_is_ahead(const struct watch_stream *stream)
-{
-    return stream->progress_wanted > stream->hub->tail;
-}
-
 uint64_t watch_stream_responses(const struct watch_stream *stream)
 {
     return stream->hub->stats.responses_sent;
@@ -489,17 +495,24 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     uint8_t *end = dst + room;
     struct watch_output out = {.start = dst, .at = dst, .end = end, .pause = end};
     struct watch_hub *hub = stream->hub;
+    assert(!stream->closing);
+    assert(!stream->filling);
     stats_scan_raise_behind(stream);
-    stream->filling = true;
+    stream->filling = true; /* what it does to itself meanwhile need not wake it */
     hub->budget = WATCH_FILL_EVENTS;
     hub->long_revisions.used_up = !hub->long_revisions.budget;
     while (out.at < out.end && !out.closed && has_work(stream))
         fill_next(stream, &out);
     stream->filling = false;
-    if (progress_is_ahead(stream))
+    assert(out.at <= out.end);
+    /* Progress was requested at a revision that this turn has not reached. */
+    if (stream->progress_wanted > hub->tail)
         stream_defer(stream);
     stream->bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
+    /* Only a lack of room ends a fill before the work: then the stream is stopped, and its owner
+     * calls again when there is room. Until then it counts as woken, so that new events do not wake
+     * it. */
     hub->stats.streams_stopped -= stream->stopped;
     *ret_more = stream->woken = stream->stopped = has_work(stream);
     hub->stats.streams_stopped += stream->stopped;

@@ -41,6 +41,7 @@ void stream_wake(struct watch_stream *stream)
 {
     if (stream->woken || stream->filling)
         return;
+    assert(!stream->closing);
     stream->woken = true;
     stream->owner.wake(stream->owner.ctx);
 }
@@ -49,6 +50,7 @@ void stream_defer(struct watch_stream *stream)
 {
     if (stream->deferred)
         return;
+    assert(!stream->closing);
     stream->deferred = true;
     struct watch_hub *hub = stream->hub;
     list_remove(&stream->in_deferred); /* from hub->unwoken */
@@ -74,10 +76,13 @@ void output_end(struct watch_stream *stream, struct watch_output *out, const uin
                 size_t len)
 {
     stream->hub->stats.responses_sent++;
+    assert(len > 0);
     if (LIKELY(from == out->at)) {
+        assert(len <= (size_t)(out->end - out->at));
         out->at += len;
         return;
     }
+    /* It was written elsewhere: as much as fits is copied, and the stream keeps the rest. */
     assert(!stream->rest);
     size_t now = size_min(len, (size_t)(out->end - out->at));
     memcpy(out->at, from, now);
@@ -100,5 +105,6 @@ void output_message(struct watch_stream *stream, struct watch_output *out,
 {
     uint8_t bytes[MESSAGE_HEAD_BYTES_MAX];
     size_t len = message_head_write(bytes, message, hub_header(stream->hub, revision), 0);
+    assert(len <= sizeof(bytes));
     output_end(stream, out, bytes, len);
 }

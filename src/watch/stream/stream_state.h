@@ -45,7 +45,13 @@ struct watch_stream {
 
     /* Live: when dirty, responses are due from `place` to last_hit, the newest known. */
     int64_t last_hit;
-    bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
+    bool dirty : 1;
+    bool woken : 1;      /* its owner has been asked for a fill, which has not ended yet */
+    bool filling : 1;    /* during watch_stream_fill */
+    bool stopped : 1;    /* the last fill had no room for everything */
+    bool ticking : 1;    /* a round of notifications is under way … */
+    bool ticked : 1;     /* … and those that it has visited have this value in WATCHER_TICKED */
+    bool scan_turn : 1;  /* the watchers that catch up write next, not the live ones */
     bool tick_begun : 1; /* its interval runs; otherwise the next tick begins it */
     bool deferred : 1;   /* in hub->deferred: woken in a later turn, to continue these searches */
     bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;

@@ -39,7 +39,9 @@ static void range_gone(struct watch_hub *hub, const struct watch_range *range)
 static void watcher_take_out(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
+    assert(watcher->state != WATCHER_CLOSED);
     if (watcher->state == WATCHER_COMPACTED) {
+        assert(stream->compacted && !watcher->range);
         if (stream->compacted == watcher)
             stream->compacted = watcher->next == watcher ? NULL : watcher->next;
         watcher->prev->next = watcher->next;
@@ -87,6 +89,7 @@ void watcher_destroy(struct watcher *watcher)
         large_response_watcher_gone(watcher->stream->large, watcher->id);
     if (hub->options.watchers_all && !watcher->stream->own)
         atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
+    assert(hub->stats.watchers + hub->own_watchers > 0);
     hub->stats.watchers -= !watcher->stream->own;
     hub->own_watchers -= watcher->stream->own;
     pool_free_object(hub->pool, watcher);
