@@ -1,0 +1,230 @@
+/*
+ * The C side of tests/cel_oracle.py and tests/kube/celoracle: reads requests from standard input,
+ * each a letter and texts with length prefixes (32 bits, big-endian), and answers with '+' or '-'
+ * and a text.
+ *
+ *     p expression      its tree, or the errors as they are displayed
+ *
+ * A tree is written with the place of every node, in characters from the beginning:
+ *
+ *     (call@5 _+_ (ident@3 a) (int@7 1))
+ */
+#include "cel/syntax/parser.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ARENA_BYTES_MAX = 64 << 20, TEXT_BYTES_MAX = 16 << 20 };
+
+static void fail(const char *why)
+{
+    fprintf(stderr, "cel_oracle: %s\n", why);
+    exit(2);
+}
+
+static struct slice read_text(struct arena *arena)
+{
+    uint8_t head[4];
+    if (fread(head, 1, sizeof(head), stdin) != sizeof(head))
+        fail("the input ends early");
+    size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+    uint8_t *text = len <= TEXT_BYTES_MAX ? arena_alloc(arena, len + 1) : NULL;
+    if (!text || fread(text, 1, len, stdin) != len)
+        fail("a text is too long, or the input ends early");
+    return slice_of(text, len);
+}
+
+static void answer(char letter, struct slice text)
+{
+    uint8_t head[] = {(uint8_t)letter, (uint8_t)(text.len >> 24), (uint8_t)(text.len >> 16),
+                      (uint8_t)(text.len >> 8), (uint8_t)text.len};
+    fwrite(head, 1, sizeof(head), stdout);
+    if (text.len)
+        fwrite(text.ptr, 1, text.len, stdout);
+    fflush(stdout);
+}
+
+/* -- Trees -- */
+
+struct printer {
+    struct slice source;
+    struct buf *out;
+};
+
+static void print(struct printer *to, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void print(struct printer *to, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (buf_append_text(to->out, text) != ST_OK)
+        fail("no memory");
+}
+
+static void print_hex(struct printer *to, struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        print(to, "%02x", bytes.ptr[i]);
+}
+
+static void begin(struct printer *to, const char *kind, uint32_t offset)
+{
+    size_t characters = 0;
+    for (size_t i = 0; i < offset; i++)
+        characters += (to->source.ptr[i] & 0xc0) != 0x80;
+    print(to, "(%s@%zu", kind, characters);
+}
+
+static void print_expr(struct printer *to, const struct cel_expr *expr);
+
+static void print_name(struct printer *to, struct slice name)
+{
+    print(to, " ");
+    if (buf_append(to->out, name) != ST_OK)
+        fail("no memory");
+}
+
+static void print_exprs(struct printer *to, const struct cel_exprs *exprs)
+{
+    for (uint32_t i = 0; i < exprs->count; i++)
+        print_expr(to, exprs->at[i]);
+}
+
+static void print_literal(struct printer *to, uint32_t offset, const struct cel_literal *literal)
+{
+    static const char *const kinds[] = {"null", "bool", "int", "uint", "double", "string", "bytes"};
+    begin(to, kinds[literal->kind], offset);
+    uint64_t bits;
+    switch (literal->kind) {
+    case CEL_LITERAL_NULL:
+        break;
+    case CEL_LITERAL_BOOL:
+        print(to, " %s", literal->truth ? "true" : "false");
+        break;
+    case CEL_LITERAL_INT:
+        print(to, " %lld", (long long)literal->i64);
+        break;
+    case CEL_LITERAL_UINT:
+        print(to, " %llu", (unsigned long long)literal->u64);
+        break;
+    case CEL_LITERAL_DOUBLE:
+        memcpy(&bits, &literal->number, sizeof(bits));
+        print(to, " %016llx", (unsigned long long)bits);
+        break;
+    case CEL_LITERAL_STRING:
+    case CEL_LITERAL_BYTES:
+        print(to, " ");
+        print_hex(to, literal->text);
+        break;
+    }
+}
+
+static void print_entries(struct printer *to, const struct cel_entries *entries)
+{
+    for (uint32_t i = 0; i < entries->count; i++) {
+        const struct cel_entry *entry = &entries->at[i];
+        begin(to, entry->optional ? "?entry" : "entry", entry->offset);
+        if (entry->key)
+            print_expr(to, entry->key);
+        else
+            print_name(to, entry->field);
+        print_expr(to, entry->value);
+        print(to, ")");
+    }
+}
+
+static void print_comprehension(struct printer *to, const struct cel_comprehension *c)
+{
+    print_expr(to, c->range);
+    print_name(to, c->first);
+    print_name(to, c->second);
+    print_name(to, c->accumulator);
+    print_expr(to, c->initial);
+    print_expr(to, c->condition);
+    print_expr(to, c->step);
+    print_expr(to, c->result);
+}
+
+static void print_expr(struct printer *to, const struct cel_expr *expr)
+{
+    switch ((enum cel_expr_kind)expr->kind) {
+    case CEL_EXPR_INVALID:
+        fail("a tree without errors has an invalid node");
+        break;
+    case CEL_EXPR_LITERAL:
+        print_literal(to, expr->offset, &expr->literal);
+        break;
+    case CEL_EXPR_IDENT:
+        begin(to, "ident", expr->offset);
+        print_name(to, expr->ident);
+        break;
+    case CEL_EXPR_SELECT:
+        begin(to, expr->select.is_test ? "test" : "select", expr->offset);
+        print_expr(to, expr->select.operand);
+        print_name(to, expr->select.field);
+        break;
+    case CEL_EXPR_CALL:
+        begin(to, expr->call.target ? "method" : "call", expr->offset);
+        print_name(to, expr->call.function);
+        if (expr->call.target)
+            print_expr(to, expr->call.target);
+        print_exprs(to, &expr->call.args);
+        break;
+    case CEL_EXPR_LIST:
+        begin(to, "list", expr->offset);
+        for (uint32_t i = 0; i < expr->list.items.count; i++) {
+            if (expr->list.optional && expr->list.optional[i])
+                print(to, "?");
+            print_expr(to, expr->list.items.at[i]);
+        }
+        break;
+    case CEL_EXPR_MAP:
+        begin(to, "map", expr->offset);
+        print_entries(to, &expr->entries);
+        break;
+    case CEL_EXPR_STRUCT:
+        begin(to, "struct", expr->offset);
+        print_name(to, expr->entries.type_name);
+        print_entries(to, &expr->entries);
+        break;
+    case CEL_EXPR_COMPREHENSION:
+        begin(to, "fold", expr->offset);
+        print_comprehension(to, expr->comprehension);
+        break;
+    }
+    print(to, ")");
+}
+
+static bool parse(struct arena *arena, struct slice source, struct buf *out)
+{
+    struct cel_errors errors;
+    struct cel_expr *root;
+    cel_errors_init(&errors, arena, source);
+    enum status status = cel_parse(&errors, &root);
+    if (status == ST_OK)
+        print_expr(&(struct printer){.source = source, .out = out}, root);
+    else if (status != ST_INVALID || cel_errors_display(&errors, out) != ST_OK)
+        fail("no memory");
+    return status == ST_OK;
+}
+
+int main(void)
+{
+    int letter;
+    while ((letter = getchar()) != EOF) {
+        struct arena arena;
+        struct buf out = {0};
+        arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+        if (letter != 'p')
+            fail("unknown request");
+        bool good = parse(&arena, read_text(&arena), &out);
+        answer(good ? '+' : '-', buf_slice(&out));
+        buf_fini(&out);
+        arena_fini(&arena);
+    }
+    return 0;
+}
