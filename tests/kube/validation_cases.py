@@ -343,6 +343,8 @@ CREATES = [
         {"spec.sessionAffinity": "None", "spec.sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}},
         *[{"spec.sessionAffinity": "ClientIP", "spec.sessionAffinityConfig": {"clientIP": {"timeoutSeconds": n}}} for n in (0, 86401)],
         {"spec.type": "X"}, {"spec.type": "ExternalName"}, {"spec.type": "ExternalName", "spec.externalName": "A_"},
+        {"spec.type": "ExternalName", "spec.externalName": "a.b."}, {"spec.type": "ExternalName", "spec.externalName": "."},
+        {"spec.type": "ExternalName", "spec.externalName": "a.b", "spec.ipFamilyPolicy": "SingleStack"},
         {"spec.type": "ExternalName", "spec.externalName": "a.b", "spec.clusterIP": "10.0.0.9"},
         {"spec.type": "ExternalName", "spec.externalName": "a.b", "spec.ipFamilies": ["IPv4"]},
         {"spec.type": "NodePort", "spec.clusterIP": "None"}, {"spec.type": "LoadBalancer", "spec.clusterIP": "None"},

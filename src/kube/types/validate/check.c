@@ -111,15 +111,29 @@ void bad_text(struct check *c, const struct at *at, struct slice value, const ch
     add_invalid(c, at, (struct value){.as = SHOW_TEXT, .text = value}, why);
 }
 
-void bad_texts(struct check *c, const struct at *at, struct slice value, char *whys)
+void bad_texts(struct check *c, const struct at *at, struct slice value, const char *before,
+               char *whys)
 {
     while (whys) {
-        char *end = strstr(whys, "; ");
+        char whole[2 * NAME_ERROR_BYTES], *end = strstr(whys, "; ");
         if (end)
             *end = '\0';
-        bad_text(c, at, value, whys);
+        snprintf(whole, sizeof(whole), "%s%s", before, whys);
+        bad_text(c, at, value, whole);
         whys = end ? end + 2 : NULL;
     }
+}
+
+void bad_joined(struct check *c, const struct at *at, struct slice value, const char *before,
+                char *whys)
+{
+    char whole[2 * NAME_ERROR_BYTES], *end;
+    while ((end = strstr(whys, "; "))) {
+        end[0] = ',';
+        memmove(end + 1, end + 2, strlen(end + 2) + 1);
+    }
+    snprintf(whole, sizeof(whole), "%s%s", before, whys);
+    bad_text(c, at, value, whole);
 }
 
 void bad_omitted(struct check *c, const struct at *at, const char *why)
@@ -276,6 +290,26 @@ struct slice rule_trimmed(struct check *c, const struct json_node *object, const
     while (text.len && is_space(text.ptr[text.len - 1]))
         text.len--;
     return text;
+}
+
+struct slice rule_lower(struct check *c, struct slice text)
+{
+    uint8_t *lower = arena_alloc(c->arena, text.len + 1);
+    if (!lower) {
+        c->errors->no_memory = true;
+        return SLICE_EMPTY;
+    }
+    for (size_t i = 0; i < text.len; i++)
+        lower[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? text.ptr[i] | 0x20 : text.ptr[i];
+    return slice_of(lower, text.len);
+}
+
+bool rule_list_has(struct check *c, const struct json_node *list, const char *text)
+{
+    const struct json_node *item = rule_first(list);
+    while (item && !slice_equal(rule_text_of(c, item), slice_from_text(text)))
+        item = item->next;
+    return item;
 }
 
 bool rule_text_is(const struct json_node *object, const char *name, const char *text)

@@ -45,8 +45,12 @@ struct at {
 void bad_required(struct check *c, const struct at *at, const char *detail); /* NULL: none */
 void bad_forbidden(struct check *c, const struct at *at, const char *detail);
 void bad_text(struct check *c, const struct at *at, struct slice value, const char *why);
-/* One error for each of the reasons, which are separated by "; ". */
-void bad_texts(struct check *c, const struct at *at, struct slice value, char *whys);
+/* An error for each of the reasons, which are separated by "; ", or one for all, separated by
+ * commas; `before` begins it. */
+void bad_texts(struct check *c, const struct at *at, struct slice value, const char *before,
+               char *whys);
+void bad_joined(struct check *c, const struct at *at, struct slice value, const char *before,
+                char *whys);
 /* Without the value. */
 void bad_omitted(struct check *c, const struct at *at, const char *why);
 void bad_int(struct check *c, const struct at *at, int64_t value, const char *why);
@@ -85,6 +89,8 @@ struct slice rule_text_of(struct check *c, const struct json_node *node);
 struct slice rule_text(struct check *c, const struct json_node *object, const char *name);
 /* Without white space at both ends. */
 struct slice rule_trimmed(struct check *c, const struct json_node *object, const char *name);
+struct slice rule_lower(struct check *c, struct slice text);
+bool rule_list_has(struct check *c, const struct json_node *list, const char *text);
 bool rule_text_is(const struct json_node *object, const char *name, const char *text);
 /* The same with a default for an absent or empty text. */
 bool rule_choice_is(const struct json_node *object, const char *name, const char *fallback,

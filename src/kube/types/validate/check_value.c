@@ -10,7 +10,7 @@ bool rule_name(struct check *c, const struct at *at, struct slice value, name_ru
     char why[NAME_ERROR_BYTES];
     if (rule(value, why))
         return true;
-    bad_texts(c, at, value, why);
+    bad_texts(c, at, value, "", why);
     return false;
 }
 

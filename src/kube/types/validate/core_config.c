@@ -1,6 +1,7 @@
 /* ConfigMap, Secret and Namespace. */
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 
 #include "codec/base64.h"
 
@@ -136,7 +137,7 @@ void kube_validate_secret(struct check *c, const struct json_node *object,
 {
     static const char *const frozen[] = {"data", NULL};
     if (old) {
-        rule_immutable(c, AT(NULL, "type"), rule_member(object, "type"), rule_member(old, "type"));
+        rule_fixed(c, NULL, object, old, "type");
         check_frozen(c, object, old, frozen);
     }
     check_secret(c, object);
@@ -156,12 +157,9 @@ static void check_finalizer(struct check *c, const struct at *at, struct slice n
 void kube_validate_namespace(struct check *c, const struct json_node *object,
                              const struct json_node *old)
 {
-    const struct json_node *list = rule_member(rule_member(object, "spec"), "finalizers");
-    const struct at *at = AT(AT(NULL, "spec"), "finalizers");
-    if (old)
-        return;
-    for (const struct json_node *item = rule_first(list); item; item = item->next)
-        check_finalizer(c, at, rule_text_of(c, item));
+    if (!old)
+        rule_one(c, AT(NULL, "spec"), rule_member(object, "spec"), "finalizers", EACH_AT,
+                 TEXT(check_finalizer));
 }
 
 /* Only a delete makes a namespace Terminating, so its phase agrees with deletionTimestamp. */

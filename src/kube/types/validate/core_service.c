@@ -44,19 +44,6 @@ static bool is_external(const struct json_node *spec)
 
 /* -- Addresses of the cluster -- */
 
-static void check_families(struct check *c, const struct at *spec, const struct json_node *list)
-{
-    const struct at *at = AT(spec, "ipFamilies");
-    struct seen seen = {0};
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        struct slice family = rule_text_of(c, item);
-        rule_choice(c, AT_ITEM(at, i), family, "IPv4,IPv6");
-        if (!seen_add(c, &seen, family))
-            bad_repeat(c, AT_ITEM(at, i), family);
-    }
-}
-
 static bool check_cluster_addresses(struct check *c, const struct at *at, struct cluster_ips ips,
                                     const struct json_node *old)
 {
@@ -116,6 +103,11 @@ static void check_synced(struct check *c, const struct at *at, const struct json
         bad_node(c, at, ips.list, "first value must match `clusterIP`");
 }
 
+static const struct rule family_rules[] = {
+    {"ipFamilies", EACH, CHOICE("IPv4,IPv6"), UNIQUE},
+    {"ipFamilyPolicy", IF_SET, CHOICE("PreferDualStack,RequireDualStack,SingleStack")},
+};
+
 static void check_cluster_ips(struct check *c, const struct at *at, const struct json_node *spec,
                               const struct json_node *old)
 {
@@ -126,9 +118,7 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
     if (is_external(spec))
         return;
     check_synced(c, list, spec, ips);
-    check_families(c, at, rule_member(spec, "ipFamilies"));
-    rule_one(c, at, spec, "ipFamilyPolicy", IF_SET,
-             CHOICE("PreferDualStack,RequireDualStack,SingleStack"));
+    rule_rows(c, at, spec, family_rules);
     bool fine = check_cluster_addresses(c, list, ips, old);
     if (ips.count > 2)
         bad_node(c, list, ips.list, "may only hold up to 2 values");
@@ -156,8 +146,7 @@ static void check_service_port(struct check *c, const struct at *at, const struc
             bad_repeat(c, AT(at, "name"), name);
     }
     rule_port(c, AT(at, "port"), rule_int(port, "port", 0));
-    if (rule_text(c, port, "protocol").len)
-        rule_choice(c, AT(at, "protocol"), rule_text(c, port, "protocol"), "SCTP,TCP,UDP");
+    rule_one(c, at, port, "protocol", IF_SOME, CHOICE("SCTP,TCP,UDP"));
     /* Without one it is the port. */
     rule_port_or_name(c, AT(at, "targetPort"),
                       target && (rule_int_of(target) || rule_text_of(c, target).len)
@@ -246,17 +235,22 @@ static void rule_affinity(struct check *c, const struct at *spec, const struct j
 
 static void check_external_name(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    static const char *const why = "may not be set for ExternalName services";
+#define NOT_EXTERNAL "may not be set for ExternalName services"
+    static const struct rule rules[] = {
+        {"ipFamilies", IF_SOME, FORBID(NOT_EXTERNAL)},
+        {"ipFamilyPolicy", IF_SET, FORBID(NOT_EXTERNAL)},
+    };
     struct slice name = rule_text(c, spec, "externalName");
     if (cluster_ips_of(spec).count)
-        bad_forbidden(c, AT(at, "clusterIPs"), why);
-    if (rule_filled(spec, "ipFamilies"))
-        bad_forbidden(c, AT(at, "ipFamilies"), why);
-    if (rule_member(spec, "ipFamilyPolicy"))
-        bad_forbidden(c, AT(at, "ipFamilyPolicy"), why);
+        bad_forbidden(c, AT(at, "clusterIPs"), NOT_EXTERNAL);
+    rule_rows(c, at, spec, rules);
+    /* A dot at the end marks a name that is complete. */
     if (name.len && name.ptr[name.len - 1] == '.')
         name.len--;
-    rule_one(c, at, spec, "externalName", NEEDED, NAME(subdomain_valid));
+    if (name.len)
+        rule_name(c, AT(at, "externalName"), name, subdomain_valid);
+    else
+        bad_required(c, AT(at, "externalName"), NULL);
 }
 
 static void check_of_type(struct check *c, const struct at *at, const struct json_node *spec)
@@ -336,10 +330,14 @@ static bool needs_health_check(const struct json_node *spec)
     return is_of_type(spec, "LoadBalancer") && rule_text_is(spec, "externalTrafficPolicy", "Local");
 }
 
+static const struct rule traffic_rules[] = {
+    {"internalTrafficPolicy", IF_SET, CHOICE("Cluster,Local")},
+    {"trafficDistribution", IF_SET, CHOICE("PreferClose,PreferSameZone,PreferSameNode")},
+};
+
 static void check_traffic(struct check *c, const struct at *at, const struct json_node *spec)
 {
     struct slice outside = rule_text(c, spec, "externalTrafficPolicy");
-    struct slice inside = rule_text(c, spec, "internalTrafficPolicy");
     int64_t health = rule_int(spec, "healthCheckNodePort", 0);
     if (outside.len && !is_reachable(spec))
         bad_text(c, AT(at, "externalTrafficPolicy"), outside,
@@ -352,10 +350,7 @@ static void check_traffic(struct check *c, const struct at *at, const struct jso
                 "'Local'");
     else if (health)
         rule_port(c, AT(at, "healthCheckNodePort"), health);
-    if (rule_member(spec, "internalTrafficPolicy"))
-        rule_choice(c, AT(at, "internalTrafficPolicy"), inside, "Cluster,Local");
-    rule_one(c, at, spec, "trafficDistribution", IF_SET,
-             CHOICE("PreferClose,PreferSameZone,PreferSameNode"));
+    rule_rows(c, at, spec, traffic_rules);
 }
 
 /* -- Updates -- */
@@ -435,9 +430,7 @@ void kube_validate_service(struct check *c, const struct json_node *object,
     rule_affinity(c, at, spec);
     check_cluster_ips(c, at, spec, was);
     check_external_ips(c, at, spec, was);
-    if (rule_text(c, spec, "type").len)
-        rule_choice(c, AT(at, "type"), rule_text(c, spec, "type"),
-                    "ClusterIP,ExternalName,LoadBalancer,NodePort");
+    rule_one(c, at, spec, "type", IF_SOME, CHOICE("ClusterIP,ExternalName,LoadBalancer,NodePort"));
     check_node_ports(c, list, spec);
     check_distinct_ports(c, list, ports);
     if (rule_filled(spec, "loadBalancerSourceRanges"))

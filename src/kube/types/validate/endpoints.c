@@ -136,6 +136,5 @@ void kube_validate_endpoint_slice(struct check *c, const struct json_node *objec
             check_endpoint(c, AT_ITEM(at, i++), item, type);
     rule_one(c, NULL, object, "addressType", NEEDED, CHOICE("FQDN,IPv4,IPv6"));
     if (old)
-        rule_immutable(c, AT(NULL, "addressType"), rule_member(object, "addressType"),
-                       rule_member(old, "addressType"));
+        rule_fixed(c, NULL, object, old, "addressType");
 }

@@ -1,5 +1,6 @@
 /* Event, of both groups. */
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 
 #include <stdio.h>
@@ -105,39 +106,25 @@ static void check_new_event(struct check *c, const struct json_node *object)
                 "source");
 }
 
+SHOWN_TYPE(reference_type, SHOWN_TEXT("Kind", "kind"), SHOWN_TEXT("Namespace", "namespace"),
+           SHOWN_TEXT("Name", "name"), SHOWN_TEXT("UID", "uid"),
+           SHOWN_TEXT("APIVersion", "apiVersion"), SHOWN_TEXT("ResourceVersion", "resourceVersion"),
+           SHOWN_TEXT("FieldPath", "fieldPath"));
+
 static void check_event_update(struct check *c, const struct json_node *object,
                                const struct json_node *old)
 {
-    static const struct shown_member members[] = {
-        {"Kind", "kind", "\"\"", NULL},
-        {"Namespace", "namespace", "\"\"", NULL},
-        {"Name", "name", "\"\"", NULL},
-        {"UID", "uid", "\"\"", NULL},
-        {"APIVersion", "apiVersion", "\"\"", NULL},
-        {"ResourceVersion", "resourceVersion", "\"\"", NULL},
-        {"FieldPath", "fieldPath", "\"\"", NULL}};
-    static const struct shown_type reference = SHOWN_TYPE(members);
-    static const char *const fixed[][2] = {{"reason", "reason"},
-                                           {"note", "message"},
-                                           {"deprecatedSource", "source"},
-                                           {"deprecatedFirstTimestamp", "firstTimestamp"},
-                                           {"deprecatedLastTimestamp", "lastTimestamp"},
-                                           {"deprecatedCount", "count"},
-                                           {"reason", "reason"},
-                                           {"type", "type"},
-                                           {"eventTime", "eventTime"},
-                                           {"action", "action"},
-                                           {"related", "related"},
-                                           {"reportingController", "reportingController"},
-                                           {"reportingInstance", "reportingInstance"}};
     if (!rule_same_member(object, old, "series"))
         check_series(c, rule_member(object, "series"));
     if (!rule_same_member(object, old, "regarding"))
         bad_raw(c, AT(NULL, "involvedObject"),
-                show_struct(c, rule_member(object, "regarding"), &reference), "field is immutable");
-    for (size_t i = 0; i < COUNT_OF(fixed); i++)
-        rule_immutable(c, AT(NULL, fixed[i][1]), rule_member(object, fixed[i][0]),
-                       rule_member(old, fixed[i][0]));
+                show_struct(c, rule_member(object, "regarding"), &reference_type),
+                "field is immutable");
+    rule_fixed(
+        c, NULL, object, old,
+        "reason,note=message,deprecatedSource=source,deprecatedFirstTimestamp=firstTimestamp,"
+        "deprecatedLastTimestamp=lastTimestamp,deprecatedCount=count,reason,type,eventTime,"
+        "action,related,reportingController,reportingInstance");
 }
 
 void kube_validate_new_event(struct check *c, const struct json_node *object,

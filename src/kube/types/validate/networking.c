@@ -323,8 +323,7 @@ void kube_validate_ingress_class(struct check *c, const struct json_node *object
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     if (old)
-        rule_immutable(c, AT(at, "controller"), rule_member(spec, "controller"),
-                       json_node_path(old, "spec.controller"));
+        rule_fixed(c, at, spec, rule_member(old, "spec"), "controller");
     check_controller(c, AT(at, "controller"), rule_text(c, spec, "controller"));
     rule_one(c, at, spec, "parameters", IF_SET, PART(check_parameters));
 }

@@ -1,5 +1,7 @@
 #include "kube/types/validate/rules.h"
 
+#include <stdio.h>
+
 static bool is_nothing(const struct json_node *node)
 {
     if (!node)
@@ -39,9 +41,18 @@ static void apply_one(struct check *c, const struct at *at, const struct json_no
 static void apply_each(struct check *c, const struct at *at, const struct json_node *list,
                        const struct rule *rule)
 {
+    struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++)
-        apply_one(c, rule->when == EACH_AT ? at : AT_ITEM(at, i), item, rule);
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
+        const struct at *in = rule->when == EACH_AT ? at : AT_ITEM(at, i);
+        bool whole = rule->unique && !*rule->unique;
+        apply_one(c, in, item, rule);
+        if (!rule->unique)
+            continue;
+        struct slice key = whole ? rule_text_of(c, item) : rule_text(c, item, rule->unique);
+        if (!seen_add(c, &seen, key))
+            bad_repeat(c, whole ? in : AT(in, rule->unique), key);
+    }
 }
 
 void rule_apply(struct check *c, const struct at *at, const struct json_node *object,
@@ -64,5 +75,19 @@ void rule_apply(struct check *c, const struct at *at, const struct json_node *ob
             apply_each(c, in, node, rule);
         else
             apply_one(c, in, node, rule);
+    }
+}
+
+void rule_fixed(struct check *c, const struct at *at, const struct json_node *object,
+                const struct json_node *old, const char *members)
+{
+    struct slice rest = slice_from_text(members);
+    while (rest.len) {
+        char name[128];
+        struct slice shown = slice_cut(&rest, ','), member = slice_cut(&shown, '=');
+        snprintf(name, sizeof(name), "%.*s", SLICE_ARGS(shown.len ? shown : member));
+        const struct json_node *is = json_node_member(object, member);
+        rule_immutable(c, AT(at, name), is && is->type != JSON_TYPE_NULL ? is : NULL,
+                       json_node_member(old, member));
     }
 }

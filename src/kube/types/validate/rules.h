@@ -44,6 +44,7 @@ struct rule {
     void (*part)(struct check *c, const struct at *at, const struct json_node *node);
     const struct rule *rows;
     size_t count;
+    const char *unique; /* a member of each item, "" for the item itself: it is there once */
 };
 
 #define SHOWN(field) .shown = (field)
@@ -56,11 +57,17 @@ struct rule {
 #define WITHIN(first, last, error) .low = (first), .high = (last), .outside = (error)
 #define PART(function) .part = (function)
 #define ROWS(table) .rows = (table), .count = COUNT_OF(table)
+#define UNIQUE .unique = ""
+#define UNIQUE_BY(member) .unique = (member)
 
 #define rule_rows(c, at, object, table) rule_apply(c, at, object, table, COUNT_OF(table))
 /* A single row: rule_one(c, at, spec, "nodeName", IF_SET, NAME(subdomain_valid)). */
 #define rule_one(c, at, object, ...) rule_apply(c, at, object, &(const struct rule){__VA_ARGS__}, 1)
 void rule_apply(struct check *c, const struct at *at, const struct json_node *object,
                 const struct rule *rules, size_t count);
+
+/* Members that an update may not change, separated by commas; "a=b": a, which errors call b. */
+void rule_fixed(struct check *c, const struct at *at, const struct json_node *object,
+                const struct json_node *old, const char *members);
 
 #endif

@@ -19,9 +19,21 @@ struct shown_type {
     size_t count;
 };
 
-#define SHOWN_TYPE(list)                           \
-    {                                              \
-        .members = (list), .count = COUNT_OF(list) \
+/* Defines a type at file scope: SHOWN_TYPE(taint_type, SHOWN_TEXT("Key", "key"), …); */
+#define SHOWN_TYPE(type_name, ...)                                          \
+    static const struct shown_member type_name##_members[] = {__VA_ARGS__}; \
+    static const struct shown_type type_name = {type_name##_members, COUNT_OF(type_name##_members)}
+#define SHOWN_TEXT(go, json)   \
+    {                          \
+        go, json, "\"\"", NULL \
+    }
+#define SHOWN_NULL(go, json)   \
+    {                          \
+        go, json, "null", NULL \
+    }
+#define SHOWN_OF(go, json, type) \
+    {                            \
+        go, json, "null", type   \
     }
 
 /* In the arena; at most GO_SHOWN_BYTES_MAX bytes of a value. */

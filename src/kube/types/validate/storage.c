@@ -6,18 +6,10 @@ enum { PARAMETERS_MAX = 512, PARAMETERS_BYTES_MAX = 256 * 1024 };
 
 static void check_provisioner(struct check *c, const struct at *at, struct slice name)
 {
-    uint8_t *lower = name.len ? arena_alloc(c->arena, name.len) : NULL;
-    if (!name.len) {
+    if (name.len)
+        rule_name(c, at, rule_lower(c, name), label_key_valid);
+    else
         bad_required(c, at, NULL);
-        return;
-    }
-    if (!lower) {
-        c->errors->no_memory = true;
-        return;
-    }
-    for (size_t i = 0; i < name.len; i++)
-        lower[i] = name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i];
-    rule_name(c, at, slice_of(lower, name.len), label_key_valid);
 }
 
 static void check_parameters(struct check *c, const struct json_node *parameters, bool needed)
@@ -39,60 +31,36 @@ static void check_parameters(struct check *c, const struct json_node *parameters
         bad_required(c, at, "must contain at least one key/value pair");
 }
 
-static void check_topology(struct check *c, const struct at *at, const struct json_node *item,
-                           struct seen *keys)
-{
-    const struct at *values = AT(at, "values");
-    struct seen seen = {0};
-    struct slice key = rule_text(c, item, "key");
-    size_t i = 0;
-    if (!rule_filled(item, "values"))
-        bad_required(c, values, NULL);
-    for (const struct json_node *value = rule_first(rule_member(item, "values")); value;
-         value = value->next, i++) {
-        if (!seen_add(c, &seen, rule_text_of(c, value)))
-            bad_repeat(c, AT_ITEM(values, i), rule_text_of(c, value));
-    }
-    rule_name(c, AT(at, "key"), key, label_key_valid);
-    if (!seen_add(c, keys, key))
-        bad_repeat(c, AT(at, "key"), key);
-}
+static const struct rule topology_rules[] = {
+    {"values", EACH_NEEDED, UNIQUE},
+    {"key", ALWAYS, NAME(label_key_valid)},
+};
 
-static void check_topologies(struct check *c, const struct json_node *list)
-{
-    const struct at *at = AT(NULL, "allowedTopologies");
-    size_t i = 0;
-    for (const struct json_node *term = rule_first(list); term; term = term->next, i++) {
-        const struct at *items = AT(AT_ITEM(at, i), "matchLabelExpressions");
-        struct seen keys = {0};
-        size_t j = 0;
-        for (const struct json_node *item = rule_first(rule_member(term, "matchLabelExpressions"));
-             item; item = item->next)
-            check_topology(c, AT_ITEM(items, j++), item, &keys);
-    }
-}
+static const struct rule term_rules[] = {
+    {"matchLabelExpressions", EACH, ROWS(topology_rules), UNIQUE_BY("key")},
+};
+
+static const struct rule class_rules[] = {
+    {"reclaimPolicy", IF_SOME, CHOICE("Delete,Retain")},
+    {"volumeBindingMode", IF_SET, CHOICE("Immediate,WaitForFirstConsumer")},
+    {"allowedTopologies", EACH, ROWS(term_rules)},
+};
 
 void kube_validate_storage_class(struct check *c, const struct json_node *object,
                                  const struct json_node *old)
 {
-    const struct json_node *mode = rule_member(object, "volumeBindingMode");
     if (old) {
-        rule_immutable(c, AT(NULL, "parameters"), rule_member(object, "parameters"),
-                       rule_member(old, "parameters"));
-        rule_immutable(c, AT(NULL, "provisioner"), rule_member(object, "provisioner"),
-                       rule_member(old, "provisioner"));
+        rule_fixed(c, NULL, object, old, "parameters,provisioner");
         rule_immutable_choice(c, AT(NULL, "reclaimPolicy"), rule_member(object, "reclaimPolicy"),
                               rule_member(old, "reclaimPolicy"), "Delete");
-        rule_immutable_choice(c, AT(NULL, "volumeBindingMode"), mode,
+        rule_immutable_choice(c, AT(NULL, "volumeBindingMode"),
+                              rule_member(object, "volumeBindingMode"),
                               rule_member(old, "volumeBindingMode"), "Immediate");
         return;
     }
     check_provisioner(c, AT(NULL, "provisioner"), rule_text(c, object, "provisioner"));
     check_parameters(c, rule_member(object, "parameters"), false);
-    rule_one(c, NULL, object, "reclaimPolicy", IF_SOME, CHOICE("Delete,Retain"));
-    rule_one(c, NULL, object, "volumeBindingMode", IF_SET,
-             CHOICE("Immediate,WaitForFirstConsumer"));
-    check_topologies(c, rule_member(object, "allowedTopologies"));
+    rule_rows(c, NULL, object, class_rules);
 }
 
 void kube_validate_volume_attributes_class(struct check *c, const struct json_node *object,

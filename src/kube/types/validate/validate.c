@@ -3,6 +3,7 @@
 #include "base/macros.h"
 #include "kube/types/validate/kinds.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Ordered by group and plural. */
@@ -85,6 +86,14 @@ static int row_order(const void *key, const void *element)
     const struct row *row = element;
     int order = strcmp(kind->group, row->group);
     return order ? order : strcmp(kind->plural, row->plural);
+}
+
+void kube_validate_check(void)
+{
+    for (size_t i = 1; i < COUNT_OF(rows); i++) {
+        struct kube_kind before = {.group = rows[i - 1].group, .plural = rows[i - 1].plural};
+        assert(row_order(&before, &rows[i]) < 0);
+    }
 }
 
 /* Whether they have the same members, and the same values of all but metadata. */

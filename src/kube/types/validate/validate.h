@@ -40,5 +40,7 @@ bool kube_validate(struct arena *arena, const struct kube_kind *kind,
 bool kube_validate_all(struct arena *arena, const struct kube_kind *kind,
                        const struct json_node *object, const struct json_node *old,
                        enum kube_validated part, struct kube_field_errors *errors);
+/* For tests: asserts that the table of kinds is in the order in which it is searched. */
+void kube_validate_check(void);
 
 #endif

@@ -384,10 +384,29 @@ static void names_and_addresses_are_checked(void **state)
     assert_false(is_valid(cidr_valid, "10.0.0.0/"));
 }
 
+static void kinds_are_in_order(void **state)
+{
+    (void)state;
+    kube_validate_check();
+}
+
+static void external_names_may_end_with_a_dot(void **state)
+{
+    struct fixture *f = *state;
+    const struct kube_kind *services = kind_of("", "v1", "services");
+    assert_true(validate(f, services,
+                         "{\"spec\":{\"type\":\"ExternalName\",\"externalName\":\"a.b.\"}}", NULL));
+    assert_false(validate(f, services,
+                          "{\"spec\":{\"type\":\"ExternalName\",\"externalName\":\".\"}}", NULL));
+    assert_error(f->errors.first, "spec.externalName", "Required value");
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(kinds_are_in_order),
+        TEST(external_names_may_end_with_a_dot),
         TEST(errors_have_kubernetes_texts_in_its_order),
         TEST(valid_and_unknown_objects_pass),
         TEST(immutable_fields_are_compared_with_the_old_object),

@@ -13,31 +13,18 @@ enum { ANNOTATIONS_MAX = 20, EXPRESSION_BYTES_MAX = 5 * 1024 };
 
 /* -- What is matched -- */
 
-static void check_named_rules(struct check *c, const struct at *at, const struct json_node *list)
-{
-    size_t i = 0;
-    for (const struct json_node *rule = rule_first(list); rule; rule = rule->next, i++) {
-        const struct at *in = AT_ITEM(at, i), *names = AT(in, "resourceNames");
-        struct seen seen = {0};
-        size_t j = 0;
-        for (const struct json_node *item = rule_first(rule_member(rule, "resourceNames")); item;
-             item = item->next, j++) {
-            struct slice name = rule_text_of(c, item);
-            rule_name(c, AT_ITEM(names, j), name, segment_valid);
-            if (!seen_add(c, &seen, name))
-                bad_repeat(c, AT_ITEM(names, j), name);
-        }
-        rule_admission_rule(c, in, rule);
-    }
-}
+static const struct rule named_rules[] = {
+    {"resourceNames", EACH, NAME(segment_valid), UNIQUE},
+    {NULL, ALWAYS, PART(rule_admission_rule)},
+};
 
 /* Policy and selectors have defaults. */
 static const struct rule match_rules[] = {
     {"matchPolicy", IF_SET, CHOICE("Equivalent,Exact")},
     {"namespaceSelector", ALWAYS, PART(rule_selector)},
     {"objectSelector", ALWAYS, PART(rule_selector)},
-    {"resourceRules", ALWAYS, PART(check_named_rules)},
-    {"excludeResourceRules", ALWAYS, PART(check_named_rules)},
+    {"resourceRules", EACH, ROWS(named_rules)},
+    {"excludeResourceRules", EACH, ROWS(named_rules)},
 };
 
 /* Deletes are not mutated. */
@@ -67,25 +54,10 @@ static void check_constraints(struct check *c, const struct at *at, const struct
 
 /* -- Parameters -- */
 
-/* All reasons as one error. */
-static void check_joined(struct check *c, const struct at *at, struct slice shown,
-                         struct slice name, name_rule rule, const char *before)
-{
-    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + 80], *end;
-    if (rule(name, why))
-        return;
-    while ((end = strstr(why, "; "))) {
-        end[0] = ',';
-        memmove(end + 1, end + 2, strlen(end + 2) + 1);
-    }
-    snprintf(whole, sizeof(whole), "%s%s", before, why);
-    bad_text(c, at, shown, whole);
-}
-
 static void check_api_version(struct check *c, const struct at *at, struct slice text)
 {
     struct slice version = text, group = slice_cut(&version, '/');
-    char why[320];
+    char why[320], reasons[NAME_ERROR_BYTES];
     if (slice_equal(text, SLICE_LITERAL("/"))) {
         group = version = SLICE_EMPTY;
     } else if (version.len && memchr(version.ptr, '/', version.len)) {
@@ -97,30 +69,27 @@ static void check_api_version(struct check *c, const struct at *at, struct slice
         version = group;
         group = SLICE_EMPTY;
     }
-    if (group.len)
-        check_joined(c, at, group, group, subdomain_valid, "");
+    if (group.len && !subdomain_valid(group, reasons))
+        bad_joined(c, at, group, "", reasons);
     if (!version.len)
         bad_text(c, at, text, "version must be specified");
-    else
-        check_joined(c, at, version, version, dns_1035_valid, "");
+    else if (!dns_1035_valid(version, reasons))
+        bad_joined(c, at, version, "", reasons);
 }
 
 static void check_param_kind(struct check *c, const struct at *at, const struct json_node *of)
 {
     struct slice version = rule_text(c, of, "apiVersion"), kind = rule_text(c, of, "kind");
-    uint8_t lower[NAME_ERROR_BYTES];
-    size_t len = size_min(kind.len, sizeof(lower));
+    char reasons[NAME_ERROR_BYTES];
     if (!version.len)
         bad_required(c, AT(at, "apiVersion"), NULL);
     else
         check_api_version(c, AT(at, "apiVersion"), version);
-    for (size_t i = 0; i < len; i++)
-        lower[i] = kind.ptr[i] >= 'A' && kind.ptr[i] <= 'Z' ? kind.ptr[i] | 0x20 : kind.ptr[i];
     if (!kind.len)
         bad_required(c, AT(at, "kind"), NULL);
-    else
-        check_joined(c, AT(at, "kind"), kind, slice_of(lower, len), dns_1035_valid,
-                     "may have mixed case, but should otherwise match: ");
+    else if (!dns_1035_valid(rule_lower(c, kind), reasons))
+        bad_joined(c, AT(at, "kind"), kind,
+                   "may have mixed case, but should otherwise match: ", reasons);
 }
 
 static void check_param_ref(struct check *c, const struct at *at, const struct json_node *ref)
@@ -320,15 +289,8 @@ static const struct rule binding_rules[] = {
 
 static void check_actions(struct check *c, const struct at *at, const struct json_node *list)
 {
-    struct seen seen = {0};
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        struct slice action = rule_text_of(c, item);
-        rule_choice(c, AT_ITEM(at, i), action, "Audit,Deny,Warn");
-        if (!seen_add(c, &seen, action))
-            bad_repeat(c, AT_ITEM(at, i), action);
-    }
-    if (seen_has(&seen, SLICE_LITERAL("Deny")) && seen_has(&seen, SLICE_LITERAL("Warn")))
+    rule_one(c, at, list, NULL, EACH, CHOICE("Audit,Deny,Warn"), UNIQUE);
+    if (rule_list_has(c, list, "Deny") && rule_list_has(c, list, "Warn"))
         bad_node(c, at, list,
                  "must not contain both Deny and Warn (repeating the same validation failure "
                  "information in the API response and headers serves no purpose)");

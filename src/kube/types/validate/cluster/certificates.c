@@ -1,6 +1,7 @@
 /* CertificateSigningRequest. */
 #include "codec/base64.h"
 #include "kube/types/validate/kinds.h"
+#include "kube/types/validate/rules.h"
 #include "net/tls/request.h"
 
 #include <stdio.h>
@@ -48,20 +49,10 @@ static void check_request(struct check *c, const struct at *at, const struct jso
         bad_text(c, at, rule_text_of(c, request), faults[result]);
 }
 
-static void check_usages(struct check *c, const struct at *at, const struct json_node *list)
-{
-    struct seen seen = {0};
-    size_t i = 0;
-    if (!rule_count(list))
-        bad_required(c, at, NULL);
-    for (const struct json_node *item = rule_first(list); item; item = item->next)
-        rule_choice(c, AT_ITEM(at, i++), rule_text_of(c, item), USAGES);
-    i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        if (!seen_add(c, &seen, rule_text_of(c, item)))
-            bad_repeat(c, AT_ITEM(at, i), rule_text_of(c, item));
-    }
-}
+static const struct rule usage_rules[] = {
+    {"usages", EACH_NEEDED, CHOICE(USAGES)},
+    {"usages", EACH, UNIQUE},
+};
 
 static size_t labels_in(struct slice domain)
 {
@@ -75,20 +66,16 @@ static size_t labels_in(struct slice domain)
 static void check_labels_of(struct check *c, const struct at *at, struct slice text, name_rule rule)
 {
     struct slice rest = text;
-    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES * 2];
+    char why[NAME_ERROR_BYTES], before[NAME_ERROR_BYTES];
     size_t count = labels_in(text);
     while (count-- > 0) {
         struct slice label = slice_cut(&rest, '.');
         if (rule(label, why))
             continue;
-        for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
-            end = strstr(reason, "; ");
-            if (end)
-                *end = '\0';
-            snprintf(whole, sizeof(whole), "validating label \"%.*s\": %s",
-                     (int)size_min(label.len, LABEL_SHOWN_MAX), (const char *)label.ptr, reason);
-            bad_text(c, at, text, whole);
-        }
+        snprintf(before, sizeof(before),
+                 "validating label \"%.*s\": ", (int)size_min(label.len, LABEL_SHOWN_MAX),
+                 (const char *)label.ptr);
+        bad_texts(c, at, text, before, why);
         return;
     }
 }
@@ -126,7 +113,7 @@ static void check_csr_spec(struct check *c, const struct json_node *spec)
     const struct at *at = AT(NULL, "spec");
     int64_t seconds = rule_int(spec, "expirationSeconds", SECONDS_MIN);
     check_request(c, AT(at, "request"), rule_member(spec, "request"));
-    check_usages(c, AT(at, "usages"), rule_member(spec, "usages"));
+    rule_rows(c, at, spec, usage_rules);
     check_signer(c, AT(at, "signerName"), rule_text(c, spec, "signerName"));
     if (seconds < SECONDS_MIN)
         bad_int(c, AT(at, "expirationSeconds"), seconds,

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 enum {
-    TOKEN_SECONDS_MIN = 600,
     PERIOD_SECONDS_MIN = 10,
     DRIVER_BYTES_MAX = 63,
     NODE_ID_BYTES_MAX = 256,
@@ -20,23 +19,15 @@ enum {
 
 static void check_token_requests(struct check *c, const struct at *at, const struct json_node *list)
 {
-    const int64_t seconds_max = (int64_t)1 << 32;
     struct seen audiences = {0};
     size_t i = 0;
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
         struct slice audience = rule_text(c, item, "audience");
-        int64_t seconds = rule_int(item, "expirationSeconds", TOKEN_SECONDS_MIN);
-        if (!seen_add(c, &audiences, audience)) {
+        if (!seen_add(c, &audiences, audience))
             bad_repeat(c, AT(in, "audience"), audience);
-            continue;
-        }
-        if (seconds < TOKEN_SECONDS_MIN)
-            bad_int(c, AT(in, "expirationSeconds"), seconds,
-                    "may not specify a duration less than 10 minutes");
-        if (seconds > seconds_max)
-            bad_int(c, AT(in, "expirationSeconds"), seconds,
-                    "may not specify a duration larger than 2^32 seconds");
+        else
+            rule_rows(c, in, item, rule_token_seconds);
     }
 }
 
@@ -50,8 +41,6 @@ void kube_validate_csi_driver(struct check *c, const struct json_node *object,
         {"nodeAllocatableUpdatePeriodSeconds", IF_SET,
          WITHIN(PERIOD_SECONDS_MIN, INT64_MAX, "must be greater than or equal to 10 seconds")},
     };
-    static const char *const fixed[][2] = {{"attachRequired", "attachedRequired"},
-                                           {"volumeLifecycleModes", "volumeLifecycleModes"}};
     const struct json_node *spec = rule_member(object, "spec"), *was = rule_member(old, "spec");
     const struct json_node *in_secrets = rule_member(spec, "serviceAccountTokenInSecrets");
     const struct at *at = AT(NULL, "spec");
@@ -59,27 +48,22 @@ void kube_validate_csi_driver(struct check *c, const struct json_node *object,
     if (in_secrets && !rule_filled(spec, "tokenRequests"))
         bad_node(c, AT(at, "serviceAccountTokenInSecrets"), in_secrets,
                  "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
-    for (size_t i = 0; old && i < COUNT_OF(fixed); i++)
-        rule_immutable(c, AT(at, fixed[i][1]), rule_member(spec, fixed[i][0]),
-                       rule_member(was, fixed[i][0]));
+    if (old)
+        rule_fixed(c, at, spec, was, "attachRequired=attachedRequired,volumeLifecycleModes");
 }
 
 /* Its case does not count. */
 static void check_driver_name(struct check *c, const struct at *at, struct slice name)
 {
-    char lower[DRIVER_BYTES_MAX * 8], why[NAME_ERROR_BYTES];
-    size_t len = size_min(name.len, sizeof(lower));
+    char why[NAME_ERROR_BYTES];
     if (!name.len) {
         bad_required(c, at, NULL);
         return;
     }
     if (name.len > DRIVER_BYTES_MAX)
         bad_long(c, at, DRIVER_BYTES_MAX);
-    for (size_t i = 0; i < len; i++)
-        lower[i] =
-            (char)(name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i]);
-    if (!subdomain_valid(slice_of(lower, len), why))
-        bad_texts(c, at, name, why);
+    if (!subdomain_valid(rule_lower(c, name), why))
+        bad_texts(c, at, name, "", why);
 }
 
 /* -- Nodes -- */
@@ -123,15 +107,13 @@ static int named_order(const void *a, const void *b)
     return slice_compare(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
+SHOWN_TYPE(driver_type, SHOWN_TEXT("Name", "name"), SHOWN_TEXT("NodeID", "nodeID"),
+           SHOWN_NULL("TopologyKeys", "topologyKeys"), SHOWN_NULL("Allocatable", ""));
+
 /* Drivers may be added and removed, and how many volumes one allows may change. */
 static void check_kept_drivers(struct check *c, const struct at *at, const struct json_node *list,
                                const struct json_node *old)
 {
-    static const struct shown_member members[] = {{"Name", "name", "\"\"", NULL},
-                                                  {"NodeID", "nodeID", "\"\"", NULL},
-                                                  {"TopologyKeys", "topologyKeys", "null", NULL},
-                                                  {"Allocatable", "", "null", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     size_t count = rule_count(list), n = 0;
     struct named *drivers = count ? arena_calloc(c->arena, count, sizeof(*drivers)) : NULL;
     if (!drivers) {
@@ -146,7 +128,7 @@ static void check_kept_drivers(struct check *c, const struct at *at, const struc
         const struct named *is = bsearch(&key, drivers, n, sizeof(*drivers), named_order);
         if (is && (!rule_same_member(is->node, item, "nodeID") ||
                    !rule_same_member(is->node, item, "topologyKeys")))
-            bad_raw(c, at, show_struct(c, is->node, &type), "field is immutable");
+            bad_raw(c, at, show_struct(c, is->node, &driver_type), "field is immutable");
     }
 }
 
@@ -167,15 +149,15 @@ void kube_validate_csi_node(struct check *c, const struct json_node *object,
 void kube_validate_csi_capacity(struct check *c, const struct json_node *object,
                                 const struct json_node *old)
 {
+    static const struct rule rules[] = {
+        {"storageClassName", ALWAYS, NAME(subdomain_valid)},
+        {"capacity", IF_SET, PART(rule_quantity_not_negative)},
+    };
     const struct json_node *topology = rule_member(object, "nodeTopology");
-    const struct json_node *class = rule_member(object, "storageClassName");
     rule_kept_selector(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
-    rule_name(c, AT(NULL, "storageClassName"), rule_text_of(c, class), subdomain_valid);
-    rule_one(c, NULL, object, "capacity", IF_SET, PART(rule_quantity_not_negative));
-    if (!old)
-        return;
-    rule_immutable(c, AT(NULL, "nodeTopology"), topology, rule_member(old, "nodeTopology"));
-    rule_immutable(c, AT(NULL, "storageClassName"), class, rule_member(old, "storageClassName"));
+    rule_rows(c, NULL, object, rules);
+    if (old)
+        rule_fixed(c, NULL, object, old, "nodeTopology,storageClassName");
 }
 
 /* -- Attachments -- */
@@ -254,20 +236,18 @@ static void check_attachment(struct check *c, const struct json_node *object)
     rule_one(c, AT(at, "source"), source, "persistentVolumeName", IF_SET, NAME(subdomain_valid));
 }
 
+SHOWN_TYPE(source_type, SHOWN_NULL("PersistentVolumeName", "persistentVolumeName"),
+           SHOWN_NULL("InlineVolumeSpec", "inlineVolumeSpec"));
+
+SHOWN_TYPE(attachment_type, SHOWN_TEXT("Attacher", "attacher"),
+           {"Source", "source", "{}", &source_type}, SHOWN_TEXT("NodeName", "nodeName"));
+
 void kube_validate_volume_attachment(struct check *c, const struct json_node *object,
                                      const struct json_node *old)
 {
-    static const struct shown_member sources[] = {
-        {"PersistentVolumeName", "persistentVolumeName", "null", NULL},
-        {"InlineVolumeSpec", "inlineVolumeSpec", "null", NULL}};
-    static const struct shown_type source = SHOWN_TYPE(sources);
-    static const struct shown_member members[] = {{"Attacher", "attacher", "\"\"", NULL},
-                                                  {"Source", "source", "{}", &source},
-                                                  {"NodeName", "nodeName", "\"\"", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     check_attachment(c, object);
     if (old && !rule_same_member(object, old, "spec"))
-        bad_raw(c, AT(NULL, "spec"), show_struct(c, rule_member(object, "spec"), &type),
+        bad_raw(c, AT(NULL, "spec"), show_struct(c, rule_member(object, "spec"), &attachment_type),
                 "field is immutable");
 }
 

@@ -12,68 +12,43 @@ enum {
     PRECEDENCE_MAX = 10000,
     QUEUES_MAX = 10000000,
     ENTROPY_BITS_MAX = 60,
-    PERCENT_MAX = 100,
 };
 
 /* -- Objects that every server has -- */
 
-static const struct shown_member names_of_user[] = {{"Name", "name", "\"\"", NULL}};
-static const struct shown_type name_only = SHOWN_TYPE(names_of_user);
-static const struct shown_member account_members[] = {{"Namespace", "namespace", "\"\"", NULL},
-                                                      {"Name", "name", "\"\"", NULL}};
-static const struct shown_type account_type = SHOWN_TYPE(account_members);
-static const struct shown_member subject_members[] = {
-    {"Kind", "kind", "\"\"", NULL},
-    {"User", "user", "null", &name_only},
-    {"Group", "group", "null", &name_only},
-    {"ServiceAccount", "serviceAccount", "null", &account_type}};
-static const struct shown_type subject_type = SHOWN_TYPE(subject_members);
-static const struct shown_member resource_rule_members[] = {
-    {"Verbs", "verbs", "null", NULL},
-    {"APIGroups", "apiGroups", "null", NULL},
-    {"Resources", "resources", "null", NULL},
-    {"ClusterScope", "clusterScope", "false", NULL},
-    {"Namespaces", "namespaces", "null", NULL}};
-static const struct shown_type resource_rule_type = SHOWN_TYPE(resource_rule_members);
-static const struct shown_member url_rule_members[] = {
-    {"Verbs", "verbs", "null", NULL}, {"NonResourceURLs", "nonResourceURLs", "null", NULL}};
-static const struct shown_type url_rule_type = SHOWN_TYPE(url_rule_members);
-static const struct shown_member rule_members[] = {
-    {"Subjects", "subjects", "null", &subject_type},
-    {"ResourceRules", "resourceRules", "null", &resource_rule_type},
-    {"NonResourceRules", "nonResourceRules", "null", &url_rule_type}};
-static const struct shown_type rule_type = SHOWN_TYPE(rule_members);
-static const struct shown_member method_members[] = {{"Type", "type", "\"\"", NULL}};
-static const struct shown_type method_type = SHOWN_TYPE(method_members);
-static const struct shown_member schema_members[] = {
-    {"PriorityLevelConfiguration", "priorityLevelConfiguration", "{\"Name\":\"\"}", &name_only},
-    {"MatchingPrecedence", "matchingPrecedence", "0", NULL},
-    {"DistinguisherMethod", "distinguisherMethod", "null", &method_type},
-    {"Rules", "rules", "null", &rule_type}};
-static const struct shown_type schema_type = SHOWN_TYPE(schema_members);
+SHOWN_TYPE(name_only, SHOWN_TEXT("Name", "name"));
+SHOWN_TYPE(account_type, SHOWN_TEXT("Namespace", "namespace"), SHOWN_TEXT("Name", "name"));
+SHOWN_TYPE(subject_type, SHOWN_TEXT("Kind", "kind"), SHOWN_OF("User", "user", &name_only),
+           SHOWN_OF("Group", "group", &name_only),
+           SHOWN_OF("ServiceAccount", "serviceAccount", &account_type));
+SHOWN_TYPE(resource_rule_type, SHOWN_NULL("Verbs", "verbs"), SHOWN_NULL("APIGroups", "apiGroups"),
+           SHOWN_NULL("Resources", "resources"), {"ClusterScope", "clusterScope", "false", NULL},
+           SHOWN_NULL("Namespaces", "namespaces"));
+SHOWN_TYPE(url_rule_type, SHOWN_NULL("Verbs", "verbs"),
+           SHOWN_NULL("NonResourceURLs", "nonResourceURLs"));
+SHOWN_TYPE(rule_type, SHOWN_OF("Subjects", "subjects", &subject_type),
+           SHOWN_OF("ResourceRules", "resourceRules", &resource_rule_type),
+           SHOWN_OF("NonResourceRules", "nonResourceRules", &url_rule_type));
+SHOWN_TYPE(method_type, SHOWN_TEXT("Type", "type"));
+SHOWN_TYPE(schema_type,
+           {"PriorityLevelConfiguration", "priorityLevelConfiguration", "{\"Name\":\"\"}",
+            &name_only},
+           {"MatchingPrecedence", "matchingPrecedence", "0", NULL},
+           SHOWN_OF("DistinguisherMethod", "distinguisherMethod", &method_type),
+           SHOWN_OF("Rules", "rules", &rule_type));
 
-static const struct shown_member queuing_members[] = {
-    {"Queues", "queues", "0", NULL},
-    {"HandSize", "handSize", "0", NULL},
-    {"QueueLengthLimit", "queueLengthLimit", "0", NULL}};
-static const struct shown_type queuing_type = SHOWN_TYPE(queuing_members);
-static const struct shown_member response_members[] = {
-    {"Type", "type", "\"\"", NULL}, {"Queuing", "queuing", "null", &queuing_type}};
-static const struct shown_type response_type = SHOWN_TYPE(response_members);
-static const struct shown_member limited_members[] = {
-    {"NominalConcurrencyShares", "nominalConcurrencyShares", "0", NULL},
-    {"LimitResponse", "limitResponse", "{\"Type\":\"\",\"Queuing\":null}", &response_type},
-    {"LendablePercent", "lendablePercent", "null", NULL},
-    {"BorrowingLimitPercent", "borrowingLimitPercent", "null", NULL}};
-static const struct shown_type limited_type = SHOWN_TYPE(limited_members);
-static const struct shown_member exempt_members[] = {
-    {"NominalConcurrencyShares", "nominalConcurrencyShares", "null", NULL},
-    {"LendablePercent", "lendablePercent", "null", NULL}};
-static const struct shown_type exempt_type = SHOWN_TYPE(exempt_members);
-static const struct shown_member level_members[] = {{"Type", "type", "\"\"", NULL},
-                                                    {"Limited", "limited", "null", &limited_type},
-                                                    {"Exempt", "exempt", "null", &exempt_type}};
-static const struct shown_type level_type = SHOWN_TYPE(level_members);
+SHOWN_TYPE(queuing_type, {"Queues", "queues", "0", NULL}, {"HandSize", "handSize", "0", NULL},
+           {"QueueLengthLimit", "queueLengthLimit", "0", NULL});
+SHOWN_TYPE(response_type, SHOWN_TEXT("Type", "type"),
+           SHOWN_OF("Queuing", "queuing", &queuing_type));
+SHOWN_TYPE(limited_type, {"NominalConcurrencyShares", "nominalConcurrencyShares", "0", NULL},
+           {"LimitResponse", "limitResponse", "{\"Type\":\"\",\"Queuing\":null}", &response_type},
+           SHOWN_NULL("LendablePercent", "lendablePercent"),
+           SHOWN_NULL("BorrowingLimitPercent", "borrowingLimitPercent"));
+SHOWN_TYPE(exempt_type, SHOWN_NULL("NominalConcurrencyShares", "nominalConcurrencyShares"),
+           SHOWN_NULL("LendablePercent", "lendablePercent"));
+SHOWN_TYPE(level_type, SHOWN_TEXT("Type", "type"), SHOWN_OF("Limited", "limited", &limited_type),
+           SHOWN_OF("Exempt", "exempt", &exempt_type));
 
 #define ALL_RULES                                                                              \
     "\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"],"       \
@@ -104,15 +79,6 @@ static bool equals(struct check *c, const struct json_node *spec, const char *fi
 }
 
 /* -- Schemas -- */
-
-static bool has_star(struct check *c, const struct json_node *list)
-{
-    for (const struct json_node *item = rule_first(list); item; item = item->next) {
-        if (slice_equal(rule_text_of(c, item), SLICE_LITERAL("*")))
-            return true;
-    }
-    return false;
-}
 
 static void check_user(struct check *c, const struct at *at, const struct json_node *of,
                        const char *detail)
@@ -173,9 +139,9 @@ static void check_verbs(struct check *c, const struct at *at, const struct json_
         known = known && rule_one_of(rule_text_of(c, item), VERBS);
     if (!rule_count(list))
         bad_required(c, at, "verbs must contain at least one value");
-    else if (has_star(c, list) && rule_count(list) > 1)
+    else if (rule_list_has(c, list, "*") && rule_count(list) > 1)
         bad_node(c, at, list, "if '*' is present, must not specify other verbs");
-    else if (!has_star(c, list) && !known)
+    else if (!rule_list_has(c, list, "*") && !known)
         bad_choice_node(c, at, list, VERBS);
 }
 
@@ -184,15 +150,14 @@ static void check_some(struct check *c, const struct at *at, const struct json_n
 {
     if (!rule_count(list))
         bad_required(c, at, none);
-    else if (rule_count(list) > 1 && has_star(c, list))
+    else if (rule_count(list) > 1 && rule_list_has(c, list, "*"))
         bad_node(c, at, list, others);
 }
 
 static void check_namespaces(struct check *c, const struct at *at, const struct json_node *rule)
 {
-    static const char before[] = "each member of this list must be '*' or a DNS-1123 label; ";
     const struct json_node *list = rule_member(rule, "namespaces");
-    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + sizeof(before)];
+    char why[NAME_ERROR_BYTES];
     size_t i = 0;
     if (!rule_count(list) && !rule_truth(rule, "clusterScope")) {
         bad_required(c, at,
@@ -200,21 +165,15 @@ static void check_namespaces(struct check *c, const struct at *at, const struct 
                      "namespace");
         return;
     }
-    if (has_star(c, list)) {
+    if (rule_list_has(c, list, "*")) {
         if (rule_count(list) > 1)
             bad_node(c, at, list, "if '*' is present, must not specify other namespaces");
         return;
     }
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        if (dns_label_valid(rule_text_of(c, item), why))
-            continue;
-        for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
-            end = strstr(reason, "; ");
-            if (end)
-                *end = '\0';
-            snprintf(whole, sizeof(whole), "%s%s", before, reason);
-            bad_text(c, AT_ITEM(at, i), rule_text_of(c, item), whole);
-        }
+        if (!dns_label_valid(rule_text_of(c, item), why))
+            bad_texts(c, AT_ITEM(at, i), rule_text_of(c, item),
+                      "each member of this list must be '*' or a DNS-1123 label; ", why);
     }
 }
 
@@ -252,7 +211,7 @@ static void check_url_rule(struct check *c, const struct at *at, const struct js
 {
     const struct json_node *list = rule_member(rule, "nonResourceURLs");
     const struct at *in = AT(at, "nonResourceURLs");
-    bool all = has_star(c, list);
+    bool all = rule_list_has(c, list, "*");
     size_t i = 0;
     check_verbs(c, AT(at, "verbs"), rule_member(rule, "verbs"));
     check_some(c, in, list, "nonResourceURLs must contain at least one value",
@@ -361,19 +320,18 @@ static bool has_too_many_hands(int64_t queues, int64_t hand)
 
 static void check_queuing(struct check *c, const struct at *at, const struct json_node *queuing)
 {
-    int64_t length = rule_int(queuing, "queueLengthLimit", 0),
-            queues = rule_int(queuing, "queues", 0);
-    int64_t hand = rule_int(queuing, "handSize", 0);
+    static const struct rule rules[] = {
+        {"queueLengthLimit", ALWAYS, WITHIN(1, INT64_MAX, "must be positive")},
+        {"queues", ALWAYS, WITHIN(1, INT64_MAX, "must be positive")},
+        {"queues", ALWAYS, WITHIN(INT64_MIN, QUEUES_MAX, "must not be greater than 10000000")},
+        {"handSize", ALWAYS, WITHIN(1, INT64_MAX, "must be positive")},
+    };
+    int64_t queues = rule_int(queuing, "queues", 0), hand = rule_int(queuing, "handSize", 0);
     char why[128];
-    if (length <= 0)
-        bad_int(c, AT(at, "queueLengthLimit"), length, "must be positive");
-    if (queues <= 0)
-        bad_int(c, AT(at, "queues"), queues, "must be positive");
-    else if (queues > QUEUES_MAX)
-        bad_int(c, AT(at, "queues"), queues, "must not be greater than 10000000");
-    if (hand <= 0) {
-        bad_int(c, AT(at, "handSize"), hand, "must be positive");
-    } else if (hand > queues) {
+    rule_rows(c, at, queuing, rules);
+    if (hand <= 0)
+        return;
+    if (hand > queues) {
         snprintf(why, sizeof(why), "should not be greater than queues (%lld)", (long long)queues);
         bad_int(c, AT(at, "handSize"), hand, why);
     } else if (has_too_many_hands(queues, hand)) {
@@ -405,28 +363,23 @@ static void check_response(struct check *c, const struct at *at, const struct js
     }
 }
 
-static void check_shares(struct check *c, const struct at *at, const struct json_node *of)
-{
-    int64_t shares = rule_int(of, "nominalConcurrencyShares", 0);
-    if (shares < 0)
-        bad_int(c, AT(at, "nominalConcurrencyShares"), shares, "must be a non-negative integer");
-}
+#define SHARES                                                                                     \
+    {                                                                                              \
+        "nominalConcurrencyShares", ALWAYS, WITHIN(0, INT64_MAX, "must be a non-negative integer") \
+    }
+#define LENDABLE                                                                          \
+    {                                                                                     \
+        "lendablePercent", ALWAYS, WITHIN(0, 100, "must be between 0 and 100, inclusive") \
+    }
 
-static void check_lendable(struct check *c, const struct at *at, const struct json_node *of)
-{
-    rule_range(c, AT(at, "lendablePercent"), rule_int(of, "lendablePercent", 0), 0, PERCENT_MAX);
-}
-
-static void check_limited(struct check *c, const struct at *at, const struct json_node *limited)
-{
-    int64_t borrowed = rule_int(limited, "borrowingLimitPercent", 0);
-    check_shares(c, at, limited);
-    check_response(c, AT(at, "limitResponse"), rule_member(limited, "limitResponse"));
-    check_lendable(c, at, limited);
-    if (borrowed < 0)
-        bad_int(c, AT(at, "borrowingLimitPercent"), borrowed,
-                "if specified, must be a non-negative integer");
-}
+static const struct rule exempt_rules[] = {SHARES, LENDABLE};
+static const struct rule limited_rules[] = {
+    SHARES,
+    {"limitResponse", ALWAYS, PART(check_response)},
+    LENDABLE,
+    {"borrowingLimitPercent", ALWAYS,
+     WITHIN(0, INT64_MAX, "if specified, must be a non-negative integer")},
+};
 
 static void check_level(struct check *c, const struct at *at, const struct json_node *spec,
                         struct slice name)
@@ -440,13 +393,12 @@ static void check_level(struct check *c, const struct at *at, const struct json_
     if (is_exempt) {
         if (limited)
             bad_forbidden(c, AT(at, "limited"), "must be nil if the type is not Limited");
-        check_shares(c, AT(at, "exempt"), exempt);
-        check_lendable(c, AT(at, "exempt"), exempt);
+        rule_rows(c, AT(at, "exempt"), exempt, exempt_rules);
     } else if (slice_equal(type, SLICE_LITERAL("Limited"))) {
         if (exempt)
             bad_forbidden(c, AT(at, "exempt"), "must be nil if the type is Limited");
         if (limited)
-            check_limited(c, AT(at, "limited"), limited);
+            rule_rows(c, AT(at, "limited"), limited, limited_rules);
         else
             bad_required(c, AT(at, "limited"), "must not be empty when type is Limited");
     } else if (!type.len) {

@@ -20,24 +20,19 @@ static void check_overhead(struct check *c, const struct json_node *overhead)
         rule_resources(c, AT(NULL, "overhead"), resources, &pod);
 }
 
+#define KEY_MEMBERS                                                                             \
+    SHOWN_TEXT("Key", "key"), SHOWN_TEXT("Operator", "operator"), SHOWN_TEXT("Value", "value"), \
+        SHOWN_TEXT("Effect", "effect")
+SHOWN_TYPE(toleration_key, KEY_MEMBERS);
+SHOWN_TYPE(toleration_type, KEY_MEMBERS, SHOWN_NULL("TolerationSeconds", "tolerationSeconds"));
+
 static void check_unique(struct check *c, const struct at *at, const struct json_node *list)
 {
-    static const struct shown_member members[] = {
-        {"Key", "key", "\"\"", NULL},
-        {"Operator", "operator", "\"\"", NULL},
-        {"Value", "value", "\"\"", NULL},
-        {"Effect", "effect", "\"\"", NULL},
-        {"TolerationSeconds", "tolerationSeconds", "null", NULL}};
-    static const struct shown_member key_members[] = {{"Key", "key", "\"\"", NULL},
-                                                      {"Operator", "operator", "\"\"", NULL},
-                                                      {"Value", "value", "\"\"", NULL},
-                                                      {"Effect", "effect", "\"\"", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members), key = SHOWN_TYPE(key_members);
     struct seen seen = {0};
     size_t i = 0;
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &key))))
-            bad_repeat_raw(c, AT_ITEM(at, i), show_struct(c, item, &type));
+        if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &toleration_key))))
+            bad_repeat_raw(c, AT_ITEM(at, i), show_struct(c, item, &toleration_type));
     }
 }
 

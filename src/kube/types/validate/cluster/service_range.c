@@ -2,6 +2,7 @@
 #include "kube/types/validate/address.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
+#include "kube/types/validate/rules.h"
 #include "kube/types/validate/shown.h"
 
 #include <arpa/inet.h>
@@ -36,10 +37,10 @@ static int family_of(struct check *c, const struct json_node *node)
     return address_block_read(rule_text_of(c, node), &block) ? block.first.len : 0;
 }
 
+SHOWN_TYPE(range_type, SHOWN_NULL("CIDRs", "cidrs"));
+
 static void check_ranges(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    static const struct shown_member members[] = {{"CIDRs", "cidrs", "null", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     const struct json_node *list = rule_member(spec, "cidrs");
     size_t i = 0;
     if (!rule_count(list)) {
@@ -47,7 +48,7 @@ static void check_ranges(struct check *c, const struct at *at, const struct json
         return;
     }
     if (rule_count(list) > FAMILIES) {
-        bad_raw(c, at, show_struct(c, spec, &type), "may only hold up to 2 values");
+        bad_raw(c, at, show_struct(c, spec, &range_type), "may only hold up to 2 values");
         return;
     }
     for (const struct json_node *item = rule_first(list); item; item = item->next)
@@ -93,39 +94,26 @@ void kube_validate_service_range(struct check *c, const struct json_node *object
 
 /* -- Addresses -- */
 
-static void check_part(struct check *c, const struct at *at, const struct json_node *parent,
-                       const char *name, bool required)
-{
-    struct slice text = rule_text(c, parent, name);
-    if (text.len)
-        rule_name(c, AT(at, name), text, segment_valid);
-    else if (required)
-        bad_required(c, AT(at, name), NULL);
-}
+static const struct rule parent_rules[] = {
+    {"group", IF_SOME, NAME(subdomain_valid)},
+    {"resource", NEEDED, NAME(segment_valid)},
+    {"name", NEEDED, NAME(segment_valid)},
+    {"namespace", IF_SOME, NAME(segment_valid)},
+};
 
-static void check_parent(struct check *c, const struct at *at, const struct json_node *parent)
-{
-    if (rule_text(c, parent, "group").len)
-        rule_name(c, AT(at, "group"), rule_text(c, parent, "group"), subdomain_valid);
-    check_part(c, at, parent, "resource", true);
-    check_part(c, at, parent, "name", true);
-    check_part(c, at, parent, "namespace", false);
-}
+SHOWN_TYPE(parent_type, SHOWN_TEXT("Group", "group"), SHOWN_TEXT("Resource", "resource"),
+           SHOWN_TEXT("Namespace", "namespace"), SHOWN_TEXT("Name", "name"));
 
 void kube_validate_ip_address(struct check *c, const struct json_node *object,
                               const struct json_node *old)
 {
-    static const struct shown_member members[] = {{"Group", "group", "\"\"", NULL},
-                                                  {"Resource", "resource", "\"\"", NULL},
-                                                  {"Namespace", "namespace", "\"\"", NULL},
-                                                  {"Name", "name", "\"\"", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     const struct json_node *parent = rule_member(rule_member(object, "spec"), "parentRef");
     const struct at *at = AT(AT(NULL, "spec"), "parentRef");
     if (parent)
-        check_parent(c, at, parent);
+        rule_rows(c, at, parent, parent_rules);
     else
         bad_required(c, at, NULL);
     if (old && !rule_same_node(parent, json_node_path(old, "spec.parentRef")))
-        bad_raw(c, at, parent ? show_struct(c, parent, &type) : "null", "field is immutable");
+        bad_raw(c, at, parent ? show_struct(c, parent, &parent_type) : "null",
+                "field is immutable");
 }

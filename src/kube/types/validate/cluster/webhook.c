@@ -14,15 +14,6 @@ struct kept {
     bool conditions, side_effects, versions, names, label_values;
 };
 
-static bool has_text(struct check *c, const struct json_node *list, const char *text)
-{
-    for (const struct json_node *item = rule_first(list); item; item = item->next) {
-        if (slice_equal(rule_text_of(c, item), slice_from_text(text)))
-            return true;
-    }
-    return false;
-}
-
 /* -- Rules -- */
 
 /* A list that must not be empty; "*" must be alone in it. */
@@ -33,7 +24,7 @@ static void check_all_or_some(struct check *c, const struct at *at, const struct
     if (!rule_count(list))
         bad_required(c, at, NULL);
     snprintf(why, sizeof(why), "if '*' is present, must not specify other %s", what);
-    if (rule_count(list) > 1 && has_text(c, list, "*"))
+    if (rule_count(list) > 1 && rule_list_has(c, list, "*"))
         bad_node(c, at, list, why);
 }
 
@@ -156,21 +147,15 @@ static void check_url(struct check *c, const struct at *at, struct slice text)
 static void check_step(struct check *c, const struct at *at, struct slice path, struct slice step,
                        size_t number)
 {
-    char why[NAME_ERROR_BYTES], whole[NAME_ERROR_BYTES + 48];
+    char why[NAME_ERROR_BYTES], before[64];
     if (!step.len) {
-        snprintf(whole, sizeof(whole), "segment[%zu] may not be empty", number);
-        bad_text(c, at, path, whole);
+        snprintf(before, sizeof(before), "segment[%zu] may not be empty", number);
+        bad_text(c, at, path, before);
         return;
     }
-    if (subdomain_valid(step, why))
-        return;
-    for (char *reason = why, *end; reason; reason = end ? end + 2 : NULL) {
-        end = strstr(reason, "; ");
-        if (end)
-            *end = '\0';
-        snprintf(whole, sizeof(whole), "segment[%zu]: %s", number, reason);
-        bad_text(c, at, path, whole);
-    }
+    snprintf(before, sizeof(before), "segment[%zu]: ", number);
+    if (!subdomain_valid(step, why))
+        bad_texts(c, at, path, before, why);
 }
 
 static void check_service_path(struct check *c, const struct at *at, struct slice path)
@@ -224,19 +209,14 @@ static void check_client(struct check *c, const struct at *at, const struct json
 /* "a.b.c" */
 static void check_qualified(struct check *c, const struct at *at, struct slice name)
 {
-    char why[NAME_ERROR_BYTES], *end;
+    char why[NAME_ERROR_BYTES];
     size_t dots = 0;
     for (size_t i = 0; i < name.len; i++)
         dots += name.ptr[i] == '.';
     if (!name.len) {
         bad_required(c, at, NULL);
     } else if (!subdomain_valid(name, why)) {
-        /* The reasons are one error, separated by commas. */
-        while ((end = strstr(why, "; "))) {
-            end[0] = ',';
-            memmove(end + 1, end + 2, strlen(end + 2) + 1);
-        }
-        bad_text(c, at, name, why);
+        bad_joined(c, at, name, "", why);
     } else if (dots < 2) {
         bad_text(c, at, name, "should be a domain with at least three segments separated by dots");
     }
@@ -257,7 +237,7 @@ static void check_effects(struct check *c, const struct at *at, const struct jso
 static void check_versions(struct check *c, const struct at *at, const struct json_node *list,
                            bool keeps)
 {
-    bool known = has_text(c, list, "v1") || has_text(c, list, "v1beta1");
+    bool known = rule_list_has(c, list, "v1") || rule_list_has(c, list, "v1beta1");
     struct seen seen = {0};
     size_t i = 0;
     if (!rule_count(list)) {
@@ -315,8 +295,8 @@ static struct kept kept_of(struct check *c, const struct json_node *hooks,
         const struct json_node *versions = rule_filled(hook, "admissionReviewVersions");
         keeps.side_effects = keeps.side_effects ||
                              !rule_one_of(rule_text(c, hook, "sideEffects"), "None,NoneOnDryRun");
-        keeps.versions = keeps.versions || (versions && !has_text(c, versions, "v1") &&
-                                            !has_text(c, versions, "v1beta1"));
+        keeps.versions = keeps.versions || (versions && !rule_list_has(c, versions, "v1") &&
+                                            !rule_list_has(c, versions, "v1beta1"));
         keeps.names = keeps.names || !seen_add(c, &names, rule_text(c, hook, "name"));
         keeps.label_values = keeps.label_values ||
                              !rule_selector_is_valid(c, rule_member(hook, "namespaceSelector")) ||

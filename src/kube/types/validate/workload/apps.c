@@ -122,8 +122,7 @@ static void check_selector_kept(struct check *c, const struct at *at, const stru
                                 const struct json_node *old)
 {
     if (old)
-        rule_immutable(c, AT(at, "selector"), rule_member(spec, "selector"),
-                       json_node_path(old, "spec.selector"));
+        rule_fixed(c, at, spec, rule_member(old, "spec"), "selector");
 }
 
 /* -- Deployments and replica sets -- */

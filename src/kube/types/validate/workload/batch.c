@@ -103,21 +103,20 @@ static void check_mode(struct check *c, const struct at *at, const struct json_n
     }
 }
 
+SHOWN_TYPE(success_rule, SHOWN_NULL("SucceededIndexes", "succeededIndexes"),
+           SHOWN_NULL("SucceededCount", "succeededCount"));
+
+SHOWN_TYPE(success_policy, {"Rules", "rules", "[]", &success_rule});
+
 static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    static const struct shown_member rule_members[] = {
-        {"SucceededIndexes", "succeededIndexes", "null", NULL},
-        {"SucceededCount", "succeededCount", "null", NULL}};
-    static const struct shown_type rule = SHOWN_TYPE(rule_members);
-    static const struct shown_member members[] = {{"Rules", "rules", "[]", &rule}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     const struct json_node *success = rule_member(spec, "successPolicy");
     if (rule_member(spec, "podFailurePolicy"))
         rule_failure_policy(c, AT(at, "podFailurePolicy"), spec);
     if (success && rule_text_is(spec, "completionMode", "Indexed"))
         rule_success_policy(c, AT(at, "successPolicy"), spec);
     else if (success)
-        bad_raw(c, AT(at, "successPolicy"), show_struct(c, success, &type),
+        bad_raw(c, AT(at, "successPolicy"), show_struct(c, success, &success_policy),
                 "requires indexed completion mode");
 }
 
@@ -157,8 +156,6 @@ static void check_job_spec(struct check *c, const struct at *at, const struct js
 static void check_job_update(struct check *c, const struct at *at, const struct json_node *spec,
                              const struct json_node *old)
 {
-    static const char *const fixed[] = {"podFailurePolicy", "backoffLimitPerIndex", "managedBy",
-                                        "successPolicy"};
     const struct json_node *is = rule_member(spec, "completions"),
                            *was = rule_member(old, "completions");
     if (!rule_text_is(spec, "completionMode", "Indexed")) {
@@ -168,17 +165,14 @@ static void check_job_update(struct check *c, const struct at *at, const struct 
         bad_int(c, AT(at, "completions"), rule_int_of(is),
                 "can only be modified in tandem with spec.parallelism");
     }
-    rule_immutable(c, AT(at, "selector"), rule_member(spec, "selector"),
-                   rule_member(old, "selector"));
+    rule_fixed(c, at, spec, old, "selector");
     if (!rule_same_but_defaults(json_node_path(spec, "template.spec"),
                                 json_node_path(old, "template.spec")) &&
         !rule_truth(old, "suspend"))
         bad_node(c, AT(at, "template"), rule_member(spec, "template"), "field is immutable");
     rule_immutable_choice(c, AT(at, "completionMode"), rule_member(spec, "completionMode"),
                           rule_member(old, "completionMode"), "NonIndexed");
-    for (size_t i = 0; i < COUNT_OF(fixed); i++)
-        rule_immutable(c, AT(at, fixed[i]), rule_member(spec, fixed[i]),
-                       rule_member(old, fixed[i]));
+    rule_fixed(c, at, spec, old, "podFailurePolicy,backoffLimitPerIndex,managedBy,successPolicy");
 }
 
 /* The name of the last pod is a host name. */

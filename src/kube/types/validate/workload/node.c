@@ -8,14 +8,12 @@
 
 enum { IPV4_BYTES = 4, IPV6_BYTES = 16 };
 
+SHOWN_TYPE(taint_type, SHOWN_TEXT("Key", "key"), SHOWN_TEXT("Value", "value"),
+           SHOWN_TEXT("Effect", "effect"), SHOWN_NULL("TimeAdded", "timeAdded"));
+
 static void check_taint(struct check *c, const struct at *at, const struct json_node *taint,
                         struct seen *seen)
 {
-    static const struct shown_member members[] = {{"Key", "key", "\"\"", NULL},
-                                                  {"Value", "value", "\"\"", NULL},
-                                                  {"Effect", "effect", "\"\"", NULL},
-                                                  {"TimeAdded", "timeAdded", "null", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     struct slice key = rule_text(c, taint, "key"), effect = rule_text(c, taint, "effect");
     struct slice pair = SLICE_EMPTY;
     char why[NAME_ERROR_BYTES];
@@ -28,7 +26,7 @@ static void check_taint(struct check *c, const struct at *at, const struct json_
         arena_dup(c->arena, buf_slice(&text), &pair) != ST_OK)
         c->errors->no_memory = true;
     else if (!seen_add(c, seen, pair))
-        bad_repeat_why(c, at, show_struct(c, taint, &type),
+        bad_repeat_why(c, at, show_struct(c, taint, &taint_type),
                        "taints must be unique by key and effect pair");
 }
 
@@ -54,16 +52,15 @@ static void check_node_amounts(struct check *c, const struct json_node *object, 
     }
 }
 
+SHOWN_TYPE(address_type, SHOWN_TEXT("Type", "type"), SHOWN_TEXT("Address", "address"));
+
 static void check_addresses(struct check *c, const struct json_node *list)
 {
-    static const struct shown_member members[] = {{"Type", "type", "\"\"", NULL},
-                                                  {"Address", "address", "\"\"", NULL}};
-    static const struct shown_type type = SHOWN_TYPE(members);
     const struct at *at = AT(AT(NULL, "status"), "addresses");
     struct seen seen = {0};
     size_t i = 0;
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        const char *shown = show_struct(c, item, &type);
+        const char *shown = show_struct(c, item, &address_type);
         if (!seen_add(c, &seen, slice_from_text(shown)))
             bad_repeat_raw(c, AT_ITEM(at, i), shown);
     }

@@ -103,17 +103,18 @@ static void check_keys_projection(struct check *c, const struct at *at, const st
     check_distinct(c, volume, paths, rule_member(source, "items"), rule_text(c, source, "name"));
 }
 
+const struct rule rule_token_seconds[2] = {
+    {"expirationSeconds", IF_SET,
+     WITHIN(600, INT64_MAX, "may not specify a duration less than 10 minutes")},
+    {"expirationSeconds", IF_SET,
+     WITHIN(INT64_MIN, 1LL << 32, "may not specify a duration larger than 2^32 seconds")},
+};
+
 static void check_token_projection(struct check *c, const struct at *at, const struct at *volume,
                                    const struct json_node *source)
 {
-    int64_t seconds = rule_int(source, "expirationSeconds", 3600);
     struct slice path = rule_text(c, source, "path");
-    if (seconds < 600)
-        bad_int(c, AT(at, "expirationSeconds"), seconds,
-                "may not specify a duration less than 10 minutes");
-    if (seconds > 1LL << 32)
-        bad_int(c, AT(at, "expirationSeconds"), seconds,
-                "may not specify a duration larger than 2^32 seconds");
+    rule_rows(c, at, source, rule_token_seconds);
     if (!path.len)
         bad_required(c, AT(volume, "path"), NULL);
     else
@@ -217,18 +218,14 @@ static const struct rule local_rules[] = {
 
 static void check_csi_driver(struct check *c, const struct at *at, struct slice driver)
 {
-    char lower[254], why[NAME_ERROR_BYTES];
-    size_t len = size_min(driver.len, sizeof(lower));
+    char why[NAME_ERROR_BYTES];
     if (!driver.len) {
         bad_required(c, at, NULL);
         return;
     }
     if (driver.len > 63)
         bad_long(c, at, 63);
-    for (size_t i = 0; i < len; i++)
-        lower[i] = (char)(driver.ptr[i] >= 'A' && driver.ptr[i] <= 'Z' ? driver.ptr[i] | 0x20
-                                                                       : driver.ptr[i]);
-    if (!subdomain_valid(slice_of(lower, len), why))
+    if (!subdomain_valid(rule_lower(c, driver), why))
         bad_text(c, at, driver, why);
 }
 

@@ -2,7 +2,7 @@
 #ifndef VIGIL_KUBE_TYPES_VALIDATE_WORKLOAD_VOLUME_H
 #define VIGIL_KUBE_TYPES_VALIDATE_WORKLOAD_VOLUME_H
 
-#include "kube/types/validate/check.h"
+#include "kube/types/validate/rules.h"
 
 enum volume_owner { VOLUME_OF_POD, VOLUME_OF_CLUSTER };
 
@@ -14,6 +14,9 @@ void rule_volume_source(struct check *c, const struct at *at, const struct json_
 void rule_path_stays(struct check *c, const struct at *at, struct slice path);
 /* The same, and relative, and not beginning with "..". */
 void rule_local_path(struct check *c, const struct at *at, struct slice path);
+
+/* How long a token of a service account may be valid. */
+extern const struct rule rule_token_seconds[2];
 
 /* Terms of nodes: affinity.c */
 void rule_node_selector(struct check *c, const struct at *at, const struct json_node *selector);
