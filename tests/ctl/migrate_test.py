@@ -118,8 +118,9 @@ class Migrate(unittest.TestCase):
         return cls.made[name]
 
     @staticmethod
-    def serve(directory, *args):
-        return Server(directory, ["--unsafe-no-fsync", *args], binary=ETCD).start()
+    def serve(directory, *args, synced=False):
+        """An etcd that will be killed must be synced: without it, etcd keeps the end of its log in a buffer of the process."""
+        return Server(directory, [*([] if synced else ["--unsafe-no-fsync"]), *args], binary=ETCD).start()
 
     @classmethod
     def make_log(cls, directory):
@@ -135,7 +136,7 @@ class Migrate(unittest.TestCase):
     @classmethod
     def make_snapshots(cls, directory):
         """Most is in snapshots, and the end in the log of a killed etcd."""
-        server = cls.serve(directory, "--enable-v2", "--snapshot-count", "10")
+        server = cls.serve(directory, "--enable-v2", "--snapshot-count", "10", synced=True)
         write_keys(server)
         await_expiry(server)
         for i in range(60):
@@ -152,7 +153,7 @@ class Migrate(unittest.TestCase):
         ctl(server, "member", "add", "learner", "--learner", "--peer-urls", "http://127.0.0.1:1")
         v2(server, "PUT", "/b", value="2")
         server.stop()
-        server = cls.serve(directory, "--enable-v2", "--force-new-cluster")
+        server = cls.serve(directory, "--enable-v2", "--force-new-cluster", synced=True)
         v2(server, "PUT", "/c", value="3")
         ctl(server, "member", "add", "other", "--peer-urls", "http://127.0.0.1:2")
         server.kill()

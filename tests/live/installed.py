@@ -17,7 +17,7 @@ POSIX = ("-std=c99", "-D_POSIX_C_SOURCE=200809L")
 
 
 def output(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, **options)
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done
 
@@ -83,7 +83,7 @@ class InstalledTest(LiveTest):
             source = self.scratch / f"fragment{number}.c"
             source.write_text(frame.format("".join(functions), block.replace("…", "")))
             done = subprocess.run(["cc", "-Wall", "-Wno-unused", "-fsyntax-only", f"-I{self.include}", str(source)],
-                                  capture_output=True, text=True, timeout=60, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+                                  capture_output=True, text=True, timeout=600, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
             # Functions of the program may be missing, but none of the library.
             faults = [line for line in done.stderr.splitlines() if re.search(r"error:|warning:", line)
                       and not re.search(r"implicit declaration of function '(?!vigil)", line)]
