@@ -25,6 +25,7 @@ struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exch
     call->started_ns = clock_mono_ns(api->clock);
     arena_init(&call->arena, NULL, 0, api->call_bytes_max);
     arena_charge(&call->arena, http_exchange_account(exchange));
+    random_fill(&api->random, &call->random, sizeof(call->random));
     http_exchange_set_user(exchange, &call->life);
     return call;
 }
@@ -53,7 +54,8 @@ static void call_free(struct kube_call *call)
     if (call->on_free)
         call->on_free(call);
     kube_call_use_set_aside(call);
-    kube_kinds_unref(call->kinds);
+    if (call->kinds)
+        kube_kinds_unref(call->kinds);
     if (call->identity)
         kube_identity_free(call->identity);
     buf_fini(&call->work.answer.made);
@@ -167,9 +169,4 @@ bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *cal
 struct kube_kinds *kube_call_kinds(const struct kube_call *call)
 {
     return call->work.away ? call->work.kinds : kube_registry_kinds(call->api->registry);
-}
-
-struct random *kube_call_random(struct kube_call *call)
-{
-    return call->work.away ? &call->work.random : &call->api->random;
 }

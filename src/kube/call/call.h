@@ -57,7 +57,6 @@ struct kube_work {
     void (*step)(struct kube_call *call);
     void (*next)(struct kube_call *call); /* what the step has ended in */
     struct kube_kinds *kinds;             /* a reference, while the call is away */
-    struct random random;
     /* Arguments of next. */
     const struct pb_range_request *request;
     void (*done)(struct engine_op *op);
@@ -82,7 +81,9 @@ struct kube_call {
     struct kube_accept accept_json; /* the clause that accepts JSON, */
     bool takes_json;                /* if there is one */
     const struct kube_kind *kind;
-    struct kube_kinds *kinds;       /* a reference: contains kind */
+    struct kube_kinds *kinds; /* a reference: contains kind, if it is a custom one */
+    unsigned rules;           /* enum kube_kind_rule of kind; 0 for a read */
+    enum kube_subresource subresource;
     struct kube_registry_wait wait; /* for kind */
     enum kube_verb verb;
     unsigned code;    /* code of the answer; 0: it has not begun */
@@ -94,8 +95,8 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_write_ticket ticket; /* ticket of a change; it leaves the queue with the answer */
-    /* The same for a write that changes quotas (kube/handlers/write/charge.h). */
-    struct kube_write_ticket quota_ticket;
+    struct kube_write_ticket quota_ticket; /* the same for quotas: kube/handlers/write/charge.h */
+    struct random random; /* of its own, because its steps may run on two threads */
     struct kube_work work;
     unsigned under_way; /* operations of this call */
     union kube_handler handler;
@@ -144,6 +145,5 @@ bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *cal
 
 /* The current kinds, or those at the time when the call was sent to the worker. Borrowed. */
 struct kube_kinds *kube_call_kinds(const struct kube_call *call);
-struct random *kube_call_random(struct kube_call *call);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/metric/turn.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
-#include "kube/custom/definition_rules.h"
+#include "kube/types/object/kind_rules.h"
 #include "wire/http/certificate.h"
 
 /* -- Copying the request -- */
@@ -115,12 +115,12 @@ static void on_back(struct kube_offload_job *job)
     (void)turn_work_done();
 }
 
-/* The names of a definition are compared with those of all others. */
+/* The names of a definition that is written are compared with those of all others. */
 static size_t weigh_names(const struct kube_call *call)
 {
     enum { BYTES_PER_DEFINITION = 64 };
     size_t count;
-    if (!call->kind || !kube_is_definitions(call->kind))
+    if (!(call->rules & KUBE_IS_DEFINITION))
         return 0;
     (void)kube_kinds_definitions(kube_call_kinds(call), &count);
     return count * BYTES_PER_DEFINITION;
@@ -155,7 +155,6 @@ enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call
     work->step = step;
     work->next = NULL;
     work->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
-    random_init(&work->random, random_u64(&call->api->random));
     work->away = true;
     enum status status = kube_offload_send(&call->api->offload, wire_peer_key(call->request->peer),
                                            call->arena.account, &work->job);

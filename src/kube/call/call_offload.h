@@ -8,7 +8,7 @@
  *
  * While a call is away, the worker owns its arena, status, warnings and handler. Of shared data a
  * step uses only what does not change: the kind, the kinds as they were when the call was sent
- * (kube_call_kinds), a copy of the request, and a random generator of its own. What a step ends in
+ * (kube_call_kinds), a copy of the request, and the call's own random numbers. What a step ends in
  * (an operation, an answer, a place in the write queue) is deferred until the call is back on its
  * I/O thread. If its client has disconnected by then, the call is freed.
  */

@@ -135,8 +135,6 @@ bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t re
     AUTO(buf_fini) struct buf to = {0};
     struct slice made;
     *ret_json = json;
-    if (!(call->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
-        return true;
     enum status status = kube_conversion_json(call->kind, json, revision, &to, &made);
     if (status == ST_OK && to.len)
         status = arena_dup(&call->arena, made, ret_json);

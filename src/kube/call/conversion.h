@@ -10,6 +10,13 @@
 #include "kube/call/call.h"
 #include "kube/types/object/meta.h"
 
+/* Whether objects of the kind may be stored in another form than they are served in. The functions
+ * below are called only for these. */
+static inline bool kube_conversion_concerns(const struct kube_kind *kind)
+{
+    return UNLIKELY(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED));
+}
+
 /* The object names another kind than that of the path: a Scale, or the options of a delete. */
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object);
 
@@ -26,13 +33,12 @@ bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
 MUST_CHECK
 bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t revision,
                            struct slice *ret_json);
-/* Whether an object of this revision is served as it is stored; for kinds that may be converted. */
+/* Whether an object of this revision is served as it is stored. */
 bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision);
 /* The same for every kind. */
 static inline bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)
 {
-    return LIKELY(!(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED))) ||
-           kube_conversion_is_plain_at(kind, revision);
+    return !kube_conversion_concerns(kind) || kube_conversion_is_plain_at(kind, revision);
 }
 /*
  * Without a call, for many objects: *ret_json may be in `to`, which is overwritten. ST_MALFORMED:

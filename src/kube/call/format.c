@@ -5,22 +5,6 @@
 #include "kube/types/schema/protobuf.h"
 #include "yaml/yaml.h"
 
-unsigned kube_formats_of(const struct kube_kind *kind)
-{
-    unsigned formats = 1u << KUBE_JSON | 1u << KUBE_YAML;
-    return kube_type_of_kind(kind) ? formats | 1u << KUBE_PROTOBUF : formats;
-}
-
-struct slice kube_format_type(enum kube_format format)
-{
-    static const char *const types[] = {
-        [KUBE_JSON] = "application/json",
-        [KUBE_YAML] = "application/yaml",
-        [KUBE_PROTOBUF] = "application/vnd.kubernetes.protobuf",
-    };
-    return slice_from_text(types[format]);
-}
-
 /* -- From JSON -- */
 
 static enum status write_tree(enum kube_format format, const char *event, struct arena *arena,

@@ -12,12 +12,6 @@
 struct kube_shaping;
 struct kube_status;
 
-/* The formats in which objects of this kind can be sent, as a set for kube_accept_parse. */
-unsigned kube_formats_of(const struct kube_kind *kind);
-
-/* "application/json" */
-struct slice kube_format_type(enum kube_format format);
-
 /*
  * Appends an object or list. ST_NOT_FOUND: its kind is not in the table; ST_INVALID: a member is
  * not of its type; ST_MALFORMED, ST_LIMIT, ST_NOMEM.

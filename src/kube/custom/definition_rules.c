@@ -4,12 +4,6 @@
 
 #include <stdio.h>
 
-bool kube_is_definitions(const struct kube_kind *kind)
-{
-    return strcmp(kind->group, "apiextensions.k8s.io") == 0 &&
-           strcmp(kind->plural, "customresourcedefinitions") == 0;
-}
-
 static bool no_memory(const struct kube_meta *meta)
 {
     return kube_fail_engine(meta->status, ST_NOMEM);

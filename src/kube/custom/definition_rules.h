@@ -10,9 +10,6 @@
 #include "kube/custom/kinds.h"
 #include "kube/types/object/meta.h"
 
-/* Whether a kind is that of the definitions themselves. */
-bool kube_is_definitions(const struct kube_kind *kind);
-
 MUST_CHECK
 bool kube_definition_set_defaults(const struct kube_meta *meta, struct json_node *object);
 

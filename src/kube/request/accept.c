@@ -16,11 +16,24 @@ static struct slice trim(struct slice text)
     return text;
 }
 
-static const char *const subtypes[] = {
-    [KUBE_JSON] = "json",
-    [KUBE_YAML] = "yaml",
-    [KUBE_PROTOBUF] = "vnd.kubernetes.protobuf",
+#define APPLICATION "application/"
+
+static const char *const types[] = {
+    [KUBE_JSON] = APPLICATION "json",
+    [KUBE_YAML] = APPLICATION "yaml",
+    [KUBE_PROTOBUF] = APPLICATION "vnd.kubernetes.protobuf",
 };
+
+struct slice kube_format_type(enum kube_format format)
+{
+    return slice_from_text(types[format]);
+}
+
+/* "json" */
+static const char *subtype_of(enum kube_format format)
+{
+    return types[format] + sizeof(APPLICATION) - 1;
+}
 
 /* -- Clauses -- */
 
@@ -154,7 +167,7 @@ static bool clause_take(const struct clause *clause, enum kube_format format,
     struct kube_accept accept = {.format = format, .pretty = clause->pretty};
     bool any = is(clause->type, "*") && is(clause->subtype, "*");
     bool named = is(clause->type, "application") &&
-                 (is(clause->subtype, "*") || is(clause->subtype, subtypes[format]));
+                 (is(clause->subtype, "*") || is(clause->subtype, subtype_of(format)));
     if (!any && !named)
         return false;
     if (clause->stream.len && (format == KUBE_YAML || !is(clause->stream, "watch")))
@@ -191,10 +204,8 @@ bool kube_accept_routes(struct slice accept)
         struct slice clause = slice_cut(&accept, ',');
         struct slice type = trim(slice_cut(&clause, ';'));
         routes = is(type, "*/*");
-        for (size_t i = 0; i < COUNT_OF(subtypes) && !routes; i++) {
-            struct slice rest = type;
-            routes = is(slice_cut(&rest, '/'), "application") && is(rest, subtypes[i]);
-        }
+        for (size_t i = 0; i < COUNT_OF(types) && !routes; i++)
+            routes = is(type, types[i]);
     }
     return routes;
 }

@@ -36,6 +36,9 @@ MUST_CHECK
 bool kube_accept_parse(struct slice accept, const struct kube_offer *offer,
                        struct kube_accept *ret_accept);
 
+/* "application/json" */
+struct slice kube_format_type(enum kube_format format);
+
 /* The check of the router: a supported type is named literally, or any type is accepted. */
 bool kube_accept_routes(struct slice accept);
 

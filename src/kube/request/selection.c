@@ -48,11 +48,18 @@ static enum status parse(struct kube_selection *s, const struct kube_kind *kind,
                          struct error *error)
 {
     struct slice text = text_of(s);
-    size_t field_at = s->label_len + 1;
-    TRY(label_selector_parse(&s->arena, slice_sub(text, 0, s->label_len), &s->labels, error));
-    TRY(field_selector_parse(&s->arena, slice_sub(text, field_at, text.len - 1 - field_at), kind,
-                             &s->fields, error));
-    s->selects = !label_selector_is_empty(s->labels) || !field_selector_is_empty(s->fields);
+    size_t field_at = s->label_len + 1, field_len = text.len - 1 - field_at;
+    if (s->label_len)
+        TRY(label_selector_parse(&s->arena, slice_sub(text, 0, s->label_len), &s->labels, error));
+    if (field_len)
+        TRY(field_selector_parse(&s->arena, slice_sub(text, field_at, field_len), kind, &s->fields,
+                                 error));
+    /* A text such as "," has no requirements. */
+    if (s->labels && label_selector_is_empty(s->labels))
+        s->labels = NULL;
+    if (s->fields && field_selector_is_empty(s->fields))
+        s->fields = NULL;
+    s->selects = s->labels || s->fields;
     return ST_OK;
 }
 
@@ -98,6 +105,6 @@ void kube_selection_unref(struct kube_selection *selection)
 bool kube_selection_matches(const struct kube_selection *selection,
                             const struct kube_object *object)
 {
-    return !selection->selects || (label_selector_matches(selection->labels, object->labels) &&
-                                   field_selector_matches(selection->fields, object));
+    return (!selection->labels || label_selector_matches(selection->labels, object->labels)) &&
+           (!selection->fields || field_selector_matches(selection->fields, object));
 }

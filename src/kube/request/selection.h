@@ -13,9 +13,9 @@
 #include "kube/request/label_selector.h"
 
 struct kube_selection {
-    const struct label_selector *labels;
-    const struct field_selector *fields;
-    bool selects; /* one of them is not empty */
+    const struct label_selector *labels; /* NULL: every object */
+    const struct field_selector *fields; /* NULL: every object */
+    bool selects;                        /* there is one of them */
     uint32_t refs;
     struct kube_selections *selections; /* which contains it */
     struct arena arena;
@@ -44,5 +44,19 @@ DEFINE_CLEANUP(struct kube_selection *, kube_selection_unref)
 
 bool kube_selection_matches(const struct kube_selection *selection,
                             const struct kube_object *object);
+
+/* Whether the field selector, if there is one, requires this value of a field. */
+static inline bool kube_selection_requires(const struct kube_selection *selection,
+                                           struct slice path, struct slice *ret_value)
+{
+    return selection->fields && field_selector_requires(selection->fields, path, ret_value);
+}
+
+/* False: an object with these bytes does not match, and need not be parsed. */
+static inline bool kube_selection_may_match(const struct kube_selection *selection,
+                                            struct slice json)
+{
+    return !selection->fields || field_selector_may_match(selection->fields, json);
+}
 
 #endif

@@ -5,7 +5,6 @@
 #include "kube/call/format.h"
 #include "kube/call/shape.h"
 #include "kube/custom/definition.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/types/object/conversion.h"
 #include "net/sha256.h"
 
@@ -56,7 +55,7 @@ static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
     bool question = kind->flags & KUBE_CREATE_ONLY;
     if (kind->flags & KUBE_COMPUTED)
         write_names(w, "verbs", read_verbs, COUNT_OF(read_verbs));
-    else if (kube_is_namespaces(kind))
+    else if (kube_kind_is(kind, "", "namespaces"))
         write_names(w, "verbs", namespace_verbs, COUNT_OF(namespace_verbs));
     else
         write_names(w, "verbs", all_verbs, question ? 1 : COUNT_OF(all_verbs));
@@ -565,17 +564,12 @@ static struct kube_accept accept_of(const struct http_request *request, bool roo
     return accept;
 }
 
-static bool is_document(const struct http_request *request, const struct slice *steps, size_t count)
-{
-    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
-    return count > 0 && count <= (core ? 2 : 3) &&
-           slice_equal(request->method, SLICE_LITERAL("GET"));
-}
-
-bool kube_is_discovery(const struct http_request *request)
+bool kube_is_discovery(struct slice path)
 {
     struct slice steps[STEPS_MAX + 1];
-    return is_document(request, steps, split(request->path, steps));
+    size_t count = split(path, steps);
+    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
+    return count > 0 && count <= (core ? 2 : 3);
 }
 
 static void document_free(struct kube_call *call)
@@ -600,18 +594,16 @@ static struct discovery_document *document_new(struct kube_call *call)
     return d;
 }
 
-bool kube_discovery(struct kube_call *call)
+void kube_discovery(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     struct slice steps[STEPS_MAX + 1];
     size_t count = split(request->path, steps);
-    if (!is_document(request, steps, count))
-        return false;
     struct kube_accept accept = accept_of(request, count == 1);
     struct discovery_document *d = document_new(call);
     if (!d) {
         http_abort(call->exchange);
-        return true;
+        return;
     }
     enum status status = keep_path(d, steps, count);
     begin_document(d, request, count, accept.discovery_v2);
@@ -621,5 +613,4 @@ bool kube_discovery(struct kube_call *call)
         not_found(call->exchange);
     else if (status != ST_OK || respond(d, &accept) != ST_OK)
         http_abort(call->exchange);
-    return true;
 }

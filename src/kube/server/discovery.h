@@ -4,11 +4,11 @@
 
 #include "kube/call/call.h"
 
-/* /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION */
-bool kube_is_discovery(const struct http_request *request);
+/* Whether it is the path of a document: /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION. The
+ * path of a resource has more steps. */
+bool kube_is_discovery(struct slice path);
 /* Answers from the kinds of the registry, which has read all definitions; a long document is made
- * while it is sent. False: not a discovery path. */
-MUST_CHECK
-bool kube_discovery(struct kube_call *call);
+ * while it is sent. */
+void kube_discovery(struct kube_call *call);
 
 #endif

@@ -2,13 +2,11 @@
 
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
-#include "kube/call/format.h"
 #include "kube/call/gate.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/connect/connect.h"
 #include "kube/handlers/read/read.h"
-#include "kube/handlers/write/part.h"
 #include "kube/handlers/write/scale.h"
 #include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/write.h"
@@ -16,6 +14,7 @@
 #include "kube/policy/access/identity.h"
 #include "kube/server/discovery.h"
 #include "kube/types/object/kind_rules.h"
+#include "kube/types/schema/schema.h"
 
 /* -- Parsing -- */
 
@@ -28,8 +27,11 @@ static bool unknown_path(struct kube_call *call)
 static bool find_kind(struct kube_call *call)
 {
     const struct kube_path *path = &call->path;
-    call->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
-    call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
+    /* It is not a built-in kind, which `begin` has found: the registry has read its definition. */
+    if (!call->kind) {
+        call->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
+        call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
+    }
     bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
     return scoped || unknown_path(call);
 }
@@ -43,25 +45,17 @@ static bool is_watch(const struct kube_call *call)
 #define TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 #define STREAMS "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
-/* The error of the router that Kubernetes has before its handlers, except for custom resources. */
-static bool check_route(struct kube_call *call, struct slice accept, bool many)
-{
-    static const char one[] = "406: Not Acceptable\n\nAvailable representations: " TYPES;
-    static const char all[] =
-        "406: Not Acceptable\n\nAvailable representations: " TYPES ", " STREAMS;
-    if (call->kind->flags & KUBE_CUSTOM || kube_accept_routes(accept))
-        return true;
-    return kube_fail_bare(&call->status, KUBE_NOT_ACCEPTABLE, many ? all : one);
-}
-
 static bool parse_accept(struct kube_call *call, const struct http_request *request)
 {
     enum { JSON = 1 << KUBE_JSON, YAML = 1 << KUBE_YAML, ALL = JSON | YAML | 1 << KUBE_PROTOBUF };
     static const struct kube_offer json = {.whole = JSON, .table = JSON, .partial = JSON};
     static const struct kube_offer faults = {.whole = ALL};
-    /* A kind that is not stored has no columns. */
+    static const char one[] = "406: Not Acceptable\n\nAvailable representations: " TYPES;
+    static const char all[] =
+        "406: Not Acceptable\n\nAvailable representations: " TYPES ", " STREAMS;
+    /* Protobuf needs the schema of the kind. A kind that is not stored has no columns. */
     const struct kube_offer offer = {
-        .whole = kube_formats_of(call->kind),
+        .whole = kube_type_of_kind(call->kind) ? ALL : JSON | YAML,
         .table = call->kind->flags & KUBE_CREATE_ONLY ? 0 : JSON | YAML,
         .partial = ALL,
     };
@@ -70,8 +64,11 @@ static bool parse_accept(struct kube_call *call, const struct http_request *requ
     bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));
     if (!kube_accept_parse(accept, &faults, &call->accept_fail))
         call->accept_fail.pretty = true; /* as in Kubernetes, for people */
-    if (!check_route(call, accept, many || call->path.watch))
-        return false;
+    /* Kubernetes has a router before its handlers, except for custom resources: it compares the
+     * types literally and has an error of its own. */
+    if (!(call->kind->flags & KUBE_CUSTOM) && !kube_accept_routes(accept))
+        return kube_fail_bare(&call->status, KUBE_NOT_ACCEPTABLE,
+                              many || call->path.watch ? all : one);
     call->takes_json = kube_accept_parse(accept, &json, &call->accept_json);
     if (!kube_accept_parse(accept, &offer, &call->accept))
         return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
@@ -79,19 +76,15 @@ static bool parse_accept(struct kube_call *call, const struct http_request *requ
     return true;
 }
 
-/* A watch cannot be sent as YAML. */
-static bool check_stream(struct kube_call *call)
+static bool parse(struct kube_call *call, const struct http_request *request)
 {
+    if (!find_kind(call) || !parse_accept(call, request) ||
+        !kube_query_parse(&call->arena, request->query, &call->query, &call->status))
+        return false;
+    /* A watch cannot be sent as YAML. */
     return !is_watch(call) || call->accept.format != KUBE_YAML ||
            kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
                      "only the following media types are accepted: " STREAMS);
-}
-
-static bool parse(struct kube_call *call, const struct http_request *request)
-{
-    return find_kind(call) && parse_accept(call, request) &&
-           kube_query_parse(&call->arena, request->query, &call->query, &call->status) &&
-           check_stream(call);
 }
 
 static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
@@ -116,49 +109,51 @@ static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
     return KUBE_VERB_OTHER;
 }
 
-static void no_watch(struct kube_call *call)
-{
-    kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
-              "watch is not supported on resources of kind \"%s\"", call->kind->plural);
-    kube_call_fail(call);
-}
-
 static void dispatch_read(struct kube_call *call)
 {
     bool computed = call->kind->flags & KUBE_COMPUTED;
-    if (computed && call->path.subresource.len)
+    bool whole = call->subresource == KUBE_SUBRESOURCE_NONE ||
+                 call->subresource == KUBE_SUBRESOURCE_STATUS ||
+                 call->subresource == KUBE_SUBRESOURCE_PART;
+    if (computed && call->path.subresource.len) {
         kube_no_subresource(call);
-    else if (computed && call->verb == KUBE_VERB_WATCH)
-        no_watch(call);
-    else if (computed)
+    } else if (computed && call->verb == KUBE_VERB_WATCH) {
+        kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                  "watch is not supported on resources of kind \"%s\"", call->kind->plural);
+        kube_call_fail(call);
+    } else if (computed) {
         kube_components(call);
-    else if (call->verb == KUBE_VERB_WATCH)
+    } else if (call->verb == KUBE_VERB_WATCH) {
         kube_watch(call);
-    else if (call->path.subresource.len && kube_is_scale(call))
+    } else if (call->subresource == KUBE_SUBRESOURCE_SCALE) {
         kube_scale_get(call);
-    else if (call->path.subresource.len && !kube_is_status(call) &&
-             (!kube_is_part(call) || kube_is_finalize(call)))
+    } else if (!whole) {
         kube_no_subresource(call);
-    else if (call->path.name.len)
-        kube_get(call);
-    else
+    } else if (call->path.name.len) {
+        kube_get(call); /* a GET of the status, or of another part, answers with the object */
+    } else {
         kube_list(call);
+    }
 }
 
 static void dispatch_now(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
-    if (call->path.subresource.len && kube_is_connect(call)) {
-        kube_connect(call);
-        return;
+    if (call->path.subresource.len) {
+        if (kube_is_connect(call)) {
+            kube_connect(call);
+            return;
+        }
+        call->subresource = kube_subresource_of(call);
     }
     if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
         dispatch_read(call);
         return;
     }
+    call->rules = kube_kind_rules(call->kind);
     /* A new request for a certificate names its user, who is only known on this thread. */
-    if (kube_kind_rules(call->kind) & KUBE_IS_CERTIFICATE_REQUEST)
+    if (call->rules & KUBE_IS_CERTIFICATE_REQUEST)
         (void)kube_call_user(call);
     /* delete_collection starts on the I/O thread: it uses its shared state, and its body is short
      * (KUBE_DELETE_OPTIONS_BYTES_MAX). */
@@ -253,11 +248,12 @@ static void on_definitions(struct kube_registry_wait *wait)
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
     if (!kube_call_done(call))
         return;
-    if (wait->status != ST_OK) {
+    if (wait->status != ST_OK)
         kube_call_fail_engine(call, wait->status);
-    } else if (!kube_discovery(call)) {
+    else if (call->path.resource.len)
         dispatch_known(call);
-    }
+    else
+        kube_discovery(call);
 }
 
 static void read_definitions(struct kube_call *call)
@@ -348,36 +344,31 @@ static bool writes_what_needs_kinds(const struct kube_call *call,
            !slice_equal(request->method, SLICE_LITERAL("GET"));
 }
 
-/* A discovery path, whatever the method. */
-static bool is_document(const struct http_request *request)
-{
-    struct http_request get = *request;
-    get.method = SLICE_LITERAL("GET");
-    return kube_is_discovery(&get);
-}
-
 static void begin(struct kube_call *call, const struct http_request *request)
 {
-    if (kube_is_discovery(request)) {
-        read_definitions(call);
-        return;
-    }
-    if (is_document(request)) {
-        kube_not_allowed(call);
-        return;
-    }
     const struct kube_path *path = &call->path;
     enum status status = kube_path_parse(&call->arena, request->path, &call->path);
-    bool builtin = status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
-    if (status == ST_NOT_FOUND)
-        unknown_path(call);
-    else if (status != ST_OK)
-        kube_fail_engine(&call->status, status);
-    if (status != ST_OK)
+    bool names_resource = status == ST_OK && path->resource.len;
+    if (!names_resource && kube_is_discovery(request->path)) {
+        /* The documents list custom resources too. */
+        if (slice_equal(request->method, SLICE_LITERAL("GET")))
+            read_definitions(call);
+        else
+            kube_not_allowed(call);
+        return;
+    }
+    if (status != ST_OK) {
+        if (status == ST_NOT_FOUND)
+            unknown_path(call);
+        else
+            kube_fail_engine(&call->status, status);
         kube_call_fail(call);
-    else if (builtin && writes_what_needs_kinds(call, request))
+        return;
+    }
+    call->kind = kube_builtin_find(path->group, path->version, path->resource);
+    if (call->kind && writes_what_needs_kinds(call, request))
         read_definitions(call);
-    else if (builtin || !path->group.len || !path->resource.len)
+    else if (call->kind || !path->group.len || !path->resource.len)
         dispatch_known(call);
     else
         read_definition(call);

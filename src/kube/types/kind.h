@@ -7,7 +7,9 @@
 
 #include "base/slice.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum kube_kind_flag {
     KUBE_NAMESPACED = 1 << 0,
@@ -42,6 +44,13 @@ struct kube_kind {
 /* "v1", "apps/v1"; a custom group has up to 253 bytes, a version 63. */
 enum { KUBE_API_VERSION_BYTES = 320 };
 const char *kube_kind_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);
+
+/* Whether it is this built-in kind, in whatever version. */
+static inline bool kube_kind_is(const struct kube_kind *kind, const char *group, const char *plural)
+{
+    return strcmp(kind->plural, plural) == 0 && strcmp(kind->group, group) == 0 &&
+           !(kind->flags & KUBE_CUSTOM);
+}
 
 /* All built-in kinds, ordered by group, version and plural. */
 const struct kube_kind *kube_builtin_kinds(size_t *ret_count);

@@ -51,7 +51,7 @@ static enum status look(const struct kube_event_form *form, struct kube_kv kv, s
     TRY(kube_conversion_json(form->shaping.kind, kv.value, kv.mod_revision, &side->converted,
                              &json));
     /* An object that cannot match is not parsed in full. */
-    bool may_match = field_selector_may_match(form->selection->fields, json);
+    bool may_match = kube_selection_may_match(form->selection, json);
     TRY((may_match ? kube_object_parse : kube_object_parse_head)(json, &side->object));
     side->matches = may_match && kube_selection_matches(form->selection, &side->object);
     return ST_OK;

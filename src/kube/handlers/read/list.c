@@ -7,7 +7,6 @@
 #include "base/memory/budget.h"
 #include "base/metric/turn.h"
 #include "kube/call/call_offload.h"
-#include "kube/call/format.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/read/list_private.h"

@@ -107,9 +107,8 @@ static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
     if (!kube_selectors_get(call, &scope->selection))
         return false;
     struct slice name = call->path.name;
-    return !name.len || field_selector_is_empty(scope->selection->fields) ||
-           (field_selector_requires(scope->selection->fields, SLICE_LITERAL("metadata.name"),
-                                    &name) &&
+    return !name.len || !scope->selection->fields ||
+           (kube_selection_requires(scope->selection, SLICE_LITERAL("metadata.name"), &name) &&
             slice_equal(name, call->path.name)) ||
            kube_fail(&call->status, KUBE_BAD_REQUEST,
                      "fieldSelector metadata.name doesn't match requested name");
@@ -133,7 +132,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
         struct buf *to = &scope->converted[scope->convert_at++ % 2];
         TRY(kube_conversion_json(scope->kind, json, kv.mod_revision, to, &json));
     }
-    bool may_match = field_selector_may_match(selection->fields, json);
+    bool may_match = kube_selection_may_match(selection, json);
     bool peek = !may_match || (!selection->selects && shape == KUBE_WHOLE);
     scope->looked += json.len;
     TRY((peek ? kube_object_parse_head : kube_object_parse)(json, ret_object));
@@ -148,7 +147,7 @@ static struct slice required(const struct kube_scope *scope, struct slice given,
 {
     struct slice value = SLICE_EMPTY;
     if (!given.len)
-        (void)field_selector_requires(scope->selection->fields, slice_from_text(field), &value);
+        (void)kube_selection_requires(scope->selection, slice_from_text(field), &value);
     return given.len ? given : value;
 }
 
@@ -207,8 +206,8 @@ static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
     struct slice value;
     uint8_t tag[TAG_BYTES_MAX];
     if (!call->kind->indexed_field ||
-        !field_selector_requires(scope->selection->fields,
-                                 slice_from_text(call->kind->indexed_field), &value))
+        !kube_selection_requires(scope->selection, slice_from_text(call->kind->indexed_field),
+                                 &value))
         return ST_OK;
     struct slice made = make_tag(call->kind, value, tag);
     scope->tag_within = slice_equal(scope->key, slice_from_text(call->kind->storage_prefix));

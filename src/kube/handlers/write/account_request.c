@@ -272,7 +272,7 @@ static bool check_names(struct kube_call *call, const struct account_request *r)
 static bool set_claims(struct kube_call *call, struct account_request *r)
 {
     char id[40];
-    struct random *random = kube_call_random(call);
+    struct random *random = &call->random;
     uint64_t high = random_u64(random), low = random_u64(random);
     int len = snprintf(id, sizeof(id), "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
                        (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),

@@ -3,7 +3,6 @@
 #include "kube/call/call.h"
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/custom_rules.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/merge/apply/apply.h"
 #include "kube/merge/apply/conflict.h"
 #include "kube/merge/apply/fields_v1.h"
@@ -105,17 +104,19 @@ static enum status reset_certificate(struct job *job)
     TRY(add_reset(job, "spec", NULL));
     if (!sub.len)
         return add_reset(job, "status", NULL);
-    return add_reset(job, "status", kube_is_status(job->call) ? "conditions" : "certificate");
+    return add_reset(job, "status",
+                     job->call->subresource == KUBE_SUBRESOURCE_STATUS ? "conditions"
+                                                                       : "certificate");
 }
 
 /* The fields that the rules of the kind reset whatever the client sends. */
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
-    unsigned flags = kube_kind_rules(kind);
+    unsigned flags = job->call->rules;
     if (flags & KUBE_IS_CERTIFICATE_REQUEST)
         return reset_certificate(job);
-    if (!kube_is_status(job->call))
+    if (job->call->subresource != KUBE_SUBRESOURCE_STATUS)
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len
                    ? add_reset(job, "status", NULL)
                    : ST_OK;
@@ -245,7 +246,7 @@ static enum status update(struct job *job, const struct json_node *stored,
                           const struct json_node *object)
 {
     struct slice id;
-    if (!kube_is_scale(job->call))
+    if (job->call->subresource != KUBE_SUBRESOURCE_SCALE)
         return apply_update(&job->apply, stored, object, &job->managed);
     if (!scale_is_owned(job))
         return ST_OK;
@@ -636,7 +637,7 @@ static bool begin_scale(struct job *job, const struct kube_meta *meta, struct ku
 {
     if (!begin(job, meta, call))
         return false;
-    if (!kube_is_scale(call))
+    if (call->subresource != KUBE_SUBRESOURCE_SCALE)
         return true;
     job->of_scale = true;
     job->kind = SLICE_LITERAL("Scale");

@@ -7,8 +7,8 @@
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/delete.h"
 #include "kube/handlers/write/eviction.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/write.h"
+#include "kube/types/object/kind_rules.h"
 
 #include <stdio.h>
 
@@ -179,6 +179,7 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
         return false;
     posting->body = body;
     call->kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
+    call->rules = kube_kind_rules(call->kind);
     posting->change.call = call;
     posting->change.namespace = call->path.namespace;
     posting->change.decide = bind;

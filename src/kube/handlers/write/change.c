@@ -12,7 +12,7 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
         .namespace = call->path.namespace,
         .name = call->path.name,
         .now_s = clock_real_ns(call->api->clock) / NS_PER_S,
-        .random = kube_call_random(call),
+        .random = &call->random,
         .dry_run = call->query.dry_run,
         .status = &call->status,
     };

@@ -13,19 +13,9 @@
 #define VIGIL_KUBE_HANDLERS_WRITE_CHANGE_H
 
 #include "kube/call/call.h"
+#include "kube/handlers/write/step.h"
 #include "kube/policy/admission/plugins/plugin.h"
 #include "kube/types/object/meta.h"
-
-struct kube_step;
-
-/* How a step ends. A step that only decides returns a bool. */
-enum kube_stepped {
-    KUBE_STEP_FAIL = false, /* the answer is call->status */
-    KUBE_STEP_NEXT = true,  /* the next step follows */
-    KUBE_STEP_JUMP,         /* change->step is the one that follows */
-    KUBE_STEP_LEFT,         /* the write waits, or has been answered; it may be gone already */
-};
-typedef enum kube_stepped kube_step_fn(struct kube_change *change);
 
 enum kube_patch_type { KUBE_PATCH_JSON, KUBE_PATCH_MERGE, KUBE_PATCH_STRATEGIC, KUBE_PATCH_APPLY };
 
@@ -64,7 +54,6 @@ struct kube_change {
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
     unsigned concerns; /* which of the steps it has */
-    unsigned rules;    /* enum kube_kind_rule of its kind */
     bool goes_on; /* errors in metadata are reported with those that kube/types/validate finds */
 
     /* The body of a PUT or PATCH, the same for each attempt. */
@@ -113,19 +102,7 @@ struct kube_change {
     size_t warned; /* length of call->warnings before the first attempt */
 };
 
-/* -- Starting and continuing (write.c) -- */
-
-/* Starts a change that has `decide`: zeroed, with the first part set. */
-void kube_change_start(struct kube_change *change);
-/* A step that has left continues: with the step after it, or with another of the list. */
-void kube_change_next(struct kube_change *change);
-void kube_change_back(struct kube_change *change, kube_step_fn *step);
-
-/* A PUT or PATCH continues as a create, because there is no object: change->object is the new one,
- * in the arena of the attempt. */
-enum kube_stepped kube_change_as_create(struct kube_change *change);
-/* The object exists meanwhile: the update begins another attempt. */
-void kube_change_as_update(struct kube_change *change);
+/* -- Life -- */
 
 /* Before it is used for another object, and at the end. */
 void kube_change_fini(struct kube_change *change);

@@ -7,7 +7,7 @@
 static void on_turn(struct kube_write_ticket *ticket)
 {
     struct kube_call *call = CONTAINER_OF(ticket, struct kube_call, quota_ticket);
-    kube_change_back(call->handler.change, kube_admit_gather);
+    kube_change_again(call->handler.change, KUBE_AGAIN_DECIDE);
 }
 
 enum kube_stepped kube_charge(struct kube_change *change)
@@ -16,7 +16,7 @@ enum kube_stepped kube_charge(struct kube_change *change)
     struct kube_write_ticket *ticket = &call->quota_ticket;
     struct slice key;
     bool writes = change->decision != KUBE_DECIDE_KEEP && !change->dry_run;
-    if (!change->charges.count || !writes || ticket->queue)
+    if (!writes || ticket->queue)
         return KUBE_STEP_NEXT;
     /* No key of an object looks like a namespace. */
     if (arena_dup(&call->arena, call->path.namespace, &key) != ST_OK)
@@ -40,8 +40,6 @@ bool kube_charge_write(struct kube_call *call, struct arena *arena,
 {
     const struct kube_companions *reservations = call->write.companions;
     size_t reserved = reservations ? reservations->count : 0;
-    if (!charges->count)
-        return true;
     if (reserved + charges->count > KUBE_COMPANIONS_MAX)
         return kube_fail(&call->status, KUBE_TOO_LARGE,
                          "the object has too many node ports to be charged to quotas");

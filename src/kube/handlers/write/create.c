@@ -75,7 +75,6 @@ static bool take_name(struct kube_change *change)
 
 enum kube_stepped kube_create_prepare(struct kube_change *change)
 {
-    change->meta.random = kube_call_random(change->call);
     return kube_meta_create(&change->meta, change->object) &&
            kube_strategy_create(&change->meta, change->object) && take_name(change);
 }
@@ -92,7 +91,8 @@ enum kube_stepped kube_create_encode(struct kube_change *change)
     struct kube_call *call = change->call;
     struct json_node *object = change->object;
     if (!kube_body_zero_status(call, change->arena, object) ||
-        !kube_conversion_to_stored(call, change->arena, object) ||
+        (kube_conversion_concerns(call->kind) &&
+         !kube_conversion_to_stored(call, change->arena, object)) ||
         !kube_meta_order(&change->meta, object))
         return KUBE_STEP_FAIL;
     /* The object of a dry run is not stored, so it may have a version. */
@@ -164,9 +164,8 @@ static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
 static void rename_object(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
-    change->meta.random = kube_call_random(call);
     if (kube_meta_rename(&change->meta, change->object) && take_name(change) && encode(change))
-        kube_change_back(change, kube_create_read_namespace);
+        kube_change_again(change, KUBE_AGAIN_READ);
     else
         kube_call_fail(call);
 }
@@ -291,7 +290,7 @@ static void encode_again(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
     if (encode(change))
-        kube_change_back(change, kube_create_read_namespace);
+        kube_change_again(change, KUBE_AGAIN_READ);
     else
         kube_call_fail(call);
 }
@@ -347,7 +346,7 @@ static void on_put(struct engine_op *op)
     else if (contended)
         settle_reservations(change);
     else /* the namespace has changed, or a quota */
-        kube_change_back(change, kube_create_read_namespace);
+        kube_change_again(change, KUBE_AGAIN_READ);
 }
 
 enum kube_stepped kube_create_store(struct kube_change *change)
@@ -359,8 +358,9 @@ enum kube_stepped kube_create_store(struct kube_change *change)
                                       .value = change->value,
                                       .guard = change->namespace_key,
                                       .guard_expected = change->namespace_revision};
-    if (!kube_reserve_write(call, change->reservations, call->path.namespace, change->name) ||
-        !kube_charge_write(call, change->arena, &change->charges))
+    if ((change->reservations &&
+         !kube_reserve_write(call, change->reservations, call->path.namespace, change->name)) ||
+        (change->charges.count && !kube_charge_write(call, change->arena, &change->charges)))
         return KUBE_STEP_FAIL;
     kube_call_put(call, on_put);
     return KUBE_STEP_LEFT;

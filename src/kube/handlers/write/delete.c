@@ -5,7 +5,6 @@
 #include "kube/custom/definition_rules.h"
 #include "kube/handlers/write/admit.h"
 #include "kube/handlers/write/body.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/write.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/purge.h"
@@ -181,11 +180,9 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
 
 /* What becomes of the dependents: the request decides, then finalizers of the object, then its
  * kind. */
-static enum kube_delete_policy find_policy(const struct kube_kind *kind,
-                                           const struct json_node *object,
+static enum kube_delete_policy find_policy(unsigned rules, const struct json_node *object,
                                            const struct kube_delete_options *options)
 {
-    unsigned rules = kube_kind_rules(kind);
     const struct json_node *list = json_node_path(object, "metadata.finalizers");
     const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     if (rules & KUBE_NO_DEPENDENTS)
@@ -204,7 +201,7 @@ static enum kube_delete_policy find_policy(const struct kube_kind *kind,
 static bool apply_policy(struct kube_change *change, struct json_node *object,
                          const struct kube_delete_options *options)
 {
-    enum kube_delete_policy policy = find_policy(change->call->kind, object, options);
+    enum kube_delete_policy policy = find_policy(change->call->rules, object, options);
     return set_finalizer(change, object, "orphan", policy == KUBE_ORPHAN) &&
            set_finalizer(change, object, "foregroundDeletion", policy == KUBE_FOREGROUND);
 }
@@ -264,9 +261,9 @@ static bool mark(struct kube_change *change, struct json_node *object, int64_t g
 {
     if (kube_meta_is_deleting(object))
         return shorten(change, object, asked_s);
-    if (kube_is_namespaces(change->call->kind))
+    if (change->call->rules & KUBE_IS_NAMESPACE)
         return mark_namespace(change, object);
-    if (kube_is_definitions(change->call->kind))
+    if (change->call->rules & KUBE_IS_DEFINITION)
         return kube_definition_mark(&change->meta, object);
     return kube_meta_set_deleting(&change->meta, object, grace_s);
 }
@@ -276,7 +273,7 @@ static enum kube_decision remove_now(struct kube_change *change, struct json_nod
                                      struct json_node **ret_object)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
-    if (!(kube_kind_rules(change->call->kind) & KUBE_HAS_GRACE))
+    if (!(change->call->rules & KUBE_HAS_GRACE))
         return KUBE_DECIDE_DELETE;
     bool marked = kube_meta_is_deleting(object)
                       ? kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", 0)
@@ -292,9 +289,9 @@ static void start_purge(struct kube_change *change)
 {
     if (change->decision == KUBE_DECIDE_DELETE)
         return;
-    if (kube_is_namespaces(change->call->kind))
+    if (change->call->rules & KUBE_IS_NAMESPACE)
         kube_purge_start(change->call->api, KUBE_PURGE_NAMESPACE, change->name, NULL);
-    if (kube_is_definitions(change->call->kind))
+    if (change->call->rules & KUBE_IS_DEFINITION)
         kube_definitions_purge(change->call->api, change->name);
 }
 
@@ -303,7 +300,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct json_node *stored, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
-    bool namespaces = kube_is_namespaces(call->kind);
+    bool namespaces = call->rules & KUBE_IS_NAMESPACE;
     change->follow = start_purge;
     if (!may_be_deleted(change, stored) ||
         !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision))
@@ -316,7 +313,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     int64_t grace_s = kube_strategy_grace_s(call->kind, stored, options->grace_s);
     if (!apply_policy(change, object, options))
         return KUBE_DECIDE_FAIL;
-    bool first = kube_is_definitions(call->kind) && !kube_meta_is_deleting(object);
+    bool first = call->rules & KUBE_IS_DEFINITION && !kube_meta_is_deleting(object);
     bool held = first || kube_meta_has_finalizers(object) ||
                 (namespaces && (!kube_meta_is_deleting(object) ||
                                 has_items(json_node_path(object, "spec.finalizers"))));
@@ -369,8 +366,7 @@ static void respond_success(struct kube_change *change)
 
 static void done(struct kube_change *change)
 {
-    if (change->decision == KUBE_DECIDE_DELETE &&
-        !(kube_kind_rules(change->call->kind) & KUBE_RETURNS_DELETED))
+    if (change->decision == KUBE_DECIDE_DELETE && !(change->call->rules & KUBE_RETURNS_DELETED))
         respond_success(change);
     else
         kube_change_respond(change, 200);

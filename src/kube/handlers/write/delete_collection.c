@@ -15,9 +15,9 @@
 #include "kube/call/respond.h"
 #include "kube/handlers/read/scope.h"
 #include "kube/handlers/write/delete.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/write.h"
 #include "kube/request/continue.h"
+#include "kube/types/object/kind_rules.h"
 
 #include <stdio.h>
 
@@ -317,7 +317,7 @@ static bool start_at_token(struct kube_call *call, struct collection *c)
 static bool begin(struct kube_call *call, const struct http_request *request, struct collection *c)
 {
     bool namespaced = call->kind->flags & KUBE_NAMESPACED;
-    if ((namespaced && !call->path.namespace.len) || kube_is_namespaces(call->kind))
+    if ((namespaced && !call->path.namespace.len) || call->rules & KUBE_IS_NAMESPACE)
         return kube_fail_not_allowed(&call->status);
     if (!kube_selectors_get(call, &c->selection) ||
         !kube_delete_options_read(call, request, &c->options))

@@ -36,7 +36,7 @@ static void resume(struct kube_guard *guard, enum status status)
     if (!kube_call_done(change->call))
         return;
     if (status == ST_OK)
-        kube_change_back(change, kube_change_guard);
+        kube_change_repeat(change);
     else
         kube_call_fail_engine(change->call, status);
 }

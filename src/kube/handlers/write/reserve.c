@@ -28,8 +28,7 @@ enum kube_stepped kube_reserve(struct kube_change *change)
 bool kube_reserve_write(struct kube_call *call, struct kube_reservations *reservations,
                         struct slice namespace, struct slice name)
 {
-    return !reservations ||
-           kube_reservations_companions(reservations, namespace, name, &call->write.companions) ==
+    return kube_reservations_companions(reservations, namespace, name, &call->write.companions) ==
                ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }

@@ -141,7 +141,8 @@ enum kube_stepped kube_store_parse(struct kube_change *change)
         return kube_fail_stored(&call->status);
     change->old = object;
     return complete(change, object) &&
-           kube_conversion_to_served(call, &change->scratch, object, change->revision);
+           (!kube_conversion_concerns(call->kind) ||
+            kube_conversion_to_served(call, &change->scratch, object, change->revision));
 }
 
 /* -- Writing -- */
@@ -152,7 +153,8 @@ enum kube_stepped kube_store_encode(struct kube_change *change)
     change->value = change->stored;
     if (change->decision == KUBE_DECIDE_KEEP || !change->object)
         return KUBE_STEP_NEXT;
-    if (!kube_conversion_to_stored(call, &change->scratch, change->object))
+    if (kube_conversion_concerns(call->kind) &&
+        !kube_conversion_to_stored(call, &change->scratch, change->object))
         return KUBE_STEP_FAIL;
     enum status status = kube_object_encode(change->object, &change->encoded);
     change->value = buf_slice(&change->encoded);
@@ -201,7 +203,7 @@ static void on_written(struct engine_op *op)
     else if (refused)
         kube_call_fail(call);
     else /* another write was faster: its object is the stored one now */
-        kube_change_back(change, kube_admit_gather);
+        kube_change_again(change, KUBE_AGAIN_DECIDE);
 }
 
 enum kube_stepped kube_store_write(struct kube_change *change)
@@ -217,8 +219,10 @@ enum kube_stepped kube_store_write(struct kube_change *change)
         kube_call_delete(call, on_written);
         return KUBE_STEP_LEFT;
     }
-    if (!kube_reserve_write(call, change->reservations, change->namespace, change->name) ||
-        !kube_charge_write(call, &change->scratch, &change->charges))
+    /* Addresses that a service gets, and what is charged to quotas, are part of the transaction. */
+    if ((change->reservations &&
+         !kube_reserve_write(call, change->reservations, change->namespace, change->name)) ||
+        (change->charges.count && !kube_charge_write(call, &change->scratch, &change->charges)))
         return KUBE_STEP_FAIL;
     kube_call_put(call, on_written);
     return KUBE_STEP_LEFT;

@@ -2,51 +2,36 @@
 
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
+#include "kube/handlers/write/part.h"
 #include "kube/policy/access/account_token.h"
-
-static bool has_subresource(const struct kube_call *call, const char *name, unsigned flag)
-{
-    return slice_equal(call->path.subresource, slice_from_text(name)) && call->kind->flags & flag;
-}
-
-bool kube_is_status(const struct kube_call *call)
-{
-    return has_subresource(call, "status", KUBE_HAS_STATUS);
-}
-
-bool kube_is_scale(const struct kube_call *call)
-{
-    return has_subresource(call, "scale", KUBE_HAS_SCALE);
-}
-
-bool kube_is_namespaces(const struct kube_kind *kind)
-{
-    return !kind->group[0] && strcmp(kind->plural, "namespaces") == 0;
-}
-
-bool kube_is_finalize(const struct kube_call *call)
-{
-    return kube_is_namespaces(call->kind) &&
-           slice_equal(call->path.subresource, SLICE_LITERAL("finalize"));
-}
-
-bool kube_is_post_subresource(const struct kube_call *call)
-{
-    return !call->kind->group[0] && strcmp(call->kind->plural, "pods") == 0 &&
-           (slice_equal(call->path.subresource, SLICE_LITERAL("binding")) ||
-            slice_equal(call->path.subresource, SLICE_LITERAL("eviction")));
-}
 
 /* Clients that ask for a token get an explanation instead of a plain 404. */
 static bool is_token_request(const struct kube_call *call)
 {
-    return !call->kind->group[0] && strcmp(call->kind->plural, "serviceaccounts") == 0 &&
+    return kube_kind_is(call->kind, "", "serviceaccounts") &&
            slice_equal(call->path.subresource, SLICE_LITERAL("token"));
 }
 
-bool kube_is_token(const struct kube_call *call)
+enum kube_subresource kube_subresource_of(const struct kube_call *call)
 {
-    return is_token_request(call) && kube_account_can_sign(call->api->config->accounts);
+    const struct kube_kind *kind = call->kind;
+    struct slice name = call->path.subresource;
+    if (!name.len)
+        return KUBE_SUBRESOURCE_NONE;
+    if (slice_equal(name, SLICE_LITERAL("status")) && kind->flags & KUBE_HAS_STATUS)
+        return KUBE_SUBRESOURCE_STATUS;
+    if (slice_equal(name, SLICE_LITERAL("scale")) && kind->flags & KUBE_HAS_SCALE)
+        return KUBE_SUBRESOURCE_SCALE;
+    if (slice_equal(name, SLICE_LITERAL("finalize")) && kube_kind_is(kind, "", "namespaces"))
+        return KUBE_SUBRESOURCE_FINALIZE;
+    if (kube_is_part(call))
+        return KUBE_SUBRESOURCE_PART;
+    if (kube_kind_is(kind, "", "pods") && (slice_equal(name, SLICE_LITERAL("binding")) ||
+                                           slice_equal(name, SLICE_LITERAL("eviction"))))
+        return KUBE_SUBRESOURCE_POST;
+    if (is_token_request(call) && kube_account_can_sign(call->api->config->accounts))
+        return KUBE_SUBRESOURCE_TOKEN;
+    return KUBE_SUBRESOURCE_UNKNOWN;
 }
 
 void kube_not_allowed(struct kube_call *call)
@@ -57,7 +42,8 @@ void kube_not_allowed(struct kube_call *call)
 
 void kube_no_subresource(struct kube_call *call)
 {
-    if (kube_is_post_subresource(call) || kube_is_finalize(call) || kube_is_token(call)) {
+    /* It exists, but not for this method. */
+    if (call->subresource != KUBE_SUBRESOURCE_UNKNOWN) {
         kube_not_allowed(call);
         return;
     }

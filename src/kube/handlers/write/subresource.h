@@ -4,19 +4,10 @@
 
 #include "kube/call/call.h"
 
-/* The path names this subresource, and the kind has it. */
-bool kube_is_status(const struct kube_call *call);
-bool kube_is_scale(const struct kube_call *call);
-bool kube_is_finalize(const struct kube_call *call);
-/* …/serviceaccounts/x/token, if this server issues tokens */
-bool kube_is_token(const struct kube_call *call);
-/* …/pods/x/binding, …/pods/x/eviction */
-bool kube_is_post_subresource(const struct kube_call *call);
+/* The one that the path names, if the kind has it. */
+enum kube_subresource kube_subresource_of(const struct kube_call *call);
 
-/* Whether a kind is that of the namespaces. */
-bool kube_is_namespaces(const struct kube_kind *kind);
-
-/* Answers that the object has no such subresource. */
+/* Answers that the object has no such subresource, or that it does not allow the method. */
 void kube_no_subresource(struct kube_call *call);
 /* Answers that the path does not allow the method. */
 void kube_not_allowed(struct kube_call *call);

@@ -9,7 +9,6 @@
 #include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/part.h"
 #include "kube/handlers/write/scale.h"
-#include "kube/handlers/write/subresource.h"
 #include "kube/merge/patch/patch.h"
 #include "kube/types/defaults/defaults.h"
 #include "kube/types/object/kind_rules.h"
@@ -118,7 +117,7 @@ static bool make_base(struct kube_change *change, const struct json_node *stored
                       struct json_node **ret_base)
 {
     char version[24];
-    if (kube_is_scale(change->call))
+    if (change->call->subresource == KUBE_SUBRESOURCE_SCALE)
         return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
                                ret_base, &change->call->status) &&
                (applies(change) ? lend_owners(change, stored, *ret_base)
@@ -136,7 +135,8 @@ static bool make_base(struct kube_change *change, const struct json_node *stored
 static bool keep_kind(struct kube_change *change, const struct json_node *stored,
                       struct json_node *wanted)
 {
-    if (change->patch_type != KUBE_PATCH_STRATEGIC || kube_is_scale(change->call))
+    if (change->patch_type != KUBE_PATCH_STRATEGIC ||
+        change->call->subresource == KUBE_SUBRESOURCE_SCALE)
         return true;
     return replace(change, wanted, stored, "kind") && replace(change, wanted, stored, "apiVersion");
 }
@@ -161,7 +161,8 @@ static bool make_wanted(struct kube_change *change, const struct json_node *stor
         *ret_wanted = json_node_copy(&change->scratch, change->body);
         return *ret_wanted || no_memory(change);
     }
-    return kube_is_scale(change->call) || kube_meta_check(&change->meta, *ret_wanted);
+    return change->call->subresource == KUBE_SUBRESOURCE_SCALE ||
+           kube_meta_check(&change->meta, *ret_wanted);
 }
 
 /* -- Subresources -- */
@@ -182,8 +183,8 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
                    {"finalizers", KUBE_STATUS_ONLY},
                    {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
     unsigned flags = KUBE_STATUS_ONLY; /* flags of a Scale, and of most parts */
-    if (kube_is_status(change->call))
-        flags = change->rules;
+    if (change->call->subresource == KUBE_SUBRESOURCE_STATUS)
+        flags = change->call->rules;
     else if (kube_part_takes_metadata(change->call))
         flags = 0;
     struct json_node *object = json_node_copy(&change->scratch, stored);
@@ -254,19 +255,20 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
                         struct json_node *wanted, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
-    bool certificate = change->rules & KUBE_IS_CERTIFICATE_REQUEST;
+    bool certificate = call->rules & KUBE_IS_CERTIFICATE_REQUEST;
     *ret_object = wanted;
     /* The object itself, without the parts that only a subresource changes. */
     if (!call->path.subresource.len)
         return (!(call->kind->flags & KUBE_HAS_STATUS) ||
                 replace(change, wanted, stored, "status")) &&
                (!certificate || kube_certificate_update(change, stored, wanted)) &&
-               (!kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers"));
-    if (kube_is_scale(call))
+               (!(call->rules & KUBE_IS_NAMESPACE) ||
+                take_spec(change, wanted, stored, "finalizers"));
+    if (call->subresource == KUBE_SUBRESOURCE_SCALE)
         return scaled(change, stored, wanted, ret_object);
     if (!with_identity(change, stored, wanted, ret_object))
         return false;
-    if (kube_is_status(call))
+    if (call->subresource == KUBE_SUBRESOURCE_STATUS)
         return replace(change, *ret_object, wanted, "status") &&
                (!certificate || kube_certificate_status(change, stored, *ret_object)) &&
                kube_body_zero_status(call, &change->scratch, *ret_object);
@@ -290,7 +292,8 @@ static bool check_version_given(struct kube_change *change, struct json_node *wa
     struct kube_call *call = change->call;
     struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
     bool given = version && version->type == JSON_TYPE_STRING && !is_zero(version->text);
-    if (given || applies(change) || kube_is_scale(call) || !(change->rules & KUBE_NEEDS_VERSION))
+    if (given || applies(change) || call->subresource == KUBE_SUBRESOURCE_SCALE ||
+        !(call->rules & KUBE_NEEDS_VERSION))
         return true;
     if (!kube_meta_named(&change->meta, wanted))
         return false;
@@ -319,7 +322,7 @@ static bool is_over(struct kube_change *change, struct json_node *object)
     if (!kube_meta_is_deleting(object) || kube_meta_has_finalizers(object) ||
         (grace && json_node_int(grace, &grace_s) && grace_s > 0))
         return false;
-    return !kube_is_namespaces(change->call->kind) || !held || held->type != JSON_TYPE_ARRAY ||
+    return !(change->call->rules & KUBE_IS_NAMESPACE) || !held || held->type != JSON_TYPE_ARRAY ||
            !held->first;
 }
 
@@ -380,7 +383,7 @@ static bool put_new(struct kube_change *change, struct json_node **ret_object)
         return no_memory(change);
     if (!kube_meta_named(&change->meta, object))
         return false;
-    if (call->path.subresource.len || !(change->rules & KUBE_CREATES_ON_PUT))
+    if (call->path.subresource.len || !(call->rules & KUBE_CREATES_ON_PUT))
         return kube_call_not_found(call);
     kube_apply_disown(object);
     *ret_object = object;
@@ -391,7 +394,7 @@ static bool put_new(struct kube_change *change, struct json_node **ret_object)
 static bool make_new(struct kube_change *change)
 {
     struct kube_call *call = change->call;
-    if (kube_is_scale(call))
+    if (call->subresource == KUBE_SUBRESOURCE_SCALE)
         return kube_call_not_found(call);
     if (applies(change) && !apply_new(change, &change->object))
         return false;
@@ -409,11 +412,12 @@ enum kube_stepped kube_update_decode(struct kube_change *change)
     struct kube_call *call = change->call;
     struct kube_meta meta = kube_call_meta(call, &call->arena);
     struct json_node *body;
-    bool fine = change->patches
-                    ? kube_body_read_patch(call, call->request, &change->patch_type, &body,
-                                           &change->repeats)
-                    : kube_body_read_object(call, call->request, call->kind->kind, &body) &&
-                          (kube_is_scale(call) || kube_meta_check(&meta, body));
+    bool fine =
+        change->patches
+            ? kube_body_read_patch(call, call->request, &change->patch_type, &body,
+                                   &change->repeats)
+            : kube_body_read_object(call, call->request, call->kind->kind, &body) &&
+                  (call->subresource == KUBE_SUBRESOURCE_SCALE || kube_meta_check(&meta, body));
     if (!fine)
         return KUBE_STEP_FAIL;
     change->body = body;
@@ -423,7 +427,7 @@ enum kube_stepped kube_update_decode(struct kube_change *change)
 enum kube_stepped kube_update_make(struct kube_change *change)
 {
     change->meta.patched = change->patches;
-    change->meta.of_status = kube_is_status(change->call);
+    change->meta.of_status = change->call->subresource == KUBE_SUBRESOURCE_STATUS;
     change->meta.goes_on = change->goes_on;
     if (!change->old)
         return make_new(change) ? kube_change_as_create(change) : KUBE_STEP_FAIL;
@@ -437,7 +441,7 @@ enum kube_stepped kube_update_default(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     struct arena *arena = &change->scratch;
-    if (kube_is_status(call))
+    if (call->subresource == KUBE_SUBRESOURCE_STATUS)
         return kube_default_member(arena, call->kind, change->object, SLICE_LITERAL("status"),
                                    &call->status);
     if (call->path.subresource.len)
@@ -491,7 +495,7 @@ enum kube_stepped kube_update_answer(struct kube_change *change)
      * Kubernetes. */
     if (change->decision == KUBE_DECIDE_DELETE)
         change->revision = change->before;
-    if (kube_is_scale(change->call))
+    if (change->call->subresource == KUBE_SUBRESOURCE_SCALE)
         kube_call_work(change->call, change->value.len, respond_scale);
     else
         kube_change_respond(change, 200);

@@ -82,11 +82,13 @@ static const struct row {
 
 static const struct kube_lookup_kind *lookup_kind_of(const struct kube_kind *kind)
 {
-    const struct kube_lookup_kind *used = kube_rbac_kind(kind->storage_prefix);
-    for (size_t i = 0; i < KUBE_FACTS && !used; i++)
+    /* Roles and bindings decide permissions, and some other kinds are facts of plugins. */
+    if (strcmp(kind->group, "rbac.authorization.k8s.io") == 0)
+        return kube_rbac_kind(kind->storage_prefix);
+    for (size_t i = 0; i < KUBE_FACTS; i++)
         if (strcmp(kube_admission_facts[i]->kind.prefix, kind->storage_prefix) == 0)
-            used = &kube_admission_facts[i]->kind;
-    return used;
+            return &kube_admission_facts[i]->kind;
+    return NULL;
 }
 
 static bool is_usable(const struct kube_lookup_kind *kind, struct arena *arena,

@@ -16,13 +16,29 @@
  *
  * The transaction that stores an object is refused if what it depends on has changed meanwhile: the
  * object itself, its namespace, a quota, or an address that a service wants. Then the list goes
- * back, a limited number of times, to the step that reads it; the rows say to which.
+ * back, a limited number of times, to the row that is marked READS or DECIDES.
  *
  * A step decides (it returns true, or false with the reason in call->status), or it waits: for the
- * store, for a turn in a queue, for what a plugin has to know. While a write waits it holds no
- * thread; what it waits for calls kube_change_next, which runs the next step, or kube_change_back,
- * which begins another attempt. That may happen before the step returns: then the call may have
- * been answered and freed, and neither the step nor the loop touches it again (KUBE_STEP_LEFT).
+ * store, for a turn in a queue, for what a plugin has to know. A step that only decides needs no
+ * flag: it runs on the worker if the objects are large, whichever step was before it, and uses only
+ * what call_offload.h allows there. A step that may wait, or that uses the state of the API, is
+ * ON_LOOP, and consists of two functions:
+ *
+ *     enum kube_stepped kube_x(struct kube_change *change)   static void on_x(…)
+ *     {                                                      {
+ *         if (there is nothing to wait for)                      take the result into the change
+ *             return KUBE_STEP_NEXT;                              if (!kube_call_done(call))
+ *         kube_call_hold(call);                                       return;
+ *         start it, with on_x as its end                          kube_change_next(change), or
+ *         return KUBE_STEP_LEFT;                                  kube_call_fail(call), …
+ *     }                                                      }
+ *
+ * While a write waits it holds no thread, and its client may disconnect: kube_call_done then
+ * returns false, and the call may be gone. on_x may be called before kube_x returns, so neither
+ * kube_x nor the loop below touches the change after KUBE_STEP_LEFT. Besides kube_change_next there
+ * are kube_change_repeat, which runs the same step again, and kube_change_again, which begins
+ * another attempt. A step is called in each attempt unless its row has ONCE. What it keeps for the
+ * next attempts is in the arena of the call; change->arena lives as long as the attempt.
  */
 #include "kube/handlers/write/write.h"
 
@@ -36,7 +52,6 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
-#include "kube/handlers/write/part.h"
 #include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/store.h"
 #include "kube/handlers/write/subresource.h"
@@ -99,11 +114,15 @@ static enum kube_stepped answer(struct kube_change *change)
 /* -- The lists -- */
 
 enum {
-    /* Where a step runs. Without a flag: on the thread of the step before it. */
-    ON_LOOP = 1 << 0, /* on the thread of the API; it may wait */
-    LONG = 1 << 1,    /* from here on the worker, if the objects are large */
-    ONCE = 1 << 2,    /* a new object is prepared once, for all attempts */
+    /* Without this flag a step runs on the worker if the objects are large. */
+    ON_LOOP = 1 << 0, /* always on the thread of the API; it may wait */
+    ONCE = 1 << 1,    /* a new object is prepared once, for all attempts */
+    /* Where a list is entered again. */
+    READS = 1 << 2,   /* KUBE_AGAIN_READ */
+    DECIDES = 1 << 3, /* KUBE_AGAIN_DECIDE */
+    JOINS = 1 << 4,   /* an update has found no object, and continues as a create */
     /* Steps that only some writes have. */
+    CHARGED = 1 << 7,      /* writes that kube_admit_check has charged to quotas */
     CUSTOM = 1 << 8,       /* objects of custom resources */
     BUILTIN = 1 << 9,      /* objects that kube/types/validate knows */
     DEFINITION = 1 << 10,  /* definitions of custom resources themselves */
@@ -120,70 +139,72 @@ struct kube_step {
 
 /* POST, and a PUT or PATCH that creates. */
 static const struct kube_step creates[] = {
-    /* The object: body, metadata, defaults. */
+    /* The object as the client wants it. */
     {kube_create_decode, 0},
-    {kube_create_complete, 0}, /* here an update comes in */
+    {kube_create_complete, JOINS},
     {kube_custom_default, CUSTOM},
     {kube_create_default, 0},
+    {kube_create_read_namespace, ON_LOOP | READS},
+    {kube_admit_gather, ON_LOOP | DECIDES},
     /* Mutating admission. */
-    {kube_create_read_namespace, ON_LOOP},
-    {kube_admit_gather, ON_LOOP},
-    {kube_admit_mutate, LONG | ONCE},
+    {kube_admit_mutate, ONCE},
+    /* What the server sets. */
     {kube_create_prepare, ONCE},
     {kube_certificate_create, CERTIFICATE | ONCE},
-    /* Validation. */
+    /* Validation. Each kind has one of the first three. */
     {kube_definition_create, DEFINITION | ONCE},
     {kube_custom_validate, CUSTOM | ONCE},
     {validate_builtin, BUILTIN | ONCE},
     {kube_without_effect, ONCE},
-    {kube_reserve, SERVICE | ONCE},
-    {kube_create_encode, ONCE}, /* from here on the object is prepared: ONCE is skipped */
+    {kube_reserve, SERVICE | ONCE}, /* only of a valid object, so that none is reserved in vain */
+    {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
     /* Validating admission. */
     {kube_admit_check, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
-    {kube_create_look, ON_LOOP}, /* a dry run answers here */
-    {kube_charge, ON_LOOP},      /* has waited for its turn: back to kube_admit_gather */
-    /* Back to kube_create_read_namespace if the namespace, a quota or an address has changed, and
-     * with another name if a generated one is in use. A PUT or PATCH whose object exists meanwhile
-     * continues as an update. */
+    {kube_create_look, ON_LOOP},      /* a dry run answers here */
+    {kube_charge, ON_LOOP | CHARGED}, /* has waited for its turn: back to DECIDES */
+    /* Back to READS if the namespace, a quota or an address has changed, and with another name if a
+     * generated one is in use. A PUT or PATCH whose object exists meanwhile continues as an update.
+     */
     {kube_create_store, ON_LOOP},
     {kube_store_leave_queues, ON_LOOP},
-    {kube_create_answer, 0},
+    {kube_create_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
 
 /* PUT and PATCH, of an object or of a part of it. */
 static const struct kube_step updates[] = {
+    /* The object as the client wants it: the body, or the stored object with the patch. */
     {kube_update_decode, 0},
     {kube_store_enter_queue, ON_LOOP},
-    {kube_store_read, ON_LOOP},
-    {kube_admit_gather, ON_LOOP},
-    /* The object: the stored one as the client wants it. */
-    {kube_store_parse, LONG},
-    {kube_update_make, 0}, /* none is stored: continues with kube_create_complete, or fails */
+    {kube_store_read, ON_LOOP | READS},
+    {kube_admit_gather, ON_LOOP | DECIDES},
+    {kube_store_parse, 0},
+    {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
     {kube_custom_default, CUSTOM},
     {kube_update_default, 0},
     /* Mutating admission. */
     {kube_admit_mutate, 0},
+    /* What the server sets. */
     {kube_definition_default, DEFINITION},
     {kube_update_prepare, 0},
-    {kube_reserve, SERVICE},
-    /* Validation. */
-    {validate_builtin, BUILTIN},
-    {kube_without_effect, 0},
+    {kube_reserve, SERVICE}, /* keeps the addresses that the object has; validation compares them */
+    /* Validation. Each kind has one of the first three. */
     {kube_definition_update, DEFINITION},
     {kube_custom_validate, CUSTOM},
+    {validate_builtin, BUILTIN},
+    {kube_without_effect, 0},
     /* Validating admission. */
     {kube_admit_check, 0},
     {kube_update_own, 0},
     {kube_store_encode, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
-    {kube_charge, ON_LOOP},      /* has waited for its turn: back to kube_admit_gather */
-    {kube_store_write, ON_LOOP}, /* another write was faster: back to kube_admit_gather */
+    {kube_charge, ON_LOOP | CHARGED}, /* has waited for its turn: back to DECIDES */
+    {kube_store_write, ON_LOOP},      /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
-    {kube_update_answer, 0},
+    {kube_update_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
 
@@ -191,25 +212,18 @@ static const struct kube_step updates[] = {
  * eviction of a pod, and the GET of a Scale, which changes nothing. */
 static const struct kube_step changes[] = {
     {kube_store_enter_queue, ON_LOOP},
-    {kube_store_read, ON_LOOP},
-    {kube_admit_gather, ON_LOOP}, /* gathers nothing, but counts the attempt */
-    {kube_store_parse, LONG},
+    {kube_store_read, ON_LOOP | READS},
+    {kube_admit_gather, ON_LOOP | DECIDES}, /* gathers nothing, but counts the attempt */
+    {kube_store_parse, 0},
     {decide, 0},
     {kube_store_encode, 0},
-    {kube_store_write, ON_LOOP}, /* another write was faster: back to kube_admit_gather */
+    {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
-    {answer, 0},
+    {answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
 
 /* -- Running them -- */
-
-/* An object that was made after an allocation failed is neither written nor answered, and a reason
- * that was found then may be wrong. */
-static bool ran_out(const struct kube_change *change)
-{
-    return arena_ran_out(change->arena) || arena_ran_out(&change->call->arena);
-}
 
 /* Runs steps until one waits or answers. */
 static void run(struct kube_call *call)
@@ -218,22 +232,27 @@ static void run(struct kube_call *call)
     for (;;) {
         const struct kube_step *step = change->step;
         unsigned flags = step->flags;
-        if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared)) {
+        /* Quotas are known only when the write was admitted; the rest is known from the start. */
+        if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared) ||
+            (flags & CHARGED && !change->charges.count)) {
             change->step++;
             continue;
         }
-        /* A call on the worker comes back, and continues here. */
-        if (flags & ON_LOOP && kube_call_defers(call, run))
-            return;
         size_t bytes = change->stored.len + call->request->body.len;
-        if (flags & LONG && !call->work.away && kube_call_is_large(call, bytes)) {
+        if (flags & ON_LOOP) {
+            /* A call on the worker comes back, and continues here. */
+            if (kube_call_defers(call, run))
+                return;
+        } else if (!call->work.away && kube_call_is_large(call, bytes)) {
             kube_call_work(call, bytes, run);
             return;
         }
         enum kube_stepped ended = step->run(change);
         if (ended == KUBE_STEP_LEFT)
             return;
-        if (!(flags & ON_LOOP) && ran_out(change)) {
+        /* An object that was made after an allocation failed is neither written nor answered, and a
+         * reason that was found then may be wrong. */
+        if (!(flags & ON_LOOP) && (arena_ran_out(change->arena) || arena_ran_out(&call->arena))) {
             if (ended != KUBE_STEP_FAIL || !kube_code_is_no_memory(kube_status_code(&call->status)))
                 kube_fail_engine(&call->status, ST_NOMEM);
             ended = KUBE_STEP_FAIL;
@@ -247,13 +266,32 @@ static void run(struct kube_call *call)
     }
 }
 
-static const struct kube_step *find_step(const struct kube_step *steps, kube_step_fn *wanted)
+/* kube_steps_check sees to it that the list has such a row. */
+static const struct kube_step *find_row(const struct kube_step *steps, unsigned flag)
 {
-    while (steps->run != wanted) {
-        assert(steps->run); /* it is in the list */
+    while (!(steps->flags & flag)) {
+        assert(steps->run);
         steps++;
     }
     return steps;
+}
+
+void kube_steps_check(void)
+{
+    static const struct kube_step *const lists[] = {creates, updates, changes};
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        const struct kube_step *read = find_row(lists[i], READS);
+        const struct kube_step *decide = find_row(lists[i], DECIDES), *last = decide;
+        /* The loop goes back to rows that may wait, and to one of each kind. */
+        assert(read->flags & ON_LOOP && decide->flags & ON_LOOP && read < decide);
+        while (last[1].run) {
+            last++;
+            assert(!(last->flags & (READS | DECIDES)));
+        }
+        /* The last one answers: it uses the exchange, which belongs to the thread of the API. */
+        assert(last->flags == ON_LOOP);
+    }
+    assert(find_row(creates, JOINS) < find_row(creates, READS));
 }
 
 void kube_change_free(struct kube_call *call)
@@ -270,7 +308,7 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     struct kube_call *call = change->call;
     const struct kube_kind *kind = call->kind;
     bool whole = !call->path.subresource.len;
-    unsigned rules = change->rules = kube_kind_rules(kind);
+    unsigned rules = call->rules;
     bool guarded = call->identity && kube_guard_applies(kube_identity_user(call->identity), kind,
                                                         call->path.subresource);
     change->goes_on = is_validated(call);
@@ -298,9 +336,14 @@ void kube_change_next(struct kube_change *change)
     run(change->call);
 }
 
-void kube_change_back(struct kube_change *change, kube_step_fn *step)
+void kube_change_repeat(struct kube_change *change)
 {
-    change->step = find_step(change->steps, step);
+    run(change->call);
+}
+
+void kube_change_again(struct kube_change *change, enum kube_again from)
+{
+    change->step = find_row(change->steps, from == KUBE_AGAIN_READ ? READS : DECIDES);
     run(change->call);
 }
 
@@ -311,7 +354,7 @@ enum kube_stepped kube_change_as_create(struct kube_change *change)
     change->lost = 0;
     change->operation = KUBE_ADMISSION_CREATE;
     change->steps = creates;
-    change->step = find_step(creates, kube_create_complete);
+    change->step = find_row(creates, JOINS);
     return KUBE_STEP_JUMP;
 }
 
@@ -319,7 +362,7 @@ void kube_change_as_update(struct kube_change *change)
 {
     change->operation = KUBE_ADMISSION_UPDATE;
     change->steps = updates;
-    kube_change_back(change, kube_store_read);
+    kube_change_again(change, KUBE_AGAIN_READ);
 }
 
 /* -- Options -- */
@@ -427,18 +470,22 @@ typedef void handler(struct kube_call *call);
 /* NULL: the method is not for this path. */
 static handler *handler_of(const struct kube_call *call)
 {
-    bool named = call->path.name.len, sub = call->path.subresource.len;
-    bool posts = call->verb == KUBE_VERB_POST;
+    bool named = call->path.name.len, posts = call->verb == KUBE_VERB_POST;
     bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
     if (everywhere || call->kind->flags & KUBE_COMPUTED)
         return NULL;
-    if (sub && kube_is_finalize(call))
+    switch (call->subresource) {
+    case KUBE_SUBRESOURCE_FINALIZE:
         return call->verb == KUBE_VERB_PUT ? write_object : NULL;
-    if (sub && kube_is_token(call))
+    case KUBE_SUBRESOURCE_TOKEN:
         return posts ? kube_account_request : NULL;
-    if (sub && kube_is_post_subresource(call))
+    case KUBE_SUBRESOURCE_POST:
         return posts ? kube_post_subresource : NULL;
-    if (!call->kind->group[0] && strcmp(call->kind->plural, "bindings") == 0)
+    default:
+        break;
+    }
+    /* Two kinds are only posted: bindings of pods, and reviews, which are answered. */
+    if (kube_kind_is(call->kind, "", "bindings"))
         return posts && !named ? kube_post_subresource : NULL;
     if (call->kind->flags & KUBE_CREATE_ONLY)
         return posts && !named ? kube_review : NULL;
@@ -446,7 +493,8 @@ static handler *handler_of(const struct kube_call *call)
         return named ? NULL : write_object;
     if (call->verb == KUBE_VERB_PUT || call->verb == KUBE_VERB_PATCH)
         return named ? write_object : NULL;
-    if (sub)
+    /* The status and other parts of an object cannot be deleted. */
+    if (call->subresource != KUBE_SUBRESOURCE_NONE)
         return NULL;
     return named ? kube_delete : kube_delete_collection;
 }
@@ -455,9 +503,7 @@ void kube_mutate(struct kube_call *call)
 {
     bool known = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
     handler *handle = known ? handler_of(call) : NULL;
-    if (known && call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
-        !kube_is_finalize(call) && !kube_is_post_subresource(call) && !kube_is_part(call) &&
-        !kube_is_token(call))
+    if (known && call->subresource == KUBE_SUBRESOURCE_UNKNOWN)
         kube_no_subresource(call);
     else if (!handle || call->path.watch)
         kube_not_allowed(call);

@@ -1,5 +1,6 @@
 /* Writes over an engine that completes at once, late or in any order, by clients that may
  * disconnect. */
+#include "kube/handlers/write/change.h"
 #include "kube/server/bed_test.h"
 #include "kube/server/starved_test.h"
 
@@ -675,9 +676,16 @@ static void odd_objects_can_be_written(void **state)
     assert_int_equal(write_odd(1, 0, COUNT_OF(odd_writes) - 1), 200);
 }
 
+static void a_write_can_go_back_in_every_list_of_steps(void **state)
+{
+    (void)state;
+    kube_steps_check();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_write_can_go_back_in_every_list_of_steps),
         cmocka_unit_test(concurrent_patches_are_all_applied),
         cmocka_unit_test(a_crowd_changes_one_object_without_conflicts),
         cmocka_unit_test(concurrent_puts_create_once_and_then_update),

@@ -135,6 +135,9 @@ static bool take_event(struct kube_follower *follower, const struct watch_event 
             set_due(c, item, event->created ? 0 : DELAY_MS);
         return true;
     }
+    /* No namespace has a quota, as in most clusters. */
+    if (!c->agenda.items.count)
+        return true;
     if (slice_has_prefix(event->key, SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX)))
         c->definitions_changed = true;
     struct kube_agenda_item *item = kube_agenda_find(&c->agenda, namespace_of(event->key));
@@ -640,6 +643,8 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
         [WRITE] = write,
     };
     struct controller *c = controller_of(&follower->job);
+    if (!c->agenda.items.count)
+        return false;
     if (c->definitions_changed)
         c->definitions_changed = !expand_unknown(c);
     if (!c->item) {

@@ -97,7 +97,8 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
     *ret_next_ns = garbage_graph_unpark(&garbage->graph, now_ns);
     if (garbage_graph_expand(&garbage->graph, EXPANDED_MAX))
         *ret_next_ns = now_ns;
-    garbage_work(garbage);
+    if (!list_empty(&garbage->graph.queue))
+        garbage_work(garbage);
     return false;
 }
 

@@ -547,9 +547,11 @@ static enum status check_scalar(struct typed_check *c, const struct apply_rules 
     case APPLY_SCALAR_BOOLEAN:
         return value->type == JSON_TYPE_BOOL ? ST_OK : report_type(c, "boolean", value);
     case APPLY_SCALAR_NUMERIC:
+        if (value->type == JSON_TYPE_NUMBER)
+            return ST_OK;
         snprintf(text, sizeof(text), "expected numeric (int or float), got %s",
                  print_go_type(value));
-        return value->type == JSON_TYPE_NUMBER ? ST_OK : report(c, text);
+        return report(c, text);
     default:
         if (value->type == JSON_TYPE_OBJECT || value->type == JSON_TYPE_ARRAY)
             return report_type(c, "any scalar", value);

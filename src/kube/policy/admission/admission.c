@@ -194,7 +194,7 @@ static bool matches(const struct kube_admission_rule *rule, const struct kube_ki
 {
     return rule->operations >> operation & 1 &&
            slice_equal(subresource, slice_from_text(rule->subresource)) &&
-           (!rule->plural || kube_admission_is(kind, rule->group, rule->plural));
+           (!rule->plural || kube_kind_is(kind, rule->group, rule->plural));
 }
 
 uint32_t kube_admission_concerns(const struct kube_admission *admission,

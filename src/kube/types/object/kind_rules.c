@@ -12,7 +12,7 @@ static const struct {
     {"", "endpoints", KUBE_CREATES_ON_PUT},
     {"", "events", KUBE_CREATES_ON_PUT | KUBE_NO_DEPENDENTS},
     {"", "limitranges", KUBE_CREATES_ON_PUT},
-    {"", "namespaces", KUBE_NAME_DNS_LABEL | KUBE_RETURNS_DELETED},
+    {"", "namespaces", KUBE_NAME_DNS_LABEL | KUBE_RETURNS_DELETED | KUBE_IS_NAMESPACE},
     {"", "nodes", KUBE_KEEPS_STATUS},
     {"", "persistentvolumeclaims", KUBE_RETURNS_DELETED},
     {"", "persistentvolumes", KUBE_RETURNS_DELETED},

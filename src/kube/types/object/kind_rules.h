@@ -28,6 +28,7 @@ enum kube_kind_rule {
     KUBE_IS_DEFINITION = 1 << 14,          /* CustomResourceDefinition */
     KUBE_IS_CERTIFICATE_REQUEST = 1 << 15, /* CertificateSigningRequest */
     KUBE_RESERVES_ADDRESSES = 1 << 16,     /* Service */
+    KUBE_IS_NAMESPACE = 1 << 17,           /* Namespace */
 };
 
 /* The flags (enum kube_kind_rule) of a kind. */

@@ -522,7 +522,7 @@ enum status kube_limit_range_check_claim(struct arena *arena, const struct json_
 
 static bool is_pod(const struct kube_kind *kind)
 {
-    return kube_admission_is(kind, "", "pods");
+    return kube_kind_is(kind, "", "pods");
 }
 
 static bool no_memory(const struct kube_admission_write *write)
@@ -549,7 +549,7 @@ const struct kube_fact_row kube_limit_ranges = {
 /* Whether the object is to be looked at, and all limit ranges are known. */
 static bool applies(const struct kube_admission_write *write)
 {
-    return !kube_admission_is(write->kind, "", "limitranges") &&
+    return !kube_kind_is(write->kind, "", "limitranges") &&
            !json_node_path(write->old, "metadata.deletionTimestamp");
 }
 
@@ -609,7 +609,7 @@ static bool check_one(const struct kube_admission_write *write, const struct jso
 static bool check(struct kube_admission_write *write)
 {
     const struct kube_fact_objects *in = &write->facts->of[KUBE_FACT_LIMIT_RANGES];
-    if (kube_admission_is(write->kind, "", "limitranges"))
+    if (kube_kind_is(write->kind, "", "limitranges"))
         return check_size(write);
     if (!applies(write))
         return true;

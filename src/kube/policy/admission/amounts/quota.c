@@ -226,7 +226,7 @@ bool kube_quota_charge(const struct kube_admission_write *write, struct slice na
 static bool check_size(const struct kube_admission_write *write)
 {
     AUTO(buf_fini) struct buf text = {0};
-    if (!kube_admission_is(write->kind, "", "resourcequotas"))
+    if (!kube_kind_is(write->kind, "", "resourcequotas"))
         return true;
     if (json_tree_write(write->object, &text) != ST_OK)
         return no_memory(write);

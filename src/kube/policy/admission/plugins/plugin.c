@@ -66,9 +66,3 @@ struct kube_meta kube_admission_meta(const struct kube_admission_write *write)
         .dry_run = write->dry_run,
     };
 }
-
-bool kube_admission_is(const struct kube_kind *kind, const char *group, const char *plural)
-{
-    return strcmp(kind->plural, plural) == 0 && strcmp(kind->group, group) == 0 &&
-           !(kind->flags & KUBE_CUSTOM);
-}

@@ -80,7 +80,4 @@ bool kube_admission_forbid(const struct kube_admission_write *write, const char 
 /* For the functions that change metadata (kube/types/object/meta.h). */
 struct kube_meta kube_admission_meta(const struct kube_admission_write *write);
 
-/* Whether the kind is this built-in one, in whatever version. */
-bool kube_admission_is(const struct kube_kind *kind, const char *group, const char *plural);
-
 #endif

@@ -45,7 +45,7 @@ const struct kube_fact_row kube_priority_classes = {
 
 static bool is_class(const struct kube_kind *kind)
 {
-    return kube_admission_is(kind, "scheduling.k8s.io", "priorityclasses");
+    return kube_kind_is(kind, "scheduling.k8s.io", "priorityclasses");
 }
 
 /* -- Pods -- */

@@ -51,9 +51,9 @@ const struct kube_admission_plugin kube_default_storage_class = {
 
 static const char *finalizer_of(const struct kube_kind *kind)
 {
-    if (kube_admission_is(kind, "", "persistentvolumeclaims"))
+    if (kube_kind_is(kind, "", "persistentvolumeclaims"))
         return "kubernetes.io/pvc-protection";
-    if (kube_admission_is(kind, "", "persistentvolumes"))
+    if (kube_kind_is(kind, "", "persistentvolumes"))
         return "kubernetes.io/pv-protection";
     return "kubernetes.io/vac-protection";
 }
