@@ -155,24 +155,6 @@ static void write_roles_fields(struct ctl *ctl, const void *response)
     fputc('\n', ctl->out);
 }
 
-static void write_created(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "Role %s created\n", ctl->words[0]);
-}
-
-static void write_deleted(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "Role %s deleted\n", ctl->words[0]);
-}
-
-static void write_updated(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "Role %s updated\n", ctl->words[0]);
-}
-
 /* The key is shown as it was typed, also if it was empty. */
 static void write_revoked(struct ctl *ctl, const void *response)
 {
@@ -211,8 +193,7 @@ int admin_role_get(struct ctl *ctl)
 int admin_role_add(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_role_add_response_table,
-                                           .simple = write_created,
-                                           .fields = admin_fields_header};
+                                           .done = "Role %1 created\n"};
     struct pb_auth_role_add_request request = {.name = slice_from_text(ctl->words[0])};
     return admin_call_and_print(ctl, METHOD_ROLE_ADD, &request, &shape);
 }
@@ -220,8 +201,7 @@ int admin_role_add(struct ctl *ctl)
 int admin_role_delete(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_role_delete_response_table,
-                                           .simple = write_deleted,
-                                           .fields = admin_fields_header};
+                                           .done = "Role %1 deleted\n"};
     struct pb_auth_role_delete_request request = {.role = slice_from_text(ctl->words[0])};
     return admin_call_and_print(ctl, METHOD_ROLE_DELETE, &request, &shape);
 }
@@ -250,8 +230,7 @@ static int read_type(struct ctl *ctl, const char *word, int32_t *ret_type)
 int admin_role_grant_permission(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_role_grant_permission_response_table,
-                                           .simple = write_updated,
-                                           .fields = admin_fields_header};
+                                           .done = "Role %1 updated\n"};
     struct pb_permission permission = {0};
     int code = read_type(ctl, ctl->words[1], &permission.perm_type);
     struct permission_range range;

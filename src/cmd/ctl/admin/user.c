@@ -70,17 +70,10 @@ int admin_user_add(struct ctl *ctl)
 
 /* -- The others -- */
 
-static void write_deleted(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "User %s deleted\n", ctl->words[0]);
-}
-
 int admin_user_delete(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_user_delete_response_table,
-                                           .simple = write_deleted,
-                                           .fields = admin_fields_header};
+                                           .done = "User %1 deleted\n"};
     struct pb_auth_user_delete_request request = {.name = slice_from_text(ctl->words[0])};
     return admin_call_and_print(ctl, METHOD_USER_DELETE, &request, &shape);
 }
@@ -139,17 +132,10 @@ int admin_user_list(struct ctl *ctl)
     return admin_call_and_print(ctl, METHOD_USER_LIST, &request, &shape);
 }
 
-static void write_password_updated(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fputs("Password updated\n", ctl->out);
-}
-
 int admin_user_passwd(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_user_change_password_response_table,
-                                           .simple = write_password_updated,
-                                           .fields = admin_fields_header};
+                                           .done = "Password updated\n"};
     struct slice password = SLICE_EMPTY;
     int code = read_password(ctl, &password);
     if (code != CTL_OK)
@@ -159,33 +145,19 @@ int admin_user_passwd(struct ctl *ctl)
     return admin_call_and_print(ctl, METHOD_USER_CHANGE_PASSWORD, &request, &shape);
 }
 
-static void write_granted(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "Role %s is granted to user %s\n", ctl->words[1], ctl->words[0]);
-}
-
 int admin_user_grant_role(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_user_grant_role_response_table,
-                                           .simple = write_granted,
-                                           .fields = admin_fields_header};
+                                           .done = "Role %2 is granted to user %1\n"};
     struct pb_auth_user_grant_role_request request = {.user = slice_from_text(ctl->words[0]),
                                                       .role = slice_from_text(ctl->words[1])};
     return admin_call_and_print(ctl, METHOD_USER_GRANT_ROLE, &request, &shape);
 }
 
-static void write_revoked(struct ctl *ctl, const void *response)
-{
-    (void)response;
-    fprintf(ctl->out, "Role %s is revoked from user %s\n", ctl->words[1], ctl->words[0]);
-}
-
 int admin_user_revoke_role(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {.type = &pb_auth_user_revoke_role_response_table,
-                                           .simple = write_revoked,
-                                           .fields = admin_fields_header};
+                                           .done = "Role %2 is revoked from user %1\n"};
     struct pb_auth_user_revoke_role_request request = {.name = slice_from_text(ctl->words[0]),
                                                        .role = slice_from_text(ctl->words[1])};
     return admin_call_and_print(ctl, METHOD_USER_REVOKE_ROLE, &request, &shape);

@@ -56,8 +56,26 @@ static int show(struct ctl *ctl, void (*fn)(struct ctl *ctl, const void *respons
     return CTL_OK;
 }
 
+static void print_done(struct ctl *ctl, const char *text)
+{
+    for (; *text; text++) {
+        if (*text != '%')
+            fputc(*text, ctl->out);
+        else
+            fputs(ctl->words[*++text - '1'], ctl->out);
+    }
+}
+
 static int print(struct ctl *ctl, const struct ctl_shape *shape, const void *response)
 {
+    if (shape->done && ctl->globals.format == CTL_SIMPLE) {
+        print_done(ctl, shape->done);
+        return CTL_OK;
+    }
+    if (shape->done && ctl->globals.format == CTL_FIELDS) {
+        ctl_field_header(ctl, *(const struct pb_response_header *const *)response);
+        return CTL_OK;
+    }
     switch (ctl->globals.format) {
     case CTL_SIMPLE:
         return show(ctl, shape->simple, response);

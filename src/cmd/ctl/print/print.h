@@ -13,6 +13,9 @@
  * etcdctl says with "unsupported …" and an exit code of its own. */
 struct ctl_shape {
     const struct pb_message *type;
+    /* What simple prints of an answer that has only a header, which is what fields prints: "%1" is
+     * the first word of the command. */
+    const char *done;
     void (*simple)(struct ctl *ctl, const void *response);
     void (*fields)(struct ctl *ctl, const void *response);
     void (*table)(struct ctl *ctl, const void *response);
