@@ -45,10 +45,8 @@ enum status append_head(const struct auth_jwt *jwt, struct buf *out)
     struct json_writer writer;
     json_writer_init(&writer, &json);
     json_begin_object(&writer);
-    json_key(&writer, "alg");
-    json_text(&writer, jwt->method);
-    json_key(&writer, "typ");
-    json_text(&writer, "JWT");
+    json_member_text(&writer, "alg", jwt->method);
+    json_member_text(&writer, "typ", "JWT");
     json_end_object(&writer);
     TRY(json_writer_finish(&writer));
     return buf_append(out, buf_slice(&json));
@@ -62,12 +60,9 @@ enum status append_claims(const struct auth_jwt *jwt, const struct auth_principa
     struct json_writer writer;
     json_writer_init(&writer, &json);
     json_begin_object(&writer);
-    json_key(&writer, "exp");
-    json_i64(&writer, now_s + jwt->ttl_s);
-    json_key(&writer, "revision");
-    json_u64(&writer, principal->revision);
-    json_key(&writer, "username");
-    json_string(&writer, principal->user);
+    json_member_i64(&writer, "exp", now_s + jwt->ttl_s);
+    json_member_u64(&writer, "revision", principal->revision);
+    json_member_string(&writer, "username", principal->user);
     json_end_object(&writer);
     TRY(json_writer_finish(&writer));
     return buf_append(out, buf_slice(&json));

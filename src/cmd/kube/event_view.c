@@ -237,42 +237,32 @@ static void show_text(struct event_view *view, const vigil_kube_event *event, in
 
 static void put_status(struct json_writer *w, const vigil_kube_status *status)
 {
-    json_key(w, "status");
-    json_begin_object(w);
-    json_key(w, "code");
-    json_i64(w, status->code);
-    json_key(w, "reason");
-    json_text(w, status->reason);
-    json_key(w, "message");
-    json_text(w, status->message);
+    json_member_object(w, "status");
+    json_member_i64(w, "code", status->code);
+    json_member_text(w, "reason", status->reason);
+    json_member_text(w, "message", status->message);
     json_end_object(w);
 }
 
 static void put_json(struct json_writer *w, const vigil_kube_event *event, int64_t wall_ns)
 {
     json_begin_object(w);
-    json_key(w, "timeMs");
-    json_i64(w, wall_ns / NS_PER_MS);
-    json_key(w, "type");
-    json_text(w, type_names[event->type]);
+    json_member_i64(w, "timeMs", wall_ns / NS_PER_MS);
+    json_member_text(w, "type", type_names[event->type]);
     if (event->version.size) {
-        json_key(w, "version");
-        json_string(w, slice_of(event->version.data, event->version.size));
+        json_member_string(w, "version", slice_of(event->version.data, event->version.size));
     }
     if (event->initial_end) {
-        json_key(w, "initialEnd");
-        json_bool(w, true);
+        json_member_bool(w, "initialEnd", true);
     }
     if (event->status)
         put_status(w, event->status);
     if (event->type == VIGIL_KUBE_ENDED) {
-        json_key(w, "reason");
-        json_text(w, event->reason ? event->reason : "");
+        json_member_text(w, "reason", event->reason ? event->reason : "");
     }
     if (event->object) {
         vigil_bytes object = vigil_kube_object_json(event->object);
-        json_key(w, "object");
-        json_raw(w, slice_of(object.data, object.size));
+        json_member_raw(w, "object", slice_of(object.data, object.size));
     }
     json_end_object(w);
 }

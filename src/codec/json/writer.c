@@ -190,3 +190,51 @@ void json_null(struct json_writer *writer)
     put_separator(writer);
     put(writer, SLICE_LITERAL("null"));
 }
+
+void json_member_string(struct json_writer *writer, const char *name, struct slice text)
+{
+    json_key(writer, name);
+    json_string(writer, text);
+}
+
+void json_member_text(struct json_writer *writer, const char *name, const char *text)
+{
+    json_key(writer, name);
+    json_text(writer, text);
+}
+
+void json_member_i64(struct json_writer *writer, const char *name, int64_t number)
+{
+    json_key(writer, name);
+    json_i64(writer, number);
+}
+
+void json_member_u64(struct json_writer *writer, const char *name, uint64_t number)
+{
+    json_key(writer, name);
+    json_u64(writer, number);
+}
+
+void json_member_bool(struct json_writer *writer, const char *name, bool truth)
+{
+    json_key(writer, name);
+    json_bool(writer, truth);
+}
+
+void json_member_raw(struct json_writer *writer, const char *name, struct slice json)
+{
+    json_key(writer, name);
+    json_raw(writer, json);
+}
+
+void json_member_object(struct json_writer *writer, const char *name)
+{
+    json_key(writer, name);
+    json_begin_object(writer);
+}
+
+void json_member_array(struct json_writer *writer, const char *name)
+{
+    json_key(writer, name);
+    json_begin_array(writer);
+}

@@ -4,8 +4,7 @@
  *     struct json_writer w;
  *     json_writer_init(&w, &out);
  *     json_begin_object(&w);
- *     json_key(&w, "health");
- *     json_text(&w, "true");
+ *     json_member_text(&w, "health", "true");
  *     json_end_object(&w);
  *     TRY(json_writer_finish(&w));
  *
@@ -52,5 +51,16 @@ void json_u64(struct json_writer *writer, uint64_t number);
 void json_raw(struct json_writer *writer, struct slice json);
 void json_bool(struct json_writer *writer, bool truth);
 void json_null(struct json_writer *writer);
+
+/* A member of an object: its name and its value. */
+void json_member_string(struct json_writer *writer, const char *name, struct slice text);
+void json_member_text(struct json_writer *writer, const char *name, const char *text);
+void json_member_i64(struct json_writer *writer, const char *name, int64_t number);
+void json_member_u64(struct json_writer *writer, const char *name, uint64_t number);
+void json_member_bool(struct json_writer *writer, const char *name, bool truth);
+void json_member_raw(struct json_writer *writer, const char *name, struct slice json);
+/* Begin with json_begin_object and json_begin_array. */
+void json_member_object(struct json_writer *writer, const char *name);
+void json_member_array(struct json_writer *writer, const char *name);
 
 #endif

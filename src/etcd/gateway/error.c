@@ -39,11 +39,9 @@ enum status gateway_error_append(struct buf *out, enum grpc_code code, struct sl
     struct json_writer w;
     json_writer_init(&w, out);
     json_begin_object(&w);
-    json_key(&w, "code");
-    json_i64(&w, code);
+    json_member_i64(&w, "code", code);
     if (text.len) {
-        json_key(&w, "message");
-        json_string(&w, text);
+        json_member_string(&w, "message", text);
     }
     json_end_object(&w);
     return json_writer_finish(&w);
@@ -55,12 +53,9 @@ static enum status old_error_append(struct buf *out, enum grpc_code code, struct
     struct json_writer w;
     json_writer_init(&w, out);
     json_begin_object(&w);
-    json_key(&w, "error");
-    json_string(&w, text);
-    json_key(&w, "message");
-    json_string(&w, text);
-    json_key(&w, "code");
-    json_i64(&w, code);
+    json_member_string(&w, "error", text);
+    json_member_string(&w, "message", text);
+    json_member_i64(&w, "code", code);
     json_end_object(&w);
     return json_writer_finish(&w);
 }

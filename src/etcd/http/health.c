@@ -124,11 +124,9 @@ static void health_reply(struct etcd_api *api, struct http_exchange *x, const ch
     etcd_health_count(api->config->health_counts, healthy);
     json_writer_init(&w, &body);
     json_begin_object(&w);
-    json_key(&w, "health");
-    json_text(&w, healthy ? "true" : "false");
+    json_member_text(&w, "health", healthy ? "true" : "false");
     if (!api->config->before_3_5) {
-        json_key(&w, "reason");
-        json_text(&w, reason);
+        json_member_text(&w, "reason", reason);
     }
     json_end_object(&w);
     enum status status = json_writer_finish(&w);

@@ -26,27 +26,20 @@ static void write_command(struct json_writer *w)
     json_end_array(w);
 }
 
-static void put_u64(struct json_writer *w, const char *name, uint64_t number)
-{
-    json_key(w, name);
-    json_u64(w, number);
-}
-
 /* The fields of Go's runtime.MemStats that have a meaning without Go's runtime. */
 static void write_memory(struct json_writer *w)
 {
     struct mallinfo2 info = mallinfo2();
     uint64_t used = info.uordblks + info.hblkhd, all = info.arena + info.hblkhd;
     json_begin_object(w);
-    put_u64(w, "Alloc", used);
-    put_u64(w, "Sys", all);
-    put_u64(w, "HeapAlloc", used);
-    put_u64(w, "HeapSys", all);
-    put_u64(w, "HeapIdle", info.fordblks);
-    put_u64(w, "HeapInuse", used);
-    put_u64(w, "NumGC", 0);
-    json_key(w, "EnableGC");
-    json_bool(w, false);
+    json_member_u64(w, "Alloc", used);
+    json_member_u64(w, "Sys", all);
+    json_member_u64(w, "HeapAlloc", used);
+    json_member_u64(w, "HeapSys", all);
+    json_member_u64(w, "HeapIdle", info.fordblks);
+    json_member_u64(w, "HeapInuse", used);
+    json_member_u64(w, "NumGC", 0);
+    json_member_bool(w, "EnableGC", false);
     json_end_object(w);
 }
 
@@ -54,8 +47,7 @@ static void put_id(struct json_writer *w, const char *name, uint64_t id)
 {
     char text[24];
     snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
-    json_key(w, name);
-    json_text(w, text);
+    json_member_text(w, name, text);
 }
 
 /* The raft status of a cluster with one member. */
@@ -69,25 +61,20 @@ static void write_raft(struct json_writer *w, const struct etcd_api *api)
     snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
     json_begin_object(w);
     put_id(w, "id", id);
-    put_u64(w, "term", now.raft_term);
+    json_member_u64(w, "term", now.raft_term);
     put_id(w, "vote", id);
-    put_u64(w, "commit", status.raft_index);
+    json_member_u64(w, "commit", status.raft_index);
     put_id(w, "lead", id);
-    json_key(w, "raftState");
-    json_text(w, "StateLeader");
-    put_u64(w, "applied", status.applied_index);
-    json_key(w, "progress");
-    json_begin_object(w);
-    json_key(w, text);
-    json_begin_object(w);
-    put_u64(w, "match", status.raft_index);
-    put_u64(w, "next", status.raft_index + 1);
-    json_key(w, "state");
-    json_text(w, "StateReplicate");
+    json_member_text(w, "raftState", "StateLeader");
+    json_member_u64(w, "applied", status.applied_index);
+    json_member_object(w, "progress");
+    json_member_object(w, text);
+    json_member_u64(w, "match", status.raft_index);
+    json_member_u64(w, "next", status.raft_index + 1);
+    json_member_text(w, "state", "StateReplicate");
     json_end_object(w);
     json_end_object(w);
-    json_key(w, "leadtransferee");
-    json_text(w, "0");
+    json_member_text(w, "leadtransferee", "0");
     json_end_object(w);
 }
 

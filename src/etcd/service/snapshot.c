@@ -224,12 +224,10 @@ static enum status member_write(const struct etcd_api *api, struct buf *out)
     struct json_writer w;
     json_writer_init(&w, out);
     json_begin_object(&w);
-    json_key(&w, "id");
-    json_u64(&w, api->identity.member_id);
+    json_member_u64(&w, "id", api->identity.member_id);
     json_key(&w, "peerURLs");
     json_strings(&w, config->peer_urls, config->peer_url_count);
-    json_key(&w, "name");
-    json_text(&w, config->member_name);
+    json_member_text(&w, "name", config->member_name);
     json_key(&w, "clientURLs");
     json_strings(&w, config->client_urls, config->client_url_count);
     json_end_object(&w);

@@ -138,8 +138,7 @@ static bool write_user(struct v2_auth *a, struct json_writer *w, struct v2_user 
     if (v2_user_complete(&a->arena, user) != ST_OK)
         return v2_refuse(refusal, 500, "%s", status_text(ST_NOMEM));
     json_begin_object(w);
-    json_key(w, "user");
-    json_string(w, user->name);
+    json_member_string(w, "user", user->name);
     for (size_t i = 0; i < user->roles.count; i++) {
         const struct v2_role *role = v2_policy_role(&a->policy, user->roles.list[i]);
         if (!role && strict)
@@ -150,8 +149,7 @@ static bool write_user(struct v2_auth *a, struct json_writer *w, struct v2_user 
         if (w->out->len > ANSWER_BYTES_MAX)
             return v2_refuse(refusal, 500, "the users and their roles are too many to be listed");
         if (!has_roles) {
-            json_key(w, "roles");
-            json_begin_array(w);
+            json_member_array(w, "roles");
         }
         has_roles = true;
         v2_role_json(w, role);
@@ -194,8 +192,7 @@ static bool user_put(struct v2_auth *a, struct json_writer *w, struct v2_refusal
     if (!v2_user_put(&a->arena, &a->policy, &a->user, &user, &a->created, refusal))
         return false;
     json_begin_object(w);
-    json_key(w, "user");
-    json_string(w, user.name);
+    json_member_string(w, "user", user.name);
     json_key(w, "roles");
     v2_names_json(w, &user.roles);
     json_end_object(w);
@@ -220,8 +217,7 @@ static bool role_list(struct v2_auth *a, struct json_writer *w, struct v2_refusa
     const struct v2_role *root = v2_policy_role(&a->policy, SLICE_LITERAL(V2_ROOT_ROLE));
     bool written = false;
     json_begin_object(w);
-    json_key(w, "roles");
-    json_begin_array(w);
+    json_member_array(w, "roles");
     for (size_t i = 0; i < a->policy.role_count; i++) {
         if (!written && slice_compare(root->name, a->policy.roles[i].name) < 0) {
             v2_role_json(w, root);
@@ -265,8 +261,7 @@ static bool switch_get(struct v2_auth *a, struct json_writer *w, struct v2_refus
 {
     (void)refusal;
     json_begin_object(w);
-    json_key(w, "enabled");
-    json_bool(w, a->policy.enabled);
+    json_member_bool(w, "enabled", a->policy.enabled);
     json_end_object(w);
     return true;
 }

@@ -110,16 +110,12 @@ static enum status write_error(struct buf *to, enum v2_code code, struct slice c
     struct json_writer w;
     json_writer_init(&w, to);
     json_begin_object(&w);
-    json_key(&w, "errorCode");
-    json_i64(&w, code);
-    json_key(&w, "message");
-    json_text(&w, message_of(code));
+    json_member_i64(&w, "errorCode", code);
+    json_member_text(&w, "message", message_of(code));
     if (cause.len) {
-        json_key(&w, "cause");
-        json_string(&w, cause);
+        json_member_string(&w, "cause", cause);
     }
-    json_key(&w, "index");
-    json_i64(&w, index);
+    json_member_i64(&w, "index", index);
     json_end_object(&w);
     TRY(json_writer_finish(&w));
     return buf_append_text(to, "\n");
@@ -168,8 +164,7 @@ void v2_reply_message(struct http_exchange *x, const struct etcd_api *api, unsig
     struct json_writer w;
     json_writer_init(&w, &body);
     json_begin_object(&w);
-    json_key(&w, "message");
-    json_text(&w, message);
+    json_member_text(&w, "message", message);
     json_end_object(&w);
     if (json_writer_finish(&w) == ST_OK)
         v2_reply_json(x, api, status, buf_slice(&body));

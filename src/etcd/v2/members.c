@@ -18,8 +18,7 @@ static void write_id(struct json_writer *w, const char *name, uint64_t id)
 {
     char text[24];
     snprintf(text, sizeof(text), "%" PRIx64, id);
-    json_key(w, name);
-    json_text(w, text);
+    json_member_text(w, name, text);
 }
 
 /* Members that have never started have no name and no client URLs. */
@@ -30,8 +29,7 @@ static void write_member(struct json_writer *w, const struct etcd_api *api,
     bool self = member->id == api->identity.member_id;
     json_begin_object(w);
     write_id(w, "id", member->id);
-    json_key(w, "name");
-    json_text(w, self ? config->member_name : "");
+    json_member_text(w, "name", self ? config->member_name : "");
     json_key(w, "peerURLs");
     json_strings(w, member->peer_urls, member->peer_url_count);
     json_key(w, "clientURLs");
@@ -70,8 +68,7 @@ static void reply_list(struct v2_members *m)
     json_writer_init(&w, &body);
     if (!m->leader) {
         json_begin_object(&w);
-        json_key(&w, "members");
-        json_begin_array(&w);
+        json_member_array(&w, "members");
     }
     for (size_t i = 0; i < m->members.count; i++) {
         if (!m->leader || m->members.list[i].id == api->identity.member_id)
@@ -304,19 +301,14 @@ static void stats_self(struct http_exchange *x, void *service, const struct http
     (void)request;
     json_writer_init(&w, &body);
     json_begin_object(&w);
-    json_key(&w, "name");
-    json_text(&w, api->config->member_name);
+    json_member_text(&w, "name", api->config->member_name);
     write_id(&w, "id", api->identity.member_id);
-    json_key(&w, "state");
-    json_text(&w, "StateLeader");
-    json_key(&w, "leaderInfo");
-    json_begin_object(&w);
+    json_member_text(&w, "state", "StateLeader");
+    json_member_object(&w, "leaderInfo");
     write_id(&w, "leader", api->identity.member_id);
     json_end_object(&w);
-    json_key(&w, "recvAppendRequestCnt");
-    json_i64(&w, 0);
-    json_key(&w, "sendAppendRequestCnt");
-    json_i64(&w, 0);
+    json_member_i64(&w, "recvAppendRequestCnt", 0);
+    json_member_i64(&w, "sendAppendRequestCnt", 0);
     json_end_object(&w);
     reply(x, api, &w, 200, "");
 }
@@ -330,8 +322,7 @@ static void stats_leader(struct http_exchange *x, void *service, const struct ht
     json_writer_init(&w, &body);
     json_begin_object(&w);
     write_id(&w, "leader", api->identity.member_id);
-    json_key(&w, "followers");
-    json_begin_object(&w);
+    json_member_object(&w, "followers");
     json_end_object(&w);
     json_end_object(&w);
     reply(x, api, &w, 200, "");

@@ -144,12 +144,9 @@ void v2_names_json(struct json_writer *w, const struct v2_names *names)
 void v2_role_json(struct json_writer *w, const struct v2_role *role)
 {
     json_begin_object(w);
-    json_key(w, "role");
-    json_string(w, role->name);
-    json_key(w, "permissions");
-    json_begin_object(w);
-    json_key(w, "kv");
-    json_begin_object(w);
+    json_member_string(w, "role", role->name);
+    json_member_object(w, "permissions");
+    json_member_object(w, "kv");
     json_key(w, "read");
     v2_names_json(w, &role->rights.read);
     json_key(w, "write");
@@ -162,10 +159,8 @@ void v2_role_json(struct json_writer *w, const struct v2_role *role)
 static void write_user(struct json_writer *w, const struct v2_user *user)
 {
     json_begin_object(w);
-    json_key(w, "user");
-    json_string(w, user->name);
-    json_key(w, "hash");
-    json_string(w, user->hash);
+    json_member_string(w, "user", user->name);
+    json_member_string(w, "hash", user->hash);
     json_key(w, "roles");
     v2_names_json(w, &user->roles);
     json_end_object(w);
@@ -176,15 +171,12 @@ enum status v2_policy_write(const struct v2_policy *policy, struct buf *to)
     struct json_writer w;
     json_writer_init(&w, to);
     json_begin_object(&w);
-    json_key(&w, "enabled");
-    json_bool(&w, policy->enabled);
-    json_key(&w, "users");
-    json_begin_array(&w);
+    json_member_bool(&w, "enabled", policy->enabled);
+    json_member_array(&w, "users");
     for (size_t i = 0; i < policy->user_count; i++)
         write_user(&w, &policy->users[i]);
     json_end_array(&w);
-    json_key(&w, "roles");
-    json_begin_array(&w);
+    json_member_array(&w, "roles");
     for (size_t i = 0; i < policy->role_count; i++)
         v2_role_json(&w, &policy->roles[i]);
     json_end_array(&w);

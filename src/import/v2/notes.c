@@ -11,10 +11,8 @@ void v2_note_write(FILE *to, const struct v2_note *note)
     struct json_writer writer;
     json_writer_init(&writer, &line);
     json_begin_object(&writer);
-    json_key(&writer, "level");
-    json_text(&writer, note->level);
-    json_key(&writer, "msg");
-    json_text(&writer, note->message);
+    json_member_text(&writer, "level", note->level);
+    json_member_text(&writer, "msg", note->message);
     for (size_t i = 0; i < V2_NOTE_FIELDS_MAX && note->fields[i].name; i++) {
         const struct v2_note_field *field = &note->fields[i];
         json_key(&writer, field->name);

@@ -142,10 +142,8 @@ static enum status write_authority(struct slice pem, struct buf *to)
     struct json_writer w;
     json_writer_init(&w, to);
     json_begin_object(&w);
-    json_key(&w, "data");
-    json_begin_object(&w);
-    json_key(&w, "client-ca-file");
-    json_string(&w, pem);
+    json_member_object(&w, "data");
+    json_member_string(&w, "client-ca-file", pem);
     json_end_object(&w);
     json_end_object(&w);
     return json_writer_finish(&w);

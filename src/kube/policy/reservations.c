@@ -423,30 +423,22 @@ bool kube_reservations_make(struct kube_reservations *reservations,
 
 static void write_owner(struct json_writer *w, const struct kube_reservations *reservations)
 {
-    json_key(w, "spec");
-    json_begin_object(w);
-    json_key(w, "parentRef");
-    json_begin_object(w);
-    json_key(w, "resource");
-    json_text(w, "services");
-    json_key(w, "namespace");
-    json_string(w, reservations->namespace);
-    json_key(w, "name");
-    json_string(w, reservations->name);
+    json_member_object(w, "spec");
+    json_member_object(w, "parentRef");
+    json_member_text(w, "resource", "services");
+    json_member_string(w, "namespace", reservations->namespace);
+    json_member_string(w, "name", reservations->name);
     json_end_object(w);
     json_end_object(w);
 }
 
 static void write_labels(struct json_writer *w, const struct kube_reservations *reservations)
 {
-    json_key(w, "metadata");
-    json_begin_object(w);
-    json_key(w, "labels");
-    json_begin_object(w);
-    json_key(w, "ipaddress.kubernetes.io/ip-family");
-    json_text(w, reservations->ranges->addresses.base.is_v6 ? "IPv6" : "IPv4");
-    json_key(w, "ipaddress.kubernetes.io/managed-by");
-    json_text(w, "ipallocator.k8s.io");
+    json_member_object(w, "metadata");
+    json_member_object(w, "labels");
+    json_member_text(w, "ipaddress.kubernetes.io/ip-family",
+                     reservations->ranges->addresses.base.is_v6 ? "IPv6" : "IPv4");
+    json_member_text(w, "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
     json_end_object(w);
     json_end_object(w);
 }

@@ -57,12 +57,9 @@ enum status kube_continue_write(struct arena *arena, int64_t revision, struct sl
     struct json_writer w;
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key(&w, "v");
-    json_text(&w, "meta.k8s.io/v1");
-    json_key(&w, "rv");
-    json_i64(&w, revision);
-    json_key(&w, "start");
-    json_string(&w, suffix);
+    json_member_text(&w, "v", "meta.k8s.io/v1");
+    json_member_i64(&w, "rv", revision);
+    json_member_string(&w, "start", suffix);
     json_end_object(&w);
     TRY(json_writer_finish(&w));
     *ret_token = encode(arena, buf_slice(&text));

@@ -95,8 +95,7 @@ static void write_index_entry(struct json_writer *w, const struct kube_kind *kin
 {
     char version[KUBE_API_VERSION_BYTES], text[KUBE_API_VERSION_BYTES + 64];
     snprintf(text, sizeof(text), "apis/%s", kube_kind_api_version(kind, version));
-    json_key(w, text);
-    json_begin_object(w);
+    json_member_object(w, text);
     json_key(w, "serverRelativeURL");
     snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%08X", version, hash);
     json_text(w, text);
@@ -226,8 +225,7 @@ static enum status write_schema(const struct kube_kind *kind, struct json_writer
     write_gvk(kind, kind->kind, gvk);
     TRY(buf_append_text(&text, gvk));
     TRY(buf_append_text(&text, "}"));
-    json_key(w, model_name(kind, name));
-    json_raw(w, buf_slice(&text));
+    json_member_raw(w, model_name(kind, name), buf_slice(&text));
     return ST_OK;
 }
 
@@ -262,21 +260,17 @@ static const struct kube_kind *next_kind(struct kube_custom_openapi *d)
 static void write_head(struct json_writer *w)
 {
     json_begin_object(w);
-    json_key(w, "openapi");
-    json_text(w, "3.0.0");
-    json_key(w, "info");
-    json_raw(w, SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
-    json_key(w, "paths");
-    json_begin_object(w);
+    json_member_text(w, "openapi", "3.0.0");
+    json_member_raw(w, "info",
+                    SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
+    json_member_object(w, "paths");
 }
 
 static void write_middle(struct json_writer *w)
 {
     json_end_object(w);
-    json_key(w, "components");
-    json_begin_object(w);
-    json_key(w, "schemas");
-    json_begin_object(w);
+    json_member_object(w, "components");
+    json_member_object(w, "schemas");
 }
 
 static enum status write_tail(struct json_writer *w)
@@ -307,8 +301,7 @@ static enum status write_schema_v2(const struct kube_kind *kind, struct json_wri
         status = buf_append_text(&text, "}");
     }
     TRY(status);
-    json_key(w, model_name(kind, name));
-    json_raw(w, buf_slice(&text));
+    json_member_raw(w, model_name(kind, name), buf_slice(&text));
     return ST_OK;
 }
 
@@ -327,8 +320,7 @@ static enum status write_list_schema(const struct kube_kind *kind, bool v2, stru
     TRY(buf_append_text(&text, "},"));
     TRY(buf_append_text(&text, gvk));
     TRY(buf_append_text(&text, "}"));
-    json_key(w, model_name(&list, name));
-    json_raw(w, buf_slice(&text));
+    json_member_raw(w, model_name(&list, name), buf_slice(&text));
     return ST_OK;
 }
 

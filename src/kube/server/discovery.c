@@ -32,19 +32,12 @@ static const char *const namespace_verbs[] = {"create", "delete", "get",  "list"
 
 /* -- Rows -- */
 
-static void member(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, key);
-    json_text(w, value);
-}
-
 static void write_names(struct json_writer *w, const char *key, const char *const *names,
                         size_t count)
 {
     if (!count)
         return;
-    json_key(w, key);
-    json_begin_array(w);
+    json_member_array(w, key);
     for (size_t i = 0; i < count; i++)
         json_text(w, names[i]);
     json_end_array(w);
@@ -131,18 +124,16 @@ static void write_storage_hash(struct json_writer *w, const struct kube_kind *ki
         return;
     }
     base64_encode(slice_of(digest, 8), (uint8_t *)text);
-    json_key(w, "storageVersionHash");
-    json_string(w, slice_of(text, sizeof(text)));
+    json_member_string(w, "storageVersionHash", slice_of(text, sizeof(text)));
 }
 
 static void write_resource(struct json_writer *w, const struct kube_kind *kind)
 {
     json_begin_object(w);
-    member(w, "name", kind->plural);
-    member(w, "singularName", kind->singular);
-    json_key(w, "namespaced");
-    json_bool(w, kind->flags & KUBE_NAMESPACED);
-    member(w, "kind", kind->kind);
+    json_member_text(w, "name", kind->plural);
+    json_member_text(w, "singularName", kind->singular);
+    json_member_bool(w, "namespaced", kind->flags & KUBE_NAMESPACED);
+    json_member_text(w, "kind", kind->kind);
     write_verbs(w, kind);
     write_names(w, "shortNames", kind->short_names.names, kind->short_names.count);
     write_names(w, "categories", kind->categories.names, kind->categories.count);
@@ -156,15 +147,14 @@ static void write_part(struct json_writer *w, const struct kube_kind *kind, size
     char name[128];
     snprintf(name, sizeof(name), "%s/%s", kind->plural, parts[part].name);
     json_begin_object(w);
-    member(w, "name", name);
-    member(w, "singularName", "");
-    json_key(w, "namespaced");
-    json_bool(w, kind->flags & KUBE_NAMESPACED);
+    json_member_text(w, "name", name);
+    json_member_text(w, "singularName", "");
+    json_member_bool(w, "namespaced", kind->flags & KUBE_NAMESPACED);
     if (parts[part].group)
-        member(w, "group", parts[part].group);
+        json_member_text(w, "group", parts[part].group);
     if (parts[part].version)
-        member(w, "version", parts[part].version);
-    member(w, "kind", parts[part].kind ? parts[part].kind : kind->kind);
+        json_member_text(w, "version", parts[part].version);
+    json_member_text(w, "kind", parts[part].kind ? parts[part].kind : kind->kind);
     write_names(w, "verbs", parts[part].verbs, parts[part].verb_count);
     json_end_object(w);
 }
@@ -185,8 +175,8 @@ static void write_version(struct json_writer *w, const struct kube_kind *kind)
 {
     char text[KUBE_API_VERSION_BYTES];
     json_begin_object(w);
-    member(w, "groupVersion", kube_kind_api_version(kind, text));
-    member(w, "version", kind->version);
+    json_member_text(w, "groupVersion", kube_kind_api_version(kind, text));
+    json_member_text(w, "version", kind->version);
     json_end_object(w);
 }
 
@@ -194,9 +184,8 @@ static void write_version(struct json_writer *w, const struct kube_kind *kind)
 static size_t write_group(struct json_writer *w, const struct kube_kind *const *kinds, size_t count)
 {
     size_t at = 0;
-    member(w, "name", kinds[0]->group);
-    json_key(w, "versions");
-    json_begin_array(w);
+    json_member_text(w, "name", kinds[0]->group);
+    json_member_array(w, "versions");
     for (; at < count && same_group(kinds[0], kinds[at]); at++)
         if (at == 0 || !same_version(kinds[at - 1], kinds[at]))
             write_version(w, kinds[at]);
@@ -228,31 +217,27 @@ struct discovery_document {
 
 static void write_api_versions(struct json_writer *w, struct slice host)
 {
-    member(w, "kind", "APIVersions");
-    json_key(w, "versions");
-    json_begin_array(w);
+    json_member_text(w, "kind", "APIVersions");
+    json_member_array(w, "versions");
     json_text(w, "v1");
     json_end_array(w);
-    json_key(w, "serverAddressByClientCIDRs");
-    json_begin_array(w);
+    json_member_array(w, "serverAddressByClientCIDRs");
     json_begin_object(w);
-    member(w, "clientCIDR", "0.0.0.0/0");
-    json_key(w, "serverAddress");
-    json_string(w, host);
+    json_member_text(w, "clientCIDR", "0.0.0.0/0");
+    json_member_string(w, "serverAddress", host);
     json_end_object(w);
     json_end_array(w);
 }
 
 static void begin_list(struct json_writer *w, const char *key)
 {
-    json_key(w, key);
-    json_begin_array(w);
+    json_member_array(w, key);
 }
 
 static void write_type_meta(struct json_writer *w, const char *kind, const char *api_version)
 {
-    member(w, "kind", kind);
-    member(w, "apiVersion", api_version);
+    json_member_text(w, "kind", kind);
+    json_member_text(w, "apiVersion", api_version);
 }
 
 static void end_list(struct discovery_document *d)
@@ -299,7 +284,7 @@ static void next_resource(struct discovery_document *d)
         return;
     if (!d->last) {
         write_type_meta(&d->writer, "APIResourceList", "v1");
-        member(&d->writer, "groupVersion", kube_kind_api_version(kind, text));
+        json_member_text(&d->writer, "groupVersion", kube_kind_api_version(kind, text));
         begin_list(&d->writer, "resources");
     }
     d->last = kind;
@@ -320,11 +305,10 @@ static void end_resources(struct discovery_document *d)
 static void write_response_kind(struct json_writer *w, const char *group, const char *version,
                                 const char *kind)
 {
-    json_key(w, "responseKind");
-    json_begin_object(w);
-    member(w, "group", group);
-    member(w, "version", version);
-    member(w, "kind", kind);
+    json_member_object(w, "responseKind");
+    json_member_text(w, "group", group);
+    json_member_text(w, "version", version);
+    json_member_text(w, "kind", kind);
     json_end_object(w);
 }
 
@@ -332,13 +316,12 @@ static void write_parts_v2(struct json_writer *w, const struct kube_kind *kind)
 {
     if (!has_parts(kind))
         return;
-    json_key(w, "subresources");
-    json_begin_array(w);
+    json_member_array(w, "subresources");
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         if (!has_part(kind, i))
             continue;
         json_begin_object(w);
-        member(w, "subresource", parts[i].name);
+        json_member_text(w, "subresource", parts[i].name);
         write_response_kind(w, parts[i].group ? parts[i].group : kind->group,
                             parts[i].version ? parts[i].version : kind->version,
                             parts[i].kind ? parts[i].kind : kind->kind);
@@ -351,10 +334,10 @@ static void write_parts_v2(struct json_writer *w, const struct kube_kind *kind)
 static void write_resource_v2(struct json_writer *w, const struct kube_kind *kind)
 {
     json_begin_object(w);
-    member(w, "resource", kind->plural);
+    json_member_text(w, "resource", kind->plural);
     write_response_kind(w, kind->group, kind->version, kind->kind);
-    member(w, "scope", kind->flags & KUBE_NAMESPACED ? "Namespaced" : "Cluster");
-    member(w, "singularResource", kind->singular);
+    json_member_text(w, "scope", kind->flags & KUBE_NAMESPACED ? "Namespaced" : "Cluster");
+    json_member_text(w, "singularResource", kind->singular);
     write_verbs(w, kind);
     write_names(w, "shortNames", kind->short_names.names, kind->short_names.count);
     write_names(w, "categories", kind->categories.names, kind->categories.count);
@@ -365,29 +348,26 @@ static void write_resource_v2(struct json_writer *w, const struct kube_kind *kin
 static void begin_group_v2(struct json_writer *w, const struct kube_kind *kind)
 {
     json_begin_object(w);
-    json_key(w, "metadata");
-    json_begin_object(w);
+    json_member_object(w, "metadata");
     if (kind->group[0])
-        member(w, "name", kind->group);
+        json_member_text(w, "name", kind->group);
     json_key(w, "creationTimestamp");
     json_null(w);
     json_end_object(w);
-    json_key(w, "versions");
-    json_begin_array(w);
+    json_member_array(w, "versions");
 }
 
 static void begin_version_v2(struct json_writer *w, const struct kube_kind *kind)
 {
     json_begin_object(w);
-    member(w, "version", kind->version);
-    json_key(w, "resources");
-    json_begin_array(w);
+    json_member_text(w, "version", kind->version);
+    json_member_array(w, "resources");
 }
 
 static void end_version_v2(struct json_writer *w)
 {
     json_end_array(w);
-    member(w, "freshness", "Current");
+    json_member_text(w, "freshness", "Current");
     json_end_object(w);
 }
 
@@ -460,8 +440,7 @@ static void begin_document(struct discovery_document *d, const struct http_reque
         d->write_next = next_resource_v2;
         d->write_end = end_v2;
         write_type_meta(&d->writer, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
-        json_key(&d->writer, "metadata");
-        json_begin_object(&d->writer);
+        json_member_object(&d->writer, "metadata");
         json_end_object(&d->writer);
         begin_list(&d->writer, "items");
     } else if (count == 1 && d->core) {

@@ -50,8 +50,7 @@ static void version(struct http_exchange *x, void *service, const struct http_re
     json_writer_init(&w, &text);
     json_begin_object(&w);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        json_key(&w, rows[i][0]);
-        json_text(&w, rows[i][1]);
+        json_member_text(&w, rows[i][0], rows[i][1]);
     }
     json_end_object(&w);
     respond_json(x, &w, &text);
@@ -100,8 +99,7 @@ static void root(struct http_exchange *x, void *service, const struct http_reque
     }
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key(&w, "paths");
-    json_begin_array(&w);
+    json_member_array(&w, "paths");
     for (size_t i = 0; i < COUNT_OF(paths); i++)
         json_text(&w, paths[i]);
     json_end_array(&w);

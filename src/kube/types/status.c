@@ -229,8 +229,7 @@ static void member(struct json_writer *w, const char *key, struct slice value)
 {
     if (!value.len)
         return;
-    json_key(w, key);
-    json_string(w, value);
+    json_member_string(w, key, value);
 }
 
 static void write_cause(struct json_writer *w, const char *reason, struct slice message,
@@ -262,8 +261,7 @@ static void write_causes(const struct kube_status *status, struct json_writer *w
 {
     if (!has_causes(status))
         return;
-    json_key(w, "causes");
-    json_begin_array(w);
+    json_member_array(w, "causes");
     if (inner_error(status).len)
         write_cause(w, "", inner_error(status), SLICE_EMPTY);
     for (size_t i = 0; i < status->cause_count; i++) {
@@ -281,16 +279,14 @@ static void write_details(const struct kube_status *status, struct json_writer *
     if (!status->name.len && !status->group.len && !status->kind.len && !status->uid.len &&
         !has_causes(status) && !status->retry_after_s && !status->bare)
         return;
-    json_key(w, "details");
-    json_begin_object(w);
+    json_member_object(w, "details");
     member(w, "name", status->name);
     member(w, "group", status->group);
     member(w, "kind", status->kind);
     member(w, "uid", status->uid);
     write_causes(status, w);
     if (status->retry_after_s) {
-        json_key(w, "retryAfterSeconds");
-        json_i64(w, status->retry_after_s);
+        json_member_i64(w, "retryAfterSeconds", status->retry_after_s);
     }
     json_end_object(w);
 }
@@ -301,8 +297,7 @@ static void write_object(const struct kube_status *status, struct json_writer *w
     json_begin_object(w);
     member(w, "kind", SLICE_LITERAL("Status"));
     member(w, "apiVersion", SLICE_LITERAL("v1"));
-    json_key(w, "metadata");
-    json_begin_object(w);
+    json_member_object(w, "metadata");
     member(w, "continue", status->continue_token);
     json_end_object(w);
     member(w, "status", success ? SLICE_LITERAL("Success") : SLICE_LITERAL("Failure"));
@@ -311,8 +306,7 @@ static void write_object(const struct kube_status *status, struct json_writer *w
     member(w, "reason", slice_from_text(reasons[status->reason].name));
     write_details(status, w);
     if (!success) {
-        json_key(w, "code");
-        json_i64(w, kube_status_code(status));
+        json_member_i64(w, "code", kube_status_code(status));
     }
     json_end_object(w);
 }

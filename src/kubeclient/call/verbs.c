@@ -208,15 +208,12 @@ static void write_preconditions(struct json_writer *w, const vigil_kube_delete_o
 {
     if (!is_given(o->uid) && !is_given(o->version))
         return;
-    json_key(w, "preconditions");
-    json_begin_object(w);
+    json_member_object(w, "preconditions");
     if (is_given(o->uid)) {
-        json_key(w, "uid");
-        json_text(w, o->uid);
+        json_member_text(w, "uid", o->uid);
     }
     if (is_given(o->version)) {
-        json_key(w, "resourceVersion");
-        json_text(w, o->version);
+        json_member_text(w, "resourceVersion", o->version);
     }
     json_end_object(w);
 }
@@ -227,18 +224,14 @@ static enum status write_delete_options(struct buf *to, const vigil_kube_delete_
     struct slice all = SLICE_LITERAL("All");
     json_writer_init(&w, to);
     json_begin_object(&w);
-    json_key(&w, "kind");
-    json_text(&w, "DeleteOptions");
-    json_key(&w, "apiVersion");
-    json_text(&w, "v1");
+    json_member_text(&w, "kind", "DeleteOptions");
+    json_member_text(&w, "apiVersion", "v1");
     if (o->grace_period_s) {
-        json_key(&w, "gracePeriodSeconds");
-        json_i64(&w, *o->grace_period_s);
+        json_member_i64(&w, "gracePeriodSeconds", *o->grace_period_s);
     }
     write_preconditions(&w, o);
     if (is_given(o->propagation)) {
-        json_key(&w, "propagationPolicy");
-        json_text(&w, o->propagation);
+        json_member_text(&w, "propagationPolicy", o->propagation);
     }
     if (o->dry_run) {
         json_key(&w, "dryRun");

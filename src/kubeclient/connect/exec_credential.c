@@ -23,16 +23,14 @@ static void write_text(struct json_writer *w, const char *key, const char *text)
 {
     if (!text)
         return;
-    json_key(w, key);
-    json_text(w, text);
+    json_member_text(w, key, text);
 }
 
 static void write_true(struct json_writer *w, const char *key, bool truth)
 {
     if (!truth)
         return;
-    json_key(w, key);
-    json_bool(w, true);
+    json_member_bool(w, key, true);
 }
 
 static enum status write_ca(struct json_writer *w, struct slice pem)
@@ -42,8 +40,8 @@ static enum status write_ca(struct json_writer *w, struct slice pem)
         return ST_OK;
     TRY(buf_reserve(&base64, base64_encoded_len(pem.len)));
     base64_encode(pem, base64.ptr);
-    json_key(w, "certificate-authority-data");
-    json_string(w, slice_of(base64.ptr, base64_encoded_len(pem.len)));
+    json_member_string(w, "certificate-authority-data",
+                       slice_of(base64.ptr, base64_encoded_len(pem.len)));
     return ST_OK;
 }
 
@@ -52,16 +50,14 @@ static enum status write_cluster(struct json_writer *w, const struct kubeconfig 
                                  struct slice ca_pem)
 {
     struct slice own = config->exec.cluster_config;
-    json_key(w, "cluster");
-    json_begin_object(w);
+    json_member_object(w, "cluster");
     write_text(w, "server", config->server);
     write_text(w, "tls-server-name", config->tls_server_name);
     write_true(w, "insecure-skip-tls-verify", config->insecure_skip_verify);
     TRY(write_ca(w, ca_pem));
     write_text(w, "proxy-url", config->proxy_url);
     write_true(w, "disable-compression", config->disable_compression);
-    json_key(w, "config");
-    json_raw(w, own.len ? own : SLICE_LITERAL("null"));
+    json_member_raw(w, "config", own.len ? own : SLICE_LITERAL("null"));
     json_end_object(w);
     return ST_OK;
 }
@@ -74,12 +70,10 @@ enum status exec_credential_write(struct buf *to, const struct kubeconfig *confi
     json_begin_object(&w);
     write_text(&w, "kind", "ExecCredential");
     write_text(&w, "apiVersion", config->exec.api_version);
-    json_key(&w, "spec");
-    json_begin_object(&w);
+    json_member_object(&w, "spec");
     if (config->exec.wants_cluster_info)
         TRY(write_cluster(&w, config, ca_pem));
-    json_key(&w, "interactive");
-    json_bool(&w, false);
+    json_member_bool(&w, "interactive", false);
     json_end_object(&w);
     json_end_object(&w);
     return json_writer_finish(&w);

@@ -240,8 +240,7 @@ int vigil_kube_object_has_finalizer(const vigil_kube_object *object, const char 
 
 static void write_member(struct json_writer *w, const char *key, vigil_bytes text)
 {
-    json_key(w, key);
-    json_string(w, slice_of_bytes(text));
+    json_member_string(w, key, slice_of_bytes(text));
 }
 
 /* Those of the object without this one. */
@@ -270,12 +269,10 @@ static int make_patch(const vigil_kube_object *object, const char *finalizer, bo
         return VIGIL_ERROR_ARGUMENT;
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key(&w, "metadata");
-    json_begin_object(&w);
+    json_member_object(&w, "metadata");
     write_member(&w, "uid", uid);
     write_member(&w, "resourceVersion", version);
-    json_key(&w, "finalizers");
-    json_begin_array(&w);
+    json_member_array(&w, "finalizers");
     write_finalizers(&w, object, finalizer);
     if (adds)
         json_text(&w, finalizer);
@@ -360,8 +357,7 @@ int vigil_kube_object_is_controlled_by(const vigil_kube_object *object,
 
 static void write_true(struct json_writer *w, const char *key)
 {
-    json_key(w, key);
-    json_bool(w, true);
+    json_member_bool(w, key, true);
 }
 
 int vigil_kube_owner_reference(const vigil_kube_object *owner, const char *api_version,

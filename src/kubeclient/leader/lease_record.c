@@ -70,21 +70,17 @@ static void put_time(struct json_writer *w, const char *key, const char *time)
 {
     if (!time[0])
         return;
-    json_key(w, key);
-    json_text(w, time);
+    json_member_text(w, key, time);
 }
 
 static void put_spec(struct json_writer *w, const struct lease_record *record)
 {
     json_begin_object(w);
-    json_key(w, "holderIdentity");
-    json_text(w, record->holder);
-    json_key(w, "leaseDurationSeconds");
-    json_i64(w, record->duration_s);
+    json_member_text(w, "holderIdentity", record->holder);
+    json_member_i64(w, "leaseDurationSeconds", record->duration_s);
     put_time(w, "acquireTime", record->acquire_time);
     put_time(w, "renewTime", record->renew_time);
-    json_key(w, "leaseTransitions");
-    json_i64(w, record->transitions);
+    json_member_i64(w, "leaseTransitions", record->transitions);
     json_end_object(w);
 }
 
@@ -94,16 +90,11 @@ enum status lease_write_new(struct buf *to, const char *name_space, const char *
     struct json_writer w;
     json_writer_init(&w, to);
     json_begin_object(&w);
-    json_key(&w, "apiVersion");
-    json_text(&w, "coordination.k8s.io/v1");
-    json_key(&w, "kind");
-    json_text(&w, "Lease");
-    json_key(&w, "metadata");
-    json_begin_object(&w);
-    json_key(&w, "name");
-    json_text(&w, name);
-    json_key(&w, "namespace");
-    json_text(&w, name_space);
+    json_member_text(&w, "apiVersion", "coordination.k8s.io/v1");
+    json_member_text(&w, "kind", "Lease");
+    json_member_object(&w, "metadata");
+    json_member_text(&w, "name", name);
+    json_member_text(&w, "namespace", name_space);
     json_end_object(&w);
     json_key(&w, "spec");
     put_spec(&w, record);
@@ -125,8 +116,7 @@ enum status lease_write_update(struct buf *to, struct slice lease,
         char name[32];
         if (!vigil_json_text(key, name, sizeof(name), NULL) || strcmp(name, "spec") == 0)
             continue; /* no field of a Lease has a longer name */
-        json_key(&w, name);
-        json_raw(&w, slice_of(value.data, value.size));
+        json_member_raw(&w, name, slice_of(value.data, value.size));
     }
     json_key(&w, "spec");
     put_spec(&w, record);

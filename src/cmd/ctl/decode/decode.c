@@ -109,8 +109,7 @@ static bool put_tree(struct json_writer *writer, const struct json_node *tree, c
     AUTO(buf_fini) struct buf json = {0};
     if (json_tree_write(tree, &json) != ST_OK)
         return false;
-    json_key(writer, name);
-    json_raw(writer, buf_slice(&json));
+    json_member_raw(writer, name, buf_slice(&json));
     return true;
 }
 
@@ -125,8 +124,7 @@ static void put_base64(struct json_writer *writer, const char *name, struct slic
     }
     base64_encode(value, text.ptr);
     snprintf(key, sizeof(key), "%sBase64", name);
-    json_key(writer, key);
-    json_string(writer, slice_of(text.ptr, len));
+    json_member_string(writer, key, slice_of(text.ptr, len));
 }
 
 void decode_put_member(struct json_writer *writer, const char *name, enum decode_kind kind,
@@ -141,8 +139,7 @@ void decode_put_member(struct json_writer *writer, const char *name, enum decode
         return;
     }
     if (utf8_valid(value)) {
-        json_key(writer, name);
-        json_string(writer, value);
+        json_member_string(writer, name, value);
     } else {
         put_base64(writer, name, value);
     }

@@ -120,17 +120,14 @@ static void show_json(struct change_view *view, const vigil_event *event, const 
     json_writer_init(&w, &line);
     json_begin_object(&w);
     if (*time) {
-        json_key(&w, "time");
-        json_text(&w, time);
+        json_member_text(&w, "time", time);
     }
-    json_key(&w, "type");
-    json_text(&w, event->type == VIGIL_DELETE ? "DELETE" : "PUT");
+    json_member_text(&w, "type", event->type == VIGIL_DELETE ? "DELETE" : "PUT");
     if (event->type == VIGIL_PUT) {
         kv_view_put_members(&w, decode, event->kv);
     } else {
         decode_put_member(&w, "key", DECODE_TEXT, slice_from(event->kv->key));
-        json_key(&w, "mod_revision");
-        json_i64(&w, event->kv->mod_revision);
+        json_member_i64(&w, "mod_revision", event->kv->mod_revision);
     }
     if (event->prev_kv)
         decode_put_member(&w, "prev_value", decode, slice_from(event->prev_kv->value));

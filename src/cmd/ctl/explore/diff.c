@@ -92,15 +92,13 @@ static void put_json(struct differ *d, struct slice key, const vigil_kv *before,
     enum decode_kind decode = (enum decode_kind)d->ctl->globals.decode;
     json_writer_init(&w, &line);
     json_begin_object(&w);
-    json_key(&w, "change");
-    json_text(&w, change_name(before, after));
+    json_member_text(&w, "change", change_name(before, after));
     decode_put_member(&w, "key", DECODE_TEXT, key);
     for (unsigned i = 0; i < 2; i++) {
         const vigil_kv *kv = i ? after : before;
         if (!kv)
             continue;
-        json_key(&w, i ? "after_revision" : "before_revision");
-        json_i64(&w, kv->mod_revision);
+        json_member_i64(&w, i ? "after_revision" : "before_revision", kv->mod_revision);
         if (!d->flags->brief)
             decode_put_member(&w, i ? "after" : "before", decode,
                               slice_of(kv->value.data, kv->value.size));

@@ -16,21 +16,15 @@ void kv_view_put_line(FILE *to, const struct json_writer *writer)
     fprintf(to, "%.*s\n", SLICE_ARGS(buf_slice(writer->out)));
 }
 
-static void put_number(struct json_writer *writer, const char *name, int64_t number)
-{
-    json_key(writer, name);
-    json_i64(writer, number);
-}
-
 void kv_view_put_members(struct json_writer *writer, enum decode_kind decode, const vigil_kv *kv)
 {
     decode_put_member(writer, "key", DECODE_TEXT, slice_of(kv->key.data, kv->key.size));
     decode_put_member(writer, "value", decode, slice_of(kv->value.data, kv->value.size));
-    put_number(writer, "create_revision", kv->create_revision);
-    put_number(writer, "mod_revision", kv->mod_revision);
-    put_number(writer, "version", kv->version);
+    json_member_i64(writer, "create_revision", kv->create_revision);
+    json_member_i64(writer, "mod_revision", kv->mod_revision);
+    json_member_i64(writer, "version", kv->version);
     if (kv->lease)
-        put_number(writer, "lease", kv->lease);
+        json_member_i64(writer, "lease", kv->lease);
 }
 
 static vigil_kv kv_of(const struct pb_key_value *kv)

@@ -73,17 +73,12 @@ static void put_json(const struct restore *r, int64_t revision)
     json_writer_init(&w, &line);
     json_begin_object(&w);
     decode_put_member(&w, "key", DECODE_TEXT, slice_of(r->key.data, r->key.size));
-    json_key(&w, "restored_revision");
-    json_i64(&w, r->old->mod_revision);
-    json_key(&w, "replaced_revision");
-    json_i64(&w, r->now ? r->now->mod_revision : 0);
-    json_key(&w, "lease");
-    json_i64(&w, lease_of(r));
-    json_key(&w, "written");
-    json_bool(&w, revision > 0);
+    json_member_i64(&w, "restored_revision", r->old->mod_revision);
+    json_member_i64(&w, "replaced_revision", r->now ? r->now->mod_revision : 0);
+    json_member_i64(&w, "lease", lease_of(r));
+    json_member_bool(&w, "written", revision > 0);
     if (revision > 0) {
-        json_key(&w, "revision");
-        json_i64(&w, revision);
+        json_member_i64(&w, "revision", revision);
     }
     json_end_object(&w);
     kv_view_put_line(r->ctl->out, &w);

@@ -124,13 +124,10 @@ static void put_json_node(const struct tree_view *view, const struct key_tree_no
     append_path(path, node);
     json_begin_object(w);
     decode_put_member(w, "path", DECODE_TEXT, buf_slice(path));
-    json_key(w, "depth");
-    json_u64(w, node->depth);
-    json_key(w, "keys");
-    json_u64(w, node->keys);
+    json_member_u64(w, "depth", node->depth);
+    json_member_u64(w, "keys", node->keys);
     if (!view->flags->keys_only) {
-        json_key(w, "bytes");
-        json_u64(w, node->bytes);
+        json_member_u64(w, "bytes", node->bytes);
     }
     json_end_object(w);
 }
@@ -167,12 +164,9 @@ static void put_json(const struct tree_view *view, int64_t revision)
     }
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key(&w, "revision");
-    json_i64(&w, revision);
-    json_key(&w, "complete");
-    json_bool(&w, !view->tree->is_cut);
-    json_key(&w, "nodes");
-    json_begin_array(&w);
+    json_member_i64(&w, "revision", revision);
+    json_member_bool(&w, "complete", !view->tree->is_cut);
+    json_member_array(&w, "nodes");
     put_json_items(view, &view->tree->root, &w, &path);
     json_end_array(&w);
     json_end_object(&w);

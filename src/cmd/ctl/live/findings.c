@@ -65,36 +65,27 @@ void findings_write(const struct findings *findings, FILE *to, bool colours)
 
 /* -- JSON -- */
 
-static void put_member(struct json_writer *w, const char *name, const char *text)
-{
-    json_key(w, name);
-    json_text(w, text);
-}
-
 void findings_write_json(const struct findings *findings, FILE *to)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct json_writer w;
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key(&w, "findings");
-    json_begin_array(&w);
+    json_member_array(&w, "findings");
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->all[i];
         json_begin_object(&w);
-        put_member(&w, "level", names[finding->level]);
-        put_member(&w, "where", finding->where);
-        put_member(&w, "what", finding->what);
-        put_member(&w, "text", finding->text);
+        json_member_text(&w, "level", names[finding->level]);
+        json_member_text(&w, "where", finding->where);
+        json_member_text(&w, "what", finding->what);
+        json_member_text(&w, "text", finding->text);
         if (finding->advice)
-            put_member(&w, "advice", finding->advice);
+            json_member_text(&w, "advice", finding->advice);
         json_end_object(&w);
     }
     json_end_array(&w);
-    json_key(&w, "bad");
-    json_u64(&w, findings_count(findings, FINDING_BAD));
-    json_key(&w, "warnings");
-    json_u64(&w, findings_count(findings, FINDING_WARNING));
+    json_member_u64(&w, "bad", findings_count(findings, FINDING_BAD));
+    json_member_u64(&w, "warnings", findings_count(findings, FINDING_WARNING));
     json_end_object(&w);
     xalloc_check(json_writer_finish(&w) == ST_OK ? to : NULL, text.len);
     fprintf(to, "%.*s\n", SLICE_ARGS(buf_slice(&text)));

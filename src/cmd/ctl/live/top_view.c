@@ -273,28 +273,23 @@ static void put_number(struct json_writer *w, const char *name, double value)
     if (value < 0 || !isfinite(value))
         return;
     int len = snprintf(text, sizeof(text), "%.13g", value);
-    json_key(w, name);
-    json_raw(w, slice_of(text, (size_t)len));
+    json_member_raw(w, name, slice_of(text, (size_t)len));
 }
 
 static void put_json_status(struct json_writer *w, const struct top_report *r)
 {
     const struct top_status *s = &r->status;
-    json_key(w, "server");
-    json_text(w, r->is_vigil ? "vigil" : "etcd");
+    json_member_text(w, "server", r->is_vigil ? "vigil" : "etcd");
     if (s->known) {
-        json_key(w, "version");
-        json_text(w, s->version);
+        json_member_text(w, "version", s->version);
         put_number(w, "revision", (double)s->revision);
         put_number(w, "db_bytes", (double)s->db_bytes);
         put_number(w, "db_used_bytes", (double)s->db_used_bytes);
         put_number(w, "quota_bytes", (double)s->quota_bytes);
-        json_key(w, "is_leader");
-        json_bool(w, s->is_leader);
+        json_member_bool(w, "is_leader", s->is_leader);
     }
     if (*s->error) {
-        json_key(w, "error");
-        json_text(w, s->error);
+        json_member_text(w, "error", s->error);
     }
 }
 
@@ -323,16 +318,13 @@ static void put_json_front(struct json_writer *w, const struct front *front)
 {
     if (!front->is_front)
         return;
-    json_key(w, "mirror");
-    json_begin_object(w);
-    json_key(w, "followed");
-    json_bool(w, front->is_followed);
+    json_member_object(w, "mirror");
+    json_member_bool(w, "followed", front->is_followed);
     put_number(w, "revision", front->revision);
     put_number(w, "behind_revisions", front->lag);
     put_number(w, "silent_s", front->silent_s);
     json_end_object(w);
-    json_key(w, "upstreams");
-    json_begin_array(w);
+    json_member_array(w, "upstreams");
     for (size_t i = 0; i < front->count; i++) {
         const struct front_upstream *u = &front->upstreams[i];
         json_begin_object(w);
@@ -343,13 +335,10 @@ static void put_json_front(struct json_writer *w, const struct front *front)
         for (size_t n = 0; n < COUNT_OF(texts); n++) {
             if (!*texts[n][1])
                 continue;
-            json_key(w, texts[n][0]);
-            json_text(w, texts[n][1]);
+            json_member_text(w, texts[n][0], texts[n][1]);
         }
-        json_key(w, "answers");
-        json_bool(w, u->answers);
-        json_key(w, "followed");
-        json_bool(w, u->is_followed);
+        json_member_bool(w, "answers", u->answers);
+        json_member_bool(w, "followed", u->is_followed);
         json_end_object(w);
     }
     json_end_array(w);
@@ -357,24 +346,20 @@ static void put_json_front(struct json_writer *w, const struct front *front)
 
 static void put_json_calls(struct json_writer *w, const struct top_report *r)
 {
-    json_key(w, "calls");
-    json_begin_array(w);
+    json_member_array(w, "calls");
     for (size_t i = 0; i < r->call_count; i++) {
         json_begin_object(w);
-        json_key(w, "method");
-        json_text(w, r->calls[i].name);
+        json_member_text(w, "method", r->calls[i].name);
         put_number(w, "per_s", r->is_first ? -1 : r->calls[i].rate);
         put_number(w, "failed_per_s", r->is_first ? -1 : r->calls[i].errors_rate);
         put_number(w, "total", r->calls[i].total);
         json_end_object(w);
     }
     json_end_array(w);
-    json_key(w, "slowest_watchers");
-    json_begin_array(w);
+    json_member_array(w, "slowest_watchers");
     for (size_t i = 0; i < r->watcher_count; i++) {
         json_begin_object(w);
-        json_key(w, "peer");
-        json_text(w, r->watchers_behind[i].peer);
+        json_member_text(w, "peer", r->watchers_behind[i].peer);
         put_number(w, "behind_revisions", r->watchers_behind[i].behind);
         put_number(w, "held_bytes", r->watchers_behind[i].held_bytes);
         json_end_object(w);
@@ -389,8 +374,7 @@ static void put_json_prefixes(struct json_writer *w, const struct top_view *v)
         return;
     double seconds = v->counted_s > 0 ? v->counted_s : 1;
     size_t found = prefix_counts_largest(v->counts, v->order, largest, COUNT_OF(largest));
-    json_key(w, "prefixes");
-    json_begin_array(w);
+    json_member_array(w, "prefixes");
     for (size_t i = 0; i < found; i++) {
         json_begin_object(w);
         decode_put_member(w, "prefix", DECODE_TEXT,
@@ -402,8 +386,7 @@ static void put_json_prefixes(struct json_writer *w, const struct top_view *v)
     }
     json_end_array(w);
     if (*v->prefixes_error) {
-        json_key(w, "prefixes_error");
-        json_text(w, v->prefixes_error);
+        json_member_text(w, "prefixes_error", v->prefixes_error);
     }
 }
 
@@ -413,12 +396,10 @@ void top_view_json(struct buf *to, const struct top_view *view, const struct top
     json_writer_init(&w, to);
     json_begin_object(&w);
     put_number(&w, "time_s", (double)view->wall_ns / (double)NS_PER_S);
-    json_key(&w, "endpoint");
-    json_text(&w, view->endpoint);
+    json_member_text(&w, "endpoint", view->endpoint);
     put_json_status(&w, report);
     if (*view->metrics_error) {
-        json_key(&w, "metrics_error");
-        json_text(&w, view->metrics_error);
+        json_member_text(&w, "metrics_error", view->metrics_error);
     }
     put_json_figures(&w, report);
     put_json_front(&w, &report->front);

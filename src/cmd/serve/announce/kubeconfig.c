@@ -88,8 +88,7 @@ static enum status make_user(const struct serve_config *config, const struct url
         token = kube_tokens_first(config->kube_tokens)->token;
     json_writer_init(&w, to); /* JSON is YAML, too */
     json_begin_object(&w);
-    json_key(&w, "token");
-    json_string(&w, token);
+    json_member_string(&w, "token", token);
     json_end_object(&w);
     return json_writer_finish(&w);
 }

@@ -8,16 +8,11 @@ void kube_custom_columns(const struct kube_custom *custom, struct json_writer *w
     for (size_t i = 0; i < custom->column_count; i++) {
         const struct kube_custom_column *column = &custom->columns[i];
         json_begin_object(w);
-        json_key(w, "name");
-        json_text(w, column->name);
-        json_key(w, "type");
-        json_text(w, column->type);
-        json_key(w, "format");
-        json_text(w, column->format);
-        json_key(w, "description");
-        json_text(w, column->description);
-        json_key(w, "priority");
-        json_i64(w, column->priority);
+        json_member_text(w, "name", column->name);
+        json_member_text(w, "type", column->type);
+        json_member_text(w, "format", column->format);
+        json_member_text(w, "description", column->description);
+        json_member_i64(w, "priority", column->priority);
         json_end_object(w);
     }
 }

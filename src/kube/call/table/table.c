@@ -12,16 +12,11 @@ enum { TREE_BYTES_MIN = 1 << 20, TREE_BYTES_PER_BYTE = 64, FIRST_BYTES = 16 * 10
 static void write_column(struct json_writer *w, const struct kube_column *column)
 {
     json_begin_object(w);
-    json_key(w, "name");
-    json_text(w, column->name);
-    json_key(w, "type");
-    json_text(w, column->type ? column->type : "string");
-    json_key(w, "format");
-    json_text(w, column->is_name ? "name" : "");
-    json_key(w, "description");
-    json_text(w, column->description ? column->description : "");
-    json_key(w, "priority");
-    json_i64(w, column->wide ? 1 : 0);
+    json_member_text(w, "name", column->name);
+    json_member_text(w, "type", column->type ? column->type : "string");
+    json_member_text(w, "format", column->is_name ? "name" : "");
+    json_member_text(w, "description", column->description ? column->description : "");
+    json_member_i64(w, "priority", column->wide ? 1 : 0);
     json_end_object(w);
 }
 

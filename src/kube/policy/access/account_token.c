@@ -313,31 +313,24 @@ static void write_ref(struct json_writer *w, const char *name, const struct kube
 {
     if (!ref->name.len)
         return;
-    json_key(w, name);
-    json_begin_object(w);
-    json_key(w, "name");
-    json_string(w, ref->name);
+    json_member_object(w, name);
+    json_member_string(w, "name", ref->name);
     if (ref->uid.len) {
-        json_key(w, "uid");
-        json_string(w, ref->uid);
+        json_member_string(w, "uid", ref->uid);
     }
     json_end_object(w);
 }
 
 static void write_times(struct json_writer *w, const struct kube_account_claims *c)
 {
-    json_key(w, "exp");
-    json_i64(w, c->expires_s);
-    json_key(w, "iat");
-    json_i64(w, c->issued_s);
+    json_member_i64(w, "exp", c->expires_s);
+    json_member_i64(w, "iat", c->issued_s);
 }
 
 static void write_private(struct json_writer *w, const struct kube_account_claims *c)
 {
-    json_key(w, "kubernetes.io");
-    json_begin_object(w);
-    json_key(w, "namespace");
-    json_string(w, c->namespace);
+    json_member_object(w, "kubernetes.io");
+    json_member_string(w, "namespace", c->namespace);
     write_ref(w, "node", &c->node);
     write_ref(w, "pod", &c->pod);
     write_ref(w, "secret", &c->secret);
@@ -354,21 +347,16 @@ static enum status write_claims(const struct kube_account_keys *keys,
                           SLICE_ARGS(c->account.name)));
     json_writer_init(&w, out);
     json_begin_object(&w);
-    json_key(&w, "aud");
-    json_begin_array(&w);
+    json_member_array(&w, "aud");
     for (size_t i = 0; i < c->audiences.count; i++)
         json_string(&w, c->audiences.items[i]);
     json_end_array(&w);
     write_times(&w, c);
-    json_key(&w, "iss");
-    json_string(&w, keys->issuers.items[0]);
-    json_key(&w, "jti");
-    json_string(&w, c->id);
+    json_member_string(&w, "iss", keys->issuers.items[0]);
+    json_member_string(&w, "jti", c->id);
     write_private(&w, c);
-    json_key(&w, "nbf");
-    json_i64(&w, c->issued_s);
-    json_key(&w, "sub");
-    json_string(&w, buf_slice(&subject));
+    json_member_i64(&w, "nbf", c->issued_s);
+    json_member_string(&w, "sub", buf_slice(&subject));
     json_end_object(&w);
     return json_writer_finish(&w);
 }

@@ -87,8 +87,7 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     json_writer_init(&w, out);
     json_begin_object(&w);
-    json_key(&w, "paths");
-    json_begin_object(&w);
+    json_member_object(&w, "paths");
     for (size_t i = 0; i < count; i++) {
         if (strcmp(openapi_document_of(&kinds[i], name), last) == 0)
             continue;
@@ -96,10 +95,8 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
         struct slice of = slice_from_text(kube_kind_api_version(&kinds[i], version));
         snprintf(url, sizeof(url), "/openapi/v3/%s?hash=%s", name,
                  others ? others->hash(others->ctx, of, text) : kube_openapi_hash());
-        json_key(&w, name);
-        json_begin_object(&w);
-        json_key(&w, "serverRelativeURL");
-        json_text(&w, url);
+        json_member_object(&w, name);
+        json_member_text(&w, "serverRelativeURL", url);
         json_end_object(&w);
     }
     if (others)
@@ -111,12 +108,6 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
 
 /* -- Schemas -- */
 
-void openapi_write_pair(struct json_writer *w, const char *key, const char *text)
-{
-    json_key(w, key);
-    json_text(w, text);
-}
-
 void openapi_write_ref(struct json_writer *w, const struct kube_type *type,
                        enum kube_openapi_form form)
 {
@@ -125,11 +116,10 @@ void openapi_write_ref(struct json_writer *w, const struct kube_type *type,
     snprintf(text, sizeof(text), "#/%s/%s.%s", v3 ? "components/schemas" : "definitions",
              kube_type_package(type), kube_type_name(type));
     if (v3) {
-        json_key(w, "allOf");
-        json_begin_array(w);
+        json_member_array(w, "allOf");
         json_begin_object(w);
     }
-    openapi_write_pair(w, "$ref", text);
+    json_member_text(w, "$ref", text);
     if (v3) {
         json_end_object(w);
         json_end_array(w);
@@ -138,13 +128,12 @@ void openapi_write_ref(struct json_writer *w, const struct kube_type *type,
 
 static void write_one_of(struct json_writer *w, const char *first, const char *second)
 {
-    json_key(w, "oneOf");
-    json_begin_array(w);
+    json_member_array(w, "oneOf");
     json_begin_object(w);
-    openapi_write_pair(w, "type", first);
+    json_member_text(w, "type", first);
     json_end_object(w);
     json_begin_object(w);
-    openapi_write_pair(w, "type", second);
+    json_member_text(w, "type", second);
     json_end_object(w);
     json_end_array(w);
 }
@@ -152,8 +141,7 @@ static void write_one_of(struct json_writer *w, const char *first, const char *s
 /* A schema for any JSON. `kubectl explain` cannot print a schema without members. */
 static void write_any(struct json_writer *w)
 {
-    json_key(w, "x-kubernetes-preserve-unknown-fields");
-    json_bool(w, true);
+    json_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
 }
 
 /* Writes the members of the schema of one value. */
@@ -173,9 +161,9 @@ static void write_value(struct json_writer *w, const struct kube_field *field,
     };
     bool v3 = form == KUBE_OPENAPI_V3;
     if (field->value < COUNT_OF(names) && names[field->value][0])
-        openapi_write_pair(w, "type", names[field->value][0]);
+        json_member_text(w, "type", names[field->value][0]);
     if (field->value < COUNT_OF(names) && names[field->value][1])
-        openapi_write_pair(w, "format", names[field->value][1]);
+        json_member_text(w, "format", names[field->value][1]);
     if (field->value == KUBE_VALUE_MESSAGE)
         openapi_write_ref(w, kube_field_type(field), form);
     else if (field->value == KUBE_VALUE_QUANTITY && v3)
@@ -183,7 +171,7 @@ static void write_value(struct json_writer *w, const struct kube_field *field,
     else if (field->value == KUBE_VALUE_INTORSTRING && v3)
         write_one_of(w, "integer", "string");
     else if (field->value == KUBE_VALUE_QUANTITY || field->value == KUBE_VALUE_INTORSTRING)
-        openapi_write_pair(w, "type", "string"); /* version 2 has no alternatives */
+        json_member_text(w, "type", "string"); /* version 2 has no alternatives */
     else if (field->value >= KUBE_VALUE_RAW)
         write_any(w);
 }
@@ -200,12 +188,11 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
                                                             : NULL;
     const char *list = lists[kube_field_list_type(field)];
     if (list)
-        openapi_write_pair(
+        json_member_text(
             w, field->shape == KUBE_SHAPE_LIST ? "x-kubernetes-list-type" : "x-kubernetes-map-type",
             list);
     if (keys.len) {
-        json_key(w, "x-kubernetes-list-map-keys");
-        json_begin_array(w);
+        json_member_array(w, "x-kubernetes-list-map-keys");
         while (keys.len) {
             const uint8_t *comma = memchr(keys.ptr, ',', keys.len);
             size_t len = comma ? (size_t)(comma - keys.ptr) : keys.len;
@@ -216,9 +203,9 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
         json_end_array(w);
     }
     if (strategy)
-        openapi_write_pair(w, "x-kubernetes-patch-strategy", strategy);
+        json_member_text(w, "x-kubernetes-patch-strategy", strategy);
     if (merge_key.len)
-        openapi_write_pair(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
+        json_member_text(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
 }
 
 static bool has_list(const struct kube_field *field)
@@ -232,19 +219,16 @@ static void write_property(struct json_writer *w, const struct kube_type *type,
 {
     bool map = field->shape >= KUBE_SHAPE_MAP;
     const char *description = kube_field_description(type, field);
-    json_key(w, (const char *)kube_field_name(field).ptr);
-    json_begin_object(w);
+    json_member_object(w, (const char *)kube_field_name(field).ptr);
     if (description)
-        openapi_write_pair(w, "description", description);
+        json_member_text(w, "description", description);
     if (map) {
-        openapi_write_pair(w, "type", "object");
-        json_key(w, "additionalProperties");
-        json_begin_object(w);
+        json_member_text(w, "type", "object");
+        json_member_object(w, "additionalProperties");
     }
     if (has_list(field)) {
-        openapi_write_pair(w, "type", "array");
-        json_key(w, "items");
-        json_begin_object(w);
+        json_member_text(w, "type", "array");
+        json_member_object(w, "items");
     }
     write_value(w, field, form);
     if (has_list(field))
@@ -275,8 +259,7 @@ static void write_required(struct json_writer *w, const struct kube_type *type)
         if (!(field->flags & KUBE_FIELD_REQUIRED))
             continue;
         if (!any) {
-            json_key(w, "required");
-            json_begin_array(w);
+            json_member_array(w, "required");
         }
         any = true;
         json_text(w, (const char *)kube_field_name(field).ptr);
@@ -290,12 +273,9 @@ void openapi_write_gvk(struct json_writer *w, struct slice api_version, struct s
     const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
     size_t group = slash ? (size_t)(slash - api_version.ptr) : 0, skip = slash ? group + 1 : 0;
     json_begin_object(w);
-    json_key(w, "group");
-    json_string(w, slice_sub(api_version, 0, group));
-    json_key(w, "kind");
-    json_string(w, kind);
-    json_key(w, "version");
-    json_string(w, slice_sub(api_version, skip, api_version.len - skip));
+    json_member_string(w, "group", slice_sub(api_version, 0, group));
+    json_member_string(w, "kind", kind);
+    json_member_string(w, "version", slice_sub(api_version, skip, api_version.len - skip));
     json_end_object(w);
 }
 
@@ -309,8 +289,7 @@ static void write_kinds(struct json_writer *w, const struct kube_type *type)
         if (kinds[i].type != kube_type_index(type))
             continue;
         if (!any) {
-            json_key(w, "x-kubernetes-group-version-kind");
-            json_begin_array(w);
+            json_member_array(w, "x-kubernetes-group-version-kind");
         }
         any = true;
         openapi_write_gvk(w, kube_type_kind_version(&kinds[i]), kube_type_kind_name(&kinds[i]));
@@ -336,7 +315,7 @@ static void write_description(struct json_writer *w, const struct kube_type *typ
         return;
     struct slice name = kube_type_kind_name(kind), version = kube_type_kind_version(kind);
     snprintf(text, sizeof(text), "%.*s of %.*s.", SLICE_ARGS(name), SLICE_ARGS(version));
-    openapi_write_pair(w, "description", text);
+    json_member_text(w, "description", text);
 }
 
 static void write_schema(struct json_writer *w, const struct kube_type *type,
@@ -344,20 +323,18 @@ static void write_schema(struct json_writer *w, const struct kube_type *type,
 {
     char name[OPENAPI_NAME_BYTES];
     snprintf(name, sizeof(name), "%s.%s", kube_type_package(type), kube_type_name(type));
-    json_key(w, name);
-    json_begin_object(w);
+    json_member_object(w, name);
     write_description(w, type);
-    openapi_write_pair(w, "type", "object");
+    json_member_text(w, "type", "object");
     write_required(w, type);
     if (type->field_count) {
-        json_key(w, "properties");
-        json_begin_object(w);
+        json_member_object(w, "properties");
         write_properties(w, type, form);
         json_end_object(w);
     }
     write_kinds(w, type);
     if (type->atomic)
-        openapi_write_pair(w, "x-kubernetes-map-type", "atomic");
+        json_member_text(w, "x-kubernetes-map-type", "atomic");
     json_end_object(w);
 }
 
@@ -451,27 +428,23 @@ static void make_head(struct kube_openapi *d)
     struct json_writer *w = &d->writer;
     json_begin_object(w);
     if (d->form == KUBE_OPENAPI_V3)
-        openapi_write_pair(w, "openapi", "3.0.0");
+        json_member_text(w, "openapi", "3.0.0");
     else
-        openapi_write_pair(w, "swagger", "2.0");
-    json_key(w, "info");
-    json_begin_object(w);
-    openapi_write_pair(w, "title", TITLE);
-    openapi_write_pair(w, "version", VERSION);
+        json_member_text(w, "swagger", "2.0");
+    json_member_object(w, "info");
+    json_member_text(w, "title", TITLE);
+    json_member_text(w, "version", VERSION);
     json_end_object(w);
-    json_key(w, "paths");
-    json_begin_object(w);
+    json_member_object(w, "paths");
 }
 
 static void make_middle(struct kube_openapi *d)
 {
     json_end_object(&d->writer);
     if (d->form == KUBE_OPENAPI_V3) {
-        json_key(&d->writer, "components");
-        json_begin_object(&d->writer);
+        json_member_object(&d->writer, "components");
     }
-    json_key(&d->writer, d->form == KUBE_OPENAPI_V3 ? "schemas" : "definitions");
-    json_begin_object(&d->writer);
+    json_member_object(&d->writer, d->form == KUBE_OPENAPI_V3 ? "schemas" : "definitions");
 }
 
 void kube_openapi_add_others(struct kube_openapi *d,

@@ -11,7 +11,6 @@ enum { OPENAPI_NAME_BYTES = 256 };
 /* "apis/apps/v1", "api/v1" */
 const char *openapi_document_of(const struct kube_kind *kind, char text[OPENAPI_NAME_BYTES]);
 
-void openapi_write_pair(struct json_writer *w, const char *key, const char *text);
 /* Writes the members that refer to a type. */
 void openapi_write_ref(struct json_writer *w, const struct kube_type *type,
                        enum kube_openapi_form form);

@@ -26,10 +26,9 @@ struct openapi_path {
 static void write_string_type(struct json_writer *w, enum kube_openapi_form form)
 {
     if (form == KUBE_OPENAPI_V3) {
-        json_key(w, "schema");
-        json_begin_object(w);
+        json_member_object(w, "schema");
     }
-    openapi_write_pair(w, "type", "string");
+    json_member_text(w, "type", "string");
     if (form == KUBE_OPENAPI_V3)
         json_end_object(w);
 }
@@ -37,8 +36,8 @@ static void write_string_type(struct json_writer *w, enum kube_openapi_form form
 static void write_query(struct json_writer *w, const char *name, enum kube_openapi_form form)
 {
     json_begin_object(w);
-    openapi_write_pair(w, "name", name);
-    openapi_write_pair(w, "in", "query");
+    json_member_text(w, "name", name);
+    json_member_text(w, "in", "query");
     write_string_type(w, form);
     json_end_object(w);
 }
@@ -46,16 +45,14 @@ static void write_query(struct json_writer *w, const char *name, enum kube_opena
 static void write_body(struct json_writer *w, const struct kube_type *type)
 {
     json_begin_object(w);
-    openapi_write_pair(w, "name", "body");
-    openapi_write_pair(w, "in", "body");
-    json_key(w, "required");
-    json_bool(w, true);
-    json_key(w, "schema");
-    json_begin_object(w);
+    json_member_text(w, "name", "body");
+    json_member_text(w, "in", "body");
+    json_member_bool(w, "required", true);
+    json_member_object(w, "schema");
     if (type)
         openapi_write_ref(w, type, KUBE_OPENAPI_V2);
     else
-        openapi_write_pair(w, "type", "object");
+        json_member_text(w, "type", "object");
     json_end_object(w);
     json_end_object(w);
 }
@@ -75,8 +72,7 @@ static void write_parameters(struct json_writer *w, const struct openapi_path *p
      * after it was decoded and encoded. */
     if (!operation->writes && !operation->lists)
         return;
-    json_key(w, "parameters");
-    json_begin_array(w);
+    json_member_array(w, "parameters");
     if (path->form == KUBE_OPENAPI_V2 && operation->writes)
         write_body(w, is_patch(operation) ? NULL : kube_type_of_kind(path->kind));
     for (size_t i = 0; operation->writes && i < COUNT_OF(of_writes); i++)
@@ -103,16 +99,12 @@ static size_t patch_type_count(const struct kube_kind *kind)
 static void write_request_body(struct json_writer *w, const struct kube_kind *kind, bool patch)
 {
     const struct kube_type *type = kube_type_of_kind(kind);
-    json_key(w, "requestBody");
-    json_begin_object(w);
-    json_key(w, "content");
-    json_begin_object(w);
+    json_member_object(w, "requestBody");
+    json_member_object(w, "content");
     for (size_t i = 0; i < (patch ? patch_type_count(kind) : 1); i++) {
-        json_key(w, patch ? patch_types[i] : "*/*");
-        json_begin_object(w);
+        json_member_object(w, patch ? patch_types[i] : "*/*");
         if (!patch && type) {
-            json_key(w, "schema");
-            json_begin_object(w);
+            json_member_object(w, "schema");
             openapi_write_ref(w, type, KUBE_OPENAPI_V3);
             json_end_object(w);
         }
@@ -120,8 +112,7 @@ static void write_request_body(struct json_writer *w, const struct kube_kind *ki
     }
     json_end_object(w);
     if (!patch) {
-        json_key(w, "required");
-        json_bool(w, true);
+        json_member_bool(w, "required", true);
     }
     json_end_object(w);
 }
@@ -129,8 +120,7 @@ static void write_request_body(struct json_writer *w, const struct kube_kind *ki
 static void write_texts(struct json_writer *w, const char *key, const char *const *texts,
                         size_t count)
 {
-    json_key(w, key);
-    json_begin_array(w);
+    json_member_array(w, key);
     for (size_t i = 0; i < count; i++)
         json_text(w, texts[i]);
     json_end_array(w);
@@ -180,7 +170,7 @@ static void write_id(struct json_writer *w, const struct openapi_path *path,
     snprintf(text + len, sizeof(text) - len, "%s%s%.64s%s%s", collection ? "Collection" : "",
              namespaced ? "Namespaced" : "", kind->kind, path->subresource,
              path->everywhere ? "ForAllNamespaces" : "");
-    openapi_write_pair(w, "operationId", text);
+    json_member_text(w, "operationId", text);
 }
 
 /* -- Version 2 alone -- */
@@ -205,18 +195,16 @@ static void write_places(struct json_writer *w, const char *path, enum kube_open
     static const char *const names[] = {"name", "namespace"};
     if (!strchr(path, '{'))
         return;
-    json_key(w, "parameters");
-    json_begin_array(w);
+    json_member_array(w, "parameters");
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char text[32];
         snprintf(text, sizeof(text), "{%s}", names[i]);
         if (!strstr(path, text))
             continue;
         json_begin_object(w);
-        openapi_write_pair(w, "name", names[i]);
-        openapi_write_pair(w, "in", "path");
-        json_key(w, "required");
-        json_bool(w, true);
+        json_member_text(w, "name", names[i]);
+        json_member_text(w, "in", "path");
+        json_member_bool(w, "required", true);
         write_string_type(w, form);
         json_end_object(w);
     }
@@ -227,20 +215,15 @@ static void write_response(struct json_writer *w, const struct kube_type *type,
                            enum kube_openapi_form form)
 {
     bool v3 = form == KUBE_OPENAPI_V3;
-    json_key(w, "responses");
-    json_begin_object(w);
-    json_key(w, "200");
-    json_begin_object(w);
-    openapi_write_pair(w, "description", "OK");
+    json_member_object(w, "responses");
+    json_member_object(w, "200");
+    json_member_text(w, "description", "OK");
     if (type && v3) {
-        json_key(w, "content");
-        json_begin_object(w);
-        json_key(w, "application/json");
-        json_begin_object(w);
+        json_member_object(w, "content");
+        json_member_object(w, "application/json");
     }
     if (type) {
-        json_key(w, "schema");
-        json_begin_object(w);
+        json_member_object(w, "schema");
         openapi_write_ref(w, type, form);
         json_end_object(w);
     }
@@ -262,8 +245,7 @@ static void write_operation(struct json_writer *w, const struct openapi_path *pa
                                    : strcmp(operation->method, "delete") == 0
                                        ? NULL
                                        : kube_type_of_kind(kind);
-    json_key(w, operation->method);
-    json_begin_object(w);
+    json_member_object(w, operation->method);
     write_id(w, path, operation);
     if (path->form == KUBE_OPENAPI_V2)
         write_v2(w, path, operation);
@@ -271,7 +253,7 @@ static void write_operation(struct json_writer *w, const struct openapi_path *pa
     if (path->form == KUBE_OPENAPI_V3 && operation->writes)
         write_request_body(w, kind, is_patch(operation));
     write_response(w, type, path->form);
-    openapi_write_pair(w, "x-kubernetes-action", operation->action);
+    json_member_text(w, "x-kubernetes-action", operation->action);
     json_key(w, "x-kubernetes-group-version-kind");
     openapi_write_gvk(w, of, slice_from_text(kind->kind));
     json_end_object(w);
@@ -280,8 +262,7 @@ static void write_operation(struct json_writer *w, const struct openapi_path *pa
 static void write_path(struct json_writer *w, const struct openapi_path *path,
                        const struct openapi_operation *operations, size_t count)
 {
-    json_key(w, path->text);
-    json_begin_object(w);
+    json_member_object(w, path->text);
     for (size_t i = 0; i < count; i++)
         write_operation(w, path, &operations[i]);
     write_places(w, path->text, path->form);
