@@ -210,19 +210,14 @@ void lessor_keys_sort(struct slice *keys, size_t count)
         qsort(keys, count, sizeof(*keys), compare_keys);
 }
 
-/* Prefetches the heads of bucket chains, nearly all of which are in different cache lines. */
-static void fetch_bucket(const struct chain_table *table, uint32_t at)
-{
-    if (at < chain_table_buckets(table))
-        __builtin_prefetch(chain_table_bucket(table, at));
-}
-
 void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries)
 {
     enum { AHEAD = 16 };
     const struct chain_table *leases = &lessor->leases;
     for (uint32_t at = 0; at < chain_table_buckets(leases); at++) {
-        fetch_bucket(leases, at + AHEAD);
+        /* Nearly all leases are in different cache lines. */
+        if (at + AHEAD < chain_table_buckets(leases))
+            __builtin_prefetch(chain_table_bucket(leases, at + AHEAD));
         for (struct chain_link *link = chain_table_bucket(leases, at); link; link = link->next) {
             const struct lease *lease = lease_of(link);
             *ret_entries++ = (struct lessor_entry){lease->id, lease_end_ns(lease)};

@@ -113,9 +113,10 @@ static void on_timer(struct timer *timer)
     struct net_connection *c = CONTAINER_OF(timer, struct net_connection, timer);
     int64_t now = loop_now_ns(c->shard->loop);
     if (c->state == CONNECTION_LINGERING) {
-        net_connection_close(c);
+        net_connection_close(c); /* the peer has had its time to read the last bytes */
         return;
     }
+    assert(c->state == CONNECTION_OPEN);
     if (c->ops->timeout(c->protocol) <= now)
         c->ops->tick(c->protocol, now);
     if (stall_at(c) <= now && may_give_up(c)) {
@@ -212,6 +213,7 @@ static enum status send_held(struct net_connection *c)
 {
     struct net_held *held = c->held;
     size_t n;
+    assert(held->at < held->len);
     TRY(write_bytes(c, slice_of(held->bytes + held->at, held->len - held->at), &n));
     held->at += (uint32_t)n;
     c->progress_ns = loop_now_ns(c->shard->loop);
@@ -231,10 +233,12 @@ static enum status send_filled(struct net_connection *c, bool *ret_more)
     size_t share = c->shard->server->options.turn_bytes_max;
     *ret_more = false;
     while (c->ops->wants_write(c->protocol)) {
-        if (share < NET_FILL_ROOM_MIN) {
+        if (share < NET_FILL_ROOM_MIN) { /* other connections come first */
             *ret_more = true;
             return ST_OK;
         }
+        /* A peer that did not take everything gets little at once: what it does not take is copied.
+         */
         size_t room = c->was_full ? NET_FILL_ROOM_MIN : size_min(share, NET_SCRATCH_BYTES);
         size_t filled = c->ops->fill(c->protocol, scratch, room, now);
         assert(filled <= room);
@@ -256,13 +260,6 @@ static enum status send_filled(struct net_connection *c, bool *ret_more)
 
 /* -- closing -- */
 
-static bool is_over(const struct net_connection *c)
-{
-    if (c->ops->should_close(c->protocol))
-        return true;
-    return c->ended && !c->ops->wants_write(c->protocol) && c->ops->idle(c->protocol);
-}
-
 /* False: the connection was closed. */
 static bool linger(struct net_connection *c)
 {
@@ -270,6 +267,7 @@ static bool linger(struct net_connection *c)
         net_connection_close(c);
         return false;
     }
+    /* The peer may still send. Closing now would make its system discard our last bytes. */
     socket_shutdown(&c->socket);
     move(c, CONNECTION_LINGERING);
     c->progress_ns = loop_now_ns(c->shard->loop);
@@ -290,7 +288,10 @@ bool net_connection_flush(struct net_connection *c)
         net_connection_close(c);
         return false;
     }
-    if (!c->held && !more && is_over(c)) {
+    /* Everything was sent. The connection is over if the protocol says so, or if the peer has ended
+     * its side and waits for nothing. */
+    bool ended = c->ended && !c->ops->wants_write(c->protocol) && c->ops->idle(c->protocol);
+    if (!c->held && !more && (ended || c->ops->should_close(c->protocol))) {
         linger(c);
         return false;
     }
@@ -316,6 +317,7 @@ static bool receive(struct net_connection *c)
 {
     struct net_shard *shard = c->shard;
     size_t n = 0;
+    assert(!c->ended);
     enum status status = socket_read(&c->socket, shard->read_scratch, NET_SCRATCH_BYTES, &n);
     if (status == ST_AGAIN)
         return true;

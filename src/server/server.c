@@ -107,13 +107,6 @@ static int64_t fine_time(void *loop)
     return clock_mono_ns(clock_system());
 }
 
-static void set_clock(const struct server *server, struct etcd_api *etcd, struct loop *loop)
-{
-    bool fine =
-        server->etcd.warn_apply_ns < FINE_TIME_NS || server->etcd.warn_unary_ns < FINE_TIME_NS;
-    etcd_api_set_clock(etcd, fine ? fine_time : turn_time, loop);
-}
-
 /* One page for both APIs. */
 static void write_metrics(void *etcd, struct metric_page *page)
 {
@@ -140,7 +133,9 @@ static void warn_simple_tokens(struct server *server, struct server_shard *shard
 static enum status start_apis(struct server *server, struct server_shard *shard, struct loop *loop)
 {
     TRY(etcd_api_new(&server->etcd, server->engine, shard->engine, &shard->etcd));
-    set_clock(server, shard->etcd, loop);
+    bool fine =
+        server->etcd.warn_apply_ns < FINE_TIME_NS || server->etcd.warn_unary_ns < FINE_TIME_NS;
+    etcd_api_set_clock(shard->etcd, fine ? fine_time : turn_time, loop);
     etcd_api_set_loop(shard->etcd, loop);
     if (!server->config->kube_wanted)
         return ST_OK;
@@ -357,14 +352,6 @@ static void make_spoken(struct server *server)
     }
 }
 
-/* Only browsers on this machine can reach the loopback address, and none can reach a Unix socket.
- */
-static bool is_guarded(const struct server_config *config, const struct url *url)
-{
-    return config->guards_pages && address_is_local(&url->address) &&
-           !address_is_path(&url->address);
-}
-
 /* As in etcd, an http and an https URL may share a port: the first bytes distinguish them. */
 static enum status listen_on(struct server *server, size_t at, struct error *error)
 {
@@ -383,8 +370,11 @@ static enum status listen_on(struct server *server, size_t at, struct error *err
         secure |= config->listen[i].secure;
         plain |= !config->listen[i].secure;
     }
-    const struct protocol_kind *kind =
-        &server->spoken[config->roles[at]][is_guarded(config, &config->listen[at])].kind;
+    /* Only browsers on this machine can reach the loopback address, and none can reach a Unix
+     * socket. */
+    const struct address *address = &config->listen[at].address;
+    bool guarded = config->guards_pages && address_is_local(address) && !address_is_path(address);
+    const struct protocol_kind *kind = &server->spoken[config->roles[at]][guarded].kind;
     if (secure)
         kind = server_tls_wrap(server->tls, kind, plain);
     enum status status =

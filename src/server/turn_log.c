@@ -2,16 +2,13 @@
 
 #include "base/log/log.h"
 
-/* Clients wait for these threads; the others may take long. */
-static bool serves_clients(const char *thread)
-{
-    return strcmp(thread, "io") == 0 || strcmp(thread, "writer") == 0;
-}
-
 static void on_long(void *ctx, const struct turn_report *report)
 {
     (void)ctx;
-    enum log_level level = serves_clients(report->thread) ? LOG_WARN : LOG_INFO;
+    /* Clients wait for these threads; the others may take long. */
+    bool serves_clients =
+        strcmp(report->thread, "io") == 0 || strcmp(report->thread, "writer") == 0;
+    enum log_level level = serves_clients ? LOG_WARN : LOG_INFO;
     LOG_AT(level, "a turn took long", LOG_TEXT("thread", report->thread),
            LOG_DURATION("took", report->took_ns), LOG_DURATION("cpu", report->cpu_ns),
            LOG_TEXT("work", report->work), LOG_DURATION("work-took", report->work_ns),

@@ -43,13 +43,6 @@ static struct batch *next_full(struct load_queue *queue)
     return queue->emptied < queue->filled ? &queue->batches[queue->emptied % BATCHES] : NULL;
 }
 
-static void note_emptied(struct load_queue *queue)
-{
-    LOCK_SCOPE(&queue->lock);
-    queue->emptied++;
-    pthread_cond_signal(&queue->changed);
-}
-
 enum { SOME = INDEX_PREFETCH_MAX };
 
 static bool in_order(const struct entry *entries, size_t count)
@@ -99,7 +92,9 @@ static void *run(void *arg)
     for (struct batch *batch; (batch = next_full(queue));) {
         put_all(queue, batch);
         batch->count = 0;
-        note_emptied(queue);
+        LOCK_SCOPE(&queue->lock);
+        queue->emptied++;
+        pthread_cond_signal(&queue->changed);
     }
     return NULL;
 }

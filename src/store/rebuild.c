@@ -131,13 +131,6 @@ static enum status weigh(struct rebuilding *r, bool *ret_is_whole)
     return ST_OK;
 }
 
-static void put_all_right(struct rebuilding *r)
-{
-    struct salvage_version *versions = salvage_versions(&r->salvage);
-    for (size_t i = 0; i < salvage_version_count(&r->salvage); i++)
-        put_right(r, &versions[i]);
-}
-
 /* Reads one state of the file. Bad entries are kept for now. */
 static enum status read_state(struct rebuilding *r, unsigned rank, bool *ret_is_whole)
 {
@@ -149,7 +142,9 @@ static enum status read_state(struct rebuilding *r, unsigned rank, bool *ret_is_
     TRY(weigh(r, ret_is_whole));
     if (*ret_is_whole)
         return ST_OK;
-    put_all_right(r);
+    struct salvage_version *versions = salvage_versions(&r->salvage);
+    for (size_t i = 0; i < salvage_version_count(&r->salvage); i++)
+        put_right(r, &versions[i]);
     return weigh(r, ret_is_whole);
 }
 
@@ -210,13 +205,6 @@ static enum status plan_identity(struct rebuilding *r)
     for (size_t i = 0; known && i < COUNT_OF(names); i++)
         TRY(backend_meta_put(r->plan, names[i], salvage->numbers[names[i]]));
     return ST_OK;
-}
-
-/* The start replays everything. */
-static enum status plan_from_log(struct rebuilding *r)
-{
-    r->result.how = REBUILT_FROM_LOG;
-    return plan_identity(r);
 }
 
 /* -- In part -- */
@@ -435,7 +423,10 @@ static enum status plan(struct rebuilding *r)
         r->numbers_sure = r->entries_sure = false;
     }
     bool complete = !survey->incomplete_to && !survey->has_copies && !survey->damaged_segment;
-    return complete ? plan_from_log(r) : plan_in_part(r);
+    if (!complete)
+        return plan_in_part(r);
+    r->result.how = REBUILT_FROM_LOG; /* the start replays everything */
+    return plan_identity(r);
 }
 
 enum status store_rebuild(const struct store_rebuild_options *options, struct backend *into,

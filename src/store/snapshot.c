@@ -195,13 +195,6 @@ static void pass_begin(struct store_snapshot *snapshot)
 
 /* -- The two passes -- */
 
-static void restart_measuring(struct store_snapshot *snapshot, int64_t compact_revision)
-{
-    snapshot->compact_revision = compact_revision;
-    snapshot->kept.len = 0;
-    pass_begin(snapshot);
-}
-
 enum status store_snapshot_measure(struct store_snapshot *snapshot, const struct store_view *view,
                                    const struct log *log, unsigned changes_max)
 {
@@ -211,8 +204,12 @@ enum status store_snapshot_measure(struct store_snapshot *snapshot, const struct
     bool begun = snapshot->pass.writer;
     if (begun && view->compact_revision != snapshot->compact_revision)
         snapshot->restarts++;
-    if (!begun || view->compact_revision != snapshot->compact_revision)
-        restart_measuring(snapshot, view->compact_revision);
+    if (!begun || view->compact_revision != snapshot->compact_revision) {
+        /* A compaction has removed versions that were measured. */
+        snapshot->compact_revision = view->compact_revision;
+        snapshot->kept.len = 0;
+        pass_begin(snapshot);
+    }
     snapshot->view = view;
     snapshot->log = log;
     enum status status = ST_OK;

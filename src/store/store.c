@@ -101,7 +101,8 @@ static void reclaim(struct store *store, size_t least)
         before = waiting;
         waiting = epoch_reclaim(store->epoch, some);
         left -= some;
-        yield_point_pass(some);
+        assert(waiting <= before);
+        yield_point_pass(before - waiting); /* what was freed; mostly far less than it might */
     } while (left && before - waiting >= YIELD_POINT_WORK);
     store->retired = waiting;
 }

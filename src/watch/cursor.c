@@ -26,16 +26,6 @@ struct watch_cursor {
     uint8_t bytes[];
 };
 
-static struct slice key_of(const struct watch_cursor *cursor)
-{
-    return slice_of(cursor->bytes, cursor->key_len);
-}
-
-static struct slice end_of(const struct watch_cursor *cursor)
-{
-    return slice_of(cursor->bytes + cursor->key_len, cursor->end_len);
-}
-
 struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options)
 {
@@ -124,8 +114,10 @@ static bool wants(const struct watch_cursor *cursor, const struct watch_event *e
     if (cursor->batch.revision < cursor->watcher->from)
         return false;
     if (cursor->tag_within && !cursor->walks)
-        return true;
-    return watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
+        return true; /* all events of its tag are in its range */
+    struct slice key = slice_of(cursor->bytes, cursor->key_len);
+    struct slice end = slice_of(cursor->bytes + cursor->key_len, cursor->end_len);
+    return watch_range_covers(key, end, event->key) && has_tag(cursor, event);
 }
 
 /* The cursor will be woken: for new events, in a later turn, or when the history is ready. */
@@ -141,13 +133,6 @@ static enum status suspend(struct watch_cursor *cursor, enum status why)
     cursor->at = 0; /* the next wake gives it another place */
     cursor->turn = 0;
     return why;
-}
-
-static void next_batch(struct watch_cursor *cursor)
-{
-    cursor->stream->place = cursor->after;
-    cursor->at = 0;
-    cursor->turn = 0;
 }
 
 /* Moves to the next event of its tag if the tag index has all of them from here on; otherwise
@@ -250,7 +235,9 @@ static enum status find_next(struct watch_cursor *cursor, const struct watch_eve
         if (status == ST_COMPACTED || status == ST_DAMAGED)
             return status;
         if (status == ST_OK && !event) {
-            next_batch(cursor);
+            stream->place = cursor->after; /* it was the last one of its revision */
+            cursor->at = 0;
+            cursor->turn = 0;
             continue;
         }
         bool may = status == ST_OK && may_look(cursor);

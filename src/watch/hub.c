@@ -165,7 +165,7 @@ static void mark_stream(struct marking *marking, struct watch_stream *stream)
 static bool marked_before(const struct marking *marking, struct watch_range *range)
 {
     if (marking->slot->batch.count == 1)
-        return false;
+        return false; /* most revisions have one event, and need no hits */
     if (hub_find_hit(marking->hub, range))
         return true;
     hub_add_hit(marking->hub, range);
@@ -340,6 +340,7 @@ static bool read_new_revisions(struct watch_hub *hub)
     if (hub->pause_until_ns > hub->now_ns)
         return false;
     hub->pause_until_ns = 0;
+    /* All watchers catch up, if there are any: nobody needs the events now. */
     if (!hub->live)
         hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
@@ -348,7 +349,7 @@ static bool read_new_revisions(struct watch_hub *hub)
     while (hub->tail < last) {
         if (hub->ring_count == WATCH_RING_BATCHES || events >= TURN_EVENTS ||
             marking.work >= TURN_MARKS)
-            return true;
+            return true; /* enough for one turn */
         bool is_long = false;
         size_t first = hub->ring_count;
         enum status status = read_ahead(hub, last, &events, &is_long);
@@ -357,6 +358,7 @@ static bool read_new_revisions(struct watch_hub *hub)
         if (is_long)
             status = take_long(hub, &marking);
         if (is_long && status == ST_AGAIN) {
+            /* Its search continues in the next turn. What follows it has to wait. */
             hub->place = hub->ring[hub->ring_count].before;
             return true;
         }
@@ -370,7 +372,7 @@ static bool read_new_revisions(struct watch_hub *hub)
             continue;
         }
         if (status == ST_END)
-            hub->tail = last;
+            hub->tail = last; /* the newest revisions have no events */
         if (status != ST_OK)
             return false;
     }

@@ -143,18 +143,13 @@ static enum status make_http2(struct wire_connection *c, int64_t now_ns)
     return ST_OK;
 }
 
-/* Without routes, what is not gRPC is refused by gRPC; without services, everything is HTTP. */
-static bool is_plain_http(const struct wire_connection *c, const struct h2_headers *headers)
-{
-    return c->server->http2.routes && (!c->server->grpc.services || !grpc_is_request(headers));
-}
-
 /* A request whose header block is new. Not inlined, so that on_open saves no registers. */
 static __attribute__((noinline)) struct h2_stream *open_new(struct wire_connection *c,
                                                             struct h2_headers *headers,
                                                             int64_t now_ns)
 {
-    if (is_plain_http(c, headers)) {
+    /* Without routes, what is not gRPC is refused by gRPC; without services, everything is HTTP. */
+    if (c->server->http2.routes && (!c->server->grpc.services || !grpc_is_request(headers))) {
         if (!c->http2 && make_http2(c, now_ns) != ST_OK)
             return NULL;
         return http2_endpoint_open(c->http2, headers, now_ns);

@@ -16,7 +16,6 @@
 #include "etcd/service/service_call.h"
 
 enum {
-    DIRECT_BYTES_MAX = 16 * 1024, /* smaller responses are encoded directly into the output */
     STREAM_FIRST_KEYS = 10,
     /* gRPC prefix, head of the RangeResponse in a stream's message, response header */
     HEAD_BYTES_MAX = GRPC_PREFIX_BYTES + 1 + PB_VARINT_BYTES_MAX + KV_HEADER_BYTES_MAX,
@@ -217,7 +216,7 @@ static void send_unary(struct range_call *r)
     struct kv_header header = etcd_header(r->base.api, r->range.op.revision);
     uint64_t bytes = kv_header_size(&header) + r->range.kvs_bytes +
                      kv_range_tail_size(r->range.more, r->range.count);
-    if (bytes <= DIRECT_BYTES_MAX) {
+    if (bytes <= KV_DIRECT_BYTES_MAX) {
         send_direct(r, &header, (size_t)bytes);
         return;
     }

@@ -10,7 +10,6 @@
 #include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
-enum { DIRECT_BYTES_MAX = 16 * 1024 }; /* smaller responses are encoded directly into the output */
 /*
  * How long a client may take to read a long response. The response refers to the state that the
  * write saw, which cannot be freed meanwhile. (A list can switch to a newer state; the response to
@@ -122,7 +121,7 @@ static void reply(struct write_call *w)
     struct kv_plan plan;
     if (kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->base.call)) != ST_OK) {
         fail_done(w);
-    } else if (plan.bytes <= DIRECT_BYTES_MAX) {
+    } else if (plan.bytes <= KV_DIRECT_BYTES_MAX) {
         reply_direct(w, &plan);
     } else if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
         close_write(w);

@@ -19,6 +19,10 @@
 #include "codec/pb/pb.h"
 #include "codec/pb/wire.h"
 
+/* Up to this length a response is encoded directly into the call's output. A longer one becomes a
+ * source, which is encoded as the connection has room. */
+enum { KV_DIRECT_BYTES_MAX = 16 * 1024 };
+
 /* The encoded ids of cluster and member, which are the same in every header. */
 struct kv_ids {
     uint8_t len;

@@ -67,6 +67,8 @@ struct slice group_rest_at(const struct group *group, const struct segment *segm
 void group_pop(struct group *group)
 {
     struct group_block *block = group->first;
+    assert(block);
+    assert(block->len <= group->pending_bytes);
     group->first = block->next;
     if (!group->first)
         group->last = NULL;

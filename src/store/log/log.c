@@ -40,20 +40,12 @@ void log_note_capacity(struct log *log, uint64_t capacity)
         atomic_store(&log->next_capacity, next);
 }
 
-/*
- * Bytes to leave free on the disk beside a new segment, for the checkpoint and the cleaner's
- * copies.
- */
-static uint64_t spared_bytes(uint64_t capacity)
-{
-    return capacity / 4;
-}
-
 bool log_has_space(const struct log *log, uint64_t capacity)
 {
     uint64_t bytes;
     enum status status = fs_space(log->fs, log->dir, &bytes);
-    return status != ST_OK || bytes >= capacity + spared_bytes(capacity);
+    /* A quarter is spared for the checkpoint and the cleaner's copies. */
+    return status != ST_OK || bytes >= capacity + capacity / 4;
 }
 
 enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_min,
@@ -285,6 +277,7 @@ static enum status find_upcoming(struct log *log, size_t bytes)
 static enum status enlarge_current(struct log *log, size_t bytes)
 {
     struct segment *old = log->current;
+    assert(log->append_offset == SEGMENT_RECORDS_OFFSET);
     struct segment_head head = old->head;
     head.capacity = segment_bytes_for(bytes);
     if (!log_has_space(log, head.capacity))
@@ -357,6 +350,8 @@ uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc)
 {
     append_move(log, LOG_BUILDING);
     struct group_block *block = log->group.last;
+    assert(block);
+    assert(block->segment == log->current || block->segment == log->upcoming);
     *ret_body_loc =
         log_loc_of(block->segment->head.id, block->offset + block->len + RECORD_HEAD_BYTES);
     return block->bytes + block->len + RECORD_HEAD_BYTES;
@@ -406,6 +401,7 @@ uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t 
     };
     uint8_t *at = block->bytes + block->len;
     size_t bytes = record_bytes(body_bytes);
+    assert(bytes <= block->capacity - block->len);
     memcpy(at, &head, sizeof(head));
     memset(at + head.len, 0, bytes - head.len);
     record_finish(at, block->segment->head.salt);
@@ -415,6 +411,7 @@ uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t 
     note_revision(&block->first_revision, &block->last_revision, revision);
     log->group.pending_bytes += bytes;
     log->append_offset = block->offset + block->len;
+    assert(log->append_offset <= log->current->head.capacity);
     append_move(log, LOG_IDLE);
     return index;
 }
@@ -488,6 +485,7 @@ static enum status write_block(struct log *log, const struct group_block *block)
 
 static enum status write_seal(struct log *log, struct segment *segment)
 {
+    assert(segment->next_id);
     struct segment_seal seal = segment_seal_of(segment);
     TRY(file_pwrite(segment->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
     mark_dirty(log, segment);
@@ -517,6 +515,8 @@ enum status log_write(struct log *log)
     if (status != ST_OK)
         return log_fail(log, status, "writing",
                         log->group.first ? log->group.first->segment : log->left);
+    assert(log->group.pending_bytes == 0);
+    assert(!log->left);
     atomic_store_explicit(&log->written_index, log->last_index, memory_order_release);
     return ST_OK;
 }

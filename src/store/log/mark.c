@@ -34,21 +34,7 @@ static uint32_t copy_crc(const struct mark_copy *copy)
     return crc32c(0, slice_of(copy, offsetof(struct mark_copy, crc)));
 }
 
-static struct mark_copy copy_of(const struct mark *mark)
-{
-    struct mark_copy copy = {.magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
-    copy.crc = copy_crc(&copy);
-    return copy;
-}
-
 /* -- Reading -- */
-
-static enum status copy_check(const struct mark_copy *copy)
-{
-    if (copy->magic != mark_magic || copy->crc != copy_crc(copy))
-        return ST_DAMAGED;
-    return copy->version == MARK_FORMAT_VERSION ? ST_OK : ST_WRONG_FORMAT;
-}
 
 /* A copy that the disk cannot read counts as damaged; there is another one. */
 static enum status copy_read(struct file *file, unsigned number, struct mark *ret_mark)
@@ -56,7 +42,10 @@ static enum status copy_read(struct file *file, unsigned number, struct mark *re
     struct mark_copy copy;
     if (file_pread(file, &copy, sizeof(copy), (uint64_t)number * MARK_COPY_BYTES) != ST_OK)
         return ST_DAMAGED;
-    TRY(copy_check(&copy));
+    if (copy.magic != mark_magic || copy.crc != copy_crc(&copy))
+        return ST_DAMAGED;
+    if (copy.version != MARK_FORMAT_VERSION)
+        return ST_WRONG_FORMAT;
     *ret_mark = copy.mark;
     return ST_OK;
 }
@@ -114,7 +103,8 @@ static enum status mark_create(struct fs *fs, const char *dir, const struct mark
 
 enum status mark_write(struct fs *fs, const char *dir, const struct mark *mark)
 {
-    struct mark_copy copy = copy_of(mark);
+    struct mark_copy copy = {.magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
+    copy.crc = copy_crc(&copy);
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(fs, path_of(dir, "").text, FILE_READ_WRITE, &file);
     if (status == ST_NOT_FOUND)

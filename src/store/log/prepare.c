@@ -7,12 +7,6 @@ bool log_is_preparing(const struct log *log)
     return log->draft.file;
 }
 
-static void drop_draft(struct log *log)
-{
-    segment_draft_drop(log->fs, log->dir, &log->draft);
-    atomic_store_explicit(&log->drafting, false, memory_order_relaxed);
-}
-
 static enum status begin_draft(struct log *log)
 {
     struct segment_head head;
@@ -45,8 +39,10 @@ enum status log_prepare_step(struct log *log, uint64_t bytes, bool *ret_done)
     bool wanted = log_lacks_next(log);
     if (wanted)
         status = continue_draft(log, bytes);
-    if (status != ST_OK || !wanted || !log->draft.file)
-        drop_draft(log);
+    if (status != ST_OK || !wanted || !log->draft.file) {
+        segment_draft_drop(log->fs, log->dir, &log->draft);
+        atomic_store_explicit(&log->drafting, false, memory_order_relaxed);
+    }
     *ret_done = !log->draft.file;
     return status;
 }

@@ -74,12 +74,6 @@ static enum status flush(struct log_rewrite *rewrite)
     return ST_OK;
 }
 
-static enum status open_file(struct log_rewrite *rewrite)
-{
-    struct segment_path path = segment_path(rewrite->log->dir, rewrite->head.id, ".tmp");
-    return fs_open(rewrite->log->fs, path.text, FILE_CREATE, &rewrite->file);
-}
-
 static enum status check_room(const struct log_rewrite *rewrite, size_t body_bytes)
 {
     if (body_bytes > RECORD_BODY_BYTES_MAX)
@@ -104,8 +98,10 @@ enum status log_rewrite_record(struct log_rewrite *rewrite, const struct log_rec
     assert(like->index <= atomic_load(&rewrite->old->last_index));
     assert(rewrite->record_left == 0);
     TRY(check_room(rewrite, body_bytes));
-    if (!rewrite->file)
-        TRY(open_file(rewrite));
+    if (!rewrite->file) { /* the first record */
+        struct segment_path path = segment_path(rewrite->log->dir, rewrite->head.id, ".tmp");
+        TRY(fs_open(rewrite->log->fs, path.text, FILE_CREATE, &rewrite->file));
+    }
     struct record_head head = {
         .len = (uint32_t)(RECORD_HEAD_BYTES + body_bytes),
         .index = like->index,
@@ -252,24 +248,20 @@ enum status log_forget(struct log *log, uint64_t old_id)
     return ST_OK;
 }
 
-static void remove_forgotten(struct log *log, struct segment *segment)
-{
-    uint64_t id = segment->head.id;
-    segment_free(segment);
-    /* If the file cannot be removed, the next start finds it unlisted and removes it. */
-    segment_discard(log->fs, log->dir, id);
-}
-
 void log_sweep(struct log *log)
 {
     struct segment *segment = atomic_exchange(&log->forgotten, NULL);
     while (segment) {
         struct segment *next = segment->next_left;
-        if (atomic_load(&segment->holds))
-            /* again later: no new holds are possible, and the existing ones end */
+        if (atomic_load(&segment->holds)) {
+            /* Again later: no new holds are possible, and the existing ones end. */
             push_forgotten(log, segment);
-        else
-            remove_forgotten(log, segment);
+        } else {
+            /* If the file cannot be removed, the next start finds it unlisted and removes it. */
+            uint64_t id = segment->head.id;
+            segment_free(segment);
+            segment_discard(log->fs, log->dir, id);
+        }
         segment = next;
     }
 }

@@ -203,13 +203,6 @@ static enum status place_all(struct surveying *s)
     return ST_OK;
 }
 
-/* Readers continue in the next segment although the seal of one is lost. */
-static void join(struct log *log)
-{
-    for (size_t i = 0; i + 1 < log->order.count; i++)
-        atomic_store(&log->order.items[i]->full, true);
-}
-
 /* If the cleaner has left nothing of the last records, the mark still has their index. */
 static void ask_mark(struct surveying *s)
 {
@@ -236,8 +229,9 @@ static enum status read_all(struct surveying *s)
         TRY(open_one(s, survey->ids[i]));
     TRY(drop_copies(s));
     TRY(place_all(s));
-    if (s->salvages)
-        join(log);
+    /* Readers continue in the next segment although the seal of one is lost. */
+    for (size_t i = 0; s->salvages && i + 1 < log->order.count; i++)
+        atomic_store(&log->order.items[i]->full, true);
     ask_mark(s);
     atomic_store(&log->written_index, survey->last_index);
     atomic_store(&log->durable_index, survey->last_index);

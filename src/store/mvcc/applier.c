@@ -22,7 +22,7 @@ void applier_settle_size(struct applier *applier)
 {
     int64_t in_use = applier->db_bytes_in_use - applier->db_bytes_held;
     if (applier->db_bytes_held >= 0 && applier->db_bytes < in_use)
-        applier->db_bytes = in_use;
+        applier->db_bytes = in_use; /* freed bytes are used up: the imitated file grows */
 }
 
 static struct range_state state_of(const struct applier *applier)
@@ -49,6 +49,7 @@ static void must_have_memory(enum status status)
 static enum status record_begin(struct applier *applier, size_t changes_bytes_max)
 {
     assert(!applier->body);
+    assert(applier->changes == 0 && applier->rows == 0);
     TRY(log_reserve(applier->log, CHANGE_BODY_HEAD_BYTES + changes_bytes_max));
     applier->body = log_append_begin(applier->log, &applier->body_loc);
     applier->body_bytes = CHANGE_BODY_HEAD_BYTES;
@@ -66,6 +67,8 @@ static enum status record_begin(struct applier *applier, size_t changes_bytes_ma
 static enum status record_end(struct applier *applier, enum status answered)
 {
     bool changed = applier->changes > 0 || applier->rows > 0;
+    assert(applier->body);
+    assert(changed == (applier->body_bytes > CHANGE_BODY_HEAD_BYTES));
     if (!changed) {
         log_append_abort(applier->log);
     } else {
@@ -110,6 +113,8 @@ static void change_append_at(struct applier *applier, const struct change_place 
                              const struct change_kv *kv, bool tombstone)
 {
     const struct index_item *before = place->before;
+    assert(applier->body);
+    assert(kv->mod_revision == applier->revision + 1);
     struct change_head head = {
         .revision = applier->revision + 1,
         .prev_revision = before ? before->newest.mod_revision : 0,
@@ -168,13 +173,14 @@ static enum status version_check(const struct applier *applier, const struct ind
 
 /* -- Put -- */
 
+/* What etcd checks before it applies a put, in its order. */
 static enum status put_check(const struct applier *applier, const struct pb_put_request *request)
 {
     if (request->lease &&
         !(applier->lease_exists && applier->lease_exists(applier->lease_ctx, request->lease)))
         return ST_LEASE_NOT_FOUND;
     if (!request->ignore_value && !request->ignore_lease && !request->prev_kv)
-        return ST_OK;
+        return ST_OK; /* nothing of the version before is needed */
     const struct index_item *item = index_find(applier->index, request->key);
     if (request->ignore_value || request->prev_kv)
         TRY(version_check(applier, item));
@@ -218,9 +224,8 @@ static void put_run(struct applier *applier, const struct pb_put_request *reques
         .value = request->value,
         .lease = request->lease,
     };
-    if (request->ignore_value && exists) {
+    if (request->ignore_value && exists)
         kv.value = value_of(applier, before);
-    }
     if (request->ignore_lease && exists)
         kv.lease = before->newest.lease;
     *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = applier->revision + 1};
@@ -233,7 +238,7 @@ static void put_run(struct applier *applier, const struct pb_put_request *reques
 enum status applier_put(struct applier *applier, const struct pb_put_request *request,
                         struct arena *arena, struct kv_answer *ret_answer)
 {
-    (void)arena;
+    (void)arena; /* as all requests have it */
     TRY(put_check(applier, request));
     TRY(record_begin(applier, put_bytes_max(applier, request)));
     put_run(applier, request, ret_answer);
@@ -286,6 +291,7 @@ static enum status delete_answer_prev(struct applier *applier, struct arena *are
 {
     const struct index_item *const *items = (const void *)applier->keys.ptr;
     size_t count = (size_t)answer->deleted;
+    assert(count == applier->keys.len / sizeof(*items));
     struct slice *fields = arena_calloc(arena, count, sizeof(*fields));
     if (!fields)
         return ST_NOMEM;
@@ -306,6 +312,7 @@ static enum status delete_run(struct applier *applier,
     delete_collect(applier, range_bounds_of(request->key, request->range_end));
     const struct index_item *const *items = (const void *)applier->keys.ptr;
     size_t count = applier->keys.len / sizeof(*items);
+    assert(applier->keys.len % sizeof(*items) == 0);
     *answer = (struct kv_answer){.kind = KV_ANSWER_DELETE, .delete_range.deleted = (int64_t)count};
     enum status status = ST_OK;
     if (request->prev_kv)
@@ -465,14 +472,16 @@ enum status applier_txn(struct applier *applier, const struct pb_txn_request *re
     struct txn_need need = {0};
     const bool *choices = path.choices;
     TRY(txn_check(applier, request, &choices, &need));
+    assert(choices == path.choices + path.count);
     choices = path.choices;
-    if (need.bytes)
+    if (need.bytes) /* it writes: without a write, an error of a read is an error of the request */
         TRY(txn_check_reads(&state, request, &choices));
     TRY(record_begin(applier, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
 
     choices = path.choices;
     enum status status =
         record_end(applier, txn_run(applier, request, &choices, arena, ret_answer));
+    assert(choices == path.choices + path.count); /* every branch that was chosen was run */
     ret_answer->revision = applier->revision;
     return status;
 }
@@ -498,12 +507,13 @@ enum status applier_rows(struct applier *applier, const struct row *rows, size_t
                          const struct slice *keys, size_t key_count, int64_t *ret_revision)
 {
     size_t bytes;
+    assert(row_count <= UINT32_MAX);
     TRY(rows_bytes_max(rows, row_count, keys, key_count, &bytes));
     TRY(record_begin(applier, bytes));
     for (size_t i = 0; i < key_count; i++) {
         const struct index_item *item = index_find(applier->index, keys[i]);
         if (!item || !index_item_live(item))
-            continue;
+            continue; /* deleted before, perhaps by this record */
         struct change_kv kv = {.key = keys[i], .mod_revision = applier->revision + 1};
         change_append(applier, item, &kv, true);
     }
@@ -565,7 +575,8 @@ enum status applier_mirror(struct applier *applier, int64_t revision,
                            const struct imported_change *changes, size_t count)
 {
     TRY(import(applier, revision, changes, count, true));
-    applier_reach(applier, revision);
+    applier_reach(applier, revision); /* also if no change was left */
+    assert(applier->revision == revision);
     return ST_OK;
 }
 
@@ -600,6 +611,7 @@ enum status applier_compact(struct applier *applier, int64_t revision)
     memcpy(log_append_begin(applier->log, &loc), &revision, sizeof(revision));
     log_append_end(applier->log, LOG_RECORD_COMPACT, 0, sizeof(revision));
     applier->compact_revision = revision;
+    assert(applier_is_complete(applier));
     return ST_OK;
 }
 

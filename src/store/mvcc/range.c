@@ -15,13 +15,6 @@ enum { CHECKED_BYTES_MAX = 16 * 1024 };
 
 /* -- Fields as they are sent -- */
 
-/* Length of the KeyValue without value and lease. */
-static size_t keys_only_message_bytes(const struct range_kv *kv)
-{
-    return pb_bytes_size(1, kv->item->key_len) + pb_uint_size(2, (uint64_t)kv->create_revision) +
-           pb_uint_size(3, (uint64_t)kv->mod_revision) + pb_uint_size(4, (uint64_t)kv->version);
-}
-
 /* Sorting by value has read it, so it is readable. */
 static int64_t lease_of(const struct log *log, const struct range_kv *kv)
 {
@@ -39,7 +32,10 @@ static size_t sent_bytes(const struct range *range, const struct range_kv *kv)
 {
     if (!range->keys_only)
         return kv->field_bytes;
-    size_t message = keys_only_message_bytes(kv);
+    /* The KeyValue without its value, and mostly without its lease. */
+    size_t message =
+        pb_bytes_size(1, kv->item->key_len) + pb_uint_size(2, (uint64_t)kv->create_revision) +
+        pb_uint_size(3, (uint64_t)kv->mod_revision) + pb_uint_size(4, (uint64_t)kv->version);
     if (range->keep_lease)
         message += pb_uint_size(6, (uint64_t)lease_of(range->log, kv));
     return pb_message_head_size(2, message) + message;
@@ -60,6 +56,8 @@ static void key_field_begin(struct range *range, const struct range_kv *kv)
     uint8_t *head = pb_message_head_write(range->head, 2, message);
     head = pb_message_head_write(head, 1, range->body.len);
     range->head_bytes = (uint8_t)(head - range->head);
+    assert(range->head_bytes <= sizeof(range->head));
+    assert(range->tail_bytes <= sizeof(range->tail));
 }
 
 static void field_begin(struct range *range, const struct range_kv *kv)
@@ -202,6 +200,7 @@ static void heap_place(struct range *range, int64_t at, const struct range_pick 
 static void picks_exchange(struct range *range, const struct range_pick *pick)
 {
     struct range_pick *picks = range->picks;
+    assert(range->picking.count == range->picking.keep);
     if (range->picking.passed == range->picking.keep) {
         for (int64_t at = range->picking.count / 2; at-- > 0;) {
             struct range_pick moved = picks[at];
@@ -215,6 +214,7 @@ static void picks_exchange(struct range *range, const struct range_pick *pick)
 static enum status picks_add(struct range *range, const struct range_pick *pick)
 {
     struct range_picking *picking = &range->picking;
+    assert(picking->count <= picking->capacity);
     if (picking->count == picking->capacity) {
         picking->capacity = picking->capacity ? picking->capacity * 2 : 64;
         void *grown = realloc(range->picks, (size_t)picking->capacity * sizeof(*range->picks));
@@ -260,6 +260,7 @@ static enum status picks_collect(struct range *range, size_t *keys)
 /* In the order of sending. */
 static const struct range_pick *pick_at(const struct range *range, int64_t i)
 {
+    assert(i >= 0 && i < range->picking.count);
     return range->sort.items ? range->sort.items[i] : &range->picks[i];
 }
 
@@ -295,12 +296,6 @@ static void range_move(struct range *range, enum range_phase next)
     range->phase = next;
 }
 
-static bool is_walked(const struct pb_range_request *request)
-{
-    return is_default_order(request) && !has_filters(request) &&
-           request->sort_target == PB_SORT_TARGET_KEY;
-}
-
 static enum status range_run_count(struct range *range, size_t *keys)
 {
     const struct pb_range_request *request = range->request;
@@ -320,9 +315,14 @@ static enum status range_run_count(struct range *range, size_t *keys)
     }
     range_walk_init(walk, &range->state, bounds, walk->at_revision);
     walk->fetches = request->sort_target == PB_SORT_TARGET_VALUE;
-    range_move(range, is_walked(request) ? RANGE_MEASURING : RANGE_PICKING);
-    if (range->phase == RANGE_PICKING)
-        picks_begin(range);
+    /* Keys in their order need no memory: they are walked again when they are sent. */
+    if (is_default_order(request) && !has_filters(request) &&
+        request->sort_target == PB_SORT_TARGET_KEY) {
+        range_move(range, RANGE_MEASURING);
+        return ST_OK;
+    }
+    range_move(range, RANGE_PICKING);
+    picks_begin(range);
     return ST_OK;
 }
 
@@ -342,6 +342,7 @@ static enum status range_run_measure(struct range *range, size_t *keys)
     range->more = limit > 0 && range->count > limit;
     bool index_has_sums = !walk->bounds.single && walk->at_revision == 0 && !range->keys_only;
     if (index_has_sums && !range->more) {
+        /* The nodes of the index know how much is below them, so that nothing is walked. */
         struct index_sum sum = index_root_sum(&range->state.root, walk->bounds.from,
                                               walk->bounds.to, walk->bounds.to_end);
         range->kvs = (int64_t)sum.live_keys;
@@ -506,6 +507,7 @@ void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint
 {
     int64_t keys = keys_max < range->left ? keys_max : range->left;
     uint64_t bytes = 0;
+    assert(range->phase == RANGE_READY);
     if (range->picks) {
         for (int64_t i = 0; i < keys; i++)
             bytes += sent_bytes(range, &pick_at(range, range->next_pick + i)->kv);
@@ -523,6 +525,7 @@ void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint
 /* False: the next one cannot be read. */
 static bool next_begin(struct range *range)
 {
+    assert(range->in_window > 0 && range->in_window <= range->left);
     const struct range_kv *kv = range->broken == ST_OK ? range_next(range) : NULL;
     if (kv) {
         field_begin(range, kv);
@@ -619,6 +622,7 @@ static bool walk_rebase(struct range *range, const struct range_state *state)
 
 bool range_rebase_begin(struct range *range, const struct range_state *state)
 {
+    assert(state->revision >= range->revision);
     if (state->compact_revision > range->revision)
         return false;
     if (!range->picks && range->left > 0 && !walk_rebase(range, state))
@@ -695,6 +699,7 @@ static enum status answer_begin(const struct range *range, struct arena *arena,
 enum status range_answer_step(struct range *range, struct arena *arena,
                               struct kv_range_answer *answer, size_t *keys)
 {
+    assert(range->phase == RANGE_READY);
     if (!answer->fields)
         TRY(answer_begin(range, arena, answer));
     struct slice *fields = (struct slice *)(uintptr_t)answer->fields;

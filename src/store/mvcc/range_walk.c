@@ -65,6 +65,7 @@ enum status range_older_at(const struct log *log, const struct index_item *item,
     }
     if (!found)
         return ST_NOT_FOUND;
+    assert(low > 0 && low <= item->older_count);
     *ret_place = low - 1;
     *ret_head = found;
     return ST_OK;
@@ -107,6 +108,7 @@ enum status range_item_at(const struct log *log, const struct index_item *item, 
 /* Whether the item exists at the walk's revision; adds it to the read-ahead. */
 static bool walk_takes(struct range_walk *walk, const struct index_item *item)
 {
+    assert(walk->ahead_count < RANGE_AHEAD);
     struct range_kv *kv = &walk->ahead[walk->ahead_count];
     enum status status = range_item_at(walk->log, item, walk->at_revision, kv);
     if (UNLIKELY(status == ST_DAMAGED))
@@ -126,6 +128,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
         index_cursor_init(&walk->cursor, &state->root, bounds.from);
         return;
     }
+    /* A single key is found now, and needs no cursor. */
     walk->ended = true;
     const struct index_item *item = index_root_find(&state->root, bounds.from);
     if (item && walk_takes(walk, item))
@@ -135,6 +138,8 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
 /* Examines at most *keys keys, and subtracts them. */
 static void walk_read_ahead(struct range_walk *walk, size_t *keys)
 {
+    assert(!walk->bounds.single);
+    assert(walk->ahead_next == walk->ahead_count);
     yield_point_pass(RANGE_AHEAD);
     walk->ahead_next = walk->ahead_count = 0;
     for (; !walk->ended && walk->ahead_count < RANGE_AHEAD && *keys; --*keys) {
@@ -190,6 +195,8 @@ static bool item_exists_at(struct range_walk *walk, const struct index_item *ite
 bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count)
 {
     const struct index_item *item;
+    assert(!walk->bounds.single);
+    assert(walk->ahead_count == 0); /* it counts only from the start of the walk on */
     for (; *keys; --*keys) {
         item = index_cursor_next(&walk->cursor);
         if (!item || !bounds_before_end(&walk->bounds, index_item_key(item)))

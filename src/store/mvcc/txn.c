@@ -80,16 +80,6 @@ static void compare_begin(struct range_walk *walk, const struct range_state *sta
     walk->fetches = compare->target == PB_COMPARE_TARGET_VALUE;
 }
 
-/*
- * A range without keys counts as one key of zeros. A missing value cannot be distinguished from an
- * empty one, so it never matches.
- */
-static bool missing_matches(const struct pb_compare *compare)
-{
-    return compare->target != PB_COMPARE_TARGET_VALUE &&
-           kv_matches(compare, &(struct change_kv){0});
-}
-
 static void charge(size_t *keys, size_t bytes)
 {
     enum { BYTES_PER_KEY = 1024 };
@@ -120,7 +110,13 @@ static enum status compare_step(const struct range_state *state, struct range_wa
     }
     if (!range_walk_ended(walk))
         return ST_AGAIN;
-    return *found || missing_matches(compare) ? ST_OK : ST_END;
+    if (*found)
+        return ST_OK;
+    /* A range without keys counts as one key of zeros. A missing value cannot be distinguished from
+     * an empty one, so it never matches. */
+    return compare->target != PB_COMPARE_TARGET_VALUE && kv_matches(compare, &(struct change_kv){0})
+               ? ST_OK
+               : ST_END;
 }
 
 static enum status compare_check(const struct range_state *state, const struct pb_compare *compare)
@@ -194,6 +190,7 @@ enum status txn_choose(const struct range_state *state, const struct pb_txn_requ
     if (!path.choices)
         return ST_NOMEM;
     TRY(choose(state, request, &path));
+    assert(path.count > 0);
     *ret_path = path;
     return ST_OK;
 }
@@ -229,6 +226,7 @@ void txn_reading_fini(struct txn_reading *reading)
 
 static enum status choose_branch(struct txn_reading *reading, bool succeeded)
 {
+    assert(!reading->chosen);
     struct txn_branch branch = txn_branch_of(reading->request, succeeded);
     for (size_t i = 0; i < branch.count; i++)
         TRY(txn_check_range(reading->state, branch.ops[i].request_range));
@@ -265,6 +263,7 @@ static enum status compares_step(struct txn_reading *reading, size_t *keys)
 
 static enum status range_step_answer(struct txn_reading *reading, size_t *keys)
 {
+    assert(reading->chosen && reading->next < reading->branch.count);
     const struct pb_range_request *request = reading->branch.ops[reading->next].request_range;
     struct kv_answer *answer = &reading->answers[reading->next];
     if (!reading->open) {

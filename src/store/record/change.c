@@ -53,9 +53,11 @@ size_t change_write(uint8_t *dst, struct change_head *head, const struct change_
     p = pb_uint_write(p, KV_LEASE, (uint64_t)kv->lease);
 
     head->field_bytes = (uint32_t)(p - field);
+    assert(head->field_bytes == pb_message_head_size(FIELD_NUMBER, message_bytes) + message_bytes);
     head->flags = summed_flags(head, field);
     memcpy(dst, head, sizeof(*head));
     size_t taken = change_bytes(head->field_bytes);
+    assert(taken <= change_bytes_max(kv->key.len, kv->value.len)); /* what was reserved */
     memset(p, 0, taken - (size_t)(p - dst));
     return taken;
 }
@@ -77,6 +79,7 @@ static bool is_intact(const struct change_head *head)
 {
     if (LIKELY(head->flags & CHANGE_SUMMED))
         return head->flags == summed_flags(head, (const uint8_t *)head + CHANGE_HEAD_BYTES);
+    /* Written before changes had checksums: it must at least be what change_write writes. */
     return head->flags <= CHANGE_TOMBSTONE && change_is_sound(head);
 }
 
@@ -202,6 +205,7 @@ enum status change_record_next(struct log_reader *reader, uint64_t last_index,
             *ret_record = record;
             return ST_OK;
         }
+        /* Very many records without keys, such as those of leases: their segments are searched. */
         if (walked % WALKED_MAX == 0 && record.revision)
             log_reader_seek_revision(reader, reader->log, record.revision + 1);
     }
@@ -223,6 +227,7 @@ enum status change_walk_next(struct change_walk *walk, const struct change_head 
         *ret_head = NULL;
         return ST_OK;
     }
+    assert(walk->offset <= walk->body.len);
     size_t room = walk->body.len - walk->offset;
     if (room < CHANGE_HEAD_BYTES)
         return ST_DAMAGED;

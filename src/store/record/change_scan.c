@@ -115,6 +115,7 @@ enum status change_scan_run(struct change_scan *scan)
 {
     struct scanning s = {.scan = scan, .expected = scan->from_index};
     struct log_record record;
+    assert(scan->log && scan->change_seen);
     log_reader_init(&s.reader, scan->log, scan->from_index);
     for (;;) {
         enum status status = log_reader_next(&s.reader, scan->to_index, &record);

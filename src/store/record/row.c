@@ -18,6 +18,9 @@ size_t row_bytes(const struct row *row)
 
 size_t row_write(uint8_t *dst, const struct row *row)
 {
+    assert(row->table > 0 && row->table < ROW_TABLES);
+    assert(row->key.len <= ROW_KEY_BYTES_MAX);
+    assert(row->value.len <= UINT32_MAX);
     struct row_head head = {
         .key_bytes = (uint32_t)row->key.len,
         .value_bytes = (uint32_t)row->value.len,
@@ -40,6 +43,7 @@ enum status row_walk_init(struct row_walk *walk, struct slice body)
     memcpy(&walk->left, body.ptr + sizeof(uint32_t), sizeof(walk->left));
     if (walk->left == 0)
         return ST_OK;
+    /* The rows follow the changes. */
     const struct change_head *change;
     do {
         size_t offset;
@@ -54,6 +58,7 @@ enum status row_walk_next(struct row_walk *walk, struct row *ret_row)
     if (walk->left == 0)
         return ST_END;
     struct row_head head;
+    assert(walk->offset <= walk->body.len);
     size_t room = walk->body.len - walk->offset;
     if (room < sizeof(head))
         return ST_DAMAGED;

@@ -57,6 +57,7 @@ static size_t ring_find(const struct watch_hub *hub, int64_t revision)
 enum status hub_next(struct watch_hub *hub, struct watch_place *place,
                      struct watch_batch *ret_batch)
 {
+    /* Revisions before those of this turn come from the history itself. */
     if (place->revision <= hub->ring_after) {
         enum status status =
             hub->history->ops->next(hub->history, place, hub->ring_after, ret_batch);
@@ -65,6 +66,7 @@ enum status hub_next(struct watch_hub *hub, struct watch_place *place,
     }
     size_t at = ring_find(hub, place->revision);
     if (at == hub->ring_count) {
+        /* There are none up to the tail: the place moves there. */
         if (place->revision <= hub->tail)
             *place = hub->place;
         return ST_END;
@@ -83,13 +85,14 @@ int64_t hub_skip_others(const struct watch_hub *hub, const struct watch_stream *
                         int64_t last, struct watch_place *place)
 {
     if (place->revision <= hub->ring_after)
-        return last;
+        return last; /* for older ones it is not known whom they concern */
     size_t begin = ring_find(hub, place->revision), at = begin;
     while (at < hub->ring_count && hub->ring[at].batch.revision < last &&
            !concerns(&hub->ring[at], stream))
         at++;
     if (at > begin)
         *place = at < hub->ring_count ? hub->ring[at].before : hub->place;
+    /* A run may include a few revisions for others, but ends before many of them. */
     size_t end = at;
     for (size_t i = at; i < hub->ring_count && i - end <= WATCH_GAP_MAX; i++) {
         if (hub->ring[i].batch.revision > last || i - at >= WATCH_STRETCH_MAX)

@@ -230,6 +230,7 @@ static struct long_revision_hit *find_hit(const struct long_revision *long_rev,
 static uint32_t hit_take(struct long_revision *long_rev)
 {
     if (long_rev->hit_unused) {
+        /* A range was freed. The list of such hits is linked by `first`, numbers from 1 on. */
         uint32_t at = long_rev->hit_unused - 1;
         long_rev->hit_unused = long_rev->hits[at].first;
         return at;
@@ -278,6 +279,8 @@ void long_revision_watcher_added(struct watch_hub *hub, const struct watcher *wa
     struct long_revision *long_rev;
     LIST_FOREACH (long_rev, &hub->long_revisions.held, in_hub) {
         bool looked = long_rev->searched || long_rev->passes;
+        /* Events were compared without this range: it needs one more whole pass, which begins after
+         * the one that is under way. */
         if (looked && watcher->from <= long_rev->revision)
             hit_for(long_rev, watcher->range)->passes =
                 long_rev->passes + (long_rev->searched ? 2 : 1);
@@ -303,7 +306,7 @@ static enum status load(struct watch_hub *hub, struct long_revision *long_rev, s
     if (long_rev->state == LONG_DAMAGED)
         return ST_DAMAGED;
     if (long_rev->state != LONG_LOADING)
-        return ST_OK;
+        return ST_OK; /* all of it was read */
     if (!*units)
         return ST_AGAIN;
     enum status status = hub->history->ops->load(long_rev->held, units);
@@ -373,8 +376,10 @@ static enum status search(struct watch_hub *hub, struct long_revision *long_rev,
                           size_t *units)
 {
     TRY(load(hub, long_rev, units));
+    /* Watchers were added since it was known. */
     if (long_rev->passes < passes && long_rev->state == LONG_KNOWN)
         long_revision_move(long_rev, LONG_SEARCHING);
+    /* Its readers cannot be served before the end of the first pass. */
     if (long_rev->passes < passes && long_rev->passes == 0)
         long_rev->ready_turn = hub->long_revisions.turn;
     while (long_rev->passes < passes) {
@@ -383,7 +388,7 @@ static enum status search(struct watch_hub *hub, struct long_revision *long_rev,
         look_up(&(struct lookup){hub, long_rev, long_rev->searched, units});
         if (++long_rev->searched < long_rev->count)
             continue;
-        long_rev->searched = 0;
+        long_rev->searched = 0; /* the end of a pass over all events */
         if (++long_rev->passes == passes)
             long_revision_move(long_rev, LONG_KNOWN);
     }
@@ -406,6 +411,7 @@ static enum status get(struct watch_hub *hub, const struct watch_place *place, i
 {
     struct long_revision *long_rev = find_open(hub, revision);
     if (!long_rev && hub->long_revisions.count >= LONG_REVISION_OPEN_MAX) {
+        /* All places are taken. If none is idle, the end of this turn or a later one frees one. */
         struct long_revision *idle = find_idle(hub);
         hub->long_revisions.wanted |= !idle;
         if (!idle)
@@ -455,6 +461,7 @@ enum status long_revision_get_for_tail(struct watch_hub *hub, const struct watch
                                        int64_t revision, struct long_revision **ret_long)
 {
     struct long_revision *long_rev = find_open(hub, revision);
+    /* The tail has one place more than the readers, because all watchers wait for it. */
     if (!long_rev && hub->long_revisions.count > LONG_REVISION_OPEN_MAX) {
         struct long_revision *idle = find_idle(hub);
         long_revision_drop(hub, idle ? idle : long_of(hub->long_revisions.held.next));

@@ -13,12 +13,6 @@ static void begin(struct watch_run *run, const struct watch_batch *batch,
         run->bytes += batch->events[i].field.len;
 }
 
-/* Whether a run begun with this revision may have others. */
-static bool is_short(const struct watch_run *run)
-{
-    return run->batch.events && run->batch.count < WATCH_RUN_EVENTS && run->bytes < WATCH_RUN_BYTES;
-}
-
 /* Copies the events of a revision behind those that the run has. */
 static void append(struct watch_run *run, const struct watch_batch *batch)
 {
@@ -40,6 +34,7 @@ static bool add(struct watch_run *run, const struct watch_batch *batch)
     if (bytes > WATCH_RUN_BYTES)
         return false;
     if (run->batch.events != run->events) {
+        /* The second revision: from now on the run has its own copy of the events. */
         struct watch_batch first = run->batch;
         run->batch.count = 0;
         run->batch.events = run->events;
@@ -53,7 +48,9 @@ static bool add(struct watch_run *run, const struct watch_batch *batch)
 /* Reads the revisions behind the first. An error of a later one is found again when it is first. */
 static void extend(struct watch_hub *hub, struct watch_run *run, int64_t last)
 {
-    while (is_short(run) && run->after.revision <= last) {
+    /* A long revision is alone in its run. */
+    while (run->batch.events && run->batch.count < WATCH_RUN_EVENTS &&
+           run->bytes < WATCH_RUN_BYTES && run->after.revision <= last) {
         struct watch_place after = run->after;
         struct watch_batch batch;
         if (hub_next(hub, &after, &batch) != ST_OK || batch.revision > last || !add(run, &batch))

@@ -21,6 +21,7 @@ static uint64_t range_hash(const void *ctx, const struct chain_link *link)
     return CONTAINER_OF(link, struct watch_range, in_keys)->hash;
 }
 
+/* The map has no entries: only its hash, with a secret seed, is used. */
 static struct slice no_key(const void *value)
 {
     (void)value;
@@ -173,6 +174,7 @@ struct watcher *watch_range_first(const struct watch_range *range,
 static void add_stream(struct watch_range *range, struct watcher *watcher)
 {
     uint32_t at = place_of(range, watcher->stream);
+    /* Most ranges are watched by one stream, for which they need no array. */
     if (range->count == 1 && !range->capacity) {
         struct watcher *only = range->one;
         range->many = xmalloc(4 * sizeof(range->many[0]));
@@ -197,6 +199,7 @@ static void remove_stream(struct watch_range *range, struct watcher **slot)
     if (!range->capacity)
         return;
     if (range->count == 1) {
+        /* One is left: the array is not needed any more. */
         struct watcher *only = range->many[0];
         free(range->many);
         range->one = only;
@@ -231,9 +234,10 @@ void range_index_add(struct range_index *index, struct watcher *watcher, struct 
     watcher->prev = watcher->next = watcher;
     struct watcher **first = first_of(range, watcher->stream);
     if (!first) {
-        add_stream(range, watcher);
+        add_stream(range, watcher); /* the first of its stream on this range */
         return;
     }
+    /* Before the first one is also behind the last one. Live watchers come first. */
     ring_insert_before(*first, watcher);
     if (watcher->state == WATCHER_LIVE)
         *first = watcher;
@@ -245,7 +249,7 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher)
     struct watcher **first = first_of(range, watcher->stream);
     assert(first);
     if (watcher->next == watcher) {
-        remove_stream(range, first);
+        remove_stream(range, first); /* it was alone in the ring of its stream */
     } else {
         if (*first == watcher)
             *first = watcher->next;
@@ -255,7 +259,7 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher)
     range->catching_up -= watcher->state == WATCHER_CATCHING_UP;
     if (range->count)
         return false;
-    range_free(index, range);
+    range_free(index, range); /* nobody watches the range any more */
     return true;
 }
 

@@ -426,7 +426,7 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         if (status == ST_OK)
             status = fill_run(stream, out, run);
         if (status == ST_END)
-            return; /* fill_few and fill_many remember where to continue */
+            return; /* the watchers' `from`, or resume_at and resume_hit, say what was sent */
         if (status != ST_OK) {
             live_stop(stream, status, after);
             return;

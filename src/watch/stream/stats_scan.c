@@ -1,7 +1,6 @@
 #include "watch/stream/stats_scan.h"
 
 #include "base/clock.h"
-#include "watch/stream/stream_state.h"
 
 enum { STREAMS_AT_ONCE = 256 };
 static const int64_t pause_ns = 5 * NS_PER_MS, interval_ns = NS_PER_S;
@@ -22,12 +21,11 @@ static uint64_t behind_of(const struct watch_stream *stream)
     return (uint64_t)(next - oldest);
 }
 
-/* The peak of the hub is not below that of any stream. */
-void stats_scan_raise_behind(struct watch_stream *stream)
+void stats_scan_raise_peaks(struct watch_stream *stream)
 {
     uint64_t behind = behind_of(stream);
-    if (LIKELY(behind <= stream->behind_peak))
-        return;
+    if (behind <= stream->behind_peak)
+        return; /* and the peak of the hub is not below that of any stream */
     watch_stats_raise(&stream->hub->stats.behind_peak, behind);
     stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
 }

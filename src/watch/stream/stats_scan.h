@@ -7,10 +7,17 @@
 #define VIGIL_WATCH_STREAM_STATS_SCAN_H
 
 #include "base/clock.h"
-#include "watch/hub/hub_state.h"
+#include "watch/stream/stream_state.h"
 
+/* For stats_scan_raise_behind. */
+void stats_scan_raise_peaks(struct watch_stream *stream);
 /* Raises the peaks of the stream and of its hub to how far the stream is behind. */
-void stats_scan_raise_behind(struct watch_stream *stream);
+static inline void stats_scan_raise_behind(struct watch_stream *stream)
+{
+    int64_t behind = stream->dirty ? stream->hub->tail + 1 - stream->place.revision : 0;
+    if (UNLIKELY(stream->scan_count || behind > stream->behind_peak))
+        stats_scan_raise_peaks(stream);
+}
 /* Continues the scan, which is due. */
 void stats_scan_turn(struct watch_hub *hub);
 /* Examines all streams at once. */

@@ -54,13 +54,6 @@ bool grpc_is_call(const struct h2_stream *stream)
     return stream->ops == &stream_ops;
 }
 
-/* Known from an earlier call with the same header block; the first such call gets the full size. */
-static bool will_park(const struct h2_headers *headers)
-{
-    const struct grpc_row *row = headers->note;
-    return row && row->method->parks;
-}
-
 static struct grpc_call *call_alloc(struct grpc_server *server, bool small)
 {
     if (small)
@@ -76,7 +69,10 @@ static struct grpc_call *call_alloc(struct grpc_server *server, bool small)
 struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers)
 {
     struct grpc_server *server = endpoint->server;
-    bool small = will_park(headers);
+    /* Known from an earlier call with the same header block; the first such call gets the full
+     * size. */
+    const struct grpc_row *known = headers->note;
+    bool small = known && known->method->parks;
     struct grpc_call *call = call_alloc(server, small);
     if (!call)
         return NULL;
@@ -185,14 +181,6 @@ static void count_handled(const struct grpc_call *call, enum grpc_code code)
         return;
     metric_add(row->counts, row->first_count + GRPC_COUNT_HANDLED + code, 1);
     metric_observe(row->counts, row->first_count + GRPC_COUNT_SECONDS, &grpc_seconds, took);
-}
-
-/* The duration of a call with a source ends here: from now on the client's reading takes time. */
-static void answer_begins(struct grpc_call *call)
-{
-    call->sourced = true;
-    if (call->row && call->row->timing)
-        report_slow(call, took_ns(call));
 }
 
 void grpc_call_closed(struct grpc_call *call)
@@ -368,7 +356,10 @@ void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)
     assert(!call->source);
     call->source = source;
     call->source_parked = false;
-    answer_begins(call);
+    /* The duration of the call ends here: from now on the client's reading takes time. */
+    call->sourced = true;
+    if (call->row && call->row->timing)
+        report_slow(call, took_ns(call));
     output_changed(call);
 }
 

@@ -26,11 +26,6 @@ static size_t list_bytes(size_t name_len, size_t value_len)
     return name_len + value_len + HPACK_ENTRY_OVERHEAD;
 }
 
-static size_t timeout_bytes(void)
-{
-    return hpack_literal_bytes(TIMEOUT_NAME, slice_of(NULL, GRPC_TIMEOUT_BYTES));
-}
-
 /* Fields that the call itself or its transport writes. */
 static bool is_reserved(struct slice name)
 {
@@ -133,7 +128,8 @@ void grpc_head_unref(struct grpc_head *head)
 
 size_t grpc_head_bytes(const struct grpc_head *head, struct slice path)
 {
-    return 2 + hpack_literal_bytes(SLICE_EMPTY, path) + head->block.len + timeout_bytes();
+    return 2 + hpack_literal_bytes(SLICE_EMPTY, path) + head->block.len +
+           hpack_literal_bytes(TIMEOUT_NAME, slice_of(NULL, GRPC_TIMEOUT_BYTES));
 }
 
 size_t grpc_head_list_bytes(const struct grpc_head *head, struct slice path)

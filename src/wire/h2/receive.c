@@ -61,6 +61,7 @@ static void data_done(struct h2_session *s)
     skip(s, s->padding);
     if (!stream || !(s->frame.flags & H2_FLAG_END_STREAM))
         return;
+    /* The body is shorter than its content-length. */
     if (stream->body_left > 0) {
         h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
         return;
@@ -80,7 +81,8 @@ static void data_begin(struct h2_session *s, uint32_t padding, uint32_t overhead
     s->left = s->frame.len - padding - overhead;
     if (stream) {
         if (padding + overhead)
-            h2_stream_consumed(stream, padding + overhead);
+            h2_stream_consumed(stream, padding + overhead); /* nobody will read it */
+        /* The body is longer than its content-length. */
         if (stream->body_left >= 0 && s->left > stream->body_left) {
             h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
             s->data_stream = NULL;
@@ -189,6 +191,7 @@ static void data_frame(struct h2_session *s)
         h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many empty DATA frames");
         return;
     }
+    /* The connection's window is returned at once: each stream's own window limits what is held. */
     s->recv_window -= (int32_t)f->len;
     h2_session_credit(s, f->len);
     struct h2_stream *stream = h2_table_find(&s->table, f->stream_id);
@@ -230,7 +233,7 @@ static void frame_begin(struct h2_session *s)
     if (f->type == H2_DATA) {
         data_frame(s);
     } else if (f->type > H2_CONTINUATION) {
-        skip(s, f->len);
+        skip(s, f->len); /* an extension that we do not know */
     } else if (f->len) {
         reading_move(s, H2_READ_PAYLOAD);
     } else {
@@ -243,7 +246,7 @@ static struct slice read_head(struct h2_session *s, struct slice bytes)
 {
     size_t n = size_min(bytes.len, (size_t)H2_FRAME_HEAD_BYTES - s->head_len);
     const uint8_t *head = bytes.ptr;
-    if (n < H2_FRAME_HEAD_BYTES) {
+    if (n < H2_FRAME_HEAD_BYTES) { /* it arrives in pieces */
         memcpy(s->head + s->head_len, bytes.ptr, n);
         s->head_len = (uint8_t)(s->head_len + n);
         if (s->head_len < H2_FRAME_HEAD_BYTES)

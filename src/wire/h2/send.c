@@ -60,6 +60,7 @@ void h2_send_window_grown(struct h2_stream *stream)
 static int32_t session_window_for(const struct h2_session *s, bool bulk)
 {
     int32_t reserve = 0;
+    /* Long responses leave some of it to short ones, which would wait for them otherwise. */
     if (bulk && s->open_plain)
         reserve = (int32_t)size_min(BULK_RESERVE, (size_t)s->send_window_peak / 4);
     return s->send_window > reserve ? s->send_window - reserve : 0;
@@ -89,7 +90,7 @@ static struct h2_stream *next_stream(const struct h2_session *s)
 bool h2_session_wants_write(const struct h2_session *s)
 {
     if (s->control.len)
-        return true;
+        return true; /* answers to the peer's frames come first */
     return s->phase != H2_FAILED && next_stream(s) != NULL;
 }
 
@@ -160,7 +161,7 @@ static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enu
     assert(len <= most);
     bool last = *ret_more == H2_FILL_END && !stream->ops->trailers;
     if (len == 0 && !last)
-        return 0;
+        return 0; /* the stream has nothing to send, or there is no window */
     h2_frame_put(dst, len, H2_DATA, last ? H2_FLAG_END_STREAM : 0, stream->id);
     stream->send_window -= (int32_t)len;
     s->send_window -= (int32_t)len;
@@ -171,6 +172,7 @@ static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enu
 /* The stream has more to send: puts it at the end of its queue. */
 static void requeue(struct h2_stream *stream)
 {
+    /* A WINDOW_UPDATE of the peer ends the first two states. */
     if (stream->send_window <= 0)
         schedule(stream, H2_NO_WINDOW);
     else if (session_window_for(stream->session, stream->bulk) <= 0)
@@ -202,12 +204,13 @@ static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, boo
         enum h2_fill more;
         size_t data = send_data(stream, dst + len, room - len, &more);
         len += data;
+        /* It has nothing to send, and calls h2_stream_ready when it has. */
         if (more == H2_FILL_PARKED)
             h2_stream_unschedule(stream);
         else if (more == H2_FILL_MORE && (data || room - len > DATA_ROOM_MIN))
             requeue(stream);
         else if (more == H2_FILL_MORE)
-            *ret_full = true;
+            *ret_full = true; /* it wrote nothing for lack of room, and stays first */
         stream->body_ended = more == H2_FILL_END;
     }
     if (stream->body_ended && !stream->ops->trailers) {

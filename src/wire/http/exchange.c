@@ -217,18 +217,15 @@ static void cut_off(struct http_exchange *x)
     x->ops->abort(x);
 }
 
-static bool is_read(const struct http_request *request)
-{
-    return slice_equal(request->method, SLICE_LITERAL("GET")) ||
-           slice_equal(request->method, SLICE_LITERAL("HEAD"));
-}
-
 /* A read may be repeated. A request of another kind may have taken effect, so the answer must not
  * invite the client to repeat it. */
 static void respond_without_room(struct http_exchange *x)
 {
+    struct slice method = x->request.method;
+    bool reads =
+        slice_equal(method, SLICE_LITERAL("GET")) || slice_equal(method, SLICE_LITERAL("HEAD"));
     x->fields.len = 0;
-    http_answer_plain(x, is_read(&x->request) ? 429 : 500);
+    http_answer_plain(x, reads ? 429 : 500);
 }
 
 void http_abort(struct http_exchange *x)

@@ -68,6 +68,7 @@ static struct local_history *history_of(struct watch_history *base)
 /* The oldest pin holds all newer states too, so a newer view needs no other pin. */
 static void load_view(struct local_history *h)
 {
+    assert(h->pinned);
     h->view = store_view(h->options.store);
     h->compact_revision = h->view->compact_revision;
 }
@@ -134,6 +135,7 @@ static void listen(struct watch_history *base, bool wanted)
     struct local_history *h = history_of(base);
     h->listening = wanted;
     if (wanted) {
+        /* A compaction need not wait for this shard because of what was published before. */
         uint64_t pinned = epoch_pin(h->options.slot);
         revision_notice_seen(h->options.notice, store_view(h->options.store)->revision);
         epoch_unpin(h->options.slot, pinned);
@@ -153,6 +155,7 @@ static struct log_reader reader_at(const struct local_history *h, const struct w
         .offset = place->hints[1],
         .next_index = place->hints[2],
     };
+    /* The place has no hints, but this long revision was read a moment ago. */
     if (!reader.segment_id && place->revision == h->long_revision)
         reader = h->long_before;
     bool valid = reader.segment_id &&
@@ -166,6 +169,7 @@ static struct log_reader reader_at(const struct local_history *h, const struct w
 static void keep_place(struct watch_place *place, int64_t next_revision,
                        const struct log_reader *reader)
 {
+    assert(next_revision > place->revision);
     place->revision = next_revision;
     place->hints[0] = reader->segment_id;
     place->hints[1] = reader->offset;
@@ -177,6 +181,7 @@ static void keep_place(struct watch_place *place, int64_t next_revision,
 static enum status find_record(const struct local_history *h, struct log_reader *reader,
                                int64_t from, int64_t last, struct log_record *ret_record)
 {
+    assert(h->pinned);
     for (;;) {
         struct log_reader before = *reader;
         struct log_record record;
@@ -206,11 +211,6 @@ static void fill_event(const struct change_head *change, int64_t revision,
     };
 }
 
-static bool is_long(const struct log_record *record, size_t count)
-{
-    return count > WATCH_WHOLE_EVENTS || record->body.len > WATCH_WHOLE_BYTES;
-}
-
 static enum status decode(struct local_history *h, const struct log_record *record,
                           struct watch_batch *ret_batch)
 {
@@ -219,7 +219,8 @@ static enum status decode(struct local_history *h, const struct log_record *reco
     if (walk.left == 0 || walk.left > record->body.len / CHANGE_HEAD_BYTES)
         return ST_DAMAGED;
     size_t count = walk.left, bytes = count * sizeof(struct watch_event);
-    if (is_long(record, count)) {
+    if (count > WATCH_WHOLE_EVENTS || record->body.len > WATCH_WHOLE_BYTES) {
+        /* A long revision, which is read over several turns: see `hold`. */
         *ret_batch = (struct watch_batch){.revision = record->revision, .count = count};
         return ST_OK;
     }
@@ -366,6 +367,7 @@ static enum status damaged(const struct watch_held *held)
 
 static void sum_up_to(struct watch_held *held, size_t end)
 {
+    assert(end >= held->summed && end <= held->record.body.len);
     held->sum = crc32c(held->sum, slice_sub(held->record.body, held->summed, end - held->summed));
     held->summed = end;
 }
@@ -408,11 +410,6 @@ static void release(struct watch_held *held)
 
 /* -- Previous versions -- */
 
-static bool is_version(const struct change_head *version, int64_t revision, uint32_t sub)
-{
-    return version->revision == revision && version->sub == sub;
-}
-
 /* NULL if it cannot be read. */
 static const struct change_head *get(const struct log *log, uint64_t loc)
 {
@@ -432,7 +429,7 @@ static const struct change_head *find_version(const struct log *log, const struc
         const struct change_head *version = get(log, older[at]);
         if (!version)
             return NULL;
-        if (is_version(version, revision, sub))
+        if (version->revision == revision && version->sub == sub)
             return version;
         if (version->revision < revision || (version->revision == revision && version->sub < sub))
             low = at + 1;
@@ -449,6 +446,7 @@ static struct slice prev(struct watch_history *base, const struct watch_event *e
     pin(h);
     if (event->created || change->prev_revision == 0)
         return SLICE_EMPTY;
+    /* A version that a compaction has removed is left out, as in etcd. */
     const struct index_item *item = index_root_find(&h->view->root, event->key);
     const struct change_head *version =
         item ? find_version(h->log, item, change->prev_revision, change->prev_sub) : NULL;

@@ -88,14 +88,6 @@ static unsigned take_number(struct local_shared *shared)
     return number;
 }
 
-/* Before the shard does anything that the writer has to notice. */
-static void note_number(struct local_shared *shared, unsigned number)
-{
-    unsigned used = atomic_load(&shared->shards_used);
-    while (used <= number && !atomic_compare_exchange_weak(&shared->shards_used, &used, number + 1))
-        continue;
-}
-
 static struct local_place *place_of(struct local_shared *shared, unsigned number)
 {
     struct local_place *place = &shared->places[number];
@@ -113,7 +105,10 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     unsigned number = take_number(shared);
     if (number == shared->options.shards_max)
         return ST_LIMIT;
-    note_number(shared, number);
+    /* Before the shard does anything that the writer has to notice. */
+    unsigned used = atomic_load(&shared->shards_used);
+    while (used <= number && !atomic_compare_exchange_weak(&shared->shards_used, &used, number + 1))
+        continue;
     struct local_shard *shard = xcalloc_aligned(_Alignof(struct local_shard), sizeof(*shard));
     shard->base.shard.engine = engine;
     shard->base.number = number;

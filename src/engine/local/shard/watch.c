@@ -34,15 +34,9 @@ static void receive_notice(void *owner, struct mailbox_node *node)
         revision_notice_received(watch->notice);
 }
 
-static void begin_pause(struct local_watch *watch)
-{
-    watch->pauses = true;
-    watch->held = revision_notice_hold(watch->notice);
-    watch->pause_began_ns = loop_now_ns(watch->options.loop);
-}
-
 static void end_pause(struct local_watch *watch)
 {
+    assert(watch->pauses);
     watch->pauses = false;
     if (!watch->held)
         return; /* the notice is already on its way */
@@ -130,7 +124,7 @@ void local_watch_turn_begin(struct local_watch *watch)
 {
     int64_t now_ns = loop_now_ns(watch->options.loop);
     if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
-        return;
+        return; /* there are no watchers, and nothing is left of those that were */
     turn_phase("reading new revisions for watches");
     if (watch->pauses && watch_hub_paused_until(watch->hub) <= now_ns)
         end_pause(watch);
@@ -138,8 +132,11 @@ void local_watch_turn_begin(struct local_watch *watch)
     /* After the state was loaded, so that events are never sent with rights older than they are. */
     local_auth_reader_refresh(watch->options.rights);
     watch->more = watch_hub_turn_begin(watch->hub, now_ns);
-    if (!watch->pauses && watch_hub_paused_until(watch->hub) > now_ns)
-        begin_pause(watch);
+    if (!watch->pauses && watch_hub_paused_until(watch->hub) > now_ns) {
+        watch->pauses = true;
+        watch->held = revision_notice_hold(watch->notice);
+        watch->pause_began_ns = now_ns;
+    }
 }
 
 void local_watch_flushed(struct local_watch *watch)

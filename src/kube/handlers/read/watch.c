@@ -37,6 +37,7 @@ enum {
     MIN_TIMEOUT_S = 1800,       /* default timeout; jittered up to twice this */
     NEAR_REVISIONS = 1000,      /* a watch at most this far behind counts as following */
 };
+/* Between two bookmarks, give or take a tenth, so that watches do not send theirs together. */
 #define BOOKMARK_NS (60 * NS_PER_S)
 #define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
 #define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not read the end */

@@ -183,25 +183,12 @@ static void admit(struct http1_endpoint *e, const struct http1_head *head)
     http_routes_admit(e->server->routes, &e->exchange);
 }
 
-/* The request was answered. A short body is read and dropped, so that the connection can stay open;
- * otherwise the connection ends. */
-static void drop_body(struct http1_endpoint *e)
-{
-    e->drops = e->body.state != HTTP1_BODY_DONE && !e->last;
-    http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
-}
-
-/* The time in which the route decided does not count as the client's. */
-static void leave_out_admission(struct http1_endpoint *e)
-{
-    int64_t since_ns = e->since_ns + (e->now_ns - e->admitting_ns);
-    e->since_ns = since_ns < e->now_ns ? since_ns : e->now_ns;
-}
-
 static void begin_body(struct http1_endpoint *e)
 {
     e->closes_if_refused = false;
-    leave_out_admission(e);
+    /* The time in which the route decided does not count as the client's. */
+    int64_t since_ns = e->since_ns + (e->now_ns - e->admitting_ns);
+    e->since_ns = since_ns < e->now_ns ? since_ns : e->now_ns;
     e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
     if (e->body.left > e->body_max) {
         refuse_long(e);
@@ -221,10 +208,14 @@ static bool leave_admitting(struct http1_endpoint *e)
 {
     if (http_exchange_is_authorizing(&e->exchange))
         return false;
-    if (e->exchange.state == HTTP_ADMITTED)
+    if (e->exchange.state == HTTP_ADMITTED) {
         begin_body(e);
-    else
-        drop_body(e);
+        return true;
+    }
+    /* The request was answered. A short body is read and dropped, so that the connection can stay
+     * open; otherwise the connection ends. */
+    e->drops = e->body.state != HTTP1_BODY_DONE && !e->last;
+    http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
     return true;
 }
 

@@ -25,14 +25,6 @@ static void forget_early(struct http2_exchange *h)
     h->early_bytes = 0;
 }
 
-/* The client may send the rest. */
-static void accept_early(struct http2_exchange *h)
-{
-    if (h->early_bytes)
-        h2_stream_consumed(&h->stream, h->early_bytes);
-    forget_early(h);
-}
-
 /* The request is refused, so the client need not send more. */
 static void drop_early(struct http2_exchange *h)
 {
@@ -247,7 +239,9 @@ static bool is_longer(const struct http2_exchange *h, size_t limit)
 /* The client was admitted. */
 static void accept_body(struct http2_exchange *h)
 {
-    accept_early(h);
+    if (h->early_bytes) /* the client may send the rest */
+        h2_stream_consumed(&h->stream, h->early_bytes);
+    forget_early(h);
     if (is_longer(h, h->body_max) || h->exchange.body.len > h->body_max)
         refuse_long(h);
 }
