@@ -8,11 +8,11 @@
 #include "kube/policy/admission/plugins/ingress_class.h"
 #include "kube/policy/admission/plugins/namespace_lifecycle.h"
 #include "kube/policy/admission/plugins/node_taint.h"
-#include "kube/policy/admission/plugins/priority.h"
-#include "kube/policy/admission/plugins/runtime_class.h"
-#include "kube/policy/admission/plugins/service_account.h"
+#include "kube/policy/admission/plugins/pods/priority.h"
+#include "kube/policy/admission/plugins/pods/runtime_class.h"
+#include "kube/policy/admission/plugins/pods/service_account.h"
+#include "kube/policy/admission/plugins/pods/tolerations.h"
 #include "kube/policy/admission/plugins/storage.h"
-#include "kube/policy/admission/plugins/tolerations.h"
 
 #include <stdio.h>
 

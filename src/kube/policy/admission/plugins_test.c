@@ -1,6 +1,6 @@
 /* What single plugins make of an object, as pure functions of trees. */
-#include "kube/policy/admission/plugins/token_volume.h"
-#include "kube/policy/admission/plugins/toleration_merge.h"
+#include "kube/policy/admission/plugins/pods/token_volume.h"
+#include "kube/policy/admission/plugins/pods/toleration_merge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

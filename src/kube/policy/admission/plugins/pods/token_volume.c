@@ -1,4 +1,4 @@
-#include "kube/policy/admission/plugins/token_volume.h"
+#include "kube/policy/admission/plugins/pods/token_volume.h"
 
 #define PREFIX SLICE_LITERAL("kube-api-access-")
 #define PATH "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -2,8 +2,8 @@
  * RuntimeClass: a pod with a runtime class gets the overhead, node selector and tolerations of that
  * class. An overhead that is not that of its class is refused.
  */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_RUNTIME_CLASS_H
-#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_RUNTIME_CLASS_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_RUNTIME_CLASS_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_RUNTIME_CLASS_H
 
 #include "kube/policy/admission/plugins/plugin.h"
 

@@ -2,8 +2,8 @@
  * The volume with the token of a service account, the certificate of the cluster and the name of
  * the namespace, which every container of a pod mounts unless it has something else there.
  */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_TOKEN_VOLUME_H
-#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_TOKEN_VOLUME_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_TOKEN_VOLUME_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_TOKEN_VOLUME_H
 
 #include "kube/policy/admission/plugins/plugin.h"
 

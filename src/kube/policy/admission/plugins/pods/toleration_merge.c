@@ -1,4 +1,4 @@
-#include "kube/policy/admission/plugins/toleration_merge.h"
+#include "kube/policy/admission/plugins/pods/toleration_merge.h"
 
 static struct slice text_of(const struct json_node *node, const char *key)
 {

@@ -1,6 +1,6 @@
-#include "kube/policy/admission/plugins/runtime_class.h"
+#include "kube/policy/admission/plugins/pods/runtime_class.h"
 
-#include "kube/policy/admission/plugins/toleration_merge.h"
+#include "kube/policy/admission/plugins/pods/toleration_merge.h"
 #include "kube/types/defaults/quantity.h"
 
 enum { SHOWN_MAX = 256 }; /* bytes of a name in a message */

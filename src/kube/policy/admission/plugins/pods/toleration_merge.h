@@ -1,6 +1,6 @@
 /* Tolerations of a pod and of its runtime class together, without those that others contain. */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_TOLERATION_MERGE_H
-#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_TOLERATION_MERGE_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_TOLERATION_MERGE_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_TOLERATION_MERGE_H
 
 #include "codec/json/tree.h"
 

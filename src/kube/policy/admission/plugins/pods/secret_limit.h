@@ -2,8 +2,8 @@
  * Which secrets a pod refers to, and whether its service account names them: an account with the
  * annotation kubernetes.io/enforce-mountable-secrets limits its pods to those.
  */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_SECRET_LIMIT_H
-#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_SECRET_LIMIT_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_SECRET_LIMIT_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_SECRET_LIMIT_H
 
 #include "kube/policy/access/rbac/user.h"
 #include "kube/types/status.h"

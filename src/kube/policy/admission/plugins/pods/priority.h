@@ -2,8 +2,8 @@
  * Priority: a pod gets the number and the preemption policy of its priority class, or of the
  * default class, and cannot choose them itself. Only one class can be the default.
  */
-#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PRIORITY_H
-#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PRIORITY_H
+#ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_PRIORITY_H
+#define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PODS_PRIORITY_H
 
 #include "kube/policy/admission/plugins/plugin.h"
 

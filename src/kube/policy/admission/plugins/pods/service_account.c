@@ -1,8 +1,8 @@
-#include "kube/policy/admission/plugins/service_account.h"
+#include "kube/policy/admission/plugins/pods/service_account.h"
 
 #include "base/clock.h"
-#include "kube/policy/admission/plugins/secret_limit.h"
-#include "kube/policy/admission/plugins/token_volume.h"
+#include "kube/policy/admission/plugins/pods/secret_limit.h"
+#include "kube/policy/admission/plugins/pods/token_volume.h"
 
 #define MIRROR SLICE_LITERAL("kubernetes.io/config.mirror")
 #define ENFORCE SLICE_LITERAL("kubernetes.io/enforce-mountable-secrets")

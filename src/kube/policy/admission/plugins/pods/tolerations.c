@@ -1,4 +1,4 @@
-#include "kube/policy/admission/plugins/tolerations.h"
+#include "kube/policy/admission/plugins/pods/tolerations.h"
 
 enum { TOLERATION_S = 300 };
 

@@ -1,4 +1,4 @@
-#include "kube/policy/admission/plugins/priority.h"
+#include "kube/policy/admission/plugins/pods/priority.h"
 
 /* What is kept of a priority class. */
 struct class

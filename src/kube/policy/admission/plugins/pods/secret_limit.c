@@ -1,4 +1,4 @@
-#include "kube/policy/admission/plugins/secret_limit.h"
+#include "kube/policy/admission/plugins/pods/secret_limit.h"
 
 #include <stdio.h>
 
