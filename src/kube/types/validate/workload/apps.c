@@ -125,6 +125,15 @@ static void check_selector_kept(struct check *c, const struct at *at, const stru
         rule_fixed(c, at, spec, rule_member(old, "spec"), "selector");
 }
 
+enum { STRATEGY_BYTES = 320 };
+
+static const char *shown_strategy(struct slice type, char json[STRATEGY_BYTES])
+{
+    snprintf(json, STRATEGY_BYTES, "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
+             (int)size_min(type.len, 200), (const char *)type.ptr);
+    return json;
+}
+
 /* -- Deployments and replica sets -- */
 
 static void check_rolling_deployment(struct check *c, const struct at *at,
@@ -143,7 +152,7 @@ static void check_strategy(struct check *c, const struct at *at, const struct js
 {
     struct slice type = rule_text(c, strategy, "type");
     const struct json_node *update = rule_member(strategy, "rollingUpdate");
-    char json[320];
+    char json[STRATEGY_BYTES];
     if (slice_equal(type, SLICE_LITERAL("Recreate"))) {
         if (update)
             bad_forbidden(c, AT(at, "rollingUpdate"),
@@ -151,9 +160,7 @@ static void check_strategy(struct check *c, const struct at *at, const struct js
     } else if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
         check_rolling_deployment(c, AT(at, "rollingUpdate"), update);
     } else {
-        snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
-                 (int)size_min(type.len, 200), (const char *)type.ptr);
-        bad_choice_raw(c, at, json, "Recreate,RollingUpdate");
+        bad_choice_raw(c, at, shown_strategy(type, json), "Recreate,RollingUpdate");
     }
 }
 
@@ -249,13 +256,11 @@ static void check_daemon_strategy(struct check *c, const struct at *at,
                                   const struct json_node *strategy)
 {
     struct slice type = rule_text(c, strategy, "type");
-    char json[320];
+    char json[STRATEGY_BYTES];
     if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
         check_rolling_daemons(c, AT(at, "rollingUpdate"), rule_member(strategy, "rollingUpdate"));
     } else if (!slice_equal(type, SLICE_LITERAL("OnDelete"))) {
-        snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
-                 (int)size_min(type.len, 200), (const char *)type.ptr);
-        bad_choice_raw(c, at, json, "RollingUpdate,OnDelete");
+        bad_choice_raw(c, at, shown_strategy(type, json), "RollingUpdate,OnDelete");
     }
 }
 
@@ -292,7 +297,7 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
     struct slice type = rule_text(c, strategy, "type");
     const struct json_node *update = rule_member(strategy, "rollingUpdate");
     const struct at *in = AT(at, "rollingUpdate");
-    char json[320];
+    char json[STRATEGY_BYTES];
     if (slice_equal(type, SLICE_LITERAL("OnDelete"))) {
         if (update)
             bad_node(c, in, update, "only allowed for updateStrategy 'RollingUpdate'");
@@ -300,20 +305,14 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
         check_count_in(c, in, update, "partition");
         rule_one(c, in, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
     } else {
-        snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
-                 (int)size_min(type.len, 200), (const char *)type.ptr);
-        bad_raw(c, at, json, "must be 'RollingUpdate' or 'OnDelete'");
+        bad_raw(c, at, shown_strategy(type, json), "must be 'RollingUpdate' or 'OnDelete'");
     }
 }
 
-static void check_retention(struct check *c, const struct at *at, const struct json_node *policy)
-{
-    static const char *const names[] = {"whenDeleted", "whenScaled"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (rule_text(c, policy, names[i]).len)
-            rule_choice(c, AT(at, names[i]), rule_text(c, policy, names[i]), "Retain,Delete");
-    }
-}
+static const struct rule retention_rules[] = {
+    {"whenDeleted", IF_SOME, CHOICE("Retain,Delete")},
+    {"whenScaled", IF_SOME, CHOICE("Retain,Delete")},
+};
 
 /* The volumes of its claims may be mounted, although the template does not have them. */
 static struct json_node *with_claims(struct check *c, const struct json_node *spec)
@@ -359,13 +358,7 @@ static void check_stateful_template(struct check *c, const struct at *at,
                       same_claims && !claims ? was : NULL);
 }
 
-static void check_claim_templates(struct check *c, const struct at *at,
-                                  const struct json_node *list)
-{
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next)
-        rule_claim_spec(c, AT(AT_ITEM(at, i++), "spec"), rule_member(item, "spec"));
-}
+static const struct rule claim_template_rules[] = {{"spec", ALWAYS, PART(rule_claim_spec)}};
 
 static void check_stateful_update(struct check *c, const struct at *at,
                                   const struct json_node *spec, const struct json_node *old)
@@ -407,11 +400,9 @@ void kube_validate_stateful_set(struct check *c, const struct json_node *object,
     if (policy.len && !rule_one_of(policy, "OrderedReady,Parallel"))
         bad_text(c, AT(at, "podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
     check_stateful_strategy(c, AT(at, "updateStrategy"), rule_member(spec, "updateStrategy"));
-    check_retention(c, AT(at, "persistentVolumeClaimRetentionPolicy"),
-                    rule_member(spec, "persistentVolumeClaimRetentionPolicy"));
+    rule_one(c, at, spec, "persistentVolumeClaimRetentionPolicy", ALWAYS, ROWS(retention_rules));
     if (!old)
-        check_claim_templates(c, AT(at, "volumeClaimTemplates"),
-                              rule_member(spec, "volumeClaimTemplates"));
+        rule_one(c, at, spec, "volumeClaimTemplates", EACH, ROWS(claim_template_rules));
     check_stateful_counts(c, at, spec, !old);
     if (check_workload_selector(c, AT(at, "selector"), selector, "statefulset", "")) {
         check_matches(c, in, selector, template);

@@ -61,13 +61,6 @@ static void check_host_ports(struct check *c, const struct at *at,
 
 /* -- Mounts -- */
 
-static void check_descending(struct check *c, const struct at *at, struct slice path)
-{
-    if (path.len && path.ptr[0] == '/')
-        bad_text(c, at, path, "must be a relative path");
-    rule_path_stays(c, at, path);
-}
-
 static void check_propagation(struct check *c, const struct at *at,
                               const struct json_node *container, struct slice mode)
 {
@@ -98,11 +91,11 @@ static void check_sub_path(struct check *c, const struct at *list, const struct 
 {
     struct slice path = rule_text(c, mount, "subPath"), expr = rule_text(c, mount, "subPathExpr");
     if (path.len)
-        check_descending(c, AT(list, "subPath"), path);
+        rule_path_descends(c, AT(list, "subPath"), path);
     if (expr.len && path.len)
         bad_text(c, AT(at, "subPathExpr"), expr, "subPathExpr and subPath are mutually exclusive");
     if (expr.len)
-        check_descending(c, AT(list, "subPathExpr"), expr);
+        rule_path_descends(c, AT(list, "subPathExpr"), expr);
 }
 
 /* Names and paths of a list of mounts or devices. */

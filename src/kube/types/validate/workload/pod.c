@@ -83,8 +83,9 @@ static void check_searches(struct check *c, const struct at *at, const struct js
     }
 }
 
-static void check_dns_config(struct check *c, const struct at *at, const struct json_node *spec)
+static void check_dns_config(struct check *c, const struct at *of, const struct json_node *spec)
 {
+    const struct at *at = AT(of, "dnsConfig");
     const struct json_node *config = rule_member(spec, "dnsConfig");
     const struct json_node *servers = rule_member(config, "nameservers");
     const struct at *list = AT(at, "nameservers"), *options = AT(at, "options");
@@ -111,77 +112,66 @@ static void check_dns_config(struct check *c, const struct at *at, const struct 
     }
 }
 
-static void check_host_aliases(struct check *c, const struct at *at, const struct json_node *list)
-{
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        rule_name(c, AT(AT_ITEM(at, i), "ip"), rule_text(c, item, "ip"), ip_valid);
-        rule_one(c, AT_ITEM(at, i), item, "hostnames", EACH, NAME(subdomain_valid));
-    }
-}
-
 /* -- Other members -- */
 
-static void check_gates(struct check *c, const struct at *spec, const struct json_node *of)
+static void check_security(struct check *c, const struct at *at, const struct json_node *spec)
 {
-    const struct at *ready = AT(spec, "readinessGates"), *wait = AT(spec, "schedulingGates");
+    rule_pod_security(c, AT(at, "securityContext"), spec);
+}
+
+static void check_waiting_gates(struct check *c, const struct at *at, const struct json_node *list)
+{
     struct seen seen = {0};
-    size_t i = 0, j = 0;
-    for (const struct json_node *item = rule_first(rule_member(of, "readinessGates")); item;
-         item = item->next)
-        rule_name(c, AT(AT_ITEM(ready, i++), "conditionType"), rule_text(c, item, "conditionType"),
-                  label_key_valid);
-    for (const struct json_node *item = rule_first(rule_member(of, "schedulingGates")); item;
-         item = item->next, j++) {
+    size_t i = 0;
+    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         struct slice name = rule_text(c, item, "name");
-        rule_name(c, AT_ITEM(wait, j), name, label_key_valid);
+        rule_name(c, AT_ITEM(at, i), name, label_key_valid);
         if (!seen_add(c, &seen, name))
-            bad_repeat(c, AT_ITEM(wait, j), name);
+            bad_repeat(c, AT_ITEM(at, i), name);
     }
 }
 
-static void check_optional(struct check *c, const struct at *at, const struct json_node *spec,
-                           const char *name, name_rule rule)
+static void check_os(struct check *c, const struct at *at, const struct json_node *os)
 {
-    struct slice text = rule_text(c, spec, name);
-    if (text.len)
-        rule_name(c, AT(at, name), text, rule);
+    struct slice name = rule_text(c, os, "name");
+    if (name.len)
+        rule_choice(c, at, name, "linux,windows");
+    else
+        bad_required(c, AT(at, "name"), NULL);
 }
 
-static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    rule_one(c, at, spec, "restartPolicy", IF_SOME, CHOICE("Always,OnFailure,Never"));
-    rule_one(c, at, spec, "dnsPolicy", IF_SOME,
-             CHOICE("ClusterFirstWithHostNet,ClusterFirst,Default,None"));
-}
+static const struct rule ready_gate_rules[] = {
+    {"conditionType", ALWAYS, NAME(label_key_valid)},
+};
 
-static void check_names(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    const struct json_node *deadline = rule_member(spec, "activeDeadlineSeconds");
-    check_optional(c, at, spec, "serviceAccountName", subdomain_valid);
-    check_optional(c, at, spec, "nodeName", subdomain_valid);
-    if (deadline)
-        rule_range(c, AT(at, "activeDeadlineSeconds"), rule_int_of(deadline), 1, INT32_MAX);
-    check_optional(c, at, spec, "hostname", dns_label_valid);
-    check_optional(c, at, spec, "subdomain", dns_label_valid);
-}
+static const struct rule host_alias_rules[] = {
+    {"ip", ALWAYS, NAME(ip_valid)},
+    {"hostnames", EACH, NAME(subdomain_valid)},
+};
 
-static void check_rest(struct check *c, const struct at *at, struct pod_check *pod)
-{
-    const struct json_node *spec = pod->spec, *os = rule_member(spec, "os");
-    const struct json_node *policy = rule_member(spec, "preemptionPolicy");
-    check_names(c, at, spec);
-    rule_tolerations(c, AT(at, "tolerations"), rule_member(spec, "tolerations"));
-    check_host_aliases(c, AT(at, "hostAliases"), rule_member(spec, "hostAliases"));
-    check_optional(c, at, spec, "priorityClassName", subdomain_valid);
-    rule_one(c, at, spec, "runtimeClassName", IF_SET, NAME(subdomain_valid));
-    if (policy)
-        rule_preemption_policy(c, AT(at, "preemptionPolicy"), rule_text_of(c, policy));
-    if (os && !rule_text(c, os, "name").len)
-        bad_required(c, AT(AT(at, "os"), "name"), NULL);
-    else if (os)
-        rule_choice(c, AT(at, "os"), rule_text(c, os, "name"), "linux,windows");
-}
+static const struct rule member_rules[] = {
+    {"restartPolicy", IF_SOME, CHOICE("Always,OnFailure,Never")},
+    {"dnsPolicy", IF_SOME, CHOICE("ClusterFirstWithHostNet,ClusterFirst,Default,None")},
+    {"nodeSelector", ALWAYS, PART(rule_labels)},
+    {NULL, ALWAYS, PART(check_security)},
+    {"affinity", ALWAYS, PART(rule_affinity)},
+    {NULL, ALWAYS, PART(check_dns_config)},
+    {"readinessGates", EACH, ROWS(ready_gate_rules)},
+    {"schedulingGates", ALWAYS, PART(check_waiting_gates)},
+    {"topologySpreadConstraints", ALWAYS, PART(rule_topology_spread)},
+    {"serviceAccountName", IF_SOME, NAME(subdomain_valid)},
+    {"nodeName", IF_SOME, NAME(subdomain_valid)},
+    {"activeDeadlineSeconds", IF_SET,
+     WITHIN(1, INT32_MAX, "must be between 1 and 2147483647, inclusive")},
+    {"hostname", IF_SOME, NAME(dns_label_valid)},
+    {"subdomain", IF_SOME, NAME(dns_label_valid)},
+    {"tolerations", ALWAYS, PART(rule_tolerations)},
+    {"hostAliases", EACH, ROWS(host_alias_rules)},
+    {"priorityClassName", IF_SOME, NAME(subdomain_valid)},
+    {"runtimeClassName", IF_SET, NAME(subdomain_valid)},
+    {"preemptionPolicy", IF_SET, TEXT(rule_preemption_policy)},
+    {"os", IF_SET, PART(check_os)},
+};
 
 /* Whether all members but the lists of containers are those of the stored spec. */
 static bool only_containers_differ(const struct check *c, const struct json_node *spec,
@@ -198,20 +188,6 @@ static bool only_containers_differ(const struct check *c, const struct json_node
     return true;
 }
 
-static void check_members(struct check *c, const struct at *at, struct pod_check *pod)
-{
-    const struct json_node *spec = pod->spec;
-    check_policies(c, at, spec);
-    rule_labels(c, AT(at, "nodeSelector"), rule_member(spec, "nodeSelector"));
-    rule_pod_security(c, AT(at, "securityContext"), spec);
-    rule_affinity(c, AT(at, "affinity"), rule_member(spec, "affinity"));
-    check_dns_config(c, AT(at, "dnsConfig"), spec);
-    check_gates(c, at, spec);
-    rule_topology_spread(c, AT(at, "topologySpreadConstraints"),
-                         rule_member(spec, "topologySpreadConstraints"));
-    check_rest(c, at, pod);
-}
-
 void rule_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
                    const struct json_node *old, bool is_pod)
 {
@@ -226,7 +202,7 @@ void rule_pod_spec(struct check *c, const struct at *at, const struct json_node 
         rule_resources(c, AT(at, "resources"), rule_member(spec, "resources"), &pod);
     check_host_network(c, at, &pod);
     if (!pod.old)
-        check_members(c, at, &pod);
+        rule_rows(c, at, spec, member_rules);
 }
 
 void rule_pod_template(struct check *c, const struct at *at, const struct json_node *template,

@@ -31,7 +31,7 @@ void rule_path_stays(struct check *c, const struct at *at, struct slice path)
         bad_text(c, at, path, "must not contain '..'");
 }
 
-static void check_descending(struct check *c, const struct at *at, struct slice path)
+void rule_path_descends(struct check *c, const struct at *at, struct slice path)
 {
     if (is_absolute(path))
         bad_text(c, at, path, "must be a relative path");
@@ -40,7 +40,7 @@ static void check_descending(struct check *c, const struct at *at, struct slice 
 
 void rule_local_path(struct check *c, const struct at *at, struct slice path)
 {
-    check_descending(c, at, path);
+    rule_path_descends(c, at, path);
     /* Otherwise it has been refused. */
     if (!has_parent_step(path) && path.len >= 2 && memcmp(path.ptr, "..", 2) == 0)
         bad_text(c, at, path, "must not start with '..'");
@@ -176,7 +176,7 @@ static void check_host_path(struct check *c, const struct at *at, const struct j
 
 static const struct rule git_rules[] = {
     {"repository", NEEDED, NOTHING},
-    {"directory", ALWAYS, TEXT(check_descending)},
+    {"directory", ALWAYS, TEXT(rule_path_descends)},
 };
 
 static const struct rule secret_rules[] = {

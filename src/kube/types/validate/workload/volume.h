@@ -12,7 +12,9 @@ void rule_volume_source(struct check *c, const struct at *at, const struct json_
 
 /* A path without "..". */
 void rule_path_stays(struct check *c, const struct at *at, struct slice path);
-/* The same, and relative, and not beginning with "..". */
+/* The same, and relative. */
+void rule_path_descends(struct check *c, const struct at *at, struct slice path);
+/* The same, and not beginning with "..". */
 void rule_local_path(struct check *c, const struct at *at, struct slice path);
 
 /* How long a token of a service account may be valid. */
