@@ -1,10 +1,17 @@
-/* Input: an expression. The places of its nodes and errors are in the text. */
+/* Input: an expression, which is parsed and checked with a few variables. */
 #include "cost.h"
 
+#include "cel/check/checker.h"
 #include "cel/syntax/parser.h"
 #include "codec/utf8.h"
 
 enum { ARENA_BYTES_MAX = 32 << 20 };
+
+static const struct cel_variable variables[] = {
+    {SLICE_LITERAL("x"), &cel_type_INT},
+    {SLICE_LITERAL("a"), &cel_type_LIST_INT},
+    {SLICE_LITERAL("self"), &cel_type_DYN},
+};
 
 FUZZ_INPUT(.memory_bytes = 2 * ARENA_BYTES_MAX)
 {
@@ -17,10 +24,13 @@ FUZZ_INPUT(.memory_bytes = 2 * ARENA_BYTES_MAX)
         return 0;
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     cel_errors_init(&errors, &arena, source);
+    struct cel_env env = {.variables = variables, .variable_count = COUNT_OF(variables)};
     enum status status = cel_parse(&errors, &root);
+    if (status == ST_OK)
+        status = cel_check(&env, &errors, root);
     assert((status == ST_INVALID) == cel_errors_any(&errors) || status == ST_NOMEM);
     if (status == ST_OK)
-        assert(root->offset <= size && root->height <= CEL_EXPR_HEIGHT_MAX);
+        assert(root->type && root->offset <= size && root->height <= CEL_EXPR_HEIGHT_MAX);
     else
         assert(cel_errors_display(&errors, &shown) == ST_OK);
     arena_fini(&arena);

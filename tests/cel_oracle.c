@@ -3,12 +3,15 @@
  * each a letter and texts with length prefixes (32 bits, big-endian), and answers with '+' or '-'
  * and a text.
  *
- *     p expression      its tree, or the errors as they are displayed
+ *     p expression             its tree, or the errors as they are displayed
+ *     c variables expression   the same with types; variables are lines such as "a list(int)"
  *
  * A tree is written with the place of every node, in characters from the beginning:
  *
  *     (call@5 _+_ (ident@3 a) (int@7 1))
+ *     (call@5:int[add_int64] _+_ (ident@3:int a) (int@7:int 1))
  */
+#include "cel/check/checker.h"
 #include "cel/syntax/parser.h"
 
 #include <stdarg.h>
@@ -71,12 +74,29 @@ static void print_hex(struct printer *to, struct slice bytes)
         print(to, "%02x", bytes.ptr[i]);
 }
 
-static void begin(struct printer *to, const char *kind, uint32_t offset)
+static void begin_at(struct printer *to, const char *kind, uint32_t offset)
 {
     size_t characters = 0;
     for (size_t i = 0; i < offset; i++)
         characters += (to->source.ptr[i] & 0xc0) != 0x80;
     print(to, "(%s@%zu", kind, characters);
+}
+
+static void begin(struct printer *to, const char *kind, const struct cel_expr *expr)
+{
+    begin_at(to, kind, expr->offset);
+    if (!expr->type)
+        return;
+    print(to, ":");
+    if (cel_type_write(expr->type, to->out) != ST_OK)
+        fail("no memory");
+}
+
+static void print_overloads(struct printer *to, const struct cel_call *call)
+{
+    for (uint16_t i = 0; i < call->overload_count; i++)
+        print(to, "%s%s%s", i ? " " : "[", cel_overloads[call->overloads[i]].name,
+              i + 1 == call->overload_count ? "]" : "");
 }
 
 static void print_expr(struct printer *to, const struct cel_expr *expr);
@@ -94,10 +114,11 @@ static void print_exprs(struct printer *to, const struct cel_exprs *exprs)
         print_expr(to, exprs->at[i]);
 }
 
-static void print_literal(struct printer *to, uint32_t offset, const struct cel_literal *literal)
+static void print_literal(struct printer *to, const struct cel_expr *expr)
 {
+    const struct cel_literal *literal = &expr->literal;
     static const char *const kinds[] = {"null", "bool", "int", "uint", "double", "string", "bytes"};
-    begin(to, kinds[literal->kind], offset);
+    begin(to, kinds[literal->kind], expr);
     uint64_t bits;
     switch (literal->kind) {
     case CEL_LITERAL_NULL:
@@ -127,7 +148,7 @@ static void print_entries(struct printer *to, const struct cel_entries *entries)
 {
     for (uint32_t i = 0; i < entries->count; i++) {
         const struct cel_entry *entry = &entries->at[i];
-        begin(to, entry->optional ? "?entry" : "entry", entry->offset);
+        begin_at(to, entry->optional ? "?entry" : "entry", entry->offset);
         if (entry->key)
             print_expr(to, entry->key);
         else
@@ -156,26 +177,27 @@ static void print_expr(struct printer *to, const struct cel_expr *expr)
         fail("a tree without errors has an invalid node");
         break;
     case CEL_EXPR_LITERAL:
-        print_literal(to, expr->offset, &expr->literal);
+        print_literal(to, expr);
         break;
     case CEL_EXPR_IDENT:
-        begin(to, "ident", expr->offset);
+        begin(to, "ident", expr);
         print_name(to, expr->ident);
         break;
     case CEL_EXPR_SELECT:
-        begin(to, expr->select.is_test ? "test" : "select", expr->offset);
+        begin(to, expr->select.is_test ? "test" : "select", expr);
         print_expr(to, expr->select.operand);
         print_name(to, expr->select.field);
         break;
     case CEL_EXPR_CALL:
-        begin(to, expr->call.target ? "method" : "call", expr->offset);
+        begin(to, expr->call.target ? "method" : "call", expr);
+        print_overloads(to, &expr->call);
         print_name(to, expr->call.function);
         if (expr->call.target)
             print_expr(to, expr->call.target);
         print_exprs(to, &expr->call.args);
         break;
     case CEL_EXPR_LIST:
-        begin(to, "list", expr->offset);
+        begin(to, "list", expr);
         for (uint32_t i = 0; i < expr->list.items.count; i++) {
             if (expr->list.optional && expr->list.optional[i])
                 print(to, "?");
@@ -183,28 +205,120 @@ static void print_expr(struct printer *to, const struct cel_expr *expr)
         }
         break;
     case CEL_EXPR_MAP:
-        begin(to, "map", expr->offset);
+        begin(to, "map", expr);
         print_entries(to, &expr->entries);
         break;
     case CEL_EXPR_STRUCT:
-        begin(to, "struct", expr->offset);
+        begin(to, "struct", expr);
         print_name(to, expr->entries.type_name);
         print_entries(to, &expr->entries);
         break;
     case CEL_EXPR_COMPREHENSION:
-        begin(to, "fold", expr->offset);
+        begin(to, "fold", expr);
         print_comprehension(to, expr->comprehension);
         break;
     }
     print(to, ")");
 }
 
-static bool parse(struct arena *arena, struct slice source, struct buf *out)
+/* -- Types -- */
+
+/* The objects T, with a field of each type, and U, which is the type of one of them. */
+static enum status find_field(const struct cel_object *object, struct slice name,
+                              struct arena *arena, const struct cel_type **ret_type);
+
+static const struct cel_object object_t = {.field = find_field}, object_u = {.field = find_field};
+static const struct cel_type type_t = {.kind = CEL_TYPE_OBJECT, .name = "T", .object = &object_t};
+static const struct cel_type type_u = {.kind = CEL_TYPE_OBJECT, .name = "U", .object = &object_u};
+
+static const struct cel_type *read_type(struct arena *arena, struct slice *text)
+{
+    static const struct cel_type *const plain[] = {
+        &cel_type_BOOL,
+        &cel_type_INT,
+        &cel_type_UINT,
+        &cel_type_DOUBLE,
+        &cel_type_STRING,
+        &cel_type_BYTES,
+        &cel_type_DURATION,
+        &cel_type_TIMESTAMP,
+        &cel_type_DYN,
+        &type_t,
+        &type_u,
+    };
+    size_t len = 0;
+    while (len < text->len && text->ptr[len] != '(' && text->ptr[len] != ')' &&
+           text->ptr[len] != ',')
+        len++;
+    struct slice name = slice_sub(*text, 0, len);
+    *text = slice_sub(*text, len, text->len - len);
+    AUTO(buf_fini) struct buf shown = {0};
+    for (size_t i = 0; i < COUNT_OF(plain); i++) {
+        shown.len = 0;
+        if (cel_type_write(plain[i], &shown) == ST_OK && slice_equal(buf_slice(&shown), name))
+            return plain[i];
+    }
+    const struct cel_type *params[2] = {0};
+    for (size_t i = 0; i < 2 && text->len && text->ptr[0] != ')'; i++) {
+        *text = slice_sub(*text, 1, text->len - 1);
+        params[i] = read_type(arena, text);
+    }
+    if (text->len)
+        *text = slice_sub(*text, 1, text->len - 1);
+    if (slice_equal(name, SLICE_LITERAL("list")))
+        return cel_type_new_list(arena, params[0]);
+    if (slice_equal(name, SLICE_LITERAL("map")))
+        return cel_type_new_map(arena, params[0], params[1]);
+    if (slice_equal(name, SLICE_LITERAL("optional_type")))
+        return cel_type_new_optional(arena, params[0]);
+    fail("unknown type");
+    return NULL;
+}
+
+static enum status find_field(const struct cel_object *object, struct slice name,
+                              struct arena *arena, const struct cel_type **ret_type)
+{
+    static const struct {
+        const char *name, *type;
+    } fields[] = {{"i", "int"},       {"s", "string"},       {"b", "bool"},
+                  {"d", "dyn"},       {"l", "list(string)"}, {"m", "map(string,int)"},
+                  {"t", "timestamp"}, {"u", "duration"},     {"o", "U"},
+                  {"f", "double"},    {"n", "list(U)"}};
+    for (size_t i = 0; i < (object == &object_u ? 2 : COUNT_OF(fields)); i++)
+        if (slice_equal(name, slice_from_text(fields[i].name))) {
+            struct slice text = slice_from_text(fields[i].type);
+            *ret_type = read_type(arena, &text);
+        }
+    return ST_OK;
+}
+
+enum { VARIABLES_MAX = 64 };
+
+static struct cel_env read_env(struct arena *arena, struct slice lines)
+{
+    static struct cel_variable variables[VARIABLES_MAX];
+    static const struct cel_variable objects[] = {{SLICE_LITERAL("T"), &type_t},
+                                                  {SLICE_LITERAL("U"), &type_u}};
+    struct cel_env env = {.variables = variables, .objects = objects, .object_count = 2};
+    while (lines.len) {
+        struct slice type = slice_cut(&lines, '\n');
+        struct slice name = slice_cut(&type, ' ');
+        if (env.variable_count == VARIABLES_MAX)
+            fail("too many variables");
+        variables[env.variable_count++] = (struct cel_variable){name, read_type(arena, &type)};
+    }
+    return env;
+}
+
+static bool parse(struct arena *arena, const struct cel_env *env, struct slice source,
+                  struct buf *out)
 {
     struct cel_errors errors;
     struct cel_expr *root;
     cel_errors_init(&errors, arena, source);
     enum status status = cel_parse(&errors, &root);
+    if (status == ST_OK && env)
+        status = cel_check(env, &errors, root);
     if (status == ST_OK)
         print_expr(&(struct printer){.source = source, .out = out}, root);
     else if (status != ST_INVALID || cel_errors_display(&errors, out) != ST_OK)
@@ -218,10 +332,13 @@ int main(void)
     while ((letter = getchar()) != EOF) {
         struct arena arena;
         struct buf out = {0};
+        struct cel_env env;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        if (letter != 'p')
+        if (letter != 'p' && letter != 'c')
             fail("unknown request");
-        bool good = parse(&arena, read_text(&arena), &out);
+        if (letter == 'c')
+            env = read_env(&arena, read_text(&arena));
+        bool good = parse(&arena, letter == 'c' ? &env : NULL, read_text(&arena), &out);
         answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);

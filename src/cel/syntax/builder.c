@@ -177,6 +177,28 @@ struct cel_expr *cel_make_list_of(struct arena *arena, uint32_t offset, struct c
                          &(struct cel_list){.items = {.at = items, .count = item != NULL}});
 }
 
+struct slice cel_qualified_name(struct arena *arena, const struct cel_expr *expr)
+{
+    size_t len = 0;
+    const struct cel_expr *e = expr;
+    for (; e->kind == CEL_EXPR_SELECT && !e->select.is_test; e = e->select.operand)
+        len += e->select.field.len + 1;
+    if (e->kind != CEL_EXPR_IDENT || e == expr)
+        return e == expr && e->kind == CEL_EXPR_IDENT ? e->ident : SLICE_EMPTY;
+    len += e->ident.len;
+    uint8_t *name = arena_alloc(arena, len);
+    if (!name)
+        return SLICE_EMPTY;
+    slice_copy(name, e->ident);
+    size_t end = len;
+    for (e = expr; e->kind == CEL_EXPR_SELECT; e = e->select.operand) {
+        end -= e->select.field.len;
+        slice_copy(name + end, e->select.field);
+        name[--end] = '.';
+    }
+    return slice_of(name, len);
+}
+
 /* -- Copies -- */
 
 static bool copy_all(struct arena *arena, struct cel_exprs *exprs, uint32_t *budget)

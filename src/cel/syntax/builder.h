@@ -37,6 +37,10 @@ struct cel_expr *cel_make_method(struct arena *arena, uint32_t offset, const cha
 /* [item]; NULL: an empty list */
 struct cel_expr *cel_make_list_of(struct arena *arena, uint32_t offset, struct cel_expr *item);
 
+/* "a.b.c" for names that select from each other; empty for every other expression, and without
+ * memory. */
+struct slice cel_qualified_name(struct arena *arena, const struct cel_expr *expr);
+
 /* A deep copy. Subtracts its nodes from *budget; NULL also if there are too many. */
 struct cel_expr *cel_copy(struct arena *arena, const struct cel_expr *expr, uint32_t *budget);
 

@@ -53,6 +53,7 @@ struct cel_literal {
 };
 
 struct cel_expr;
+struct cel_type;
 
 struct cel_exprs {
     struct cel_expr **at;
@@ -70,6 +71,9 @@ struct cel_call {
     struct slice function;
     struct cel_expr *target; /* target.function(args); NULL: function(args) */
     struct cel_exprs args;
+    /* Set by the checker: the overloads that fit the types of the arguments, in ascending order. */
+    const uint16_t *overloads;
+    uint16_t overload_count;
 };
 
 struct cel_list {
@@ -113,7 +117,8 @@ struct cel_expr {
     uint8_t kind;     /* enum cel_expr_kind */
     uint16_t nesting; /* operators and selections within each other, as cel-go counts them */
     uint16_t height;  /* levels of the tree, including this one */
-    uint32_t offset;  /* its operator or first word, in bytes from the beginning of the source */
+    const struct cel_type *type; /* set by the checker */
+    uint32_t offset; /* its operator or first word, in bytes from the beginning of the source */
     union {
         struct cel_literal literal;
         struct slice ident; /* begins with a dot if it was written so */

@@ -340,30 +340,6 @@ static struct cel_expr *parse_primary(struct parser *p)
 
 /* -- Members -- */
 
-/* "a.b.c" of a chain of selections from a name; empty for every other expression. The length of
- * the name is limited by that of the source. */
-static struct slice dotted_name(struct parser *p, const struct cel_expr *expr)
-{
-    size_t len = 0;
-    const struct cel_expr *e = expr;
-    for (; e->kind == CEL_EXPR_SELECT && !e->select.is_test; e = e->select.operand)
-        len += e->select.field.len + 1;
-    if (e->kind != CEL_EXPR_IDENT)
-        return SLICE_EMPTY;
-    len += e->ident.len;
-    uint8_t *name = arena_alloc(p->arena, len);
-    if (!name)
-        return SLICE_EMPTY;
-    size_t end = len;
-    for (e = expr; e->kind == CEL_EXPR_SELECT; e = e->select.operand) {
-        end -= e->select.field.len;
-        slice_copy(name + end, e->select.field);
-        name[--end] = '.';
-    }
-    slice_copy(name, e->ident);
-    return slice_of(name, len);
-}
-
 static struct cel_expr *parse_selection(struct parser *p, struct cel_expr *operand)
 {
     uint32_t dot = p->words.token.offset;
@@ -437,7 +413,7 @@ static struct cel_expr *parse_member(struct parser *p)
         } else if (p->words.token.kind == CEL_TOKEN_LEFT_BRACKET) {
             expr = parse_index(p, expr);
         } else if (p->words.token.kind == CEL_TOKEN_LEFT_BRACE && is_ident && !is_struct) {
-            struct slice name = dotted_name(p, expr);
+            struct slice name = cel_qualified_name(p->arena, expr);
             if (!name.len)
                 break;
             expr = parse_entries(p, name);

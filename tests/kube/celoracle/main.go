@@ -3,6 +3,7 @@
 //
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
+//	go run ./celoracle functions                   writes src/cel/check/overloads.inc
 package main
 
 import (
@@ -19,9 +20,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
@@ -41,12 +45,18 @@ type request struct {
 
 type printer struct {
 	strings.Builder
-	info *ast.SourceInfo
+	tree *ast.AST
 }
 
 func (p *printer) begin(kind string, id int64) {
-	place, _ := p.info.GetOffsetRange(id)
+	place, _ := p.tree.SourceInfo().GetOffsetRange(id)
 	fmt.Fprintf(p, "(%s@%d", kind, place.Start)
+	if p.tree.IsChecked() && !strings.HasSuffix(kind, "entry") {
+		fmt.Fprintf(p, ":%s", checker.FormatCELType(p.tree.GetType(id)))
+	}
+	if names := p.tree.GetOverloadIDs(id); len(names) > 0 && names[0] != "select_optional_field" {
+		fmt.Fprintf(p, "[%s]", strings.Join(names, " "))
+	}
 }
 
 func (p *printer) literal(e ast.Expr) {
@@ -164,9 +174,60 @@ func parse(text string) request {
 	if issues.Err() != nil {
 		return request{Op: "p", Expr: text, Error: issues.String()}
 	}
-	p := &printer{info: parsed.NativeRep().SourceInfo()}
+	p := &printer{tree: parsed.NativeRep()}
 	p.expr(parsed.NativeRep().Expr())
 	return request{Op: "p", Expr: text, Want: p.String()}
+}
+
+// The variables of expressions that are checked, and the objects T and U.
+const variables = "a list(int)\nb map(string,dyn)\nself T\nx int\ny string\nf double\nd dyn\nl list(list(string))\n" +
+	"m map(string,T)\no optional_type(string)\nt timestamp\nu duration\nb1 bool\nv.w uint\nk list(T)"
+
+func declared() *cel.Env {
+	field := func(name string, of *apiservercel.DeclType) *apiservercel.DeclField {
+		return apiservercel.NewDeclField(name, of, false, nil, nil)
+	}
+	fieldsOfU := map[string]*apiservercel.DeclField{"i": field("i", apiservercel.IntType), "s": field("s", apiservercel.StringType)}
+	u := apiservercel.NewObjectType("U", fieldsOfU)
+	object := apiservercel.NewObjectType("T", map[string]*apiservercel.DeclField{
+		"i": fieldsOfU["i"], "s": fieldsOfU["s"], "b": field("b", apiservercel.BoolType), "d": field("d", apiservercel.DynType),
+		"l": field("l", apiservercel.NewListType(apiservercel.StringType, 10)),
+		"m": field("m", apiservercel.NewMapType(apiservercel.StringType, apiservercel.IntType, 10)),
+		"t": field("t", apiservercel.TimestampType), "u": field("u", apiservercel.DurationType), "o": field("o", u),
+		"f": field("f", apiservercel.DoubleType), "n": field("n", apiservercel.NewListType(u, 10)),
+	})
+	provider := apiservercel.NewDeclTypeProvider(object, u)
+	options, err := provider.EnvOptions(env.CELTypeProvider())
+	must(err)
+	extended, err := env.Extend(append(options,
+		cel.Variable("a", cel.ListType(cel.IntType)), cel.Variable("b", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("self", object.CelType()), cel.Variable("x", cel.IntType), cel.Variable("y", cel.StringType),
+		cel.Variable("f", cel.DoubleType), cel.Variable("d", cel.DynType), cel.Variable("l", cel.ListType(cel.ListType(cel.StringType))),
+		cel.Variable("m", cel.MapType(cel.StringType, object.CelType())), cel.Variable("o", cel.OptionalType(cel.StringType)),
+		cel.Variable("t", cel.TimestampType), cel.Variable("u", cel.DurationType), cel.Variable("b1", cel.BoolType),
+		cel.Variable("v.w", cel.UintType), cel.Variable("k", cel.ListType(object.CelType())))...)
+	must(err)
+	return extended
+}
+
+var declaredEnv = declared()
+
+// The expression with its types, or the errors. Nothing is expected for one that cannot be parsed.
+func check(text string) (request, bool) {
+	parsed, issues := declaredEnv.ParseSource(common.NewTextSource(text))
+	if issues.Err() != nil || len(text) > 2000 {
+		return request{}, false
+	}
+	want := request{Op: "c", Expr: text}
+	checked, issues := declaredEnv.Check(parsed)
+	if issues.Err() != nil {
+		want.Error = issues.String()
+		return want, true
+	}
+	p := &printer{tree: checked.NativeRep()}
+	p.expr(checked.NativeRep().Expr())
+	want.Want = p.String()
+	return want, true
 }
 
 type program struct {
@@ -185,9 +246,13 @@ func start(path string) program {
 	return program{in, out}
 }
 
-func (p program) ask(letter, text string) (bool, string) {
-	message := binary.BigEndian.AppendUint32([]byte(letter), uint32(len(text)))
-	_, err := p.in.Write(append(message, text...))
+func (p program) ask(letter string, texts ...string) (bool, string) {
+	message := []byte(letter)
+	for _, text := range texts {
+		message = binary.BigEndian.AppendUint32(message, uint32(len(text)))
+		message = append(message, text...)
+	}
+	_, err := p.in.Write(message)
 	must(err)
 	head := make([]byte, 5)
 	_, err = io.ReadFull(p.out, head)
@@ -208,7 +273,11 @@ func firstError(text string) string {
 
 func main() {
 	args := os.Args[1:]
-	usage := func() { log.Fatal("usage: celoracle check PROGRAM COUNT SEED | record COUNT SEED") }
+	if len(args) == 1 && args[0] == "functions" {
+		writeFunctions()
+		return
+	}
+	usage := func() { log.Fatal("usage: celoracle check PROGRAM COUNT SEED | record COUNT SEED | functions") }
 	if len(args) < 3 || (args[0] == "check") != (len(args) == 4) {
 		usage()
 	}
@@ -217,16 +286,28 @@ func main() {
 	seed, err := strconv.ParseInt(args[len(args)-1], 10, 64)
 	must(err)
 	r := rand.New(rand.NewSource(seed))
-	texts := append([]string{}, examples...)
+	cases := []request{}
+	for _, text := range append(append([]string{}, examples...), typed...) {
+		cases = append(cases, parse(text))
+		if checked, valid := check(text); valid {
+			cases = append(cases, checked)
+		}
+	}
 	for i := 0; i < count; i++ {
-		texts = append(texts, randomExpression(r))
+		text := randomExpression(r)
+		if i%2 == 0 {
+			cases = append(cases, parse(text))
+		} else if checked, valid := check(randomTyped(r, r.Intn(4))); valid {
+			cases = append(cases, checked)
+		}
 	}
 	if args[0] == "record" {
-		for _, text := range texts {
-			if len(text) > 2000 {
+		fmt.Printf("{\"variables\":%q}\n", variables)
+		for _, c := range cases {
+			if len(c.Expr)+len(c.Want) > 3000 {
 				continue
 			}
-			line, err := json.Marshal(parse(text))
+			line, err := json.Marshal(c)
 			must(err)
 			fmt.Println(string(line))
 		}
@@ -234,14 +315,17 @@ func main() {
 	}
 	subject := start(args[1])
 	wrong, other, fewer := 0, 0, 0
-	for _, text := range texts {
-		want := parse(text)
-		good, got := subject.ask("p", text)
+	for _, want := range cases {
+		texts := []string{want.Expr}
+		if want.Op == "c" {
+			texts = []string{variables, want.Expr}
+		}
+		good, got := subject.ask(want.Op, texts...)
 		if good == (want.Error == "") && got == want.Want+want.Error {
 			continue
 		}
 		switch {
-		case good || want.Error == "":
+		case good || want.Error == "" || want.Op == "c":
 			wrong++
 		case firstError(got) != firstError(want.Error):
 			other++
@@ -249,14 +333,14 @@ func main() {
 			fewer++
 			continue
 		}
-		if wrong+other <= 20 || good || want.Error == "" {
-			fmt.Printf("%q\n  wants %s\n  gets  %s\n", text, want.Want+want.Error, got)
+		if wrong+other <= 20 {
+			fmt.Printf("%s %q\n  wants %s\n  gets  %s\n", want.Op, want.Expr, want.Want+want.Error, got)
 		}
 	}
-	fmt.Printf("%d expressions: %d wrong; %d with another first error, %d with other errors behind the first\n",
-		len(texts), wrong, other, fewer)
+	fmt.Printf("%d cases: %d wrong; %d with another first error, %d with other errors behind the first\n",
+		len(cases), wrong, other, fewer)
 	// Which syntax error is found first depends on how far a parser looks ahead.
-	if wrong > 0 || other > len(texts)/100 {
+	if wrong > 0 || other > len(cases)/100 {
 		os.Exit(1)
 	}
 }
