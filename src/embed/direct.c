@@ -523,16 +523,16 @@ static void post(struct direct_write *w)
     operation_ref(&w->call->operation);
     switch (w->call->method->kind) {
     case LOCAL_KIND_PUT:
-        local_direct_put(engine, &w->write, &w->put);
+        local_direct_start(engine, &w->write.op, ENGINE_PUT, &w->put);
         break;
     case LOCAL_KIND_DELETE:
-        local_direct_delete_range(engine, &w->write, &w->delete_range);
+        local_direct_start(engine, &w->write.op, ENGINE_DELETE_RANGE, &w->delete_range);
         break;
     case LOCAL_KIND_TXN:
-        local_direct_txn(engine, &w->write, &w->txn);
+        local_direct_start(engine, &w->write.op, ENGINE_TXN, &w->txn);
         break;
     default:
-        local_direct_compact(engine, &w->write.op, &w->compaction);
+        local_direct_start(engine, &w->write.op, ENGINE_COMPACT, &w->compaction);
     }
 }
 

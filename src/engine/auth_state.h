@@ -10,7 +10,7 @@
 #define VIGIL_ENGINE_AUTH_STATE_H
 
 #include "auth/store.h"
-#include "engine/operation.h"
+#include "engine/auth.h"
 
 /* Embedded in the engine. */
 struct auth_state {

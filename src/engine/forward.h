@@ -14,7 +14,7 @@
 #ifndef VIGIL_ENGINE_FORWARD_H
 #define VIGIL_ENGINE_FORWARD_H
 
-#include "engine/operation.h"
+#include "engine/engine_ops.h"
 
 struct engine_forward;
 
@@ -46,16 +46,40 @@ struct engine_forward {
 };
 
 /* Whether the engine is in front of a cluster. Without one the functions below must not be used. */
-bool engine_forwards(const struct engine *engine);
+static inline bool engine_forwards(const struct engine *engine)
+{
+    return engine->ops->forward_start;
+}
 
-void engine_forward_start(struct engine_shard *shard, struct engine_forward *forward);
+static inline void engine_forward_start(struct engine_shard *shard, struct engine_forward *forward)
+{
+    forward->shard = shard;
+    forward->state = NULL;
+    shard->engine->ops->forward_start(shard, forward);
+}
+
 /* Queues a copy. ST_NOMEM; ST_LIMIT: the cluster takes messages more slowly than they come. */
 MUST_CHECK
-enum status engine_forward_send(struct engine_forward *forward, struct slice message);
-void engine_forward_half_close(struct engine_forward *forward);
+static inline enum status engine_forward_send(struct engine_forward *forward, struct slice message)
+{
+    return forward->shard->engine->ops->forward_send(forward, message);
+}
+
+static inline void engine_forward_half_close(struct engine_forward *forward)
+{
+    forward->shard->engine->ops->forward_half_close(forward);
+}
+
 /* While paused, the cluster gets no more window for this call. */
-void engine_forward_pause(struct engine_forward *forward, bool paused);
+static inline void engine_forward_pause(struct engine_forward *forward, bool paused)
+{
+    forward->shard->engine->ops->forward_pause(forward, paused);
+}
+
 /* After the end it only says that an answer is not kept any more. */
-void engine_forward_cancel(struct engine_forward *forward);
+static inline void engine_forward_cancel(struct engine_forward *forward)
+{
+    forward->shard->engine->ops->forward_cancel(forward);
+}
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef VIGIL_ENGINE_MEMBER_LIST_H
 #define VIGIL_ENGINE_MEMBER_LIST_H
 
-#include "engine/operation.h"
+#include "engine/maintenance.h"
 
 /* Embedded. One thread. */
 struct member_list {

@@ -1,6 +1,8 @@
 #include "engine/permission.h"
 
-#include "auth/method.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/leases.h"
+#include "engine/maintenance.h"
 
 /* Without a list of the attached keys, nothing is allowed that depends on them. */
 static enum status no_keys(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
@@ -24,56 +26,55 @@ static struct auth_asker asker_of(const struct engine_op *op, const struct auth_
     };
 }
 
-/* Time-to-live: the attached keys matter only if they are requested. */
-static MUST_CHECK
-enum status check_lease_read(const struct auth_asker *asker, const struct engine_op *op)
+static enum status check_user_or_admin(const struct auth_asker *asker, bool any_user)
 {
-    const struct engine_lease *lease = CONTAINER_OF(op, struct engine_lease, op);
-    if (lease->want_keys)
-        return auth_check_lease_read(asker, lease->id);
-    return auth_rights_check_user(asker->rights, &asker->principal);
+    return any_user ? auth_rights_check_user(asker->rights, &asker->principal)
+                    : auth_rights_check_admin(asker->rights, &asker->principal);
 }
 
-static MUST_CHECK
-enum status check_alarm(const struct auth_asker *asker, const struct engine_op *op)
-{
-    const struct pb_alarm_request *request = op->request;
-    if (request->action == PB_ALARM_ACTION_GET)
-        return auth_rights_check_user(asker->rights, &asker->principal);
-    return auth_rights_check_admin(asker->rights, &asker->principal);
-}
-
+/* The permission that each kind of operation needs. */
 enum status permission_check_user(const struct engine_op *op, const struct auth_rights *rights,
                                   const struct auth_leases *leases)
 {
     struct auth_asker asker = asker_of(op, rights, leases);
-    switch ((enum auth_need)op->need) {
-    case AUTH_NEED_RANGE:
+    const struct engine_lease *lease = CONTAINER_OF(op, struct engine_lease, op);
+    const struct engine_members *members = CONTAINER_OF(op, struct engine_members, op);
+    const struct pb_alarm_request *alarm = op->request;
+    switch ((enum engine_kind)op->kind) {
+    case ENGINE_RANGE:
         return auth_check_range(&asker, op->request);
-    case AUTH_NEED_PUT:
+    case ENGINE_PUT:
         return auth_check_put(&asker, op->request);
-    case AUTH_NEED_DELETE_RANGE:
+    case ENGINE_DELETE_RANGE:
         return auth_check_delete_range(&asker, op->request);
-    case AUTH_NEED_TXN:
+    case ENGINE_TXN:
         return auth_check_txn(&asker, op->request);
-    case AUTH_NEED_ROOT:
-        return auth_rights_check_admin(rights, &op->principal);
-    case AUTH_NEED_USER:
+    case ENGINE_LEASE_GRANT:
+    case ENGINE_LEASE_RENEW: /* and each lease: permission_check_renewal */
         return auth_rights_check_user(rights, &op->principal);
-    case AUTH_NEED_LEASE_WRITE:
-        return auth_check_lease_write(&asker, CONTAINER_OF(op, struct engine_lease, op)->id);
-    case AUTH_NEED_LEASE_READ:
-        return check_lease_read(&asker, op);
-    case AUTH_NEED_LEASES_READ:
+    case ENGINE_LEASE_REVOKE:
+        return auth_check_lease_write(&asker, lease->id);
+    case ENGINE_LEASE_TIME_TO_LIVE:
+        /* The attached keys matter only if they are requested. */
+        return lease->want_keys ? auth_check_lease_read(&asker, lease->id)
+                                : auth_rights_check_user(rights, &op->principal);
+    case ENGINE_LEASE_LIST:
         return auth_check_leases_read(&asker);
-    case AUTH_NEED_ALARM:
-        return check_alarm(&asker, op);
-    case AUTH_NEED_NOTHING:
-    case AUTH_NEED_WATCH:
-    case AUTH_NEED_USER_GET:
-    case AUTH_NEED_ROLE_GET:
-    case AUTH_NEED_OF_ITS_PARTS:
-        break; /* no operation needs these */
+    case ENGINE_MEMBERS:
+        return check_user_or_admin(&asker, members->call == ENGINE_MEMBER_LIST);
+    case ENGINE_ALARM:
+        return check_user_or_admin(&asker, alarm->action == PB_ALARM_ACTION_GET);
+    case ENGINE_COMPACT:
+    case ENGINE_HASH_KV:
+    case ENGINE_DEFRAGMENT:
+    case ENGINE_DOWNGRADE:
+    case ENGINE_SNAPSHOT_START:
+    case ENGINE_SNAPSHOT_READ:
+        return auth_rights_check_admin(rights, &op->principal);
+    case ENGINE_AUTH:        /* auth_state_decide checks it, by call */
+    case ENGINE_WATCH_ADMIT: /* it is the check */
+    case ENGINE_NOT_STARTED:
+        break;
     }
     return ST_PERMISSION_DENIED;
 }

@@ -1,8 +1,7 @@
 /*
  * Permission checks: the one place where engines decide whether an operation may run, before they
- * do anything for it. The functions of engine/engine.h note which permission an operation needs
- * (engine_op.need), so neither an engine nor a caller can forget it; an operation without a note is
- * refused.
+ * do anything for it. Which permission an operation needs follows from its kind, so neither an
+ * engine nor a caller can forget it.
  *
  * Pure functions, on any thread that holds the rights.
  */

@@ -1,7 +1,9 @@
 #include "engine/permission.h"
 
-#include "auth/method.h"
 #include "auth/store.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/leases.h"
+#include "engine/maintenance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,44 +42,48 @@ static const struct auth_principal root = {.user = {(const uint8_t *)"root", 4},
 static const struct auth_principal ann = {.user = {(const uint8_t *)"ann", 3},
                                           .revision = UINT64_MAX};
 
-static enum status check(struct engine_op *op, enum auth_need need, struct auth_principal principal,
-                         const void *request)
+static enum status check(struct engine_op *op, enum engine_kind kind,
+                         struct auth_principal principal, const void *request)
 {
     AUTO(auth_rights_unrefp) struct auth_rights *rights = rights_new();
     op->principal = principal;
-    op->need = (uint8_t)need;
+    op->kind = (uint8_t)kind;
     op->request = request;
     return permission_check(op, rights, NULL);
 }
 
-/* As if a new call forgot to set its need. */
-static void an_operation_without_a_need_is_refused(void **state)
+/* As if a caller passed it to an engine without engine_start. */
+static void an_operation_that_was_not_started_is_refused(void **state)
 {
     (void)state;
     struct engine_op op = {0};
-    assert_int_equal(check(&op, AUTH_NEED_NOTHING, root, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&op, AUTH_NEED_OF_ITS_PARTS, root, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&op, AUTH_NEED_NOTHING, ENGINE_SERVER, NULL), ST_OK);
+    assert_int_equal(check(&op, ENGINE_NOT_STARTED, root, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, ENGINE_NOT_STARTED, ENGINE_SERVER, NULL), ST_OK);
 }
 
-static void each_need_is_checked(void **state)
+static void each_kind_is_checked(void **state)
 {
     (void)state;
     struct engine_op op = {0};
     struct pb_put_request put = {.key = SLICE_LITERAL("k")};
     struct pb_alarm_request alarm = {.action = PB_ALARM_ACTION_GET};
     struct pb_txn_request empty = {0};
-    assert_int_equal(check(&op, AUTH_NEED_PUT, ann, &put), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&op, AUTH_NEED_PUT, root, &put), ST_OK);
-    assert_int_equal(check(&op, AUTH_NEED_TXN, ann, &empty), ST_OK);
-    assert_int_equal(check(&op, AUTH_NEED_USER, ann, NULL), ST_OK);
-    assert_int_equal(check(&op, AUTH_NEED_ROOT, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&op, AUTH_NEED_ROOT, root, NULL), ST_OK);
-    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_OK);
+    assert_int_equal(check(&op, ENGINE_PUT, ann, &put), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, ENGINE_PUT, root, &put), ST_OK);
+    assert_int_equal(check(&op, ENGINE_TXN, ann, &empty), ST_OK);
+    assert_int_equal(check(&op, ENGINE_LEASE_GRANT, ann, NULL), ST_OK);
+    assert_int_equal(check(&op, ENGINE_COMPACT, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, ENGINE_COMPACT, root, NULL), ST_OK);
+    assert_int_equal(check(&op, ENGINE_ALARM, ann, &alarm), ST_OK);
     alarm.action = PB_ALARM_ACTION_DEACTIVATE;
-    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, ENGINE_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
     alarm.action = 99;
-    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, ENGINE_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
+    struct engine_members members = {.call = ENGINE_MEMBER_LIST};
+    assert_int_equal(check(&members.op, ENGINE_MEMBERS, ann, NULL), ST_OK);
+    members.call = ENGINE_MEMBER_ADD;
+    assert_int_equal(check(&members.op, ENGINE_MEMBERS, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&members.op, ENGINE_MEMBERS, root, NULL), ST_OK);
 }
 
 /* Without a list of the attached keys. */
@@ -85,19 +91,19 @@ static void a_lease_with_unknown_keys_is_refused(void **state)
 {
     (void)state;
     struct engine_lease lease = {.id = 7, .want_keys = true};
-    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_WRITE, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&lease.op, AUTH_NEED_LEASES_READ, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_WRITE, root, NULL), ST_OK);
+    assert_int_equal(check(&lease.op, ENGINE_LEASE_REVOKE, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, ENGINE_LEASE_TIME_TO_LIVE, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, ENGINE_LEASE_LIST, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, ENGINE_LEASE_REVOKE, root, NULL), ST_OK);
     lease.want_keys = false;
-    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_OK);
+    assert_int_equal(check(&lease.op, ENGINE_LEASE_TIME_TO_LIVE, ann, NULL), ST_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_operation_without_a_need_is_refused),
-        cmocka_unit_test(each_need_is_checked),
+        cmocka_unit_test(an_operation_that_was_not_started_is_refused),
+        cmocka_unit_test(each_kind_is_checked),
         cmocka_unit_test(a_lease_with_unknown_keys_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

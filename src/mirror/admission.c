@@ -151,27 +151,28 @@ static struct admission *admission_new(struct cluster_shard *shard, struct engin
     return admission;
 }
 
-void cluster_watch_admit(struct engine_shard *base, struct engine_admission *asked)
+void cluster_watch_admit(struct engine_op *op)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
-    asked->is_foreign = !asked->op.principal.is_server &&
+    struct engine_admission *asked = CONTAINER_OF(op, struct engine_admission, op);
+    struct cluster_shard *shard = cluster_shard_of(op->shard);
+    asked->is_foreign = !op->principal.is_server &&
                         (!cluster_mirrors(&shard->shared->options, asked->key, asked->range_end) ||
                          !grants_can_decide(shard->grants, asked->key, asked->range_end));
     if (!asked->is_foreign &&
         !atomic_load(&shard->shared->state.synced)) { /* the watch's start is not known yet */
-        cluster_fail_unsynced(shard->shared, &asked->op);
-        asked->op.done(&asked->op);
+        cluster_fail_unsynced(shard->shared, op);
+        op->done(op);
         return;
     }
     struct admission *admission = admission_new(shard, asked);
     if (!admission) {
-        asked->op.status = ST_NOMEM;
-        asked->op.done(&asked->op);
+        op->status = ST_NOMEM;
+        op->done(op);
     } else if (asked->is_foreign) {
         enum status status = read_first(admission, asked->key);
         if (status != ST_OK)
             end(admission, status);
-    } else if (asked->op.principal.is_server) {
+    } else if (op->principal.is_server) {
         wait_for_mirror(admission);
     } else {
         grants_ask(shard->grants, &admission->rights);

@@ -8,7 +8,6 @@
 #include "mirror/link/phase.h"
 #include "mirror/metrics.h"
 #include "mirror/shard.h"
-#include "mirror/unsupported.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -60,7 +59,7 @@ static bool cluster_watch_report(const struct engine *engine, unsigned i,
     return mirror->ops->watch_report(mirror, i, ret_report);
 }
 
-static bool cluster_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES])
+static bool cluster_ready(const struct engine *engine, char *ret_reason)
 {
     static_assert((int)ENGINE_REASON_BYTES == (int)CLUSTER_PHASE_BYTES,
                   "the reason is copied whole");
@@ -75,10 +74,33 @@ static uint64_t cluster_auth_revision(const struct engine *engine)
     return 1;
 }
 
+/* Without the operations that only etcd's API uses, whose calls are forwarded as bytes. */
 static const struct engine_ops cluster_ops = {
+    .start =
+        {
+            [ENGINE_RANGE] = cluster_range_start,
+            [ENGINE_PUT] = cluster_call_start,
+            [ENGINE_DELETE_RANGE] = cluster_call_start,
+            [ENGINE_TXN] = cluster_call_start,
+            [ENGINE_COMPACT] = cluster_call_start,
+            [ENGINE_LEASE_GRANT] = cluster_call_start,
+            [ENGINE_LEASE_REVOKE] = cluster_call_start,
+            [ENGINE_LEASE_TIME_TO_LIVE] = cluster_call_start,
+            [ENGINE_LEASE_LIST] = cluster_call_start,
+            [ENGINE_LEASE_RENEW] = cluster_lease_renew,
+            [ENGINE_WATCH_ADMIT] = cluster_watch_admit,
+        },
+    .give_up = cluster_give_up,
+    .range_window = cluster_range_window,
+    .range_next = cluster_range_next,
+    .range_fill = cluster_range_fill,
+    .range_close = cluster_range_close,
+    .write_close = cluster_write_close,
     .identity = cluster_identity,
     .ready = cluster_ready,
     .is_synced = cluster_is_synced,
+    .auth_revision = cluster_auth_revision,
+    .watch_report = cluster_watch_report,
     .versions = cluster_versions,
     .membership = cluster_membership,
     .shard_new = cluster_shard_new,
@@ -88,37 +110,10 @@ static const struct engine_ops cluster_ops = {
     .turn_end = cluster_turn_end,
     .flushed = cluster_flushed,
     .watch_hub = cluster_watch_hub,
-    .watch_report = cluster_watch_report,
-    .watch_admit = cluster_watch_admit,
-    .watch_recheck = cluster_watch_recheck,
-    .range_start = cluster_range_start,
-    .range_window = cluster_range_window,
-    .range_next = cluster_range_next,
-    .range_fill = cluster_range_fill,
-    .range_close = cluster_range_close,
-    .range_give_up = cluster_range_give_up,
-    .put = cluster_put,
-    .delete_range = cluster_delete_range,
-    .txn = cluster_txn,
-    .write_close = cluster_write_close,
-    .compact = cluster_compact,
-    .lease = cluster_lease_start,
-    .hash_kv = cluster_hash_kv,
-    .hash_give_up = cluster_hash_give_up,
-    .alarm = cluster_alarm,
-    .alarms_get = cluster_alarms_get,
-    .defragment = cluster_defragment,
-    .defragment_give_up = cluster_defragment_give_up,
-    .downgrade = cluster_downgrade,
-    .snapshot_start = cluster_snapshot_start,
-    .snapshot_read = cluster_snapshot_read,
-    .snapshot_close = cluster_snapshot_close,
-    .members = cluster_members,
-    .auth = cluster_auth,
     .auth_rights = cluster_auth_rights,
-    .auth_revision = cluster_auth_revision,
-    .metrics_write = cluster_metrics_write,
+    .watch_recheck = cluster_watch_recheck,
     .status_get = cluster_status_get,
+    .metrics_write = cluster_metrics_write,
     .await_revision = cluster_await_revision,
     .forward_start = cluster_forward_start,
     .forward_send = cluster_forward_send,

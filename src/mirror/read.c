@@ -50,7 +50,7 @@ struct cluster_read {
     enum cluster_read_state state;
     struct cluster_shard *shard;
     struct engine_range *range;
-    const struct pb_range_request *request; /* borrowed until done */
+    const struct pb_range_request *request; /* the operation's */
     int64_t seen;     /* clients of this server may have seen this revision when the read began */
     int64_t needed;   /* the revision that the mirror must have */
     int64_t until_ns; /* while waiting, in line, or forwarded */
@@ -218,7 +218,7 @@ static void give_to_mirror(struct cluster_read *read)
     assert(list_empty(&read->in_reads));
     shard->in_progress--; /* the read may be over before the mirror returns */
     if (!is_compacted(shard->shared, read->request->revision) &&
-        local_mirror_range_start(shard->mirror, read->range, read->request)) {
+        local_mirror_range_start(shard->mirror, read->range)) {
         atomic_fetch_add_explicit(&shard->shared->state.reads_mirrored, 1, memory_order_relaxed);
         return;
     }
@@ -648,15 +648,14 @@ static void admit(struct cluster_read *read)
     grants_ask(read->shard->grants, &read->grant);
 }
 
-static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_range *range,
-                                     const struct pb_range_request *request)
+static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_range *range)
 {
     struct cluster_read *read = arena_calloc(range->op.arena, 1, sizeof(*read));
     if (!read)
         return NULL;
     struct cluster_state *state = &shard->shared->state;
     *read = (struct cluster_read){
-        .shard = shard, .range = range, .request = request, .kept.overdue = on_overdue};
+        .shard = shard, .range = range, .request = range->op.request, .kept.overdue = on_overdue};
     list_init(&read->in_reads);
     int64_t mirrored = atomic_load(&state->mirrored), written = atomic_load(&state->written);
     read->seen = mirrored > written ? mirrored : written;
@@ -665,20 +664,18 @@ static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_
     return read;
 }
 
-void cluster_range_start(struct engine_shard *base, struct engine_range *range,
-                         const struct pb_range_request *request)
+void cluster_range_start(struct engine_op *op)
 {
-    struct cluster_read *read = read_new(cluster_shard_of(base), range, request);
-    range->given_up = false;
-    range->op.text = SLICE_EMPTY;
+    struct engine_range *range = CONTAINER_OF(op, struct engine_range, op);
+    struct cluster_read *read = read_new(cluster_shard_of(op->shard), range);
     if (!read) {
         range->state = NULL;
-        range->op.status = ST_NOMEM;
-        range->op.done(&range->op);
+        op->status = ST_NOMEM;
+        op->done(op);
         return;
     }
     if (choose(read) == ST_NOT_SYNCED) {
-        cluster_fail_unsynced(read->shard->shared, &range->op);
+        cluster_fail_unsynced(read->shard->shared, op);
         finish(read);
     } else if (read->only_forwarded) {
         forward(read, false);
@@ -722,9 +719,12 @@ void cluster_range_close(struct engine_range *range)
     range->state = NULL;
 }
 
-void cluster_range_give_up(struct engine_range *range)
+void cluster_give_up(struct engine_op *op)
 {
-    struct cluster_read *read = range->state;
+    /* Other operations than ranges were sent to the cluster, and end when it has answered. */
+    if (op->kind != ENGINE_RANGE)
+        return;
+    struct cluster_read *read = CONTAINER_OF(op, struct engine_range, op)->state;
     if (!read || read->state >= READ_READY)
         return;
     struct shard_reads *reads = read->shard->reads;

@@ -57,9 +57,9 @@ void follower_request_progress(struct follower *follower)
     f.progress_requests++;
 }
 
-bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
-                              const struct pb_range_request *request)
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range)
 {
+    const struct pb_range_request *request = range->op.request;
     struct reading *reading = CONTAINER_OF(range, struct reading, range);
     assert_ptr_equal(shard, &f.mirror_shard);
     assert_ptr_equal(request, &reading->request);
@@ -84,12 +84,12 @@ static const struct engine_ops mirror_ops = {
 };
 
 static const struct engine_ops ops = {
-    .range_start = cluster_range_start,
+    .start = {[ENGINE_RANGE] = cluster_range_start, [ENGINE_WATCH_ADMIT] = cluster_watch_admit},
+    .give_up = cluster_give_up,
     .range_window = cluster_range_window,
     .range_next = cluster_range_next,
     .range_fill = cluster_range_fill,
     .range_close = cluster_range_close,
-    .range_give_up = cluster_range_give_up,
 };
 
 /* -- The fixture -- */

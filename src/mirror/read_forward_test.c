@@ -288,7 +288,7 @@ static void reads_that_are_forwarded_have_a_limit(void **state)
     for (size_t i = 0; i < ALL; i++)
         start(i, (struct pb_range_request){.revision = 4}, "t");
     assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
-    engine_range_give_up(&reading_at(CLUSTER_FORWARDED_MAX)->range); /* the first in line */
+    engine_give_up(&reading_at(CLUSTER_FORWARDED_MAX)->range.op); /* the first in line */
     turn();
     expect_failed(reading_at(CLUSTER_FORWARDED_MAX), ST_CANCELED, "");
     answer_kvs(call_at(0), 10, 1, 1);
@@ -296,7 +296,7 @@ static void reads_that_are_forwarded_have_a_limit(void **state)
     assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX - 1);
     turn();
     assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
-    engine_range_give_up(&reading_at(1)->range);
+    engine_give_up(&reading_at(1)->range.op);
     turn();
     assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
     assert_int_equal(cluster.started, CLUSTER_FORWARDED_MAX + 2);
@@ -333,7 +333,7 @@ static void the_line_has_a_limit(void **state)
     struct reading *r = start(0, (struct pb_range_request){.revision = 4}, "t");
     expect_failed(r, ST_REQUEST_TOO_MANY_REQUESTS, "");
     for (size_t i = 0; i < ALL; i++)
-        engine_range_give_up(&all[i].range);
+        engine_give_up(&all[i].range.op);
     turn();
     for (size_t i = 0; i < ALL; i++)
         assert_int_equal(all[i].done, 1);

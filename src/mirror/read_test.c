@@ -66,7 +66,7 @@ static void a_late_mirror_does_not_send_all_reads_to_the_cluster(void **state)
     assert_int_equal(cluster.count, CLUSTER_LATE_MAX);
     answer_kvs(call_at(0), 12, 1, 1);
     call_end(call_at(0), GRPC_UNAVAILABLE, "x");
-    engine_range_give_up(&reading_at(2)->range);
+    engine_give_up(&reading_at(2)->range.op);
     turn();
     assert_int_equal(cluster.count, CLUSTER_LATE_MAX); /* the next three */
     assert_int_equal(cluster.started, CLUSTER_LATE_MAX + 3);
@@ -270,17 +270,17 @@ static void watches_are_admitted_by_the_cluster(void **state)
                             good = admission_of("good"), bad = admission_of("bad");
     admissions_done = 0;
     atomic_store(&f.shared.state.synced, false);
-    cluster_watch_admit(&f.shard.base, &early);
+    engine_watch_admit(&f.shard.base, &early);
     assert_int_equal(early.op.status, ST_NOT_SYNCED);
     assert_true(slice_has_prefix(early.op.text, SLICE_LITERAL("vigil: the mirror")));
     atomic_store(&f.shared.state.synced, true);
-    cluster_watch_admit(&f.shard.base, &own);
+    engine_watch_admit(&f.shard.base, &own);
     assert_int_equal(own.op.status, ST_OK);
     run_ns(2 * NS_PER_S);
     while (cluster.count)
         call_fail(call_at(0), ST_USER_EMPTY);
-    cluster_watch_admit(&f.shard.base, &good);
-    cluster_watch_admit(&f.shard.base, &bad);
+    engine_watch_admit(&f.shard.base, &good);
+    engine_watch_admit(&f.shard.base, &bad);
     assert_int_equal(admissions_done, 2);
     while (cluster.count) {
         bool permitted = slice_equal(buf_slice(&call_at(0)->token), SLICE_LITERAL("good")) &&
@@ -302,7 +302,7 @@ static void watches_are_admitted_by_the_cluster(void **state)
     good.key = slice_of(key, sizeof(key)); /* only the cluster decides about it */
     good.range_end = SLICE_EMPTY;
     admissions_done = 0;
-    cluster_watch_admit(&f.shard.base, &good);
+    engine_watch_admit(&f.shard.base, &good);
     assert_true(good.is_foreign);
     assert_int_equal(admissions_done, 0);
     struct pb_range_request first = range_of(call_at(0));
@@ -322,10 +322,10 @@ static void a_watch_with_a_start_revision_waits_for_the_mirror_only_a_while(void
     from_future.start_revision = INT64_MAX;
     admissions_done = 0;
     cluster_state_wrote(&f.shared.state, atomic_load(&f.shared.state.mirrored) + 5);
-    cluster_watch_admit(&f.shard.base, &from_now);
+    engine_watch_admit(&f.shard.base, &from_now);
     assert_int_equal(admissions_done, 0);
-    cluster_watch_admit(&f.shard.base, &from_past);
-    cluster_watch_admit(&f.shard.base, &from_future);
+    engine_watch_admit(&f.shard.base, &from_past);
+    engine_watch_admit(&f.shard.base, &from_future);
     assert_int_equal(admissions_done, 0);
     run_ns(2 * NS_PER_S);
     assert_int_equal(admissions_done, 2);
@@ -411,7 +411,7 @@ static void a_watch_that_waits_long_for_the_mirror_is_admitted_again(void **stat
     enable_authentication();
     for (int i = 0; i < 2; i++) {
         cluster_state_wrote(&f.shared.state, 12 + i);
-        cluster_watch_admit(&f.shard.base, i ? &lost : &kept);
+        engine_watch_admit(&f.shard.base, i ? &lost : &kept);
         answer_questions(true);
         run_ns(NS_PER_S * 3 / 2);
         answer_questions(true);
@@ -455,9 +455,9 @@ static void reads_of_future_revisions_take_no_place_of_late_reads(void **state)
 static void given_up(struct reading *r)
 {
     assert_int_equal(r->done, 0);
-    engine_range_give_up(&r->range);
+    engine_give_up(&r->range.op);
     assert_int_equal(r->done, 0); /* not from within */
-    engine_range_give_up(&r->range);
+    engine_give_up(&r->range.op);
     turn();
     assert_int_equal(r->done, 1);
     assert_int_equal(r->range.op.status, ST_CANCELED);
@@ -532,7 +532,7 @@ static void no_read_is_stale_or_forgotten(void **state)
             break;
         case 5:
             if (started)
-                engine_range_give_up(&f.readings[random_below(&random, started)].range);
+                engine_give_up(&f.readings[random_below(&random, started)].range.op);
             break;
         default:
             if (cluster.count) {

@@ -168,12 +168,8 @@ void cluster_await_revision(struct engine_shard *base, int64_t revision)
         follower_request_progress(shared->follower);
 }
 
-void cluster_lease_start(struct engine_shard *base, struct engine_op *op,
-                         enum engine_lease_call call)
+void cluster_lease_renew(struct engine_op *op)
 {
-    if (call == ENGINE_LEASE_RENEW)
-        lease_streams_renew(cluster_shard_of(base)->lease_streams,
-                            CONTAINER_OF(op, struct engine_renewals, op));
-    else
-        cluster_lease(base, op, call);
+    lease_streams_renew(cluster_shard_of(op->shard)->lease_streams,
+                        CONTAINER_OF(op, struct engine_renewals, op));
 }

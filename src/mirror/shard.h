@@ -2,7 +2,7 @@
 #ifndef VIGIL_MIRROR_SHARD_H
 #define VIGIL_MIRROR_SHARD_H
 
-#include "engine/engine_private.h"
+#include "engine/engine.h"
 #include "engine/forward.h"
 #include "mirror/answer/answer.h"
 #include "mirror/backfill/backfill.h"
@@ -85,8 +85,7 @@ struct watch_hub *cluster_watch_hub(struct engine_shard *shard);
 const struct auth_rights *cluster_auth_rights(struct engine_shard *shard);
 void cluster_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 void cluster_await_revision(struct engine_shard *shard, int64_t revision);
-void cluster_lease_start(struct engine_shard *shard, struct engine_op *op,
-                         enum engine_lease_call call);
+void cluster_lease_renew(struct engine_op *op);
 
 /* -- shard_history.c: history older than the mirror's -- */
 /* Makes the mirror's shard, with a history around its own. */
@@ -97,22 +96,21 @@ void cluster_backfill_start(struct cluster_shard *shard);
 /* -- admission.c -- */
 /* The mirror is needed and is not complete yet: sets ST_NOT_SYNCED and a text that says why. */
 void cluster_fail_unsynced(struct cluster_shared *shared, struct engine_op *op);
-void cluster_watch_admit(struct engine_shard *shard, struct engine_admission *admission);
+void cluster_watch_admit(struct engine_op *op);
 MUST_CHECK
 enum status cluster_watch_recheck(struct engine_shard *shard,
                                   const struct auth_principal *principal, struct slice key,
                                   struct slice range_end);
 
 /* -- read.c: ranges, from the mirror or forwarded -- */
-void cluster_range_start(struct engine_shard *shard, struct engine_range *range,
-                         const struct pb_range_request *request);
+void cluster_range_start(struct engine_op *op);
 /* For forwarded answers only: those of the mirror belong to the mirror's shard. */
 void cluster_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                           uint64_t *ret_bytes);
 bool cluster_range_next(struct engine_range *range, struct slice *ret_field);
 size_t cluster_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 void cluster_range_close(struct engine_range *range);
-void cluster_range_give_up(struct engine_range *range);
+void cluster_give_up(struct engine_op *op);
 struct shard_reads *cluster_reads_new(struct cluster_shard *shard);
 void cluster_reads_free(struct shard_reads *reads); /* accepts NULL */
 /* Any thread: the mirror has more revisions. */
@@ -122,17 +120,9 @@ void cluster_reads_notify(struct cluster_shared *shared);
 void cluster_reads_continue(struct cluster_shard *shard);
 
 /* -- write.c: writes of the Kubernetes API and of our own services, as calls of the cluster -- */
-void cluster_put(struct engine_shard *shard, struct engine_write *write,
-                 const struct pb_put_request *request);
-void cluster_delete_range(struct engine_shard *shard, struct engine_write *write,
-                          const struct pb_delete_range_request *request);
-void cluster_txn(struct engine_shard *shard, struct engine_write *write,
-                 const struct pb_txn_request *request);
+/* Every kind that has a row in its table. */
+void cluster_call_start(struct engine_op *op);
 void cluster_write_close(struct engine_write *write);
-void cluster_compact(struct engine_shard *shard, struct engine_op *op,
-                     const struct pb_compaction_request *request);
-/* Grant, revoke, time-to-live and list. */
-void cluster_lease(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call);
 
 /* -- forward.c -- */
 void cluster_forward_start(struct engine_shard *shard, struct engine_forward *forward);

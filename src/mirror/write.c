@@ -26,19 +26,28 @@
 
 enum { ANSWER_BYTES_MAX = 64 << 20 };
 
-/* One call. On the heap until the operation is done; of a write, until it is closed. */
-struct cluster_call {
-    struct cluster_shard *shard;
-    struct engine_op *op; /* borrowed */
-    struct arena arena;   /* memory of the answer */
+struct cluster_call;
+
+/* The cluster's method for a kind of operation. */
+struct method {
+    const char *path;
+    const struct pb_message *request;
     /* Takes the response; sets op->revision. */
     enum status (*take)(struct cluster_call *call, struct slice message);
-    const void *request; /* request of a write; borrowed until done */
+    bool reads;   /* changes nothing, so it may be repeated before its first answer */
+    bool changes; /* later reads must not be older than its revision */
+    bool closes;  /* the caller closes it (struct engine_write) */
+};
+
+/* One call. On the heap until the operation is done, or closed if the caller closes it. */
+struct cluster_call {
+    const struct method *method;
+    struct cluster_shard *shard;
+    struct engine_op *op; /* borrowed; if it is closed, op->request is this call */
+    struct arena arena;   /* memory of the answer */
+    const void *request;  /* the operation's, borrowed until done; NULL for leases */
     unsigned messages;
-    enum status taken;  /* the result of take */
-    bool closes;        /* the caller closes it: op->request is this call then */
-    bool changes;       /* later reads must not be older than its revision */
-    int64_t compaction; /* to this revision; 0: it is not a compaction */
+    enum status taken; /* the result of take */
 };
 
 static void call_free(struct cluster_call *call)
@@ -54,7 +63,7 @@ static void call_free(struct cluster_call *call)
 static void finish(struct cluster_call *call)
 {
     struct engine_op *op = call->op;
-    if (!call->closes)
+    if (!call->method->closes)
         call_free(call);
     op->done(op);
 }
@@ -63,18 +72,19 @@ static void finish(struct cluster_call *call)
 static void note(struct cluster_call *call)
 {
     struct cluster_shared *shared = call->shard->shared;
-    if (call->changes)
+    if (call->method->changes)
         cluster_state_wrote(&shared->state, call->op->revision);
     else
         cluster_state_heard(&shared->state, call->op->revision);
-    if (call->compaction)
-        follower_note_compaction(shared->follower, call->compaction);
+    if (call->op->kind == ENGINE_COMPACT)
+        follower_note_compaction(shared->follower,
+                                 ((const struct pb_compaction_request *)call->request)->revision);
 }
 
 static void on_message(struct upstream_call *upstream, struct slice message)
 {
     struct cluster_call *call = upstream_call_user(upstream);
-    call->taken = call->messages++ ? ST_MALFORMED : call->take(call, message);
+    call->taken = call->messages++ ? ST_MALFORMED : call->method->take(call, message);
 }
 
 /* The cluster has executed it, so no status that means a refusal will do, not even "out of memory".
@@ -117,65 +127,6 @@ static void on_end(struct upstream_call *upstream, enum grpc_code code, struct s
 
 static const struct upstream_ops call_ops = {.on_message = on_message, .on_end = on_end};
 
-/* -- The start -- */
-
-static struct cluster_call *call_new(struct engine_shard *shard, struct engine_op *op)
-{
-    struct cluster_call *call = xcalloc(1, sizeof(*call));
-    call->shard = cluster_shard_of(shard);
-    call->op = op;
-    arena_init(&call->arena, NULL, 0, ANSWER_BYTES_MAX);
-    if (op->arena->account)
-        arena_charge(&call->arena, op->arena->account);
-    op->status = ST_OK;
-    op->text = SLICE_EMPTY;
-    op->revision = 0;
-    return call;
-}
-
-static enum status send(struct cluster_call *call, struct upstream_call *upstream,
-                        const struct pb_message *type, const void *request)
-{
-    struct buf message = {0};
-    enum status status = pb_append(type, request, &message);
-    if (status == ST_OK)
-        status = upstream_send(upstream, buf_slice(&message));
-    buf_fini(&message);
-    if (status != ST_OK) {
-        upstream_cancel(upstream);
-        return status;
-    }
-    upstream_half_close(upstream);
-    call->shard->in_progress++;
-    return ST_OK;
-}
-
-static enum status start(struct cluster_call *call, const char *path, bool reads,
-                         const struct pb_message *type, const void *request)
-{
-    struct cluster_shard *shard = call->shard;
-    const struct auth_principal *principal = &call->op->principal;
-    struct upstream_call *upstream;
-    struct upstream_request options = {
-        .path = slice_from_text(path),
-        .caller = {.is_self = principal->is_server, .token = principal->token},
-        .deadline_ns = clock_add(loop_now_ns(shard->loop), CALL_NS),
-        .reads = reads,
-    };
-    TRY(upstream_start(shard->upstream, &options, &call_ops, call, &upstream));
-    return send(call, upstream, type, request);
-}
-
-static void begin(struct cluster_call *call, const char *path, bool reads,
-                  const struct pb_message *type, const void *request)
-{
-    enum status status = start(call, path, reads, type, request);
-    if (status == ST_OK)
-        return;
-    call->op->status = status == ST_LIMIT ? ST_REQUEST_TOO_MANY_REQUESTS : status; /* queued */
-    finish(call);
-}
-
 /* -- Puts, deletes and transactions -- */
 
 static struct engine_write *write_of(struct cluster_call *call)
@@ -209,48 +160,6 @@ static enum status take_txn(struct cluster_call *call, struct slice message)
         call, write_answer_txn(message, call->request, &call->arena, &write_of(call)->answer));
 }
 
-static struct cluster_call *write_new(struct engine_shard *shard, struct engine_write *write,
-                                      const void *request)
-{
-    struct cluster_call *call = call_new(shard, &write->op);
-    call->request = request;
-    call->closes = true;
-    call->changes = true;
-    write->op.request = call;
-    return call;
-}
-
-void cluster_put(struct engine_shard *shard, struct engine_write *write,
-                 const struct pb_put_request *request)
-{
-    struct cluster_call *call = write_new(shard, write, request);
-    call->take = take_put;
-    begin(call, "/etcdserverpb.KV/Put", false, &pb_put_request_table, request);
-}
-
-void cluster_delete_range(struct engine_shard *shard, struct engine_write *write,
-                          const struct pb_delete_range_request *request)
-{
-    struct cluster_call *call = write_new(shard, write, request);
-    call->take = take_delete;
-    begin(call, "/etcdserverpb.KV/DeleteRange", false, &pb_delete_range_request_table, request);
-}
-
-void cluster_txn(struct engine_shard *shard, struct engine_write *write,
-                 const struct pb_txn_request *request)
-{
-    struct cluster_call *call = write_new(shard, write, request);
-    call->take = take_txn;
-    begin(call, "/etcdserverpb.KV/Txn", false, &pb_txn_request_table, request);
-}
-
-void cluster_write_close(struct engine_write *write)
-{
-    call_free((struct cluster_call *)(uintptr_t)write->op.request);
-    write->op.request = NULL;
-    write->answer = (struct kv_answer){0};
-}
-
 /* -- Compaction -- */
 
 static enum status take_header(struct cluster_call *call, const struct pb_response_header *header)
@@ -268,18 +177,9 @@ static enum status take_compaction(struct cluster_call *call, struct slice messa
     return take_header(call, response.header);
 }
 
-void cluster_compact(struct engine_shard *shard, struct engine_op *op,
-                     const struct pb_compaction_request *request)
-{
-    struct cluster_call *call = call_new(shard, op);
-    call->take = take_compaction;
-    call->compaction = request->revision;
-    begin(call, "/etcdserverpb.KV/Compact", false, &pb_compaction_request_table, request);
-}
-
 /* -- Leases -- */
 
-static struct engine_lease *lease_of(struct cluster_call *call)
+static struct engine_lease *lease_of(const struct cluster_call *call)
 {
     return CONTAINER_OF(call->op, struct engine_lease, op);
 }
@@ -360,57 +260,106 @@ static int64_t ttl_of(const struct cluster_call *call, const struct engine_lease
     return left_ns > 0 ? (left_ns + NS_PER_S - 1) / NS_PER_S : 1;
 }
 
-static void grant(struct cluster_call *call, const struct engine_lease *lease)
-{
-    struct pb_lease_grant_request request = {.ttl = ttl_of(call, lease), .id = lease->id};
-    call->take = take_grant;
-    begin(call, "/etcdserverpb.Lease/LeaseGrant", false, &pb_lease_grant_request_table, &request);
-}
+/* -- The start -- */
 
-static void revoke(struct cluster_call *call, const struct engine_lease *lease)
-{
-    struct pb_lease_revoke_request request = {.id = lease->id};
-    call->take = take_revoke;
-    call->changes = true;
-    begin(call, "/etcdserverpb.Lease/LeaseRevoke", false, &pb_lease_revoke_request_table, &request);
-}
+static const struct method methods[ENGINE_KINDS] = {
+    [ENGINE_PUT] = {PB_KV_PUT_PATH, &pb_put_request_table, .take = take_put, .changes = true,
+                    .closes = true},
+    [ENGINE_DELETE_RANGE] = {PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table,
+                             .take = take_delete, .changes = true, .closes = true},
+    [ENGINE_TXN] = {PB_KV_TXN_PATH, &pb_txn_request_table, .take = take_txn, .changes = true,
+                    .closes = true},
+    [ENGINE_COMPACT] = {PB_KV_COMPACT_PATH, &pb_compaction_request_table, .take = take_compaction},
+    [ENGINE_LEASE_GRANT] = {PB_LEASE_LEASE_GRANT_PATH, &pb_lease_grant_request_table,
+                            .take = take_grant},
+    [ENGINE_LEASE_REVOKE] = {PB_LEASE_LEASE_REVOKE_PATH, &pb_lease_revoke_request_table,
+                             .take = take_revoke, .changes = true},
+    [ENGINE_LEASE_TIME_TO_LIVE] = {PB_LEASE_LEASE_TIME_TO_LIVE_PATH,
+                                   &pb_lease_time_to_live_request_table, .take = take_time_to_live,
+                                   .reads = true},
+    [ENGINE_LEASE_LIST] = {PB_LEASE_LEASE_LEASES_PATH, &pb_lease_leases_request_table,
+                           .take = take_list, .reads = true},
+};
 
-static void time_to_live(struct cluster_call *call, const struct engine_lease *lease)
+/* Encodes the request, which for a lease is made from the fields of the operation. */
+static enum status encode(const struct cluster_call *call, struct buf *message)
 {
-    struct pb_lease_time_to_live_request request = {.id = lease->id, .keys = lease->want_keys};
-    call->take = take_time_to_live;
-    begin(call, "/etcdserverpb.Lease/LeaseTimeToLive", true, &pb_lease_time_to_live_request_table,
-          &request);
-}
-
-static void list(struct cluster_call *call)
-{
-    struct pb_lease_leases_request request = {0};
-    call->take = take_list;
-    begin(call, "/etcdserverpb.Lease/LeaseLeases", true, &pb_lease_leases_request_table, &request);
-}
-
-void cluster_lease(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call which)
-{
-    struct cluster_call *call = call_new(shard, op);
-    struct engine_lease *lease = lease_of(call);
-    lease->keys = NULL;
-    lease->ids = NULL;
-    lease->key_count = lease->id_count = 0;
-    switch (which) {
-    case ENGINE_LEASE_GRANT:
-        grant(call, lease);
-        break;
-    case ENGINE_LEASE_REVOKE:
-        revoke(call, lease);
-        break;
-    case ENGINE_LEASE_TIME_TO_LIVE:
-        time_to_live(call, lease);
-        break;
-    case ENGINE_LEASE_LIST:
-        list(call);
-        break;
-    case ENGINE_LEASE_RENEW:
-        abort(); /* lease_streams.c */
+    const struct pb_message *type = call->method->request;
+    const struct engine_lease *lease = lease_of(call);
+    switch ((enum engine_kind)call->op->kind) {
+    case ENGINE_LEASE_GRANT: {
+        struct pb_lease_grant_request request = {.ttl = ttl_of(call, lease), .id = lease->id};
+        return pb_append(type, &request, message);
     }
+    case ENGINE_LEASE_REVOKE: {
+        struct pb_lease_revoke_request request = {.id = lease->id};
+        return pb_append(type, &request, message);
+    }
+    case ENGINE_LEASE_TIME_TO_LIVE: {
+        struct pb_lease_time_to_live_request request = {.id = lease->id, .keys = lease->want_keys};
+        return pb_append(type, &request, message);
+    }
+    case ENGINE_LEASE_LIST:
+        return pb_append(type, &(struct pb_lease_leases_request){0}, message);
+    default:
+        return pb_append(type, call->request, message);
+    }
+}
+
+static enum status send(struct cluster_call *call)
+{
+    struct cluster_shard *shard = call->shard;
+    const struct auth_principal *principal = &call->op->principal;
+    AUTO(buf_fini) struct buf message = {0};
+    struct upstream_call *upstream;
+    struct upstream_request options = {
+        .path = slice_from_text(call->method->path),
+        .caller = {.is_self = principal->is_server, .token = principal->token},
+        .deadline_ns = clock_add(loop_now_ns(shard->loop), CALL_NS),
+        .reads = call->method->reads,
+    };
+    TRY(encode(call, &message));
+    TRY(upstream_start(shard->upstream, &options, &call_ops, call, &upstream));
+    enum status status = upstream_send(upstream, buf_slice(&message));
+    if (status != ST_OK) {
+        upstream_cancel(upstream);
+        return status;
+    }
+    upstream_half_close(upstream);
+    shard->in_progress++;
+    return ST_OK;
+}
+
+void cluster_call_start(struct engine_op *op)
+{
+    struct cluster_call *call = xcalloc(1, sizeof(*call));
+    call->method = &methods[op->kind];
+    call->shard = cluster_shard_of(op->shard);
+    call->op = op;
+    call->request = op->request;
+    arena_init(&call->arena, NULL, 0, ANSWER_BYTES_MAX);
+    if (op->arena->account)
+        arena_charge(&call->arena, op->arena->account);
+    op->status = ST_OK;
+    op->revision = 0;
+    if (call->method->closes)
+        op->request = call;
+    if (!op->request) { /* a lease, which must not show the answer of an earlier operation */
+        struct engine_lease *lease = lease_of(call);
+        lease->keys = NULL;
+        lease->ids = NULL;
+        lease->key_count = lease->id_count = 0;
+    }
+    enum status status = send(call);
+    if (status == ST_OK)
+        return;
+    op->status = status == ST_LIMIT ? ST_REQUEST_TOO_MANY_REQUESTS : status; /* queued */
+    finish(call);
+}
+
+void cluster_write_close(struct engine_write *write)
+{
+    call_free((struct cluster_call *)(uintptr_t)write->op.request);
+    write->op.request = NULL;
+    write->answer = (struct kv_answer){0};
 }

@@ -109,6 +109,14 @@ static void on_done(struct engine_op *op)
     f->written = atomic_load(&f->shared.state.written);
 }
 
+static void start(struct engine_op *op, enum engine_kind kind, const void *request)
+{
+    op->shard = &f->shard.base;
+    op->kind = (uint8_t)kind;
+    op->request = request;
+    cluster_call_start(op);
+}
+
 static struct engine_op new_op(void)
 {
     return (struct engine_op){.done = on_done, .arena = &f->arena, .principal = ENGINE_SERVER};
@@ -187,7 +195,7 @@ static struct pb_put_request put_request = {
 
 static void start_put(void)
 {
-    cluster_put(&f->shard.base, &f->write, &put_request);
+    start(&f->write.op, ENGINE_PUT, &put_request);
 }
 
 /* -- Puts and deletes -- */
@@ -234,7 +242,7 @@ static void delete_returns_previous_values(void **state)
     struct pb_delete_range_request request = {.key = SLICE_LITERAL("a"),
                                               .range_end = SLICE_LITERAL("z")};
     struct pb_key_value kvs[2] = {kv, {.key = SLICE_LITERAL("l"), .mod_revision = 9}};
-    cluster_delete_range(&f->shard.base, &f->write, &request);
+    start(&f->write.op, ENGINE_DELETE_RANGE, &request);
     answer(&pb_delete_range_response_table,
            &(struct pb_delete_range_response){
                .header = &header, .deleted = 2, .prev_kvs = kvs, .prev_kvs_count = 2});
@@ -293,7 +301,7 @@ static void transaction_is_answered_operation_by_operation(void **state)
         {.response_case = PB_RESPONSE_OP_RESPONSE_RANGE, .response_range = &range},
         {.response_case = PB_RESPONSE_OP_RESPONSE_TXN, .response_txn = &inner},
     };
-    cluster_txn(&f->shard.base, &f->write, &nested_new()->outer);
+    start(&f->write.op, ENGINE_TXN, &nested_new()->outer);
     answer(&pb_txn_response_table,
            &(struct pb_txn_response){
                .header = &header, .succeeded = true, .responses = ops, .responses_count = 3});
@@ -316,7 +324,7 @@ static void failed_condition_returns_the_current_value(void **state)
     struct pb_range_response range = {.kvs = &kv, .kvs_count = 1, .count = 1};
     struct pb_response_op op = {.response_case = PB_RESPONSE_OP_RESPONSE_RANGE,
                                 .response_range = &range};
-    cluster_txn(&f->shard.base, &f->write, &nested_new()->outer);
+    start(&f->write.op, ENGINE_TXN, &nested_new()->outer);
     answer(&pb_txn_response_table,
            &(struct pb_txn_response){.header = &header, .responses = &op, .responses_count = 1});
     assert_int_equal(f->write.op.status, ST_OK);
@@ -336,7 +344,7 @@ static void assert_unread(void)
 static void response_with_too_few_operations_is_not_used(void **state)
 {
     (void)state;
-    cluster_txn(&f->shard.base, &f->write, &nested_new()->outer);
+    start(&f->write.op, ENGINE_TXN, &nested_new()->outer);
     answer(&pb_txn_response_table, &(struct pb_txn_response){.header = &header});
     assert_unread();
 }
@@ -346,7 +354,7 @@ static void response_of_another_kind_is_not_used(void **state)
     (void)state;
     struct pb_put_response put = {.header = &header};
     struct pb_response_op op = {.response_case = PB_RESPONSE_OP_RESPONSE_PUT, .response_put = &put};
-    cluster_txn(&f->shard.base, &f->write, &nested_new()->outer);
+    start(&f->write.op, ENGINE_TXN, &nested_new()->outer);
     answer(&pb_txn_response_table,
            &(struct pb_txn_response){.header = &header, .responses = &op, .responses_count = 1});
     assert_unread();
@@ -484,7 +492,7 @@ static void compaction_is_noted(void **state)
 {
     (void)state;
     struct pb_compaction_request request = {.revision = 40};
-    cluster_compact(&f->shard.base, &f->op, &request);
+    start(&f->op, ENGINE_COMPACT, &request);
     answer(&pb_compaction_response_table, &(struct pb_compaction_response){.header = &header});
     assert_int_equal(f->op.status, ST_OK);
     assert_int_equal(f->op.revision, 42);
@@ -496,7 +504,7 @@ static void refused_compaction_is_not_noted(void **state)
 {
     (void)state;
     struct pb_compaction_request request = {.revision = 40};
-    cluster_compact(&f->shard.base, &f->op, &request);
+    start(&f->op, ENGINE_COMPACT, &request);
     end_call(GRPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted");
     assert_int_equal(f->op.status, ST_COMPACTED);
     assert_int_equal(cluster.compacted, 0);
@@ -507,7 +515,7 @@ static void lease_is_granted(void **state)
     (void)state;
     struct pb_lease_grant_request sent;
     f->lease.ttl_s = 60;
-    cluster_lease(&f->shard.base, &f->lease.op, ENGINE_LEASE_GRANT);
+    start(&f->lease.op, ENGINE_LEASE_GRANT, NULL);
     assert_false(cluster.request.reads);
     assert_int_equal(
         pb_decode(&pb_lease_grant_request_table, buf_slice(&cluster.sent), &f->arena, &sent),
@@ -525,7 +533,7 @@ static void lease_until_a_time_lasts_at_least_until_then(void **state)
     (void)state;
     struct pb_lease_grant_request sent;
     f->lease.until_ns = clock_real_ns(&f->clock.clock) + 90 * NS_PER_S + 1;
-    cluster_lease(&f->shard.base, &f->lease.op, ENGINE_LEASE_GRANT);
+    start(&f->lease.op, ENGINE_LEASE_GRANT, NULL);
     assert_int_equal(
         pb_decode(&pb_lease_grant_request_table, buf_slice(&cluster.sent), &f->arena, &sent),
         ST_OK);
@@ -538,7 +546,7 @@ static void revoked_lease_is_a_write(void **state)
 {
     (void)state;
     f->lease.id = 77;
-    cluster_lease(&f->shard.base, &f->lease.op, ENGINE_LEASE_REVOKE);
+    start(&f->lease.op, ENGINE_LEASE_REVOKE, NULL);
     assert_false(cluster.request.reads);
     answer(&pb_lease_revoke_response_table, &(struct pb_lease_revoke_response){.header = &header});
     assert_int_equal(f->written, 42);
@@ -550,7 +558,7 @@ static void time_to_live_has_sorted_keys(void **state)
     struct slice keys[2] = {SLICE_LITERAL("b"), SLICE_LITERAL("a")};
     f->lease.id = 77;
     f->lease.want_keys = true;
-    cluster_lease(&f->shard.base, &f->lease.op, ENGINE_LEASE_TIME_TO_LIVE);
+    start(&f->lease.op, ENGINE_LEASE_TIME_TO_LIVE, NULL);
     assert_true(cluster.request.reads);
     answer(&pb_lease_time_to_live_response_table,
            &(struct pb_lease_time_to_live_response){.header = &header,
@@ -569,7 +577,7 @@ static void leases_are_listed(void **state)
 {
     (void)state;
     struct pb_lease_status leases[2] = {{.id = 77}, {.id = 5}};
-    cluster_lease(&f->shard.base, &f->lease.op, ENGINE_LEASE_LIST);
+    start(&f->lease.op, ENGINE_LEASE_LIST, NULL);
     assert_true(cluster.request.reads);
     answer(
         &pb_lease_leases_response_table,

@@ -10,22 +10,19 @@
 
 /* -- Reads -- */
 
-void __real_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
-                                const struct pb_range_request *request);
-void __wrap_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
-                                const struct pb_range_request *request);
-void __wrap_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
-                                const struct pb_range_request *request)
+void __real_cluster_range_start(struct engine_op *op);
+void __wrap_cluster_range_start(struct engine_op *op);
+void __wrap_cluster_range_start(struct engine_op *op)
 {
-    struct pb_range_request *changed = arena_alloc(range->op.arena, sizeof(*changed));
+    struct pb_range_request *changed = arena_alloc(op->arena, sizeof(*changed));
     if (changed && plant_is(PLANT_FRONT_STALE)) {
-        *changed = *request;
+        *changed = *(const struct pb_range_request *)op->request;
         changed->serializable = true;
-        request = changed;
+        op->request = changed;
     }
     if (plant_is(PLANT_FRONT_RIGHTS))
-        range->op.principal.is_server = true;
-    __real_cluster_range_start(shard, range, request);
+        op->principal.is_server = true;
+    __real_cluster_range_start(op);
 }
 
 /* -- Following -- */

@@ -3,7 +3,7 @@
 #include "actors.h"
 #include "codec/pb/rpc.pb.h"
 #include "coverage.h"
-#include "engine/engine_private.h"
+#include "engine/leases.h"
 #include "history.h"
 #include "trace.h"
 
@@ -108,20 +108,17 @@ enum status __wrap_pb_decode(const struct pb_message *type, struct slice bytes, 
     return status;
 }
 
-void __real_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
-                                 enum engine_lease_call call);
-void __wrap_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
-                                 enum engine_lease_call call);
-void __wrap_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
-                                 enum engine_lease_call call)
+void __real_local_lease_renew_start(struct engine_op *op);
+void __wrap_local_lease_renew_start(struct engine_op *op);
+void __wrap_local_lease_renew_start(struct engine_op *op)
 {
     const struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
-    for (size_t i = 0; call == ENGINE_LEASE_RENEW && i < renewals->count; i++) {
+    for (size_t i = 0; i < renewals->count; i++) {
         coverage_add(COVERAGE_RENEWAL);
         arrived(renewals->items[i].id, RENEWALS_BEHIND);
         begun(renewals->items[i].id);
     }
-    __real_local_lease_start_op(shard, op, call);
+    __real_local_lease_renew_start(op);
 }
 
 static void on_lost(vigil_lease *kept, const vigil_error *error, void *user)

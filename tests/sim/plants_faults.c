@@ -114,7 +114,7 @@ void __wrap_local_answer_chain(struct local_shard_base *shard, const struct mail
 {
     bool refuses = plant_is(PLANT_SLOW_SYNC) && sync_ns > 900 * NS_PER_MS;
     for (struct mailbox_node *node = chain->first; refuses && node; node = node->next)
-        if (op_of(node)->kind == LOCAL_PUT && op_of(node)->status == ST_OK)
+        if (op_of(node)->kind == ENGINE_PUT && op_of(node)->status == ST_OK)
             op_of(node)->status = ST_REQUEST_TOO_MANY_REQUESTS;
     __real_local_answer_chain(shard, chain);
 }

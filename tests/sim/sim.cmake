@@ -17,6 +17,6 @@ set(sim_wraps
     pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check_user
     cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete
-    cache_remove backfill_source_start upstream_start applier_mirror local_lease_start_op)
+    cache_remove backfill_source_start upstream_start applier_mirror local_lease_renew_start)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

@@ -239,7 +239,7 @@ static void canceled_transaction_stops(void **state)
     struct engine_write write = {.op = noted_op(f)};
     engine_txn(f->shard, &write, &request);
     assert_false(is_done(&write.op));
-    engine_write_give_up(&write);
+    engine_give_up(&write.op);
     turn_shard(f->shard, f->loop, 0);
     assert_true(is_done(&write.op));
     assert_int_equal(write.op.status, ST_CANCELED);

@@ -143,7 +143,7 @@ static void defragmentation_is_refused_when_the_writer_has_failed(void **state)
     put_text(f, "a", "1");
     AWAIT(!atomic_load(&keeper->dirty) && !atomic_load(&keeper->unmarked));
     struct engine_write write = {.op = new_op(f)};
-    struct engine_defragment defragment = {.op = new_op(f)};
+    struct engine_op defragment = new_op(f);
     atomic_store(&sync_waits, true);
     atomic_store(&sync_fails, true);
     engine_put(f->shard, &write, &put);
@@ -154,7 +154,7 @@ static void defragmentation_is_refused_when_the_writer_has_failed(void **state)
     atomic_store(&sync_waits, false);
     await_answers(f);
     assert_int_equal(write.op.status, ST_TIMEOUT);
-    assert_int_equal(defragment.op.status, ST_STOPPED);
+    assert_int_equal(defragment.status, ST_STOPPED);
     engine_write_close(&write);
 }
 

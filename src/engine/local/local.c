@@ -75,7 +75,7 @@ static uint64_t local_auth_revision(const struct engine *base)
     return atomic_load(&shared->auth.newest_revision);
 }
 
-static bool local_ready(const struct engine *base, char ret_reason[ENGINE_REASON_BYTES])
+static bool local_ready(const struct engine *base, char *ret_reason)
 {
     const struct local_shared *shared = shared_of(base);
     uint64_t bytes;
@@ -94,41 +94,48 @@ static bool local_ready(const struct engine *base, char ret_reason[ENGINE_REASON
 }
 
 static const struct engine_ops local_ops = {
+    .start =
+        {
+            [ENGINE_RANGE] = local_range_start,
+            [ENGINE_PUT] = local_put_start,
+            [ENGINE_DELETE_RANGE] = local_delete_range_start,
+            [ENGINE_TXN] = local_txn_start,
+            [ENGINE_COMPACT] = local_send_to_writer,
+            [ENGINE_LEASE_GRANT] = local_send_to_writer,
+            [ENGINE_LEASE_REVOKE] = local_send_to_writer,
+            [ENGINE_LEASE_TIME_TO_LIVE] = local_lease_read_start,
+            [ENGINE_LEASE_LIST] = local_lease_read_start,
+            [ENGINE_LEASE_RENEW] = local_lease_renew_start,
+            [ENGINE_AUTH] = local_send_to_writer,
+            [ENGINE_WATCH_ADMIT] = engine_watch_admit_by_rights,
+            [ENGINE_MEMBERS] = local_send_to_writer,
+            [ENGINE_HASH_KV] = local_send_to_keeper,
+            [ENGINE_ALARM] = local_send_to_writer,
+            [ENGINE_DEFRAGMENT] = local_send_to_keeper,
+            [ENGINE_DOWNGRADE] = local_send_to_writer,
+            [ENGINE_SNAPSHOT_START] = local_send_to_keeper,
+            [ENGINE_SNAPSHOT_READ] = local_snapshot_read,
+        },
+    .give_up = local_give_up,
+    .range_window = local_range_window,
+    .range_next = local_range_next,
+    .range_fill = local_range_fill,
+    .range_close = local_range_close,
+    .write_close = local_write_close,
+    .snapshot_close = local_snapshot_close,
     .identity = local_identity,
     .ready = local_ready,
+    .auth_revision = local_auth_revision,
+    .watch_report = local_watch_report,
     .shard_new = local_shard_new,
     .shard_free = local_shard_free,
     .turn_begin = local_shard_turn_begin,
     .turn_end = local_shard_turn_end,
     .flushed = local_shard_flushed,
     .watch_hub = local_shard_watch_hub,
-    .watch_report = local_watch_report,
-    .range_start = local_range_start,
-    .range_window = local_range_window,
-    .range_next = local_range_next,
-    .range_fill = local_range_fill,
-    .range_close = local_range_close,
-    .put = local_put,
-    .delete_range = local_delete_range,
-    .txn = local_txn,
-    .write_close = local_write_close,
-    .compact = local_compact,
-    .lease = local_lease_start_op,
-    .hash_kv = local_hash_kv,
-    .alarm = local_alarm,
-    .alarms_get = local_shard_alarms_get,
-    .defragment = local_defragment,
-    .hash_give_up = local_hash_give_up,
-    .defragment_give_up = local_defragment_give_up,
-    .downgrade = local_downgrade,
-    .snapshot_start = local_snapshot_start,
-    .snapshot_read = local_snapshot_read,
-    .snapshot_close = local_snapshot_close,
-    .members = local_members_start_op,
-    .auth = local_auth_start_op,
     .auth_rights = local_auth_rights,
-    .auth_revision = local_auth_revision,
     .status_get = local_status_get,
+    .alarms_get = local_shard_alarms_get,
     .metrics_write = local_shard_metrics_write,
 };
 

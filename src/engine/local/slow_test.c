@@ -302,7 +302,7 @@ static void canceled_range_stops_its_search(void **state)
     bed->done = false;
     engine_range_start(bed->shard, &range, &request);
     assert_false(bed->done);
-    engine_range_give_up(&range);
+    engine_give_up(&range.op);
     turn();
     assert_true(bed->done);
     assert_int_equal(range.op.status, ST_CANCELED);

@@ -71,10 +71,10 @@ static size_t set_alarm(struct fixture *f, int32_t action, uint64_t member, int3
 
 static enum status defragment(struct fixture *f)
 {
-    struct engine_defragment op = {.op = new_op(f)};
+    struct engine_op op = new_op(f);
     engine_defragment(f->shard, &op);
     wait_for(f, 0);
-    return op.op.status;
+    return op.status;
 }
 
 static struct engine_status status_of(struct fixture *f)
@@ -174,16 +174,16 @@ static void concurrent_defragmentations_may_be_canceled(void **state)
     struct fixture *f = *state;
     fill(f);
     assert_int_equal(compact(f), ST_OK);
-    struct engine_defragment ops[ASKED];
+    struct engine_op ops[ASKED];
     for (int i = 0; i < ASKED; i++) {
-        ops[i] = (struct engine_defragment){.op = new_op(f)};
+        ops[i] = new_op(f);
         engine_defragment(f->shard, &ops[i]);
     }
     for (int i = 0; i < ASKED; i += 2)
-        engine_defragment_give_up(&ops[i]);
+        engine_give_up(&ops[i]);
     wait_for(f, 0);
     for (int i = 0; i < ASKED; i++) {
-        bool well = ops[i].op.status == ST_OK || (i % 2 == 0 && ops[i].op.status == ST_CANCELED);
+        bool well = ops[i].status == ST_OK || (i % 2 == 0 && ops[i].status == ST_CANCELED);
         assert_true(well);
     }
     assert_true(status_of(f).db_size_bytes < QUOTA_BYTES / 2);
@@ -240,12 +240,12 @@ static void a_failing_mark_delays_nothing_else(void **state)
     while (!atomic_load(&mark_has_failed) && clock_mono_ns(clock_system()) < give_up_ns)
         turn_shard(f->shard, f->loop, 10 * NS_PER_MS);
     assert_true(atomic_load(&mark_has_failed));
-    struct engine_defragment op = {.op = new_op(f)};
+    struct engine_op op = new_op(f);
     engine_defragment(f->shard, &op);
     while (f->waiting && clock_mono_ns(clock_system()) < give_up_ns)
         turn_shard(f->shard, f->loop, 10 * NS_PER_MS);
     assert_int_equal(f->waiting, 0);
-    assert_int_equal(op.op.status, ST_OK);
+    assert_int_equal(op.status, ST_OK);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)

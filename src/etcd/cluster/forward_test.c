@@ -5,7 +5,7 @@
 #include "codec/pb/election.pb.h"
 #include "codec/pb/lock.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/engine_private.h"
+#include "engine/forward.h"
 #include "etcd/peer_calls_test.h"
 
 static struct engine_ops ops; /* the fake's, and the functions below */

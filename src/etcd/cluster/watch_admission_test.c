@@ -33,11 +33,10 @@ static void answer(enum status status, const char *text)
     asked->op.done(&asked->op);
 }
 
-static void watch_admit(struct engine_shard *shard, struct engine_admission *admission)
+static void watch_admit(struct engine_op *op)
 {
-    (void)shard;
     assert_true(cluster.count < ASKED_MAX);
-    cluster.asked[cluster.count++] = admission;
+    cluster.asked[cluster.count++] = CONTAINER_OF(op, struct engine_admission, op);
     if (cluster.at_once)
         answer(ST_OK, "");
 }
@@ -62,7 +61,7 @@ static void forward_start(struct engine_shard *shard, struct engine_forward *for
 static void prepare(struct engine *engine)
 {
     ops = *engine->ops;
-    ops.watch_admit = watch_admit;
+    ops.start[ENGINE_WATCH_ADMIT] = watch_admit;
     ops.watch_recheck = watch_recheck;
     ops.forward_start = forward_start;
     engine->ops = &ops;

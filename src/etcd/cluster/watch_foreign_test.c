@@ -2,6 +2,7 @@
 #include "etcd/cluster/watch_foreign.h"
 
 #include "base/memory/budget.h"
+#include "engine/forward.h"
 #include "etcd/cluster/forward.h"
 #include "etcd/service/services.h"
 #include "etcd/service/watch_calls_test.h"
@@ -18,12 +19,12 @@ static struct {
 
 /* -- The engine -- */
 
-static void watch_admit(struct engine_shard *shard, struct engine_admission *asked)
+static void watch_admit(struct engine_op *op)
 {
-    (void)shard;
+    struct engine_admission *asked = CONTAINER_OF(op, struct engine_admission, op);
     asked->is_foreign = asked->key.len && asked->key.ptr[0] == 'f';
-    asked->op.status = ST_OK;
-    asked->op.done(&asked->op);
+    op->status = ST_OK;
+    op->done(op);
 }
 
 static enum status watch_recheck(struct engine_shard *shard, const struct auth_principal *principal,
@@ -81,7 +82,7 @@ static void forward_cancel(struct engine_forward *forward)
 static void prepare(struct engine *engine)
 {
     ops = *engine->ops;
-    ops.watch_admit = watch_admit;
+    ops.start[ENGINE_WATCH_ADMIT] = watch_admit;
     ops.watch_recheck = watch_recheck;
     ops.forward_start = forward_start;
     ops.forward_send = forward_send;

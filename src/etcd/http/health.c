@@ -325,7 +325,7 @@ static void on_limit(struct timer *timer)
     check->late = true;
     answer(check);
     /* The check is freed when the range is done, which is not before this. */
-    engine_range_give_up(&check->range);
+    engine_give_up(&check->range.op);
 }
 
 static void on_end(struct http_exchange *x, void *service)

@@ -324,5 +324,5 @@ void kv_range_on_end(struct grpc_call *call, void *api)
     if (service_call_end(&r->base))
         engine_range_close(&r->range);
     else
-        engine_range_give_up(&r->range);
+        engine_give_up(&r->range.op);
 }

@@ -175,7 +175,7 @@ static void write_on_end(struct grpc_call *call, void *service)
     if (!w)
         return; /* refused before the operation was started */
     if (!service_call_end(&w->base))
-        engine_write_give_up(&w->write);
+        engine_give_up(&w->write.op);
     else if (w->open)
         close_write(w);
 }

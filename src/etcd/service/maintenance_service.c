@@ -97,11 +97,10 @@ struct maintenance_call {
         struct engine_op op; /* the first member of each */
         struct engine_hash hash;
         struct engine_alarm alarm;
-        struct engine_defragment defragment;
     };
     struct service_call base;
     void (*reply)(struct maintenance_call *m); /* called if the operation succeeded */
-    bool defragments, hashes;
+    bool defragments;
     bool cancels; /* a downgrade is canceled, which succeeds with any result */
     struct pb_alarm_request alarm_request;
     char target[DOWNGRADE_TARGET_BYTES];
@@ -129,12 +128,8 @@ static void maintenance_on_end(struct grpc_call *call, void *service)
     struct maintenance_call *m = grpc_call_user(call);
     if (!m)
         return; /* refused before the operation was started */
-    if (service_call_end(&m->base))
-        return;
-    if (m->defragments)
-        engine_defragment_give_up(&m->defragment);
-    if (m->hashes)
-        engine_hash_give_up(&m->hash);
+    if (!service_call_end(&m->base))
+        engine_give_up(&m->op);
 }
 
 static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_api *api,
@@ -181,7 +176,6 @@ static void hash_reply(struct maintenance_call *m)
 static void hash_start(struct maintenance_call *m, int64_t revision)
 {
     m->hash.at_revision = revision;
-    m->hashes = true;
     mark_pending(m);
     engine_hash_kv(m->base.api->shard, &m->hash);
 }
@@ -258,7 +252,7 @@ static void defragment_on_message(struct grpc_call *call, void *service, struct 
     log_info("starting defragment");
     m->defragments = true;
     mark_pending(m);
-    engine_defragment(api->shard, &m->defragment);
+    engine_defragment(api->shard, &m->op);
 }
 
 /* -- Downgrade -- */

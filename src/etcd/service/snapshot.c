@@ -213,7 +213,7 @@ void snapshot_on_end(struct grpc_call *call, void *api)
     if (service_call_end(&s->base))
         release(s);
     else
-        engine_snapshot_give_up(&s->snapshot);
+        engine_give_up(&s->snapshot.op);
 }
 
 /* -- The member and version in the file -- */

@@ -4,7 +4,7 @@
  */
 #include "kube/server/bed_test.h"
 
-#include "engine/engine_private.h"
+#include "engine/forward.h"
 #include "kube/request/tokens.h"
 
 #include <unistd.h>
@@ -30,14 +30,13 @@ static bool is_synced(const struct engine *engine)
     return !cluster.unsynced;
 }
 
-static void watch_admit(struct engine_shard *shard, struct engine_admission *admission)
+static void watch_admit(struct engine_op *op)
 {
-    (void)shard;
-    assert_false(admission->op.principal.is_server);
-    assert_int_equal(admission->op.principal.token.len, 0);
+    assert_false(op->principal.is_server);
+    assert_int_equal(op->principal.token.len, 0);
     cluster.asked++;
-    admission->op.status = cluster.admission;
-    admission->op.done(&admission->op);
+    op->status = cluster.admission;
+    op->done(op);
 }
 
 static void forward_start(struct engine_shard *shard, struct engine_forward *forward)
@@ -54,12 +53,11 @@ static void await_revision(struct engine_shard *shard, int64_t revision)
     cluster.awaited++;
 }
 
-static void range_start(struct engine_shard *shard, struct engine_range *range,
-                        const struct pb_range_request *request)
+static void range_start(struct engine_op *op)
 {
-    cluster.reader = range->op.principal;
-    cluster.serializable = request->serializable;
-    cluster.fake->range_start(shard, range, request);
+    cluster.reader = op->principal;
+    cluster.serializable = ((const struct pb_range_request *)op->request)->serializable;
+    cluster.fake->start[ENGINE_RANGE](op);
 }
 
 static void exhaust(struct arena *arena)
@@ -68,23 +66,21 @@ static void exhaust(struct arena *arena)
         ;
 }
 
-static void txn(struct engine_shard *shard, struct engine_write *write,
-                const struct pb_txn_request *request)
+static void txn(struct engine_op *op)
 {
-    cluster.writer = write->op.principal;
+    cluster.writer = op->principal;
     cluster.txns++;
     if (cluster.exhausts)
-        exhaust(write->op.arena);
+        exhaust(op->arena);
     if (cluster.txn_fails != ST_OK)
-        fake_fail_next(shard->engine, cluster.txn_fails, cluster.txn_text);
-    cluster.fake->txn(shard, write, request);
+        fake_fail_next(op->shard->engine, cluster.txn_fails, cluster.txn_text);
+    cluster.fake->start[ENGINE_TXN](op);
 }
 
-static void compact(struct engine_shard *shard, struct engine_op *op,
-                    const struct pb_compaction_request *request)
+static void compact(struct engine_op *op)
 {
-    cluster.compacted = request->revision;
-    cluster.fake->compact(shard, op, request);
+    cluster.compacted = ((const struct pb_compaction_request *)op->request)->revision;
+    cluster.fake->start[ENGINE_COMPACT](op);
 }
 
 static void alter(struct engine *engine)
@@ -92,12 +88,12 @@ static void alter(struct engine *engine)
     cluster.fake = engine->ops;
     cluster.ops = *engine->ops;
     cluster.ops.is_synced = is_synced;
-    cluster.ops.watch_admit = watch_admit;
+    cluster.ops.start[ENGINE_WATCH_ADMIT] = watch_admit;
     cluster.ops.forward_start = forward_start;
     cluster.ops.await_revision = await_revision;
-    cluster.ops.range_start = range_start;
-    cluster.ops.txn = txn;
-    cluster.ops.compact = compact;
+    cluster.ops.start[ENGINE_RANGE] = range_start;
+    cluster.ops.start[ENGINE_TXN] = txn;
+    cluster.ops.start[ENGINE_COMPACT] = compact;
     engine->ops = &cluster.ops;
 }
 

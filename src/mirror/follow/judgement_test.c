@@ -1,6 +1,6 @@
 /* The small parts that judge a cluster: its last change, its compactions, its term,
  * and the ranges that are mirrored. */
-#include "engine/operation.h"
+#include "engine/engine.h"
 #include "mirror/directory/raft_mark.h"
 #include "mirror/follow/compact_search.h"
 #include "mirror/follow/history_check.h"

@@ -2,7 +2,7 @@
 
 #include "base/xalloc.h"
 #include "client/call/client.h"
-#include "engine/operation.h"
+#include "engine/engine.h"
 #include "mirror/directory/raft_mark.h"
 #include "mirror/link/state.h"
 

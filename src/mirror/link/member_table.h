@@ -7,7 +7,7 @@
 
 #include "base/lock.h"
 #include "base/slice.h"
-#include "engine/operation.h"
+#include "engine/engine.h"
 
 struct pb_status_response;
 

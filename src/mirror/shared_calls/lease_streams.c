@@ -4,7 +4,7 @@
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/operation.h"
+#include "engine/leases.h"
 #include "io/loop.h"
 #include "mirror/answer/answer.h"
 #include "mirror/link/state.h"

@@ -2,7 +2,7 @@
 #include "mirror/shared_calls/lease_streams.h"
 
 #include "codec/pb/wire.h"
-#include "engine/operation.h"
+#include "engine/leases.h"
 #include "mirror/link/fake_upstream_test.h"
 #include "mirror/link/state.h"
 #include "simulated/sim.h"

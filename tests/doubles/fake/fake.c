@@ -13,23 +13,6 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };
 
-enum fake_kind {
-    FAKE_RANGE,
-    FAKE_PUT,
-    FAKE_DELETE,
-    FAKE_TXN,
-    FAKE_COMPACT,
-    FAKE_HASH,
-    FAKE_ALARM,
-    FAKE_DEFRAGMENT,
-    FAKE_DOWNGRADE,
-    FAKE_SNAPSHOT_START,
-    FAKE_SNAPSHOT_READ,
-    FAKE_MEMBERS,
-    FAKE_AUTH,
-    FAKE_LEASE, /* and enum engine_lease_call */
-};
-
 struct fake {
     struct engine engine; /* first */
     struct fake_options options;
@@ -157,9 +140,9 @@ static enum status run_write(struct fake *fake, struct engine_write *write)
     struct arena *arena = &answer->arena;
     const void *request = write->op.request;
     enum status status;
-    if (write->op.kind == FAKE_PUT)
+    if (write->op.kind == ENGINE_PUT)
         status = fake_model_put(fake->model, request, arena, &write->answer);
-    else if (write->op.kind == FAKE_DELETE)
+    else if (write->op.kind == ENGINE_DELETE_RANGE)
         status = fake_model_delete(fake->model, request, arena, &write->answer);
     else
         status = fake_model_txn(fake->model, request, arena, &write->answer);
@@ -246,39 +229,41 @@ static enum status run_members(struct fake *fake, struct engine_members *members
 static enum status run(struct fake *fake, struct engine_op *op)
 {
     struct auth_leases keys = fake_lease_keys(fake->lease);
-    if (op->kind != FAKE_AUTH) /* checks permissions itself */
+    if (op->kind != ENGINE_AUTH) /* checks permissions itself */
         TRY(permission_check(op, fake->auth.rights, &keys));
-    if (op->kind >= FAKE_LEASE) {
-        fake->index++;
-        return fake_lease_run(fake->lease, op, (enum engine_lease_call)(op->kind - FAKE_LEASE),
-                              fake->auth.rights, fake->now_ns);
-    }
-    switch ((enum fake_kind)op->kind) {
-    case FAKE_RANGE:
+    switch ((enum engine_kind)op->kind) {
+    case ENGINE_RANGE:
         return run_range(fake, CONTAINER_OF(op, struct engine_range, op));
-    case FAKE_PUT:
-    case FAKE_DELETE:
-    case FAKE_TXN:
+    case ENGINE_PUT:
+    case ENGINE_DELETE_RANGE:
+    case ENGINE_TXN:
         return run_write(fake, CONTAINER_OF(op, struct engine_write, op));
-    case FAKE_COMPACT:
+    case ENGINE_COMPACT:
         return run_compact(fake, op->request);
-    case FAKE_HASH:
-        return run_hash(fake, CONTAINER_OF(op, struct engine_hash, op));
-    case FAKE_ALARM:
-        return run_alarm(fake, CONTAINER_OF(op, struct engine_alarm, op));
-    case FAKE_DEFRAGMENT:
-        return atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up) ? ST_CANCELED
-                                                                                      : ST_OK;
-    case FAKE_MEMBERS:
-        return run_members(fake, CONTAINER_OF(op, struct engine_members, op));
-    case FAKE_DOWNGRADE:
-        return run_downgrade(fake, op->request);
-    case FAKE_SNAPSHOT_START:
-    case FAKE_SNAPSHOT_READ:
-        return run_snapshot(fake, CONTAINER_OF(op, struct engine_snapshot, op));
-    case FAKE_AUTH:
+    case ENGINE_LEASE_GRANT:
+    case ENGINE_LEASE_REVOKE:
+    case ENGINE_LEASE_TIME_TO_LIVE:
+    case ENGINE_LEASE_LIST:
+    case ENGINE_LEASE_RENEW:
+        fake->index++;
+        return fake_lease_run(fake->lease, op, fake->auth.rights, fake->now_ns);
+    case ENGINE_AUTH:
         return run_auth(fake, CONTAINER_OF(op, struct engine_auth, op));
-    case FAKE_LEASE:
+    case ENGINE_MEMBERS:
+        return run_members(fake, CONTAINER_OF(op, struct engine_members, op));
+    case ENGINE_HASH_KV:
+        return run_hash(fake, CONTAINER_OF(op, struct engine_hash, op));
+    case ENGINE_ALARM:
+        return run_alarm(fake, CONTAINER_OF(op, struct engine_alarm, op));
+    case ENGINE_DEFRAGMENT:
+        return atomic_load(&op->given_up) ? ST_CANCELED : ST_OK;
+    case ENGINE_DOWNGRADE:
+        return run_downgrade(fake, op->request);
+    case ENGINE_SNAPSHOT_START:
+    case ENGINE_SNAPSHOT_READ:
+        return run_snapshot(fake, CONTAINER_OF(op, struct engine_snapshot, op));
+    case ENGINE_WATCH_ADMIT: /* engine_watch_admit_by_rights */
+    case ENGINE_NOT_STARTED:
         break;
     }
     return ST_INTERNAL;
@@ -298,12 +283,12 @@ static void complete(struct fake *fake, struct engine_op *op)
     op->done(op);
 }
 
-static void start(struct engine_op *op, unsigned kind, const void *request)
+static void start(struct engine_op *op)
 {
     struct fake *fake = fake_of_op(op);
-    op->kind = (uint8_t)kind;
-    op->request = request;
     op->pinned = 0;
+    if (op->kind == ENGINE_RANGE)
+        CONTAINER_OF(op, struct engine_range, op)->state = NULL;
     if (random_chance(&fake->random, fake->options.inline_percent, 100)) {
         complete(fake, op);
         return;
@@ -341,14 +326,6 @@ void fake_fail_next(struct engine *engine, enum status status, struct slice text
 }
 
 /* -- Functions of the table -- */
-
-static void range_start(struct engine_shard *shard, struct engine_range *range,
-                        const struct pb_range_request *request)
-{
-    (void)shard;
-    range->state = NULL;
-    start(&range->op, FAKE_RANGE, request);
-}
 
 static void range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                          uint64_t *ret_bytes)
@@ -398,27 +375,6 @@ static void range_close(struct engine_range *range)
     range->state = NULL;
 }
 
-static void put(struct engine_shard *shard, struct engine_write *write,
-                const struct pb_put_request *request)
-{
-    (void)shard;
-    start(&write->op, FAKE_PUT, request);
-}
-
-static void delete_range(struct engine_shard *shard, struct engine_write *write,
-                         const struct pb_delete_range_request *request)
-{
-    (void)shard;
-    start(&write->op, FAKE_DELETE, request);
-}
-
-static void txn(struct engine_shard *shard, struct engine_write *write,
-                const struct pb_txn_request *request)
-{
-    (void)shard;
-    start(&write->op, FAKE_TXN, request);
-}
-
 static void write_close(struct engine_write *write)
 {
     if (write->op.pinned)
@@ -426,67 +382,11 @@ static void write_close(struct engine_write *write)
     write->op.pinned = 0;
 }
 
-static void compact(struct engine_shard *shard, struct engine_op *op,
-                    const struct pb_compaction_request *request)
-{
-    (void)shard;
-    start(op, FAKE_COMPACT, request);
-}
-
-static void lease(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call)
-{
-    (void)shard;
-    start(op, FAKE_LEASE + (unsigned)call, NULL);
-}
-
-static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
-{
-    (void)shard;
-    atomic_store(&hash->given_up, false);
-    start(&hash->op, FAKE_HASH, NULL);
-}
-
-static void hash_give_up(struct engine_hash *hash)
-{
-    atomic_store(&hash->given_up, true);
-}
-
-static void alarm(struct engine_shard *shard, struct engine_alarm *op,
-                  const struct pb_alarm_request *request)
-{
-    (void)shard;
-    start(&op->op, FAKE_ALARM, request);
-}
-
-static size_t alarms_get(struct engine_shard *shard,
-                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+static size_t alarms_get(struct engine_shard *shard, struct engine_alarm_row *ret_rows)
 {
     struct fake *fake = fake_of(shard->engine);
     ret_rows[0] = fake->alarm;
     return fake->alarm.type ? 1 : 0;
-}
-
-static void defragment(struct engine_shard *shard, struct engine_defragment *op)
-{
-    (void)shard;
-    atomic_store(&op->given_up, false);
-    start(&op->op, FAKE_DEFRAGMENT, NULL);
-}
-
-static void defragment_give_up(struct engine_defragment *op)
-{
-    atomic_store(&op->given_up, true);
-}
-
-static void snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot)
-{
-    (void)shard;
-    start(&snapshot->op, FAKE_SNAPSHOT_START, NULL);
-}
-
-static void snapshot_read(struct engine_snapshot *snapshot)
-{
-    start(&snapshot->op, FAKE_SNAPSHOT_READ, NULL);
 }
 
 static void snapshot_close(struct engine_snapshot *snapshot)
@@ -495,24 +395,6 @@ static void snapshot_close(struct engine_snapshot *snapshot)
     fake_of_op(&snapshot->op)->open_count--;
     free(state->piece);
     free(state);
-}
-
-static void members(struct engine_shard *shard, struct engine_members *op)
-{
-    (void)shard;
-    start(&op->op, FAKE_MEMBERS, NULL);
-}
-
-static void downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
-{
-    (void)shard;
-    start(op, FAKE_DOWNGRADE, target);
-}
-
-static void auth(struct engine_shard *shard, struct engine_auth *op)
-{
-    (void)shard;
-    start(&op->op, FAKE_AUTH, NULL);
 }
 
 static uint64_t auth_revision(const struct engine *engine)
@@ -654,40 +536,30 @@ bool fake_listens(const struct engine *engine)
 }
 
 static const struct engine_ops fake_ops = {
+    .start =
+        {
+            [ENGINE_RANGE... ENGINE_AUTH] = start,
+            [ENGINE_WATCH_ADMIT] = engine_watch_admit_by_rights,
+            [ENGINE_WATCH_ADMIT + 1 ... ENGINE_KINDS - 1] = start,
+        },
+    .range_window = range_window,
+    .range_next = range_next,
+    .range_fill = range_fill,
+    .range_close = range_close,
+    .write_close = write_close,
+    .snapshot_close = snapshot_close,
     .identity = identity,
+    .auth_revision = auth_revision,
+    .watch_report = watch_report,
     .shard_new = shard_new,
     .shard_free = shard_free,
     .turn_begin = shard_turn_begin,
     .turn_end = shard_turn_end,
     .flushed = flushed,
     .watch_hub = get_watch_hub,
-    .watch_report = watch_report,
-    .range_start = range_start,
-    .range_window = range_window,
-    .range_next = range_next,
-    .range_fill = range_fill,
-    .range_close = range_close,
-    .put = put,
-    .delete_range = delete_range,
-    .txn = txn,
-    .write_close = write_close,
-    .compact = compact,
-    .lease = lease,
-    .hash_kv = hash_kv,
-    .alarm = alarm,
-    .alarms_get = alarms_get,
-    .defragment = defragment,
-    .hash_give_up = hash_give_up,
-    .defragment_give_up = defragment_give_up,
-    .downgrade = downgrade,
-    .snapshot_start = snapshot_start,
-    .snapshot_read = snapshot_read,
-    .snapshot_close = snapshot_close,
-    .members = members,
-    .auth = auth,
     .auth_rights = auth_rights,
-    .auth_revision = auth_revision,
     .status_get = status_get,
+    .alarms_get = alarms_get,
     .metrics_write = metrics_write,
 };
 

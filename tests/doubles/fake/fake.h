@@ -10,7 +10,7 @@
 #ifndef VIGIL_FAKE_FAKE_H
 #define VIGIL_FAKE_FAKE_H
 
-#include "engine/engine_private.h"
+#include "engine/engine.h"
 
 struct fake_options {
     uint64_t seed;

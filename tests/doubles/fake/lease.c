@@ -133,11 +133,10 @@ static enum status renew(struct fake_lease *lease, struct engine_renewals *op,
 }
 
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
-                           enum engine_lease_call call, const struct auth_rights *rights,
-                           int64_t now_ns)
+                           const struct auth_rights *rights, int64_t now_ns)
 {
     struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
-    switch (call) {
+    switch ((enum engine_kind)op->kind) {
     case ENGINE_LEASE_GRANT:
         return grant(lease, one, now_ns);
     case ENGINE_LEASE_REVOKE:
@@ -148,6 +147,7 @@ enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
         return list(lease, one);
     case ENGINE_LEASE_RENEW:
         return renew(lease, CONTAINER_OF(op, struct engine_renewals, op), rights, now_ns);
+    default:
+        return ST_INTERNAL;
     }
-    return ST_INTERNAL;
 }

@@ -2,8 +2,7 @@
 #ifndef VIGIL_FAKE_LEASE_H
 #define VIGIL_FAKE_LEASE_H
 
-#include "engine/engine_private.h"
-#include "engine/operation.h"
+#include "engine/leases.h"
 #include "engine/permission.h"
 #include "fake/model.h"
 
@@ -17,7 +16,6 @@ void fake_lease_free(struct fake_lease *lease);
 struct auth_leases fake_lease_keys(struct fake_lease *lease);
 MUST_CHECK
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
-                           enum engine_lease_call call, const struct auth_rights *rights,
-                           int64_t now_ns);
+                           const struct auth_rights *rights, int64_t now_ns);
 
 #endif

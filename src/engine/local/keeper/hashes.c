@@ -94,7 +94,7 @@ static void answer_queue(struct local_hashes *hashes, bool all)
     for (struct mailbox_node *node = hashes->waiting.first, *next; node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
-        bool given_up = atomic_load(&hash_of(op)->given_up);
+        bool given_up = atomic_load(&op->given_up);
         if (all || given_up)
             answer(hash_of(op), &(struct upkeep_hash){0}, given_up ? ST_CANCELED : ST_STOPPED);
         else
@@ -172,7 +172,7 @@ void local_hashes_turn(struct local_hashes *hashes, bool may_begin)
     if (!hashes->hashing)
         return;
     enum status status = ST_CANCELED;
-    if (!hashes->served || !atomic_load(&hashes->served->given_up))
+    if (!hashes->served || !atomic_load(&hashes->served->op.given_up))
         status = upkeep_hash_step(hashes->upkeep, &hashes->hash, SLICE_BYTES, &hashes->found.hash);
     if (status != ST_AGAIN)
         end(hashes, status);

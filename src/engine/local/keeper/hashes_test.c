@@ -65,15 +65,15 @@ static void waiting_hashes_are_limited(void **state)
 static void waiting_defragmentations_are_limited(void **state)
 {
     struct fixture *f = *state;
-    static struct engine_defragment ops[LOCAL_DEFRAGMENTS_MAX + 1];
+    static struct engine_op ops[LOCAL_DEFRAGMENTS_MAX + 1];
     for (int i = 0; i <= LOCAL_DEFRAGMENTS_MAX; i++) {
-        ops[i] = (struct engine_defragment){.op = new_op(f)};
+        ops[i] = new_op(f);
         engine_defragment(f->shard, &ops[i]);
     }
-    assert_int_equal(ops[LOCAL_DEFRAGMENTS_MAX].op.status, ST_REQUEST_TOO_MANY_REQUESTS);
+    assert_int_equal(ops[LOCAL_DEFRAGMENTS_MAX].status, ST_REQUEST_TOO_MANY_REQUESTS);
     wait_for(f, 0);
     for (int i = 0; i < LOCAL_DEFRAGMENTS_MAX; i++)
-        assert_int_equal(ops[i].op.status, ST_OK);
+        assert_int_equal(ops[i].status, ST_OK);
 }
 
 /* The current hash is canceled as well, and later requests do not wait for any of them. */
@@ -85,7 +85,7 @@ static void canceled_hashes_cost_nothing_more(void **state)
         for (int i = 0; i < LOCAL_HASHES_MAX; i++)
             start(f, &hashes[i]);
         for (int i = 0; i < LOCAL_HASHES_MAX; i++)
-            engine_hash_give_up(&hashes[i]);
+            engine_give_up(&hashes[i].op);
         wait_for(f, 0);
     }
     /* Hardly any of 320 hashes has run to its end; how many were begun depends on timing. */
@@ -122,7 +122,7 @@ static void waiting_hashes_end_at_once_when_canceled(void **state)
         engine_hash_kv(f->shard, &first);
         for (size_t i = 0; i < COUNT_OF(others); i++) {
             start(f, &others[i]);
-            engine_hash_give_up(&others[i]);
+            engine_give_up(&others[i].op);
         }
         engine_shard_turn_end(f->shard);
         while (!first_is_done && f->waiting > 1)

@@ -55,11 +55,11 @@ static void take_requests(struct local_keeper *keeper)
     for (struct mailbox_node *node = mailbox_take(&keeper->inbox->requests); node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
-        if (op->kind == LOCAL_DEFRAGMENT)
+        if (op->kind == ENGINE_DEFRAGMENT)
             mailbox_chain_add(&keeper->defragmenter.waiting, &op->in_mailbox);
-        else if (op->kind == LOCAL_HASH_KV)
+        else if (op->kind == ENGINE_HASH_KV)
             local_hashes_request(&keeper->hashes, op);
-        else if (op->kind == LOCAL_SNAPSHOT)
+        else if (op->kind == ENGINE_SNAPSHOT_START)
             local_snapshot_collect(keeper->shared, keeper->upkeep, op);
         else
             mailbox_chain_add(&keeper->unsorted, &op->in_mailbox);
@@ -449,7 +449,7 @@ static void answer_defragments(struct local_keeper *keeper, struct mailbox_chain
     for (struct mailbox_node *node = chain->first, *next; node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
-        bool given_up = atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up);
+        bool given_up = atomic_load(&op->given_up);
         if (!all && !given_up) {
             mailbox_chain_add(&kept, &op->in_mailbox);
             continue;

@@ -36,7 +36,7 @@ struct local_defragmenter {
     bool wanted;     /* at the start, without a request */
     bool met_damage; /* some segment could not be cleaned */
     enum defragment_state state;
-    struct mailbox_chain served;  /* struct engine_defragment: answered when this run ends */
+    struct mailbox_chain served;  /* struct engine_op: answered when this run ends */
     struct mailbox_chain waiting; /* arrived later: for the next run */
     uint64_t checkpoint;          /* number of the checkpoint that DROPPING or SAVING waits for */
     uint64_t id_end;              /* CLEANING: segments with a smaller id are cleaned */

@@ -199,12 +199,12 @@ static void defragmenting_is_answered_after_damage(void **state)
     struct engine_op compact = new_op(f);
     engine_compact(f->shard, &compact, &request);
     wait_for(f, 0);
-    struct engine_defragment op = {.op = new_op(f)};
+    struct engine_op op = new_op(f);
     engine_defragment(f->shard, &op);
     while (f->waiting && clock_mono_ns(clock_system()) < by_ns)
         turn_shard(f->shard, f->loop, 10 * NS_PER_MS);
     assert_int_equal(f->waiting, 0);
-    assert_int_equal(op.op.status, ST_CORRUPT);
+    assert_int_equal(op.status, ST_CORRUPT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -29,11 +29,10 @@ bool local_mirror_is_damaged(const struct engine *engine)
     return log_is_damaged(store_log(shared_of(engine)->store));
 }
 
-bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
-                              const struct pb_range_request *request)
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range)
 {
     range->op.shard = shard;
-    return local_range_try(shard, range, request);
+    return local_range_try(range);
 }
 
 static void op_done(struct engine_op *op)

@@ -7,7 +7,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_MIRROR_MIRROR_STORE_H
 #define VIGIL_ENGINE_LOCAL_MIRROR_MIRROR_STORE_H
 
-#include "engine/engine_private.h"
+#include "engine/keys.h"
 #include "store/mvcc/applier.h"
 
 struct watch_history;
@@ -65,11 +65,11 @@ int64_t local_mirror_compact_revision(const struct engine *engine);
 /* Any thread: something that was read since the start is not what was written. */
 bool local_mirror_is_damaged(const struct engine *engine);
 
-/* engine_range_start of a mirror's shard. False: the mirror has dropped the request's revision;
- * done is not called, and another engine may start the range. */
+/* Continues a range that was started with another engine on a mirror's shard. False: the mirror has
+ * dropped the request's revision; done is not called, and the other engine may continue the range.
+ */
 MUST_CHECK
-bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range,
-                              const struct pb_range_request *request);
+bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *range);
 
 /*
  * Walks the mirror's present keys in order, for a comparison with the cluster's: one walk at a time

@@ -176,8 +176,8 @@ static void a_compaction_of_a_revision_without_a_record(void **state)
     assert_int_equal(local_mirror_compact_revision(f->engine), 25);
     assert_int_equal(find(f, "a", "", 24).status, ST_COMPACTED);
     struct pb_range_request request = {.key = SLICE_LITERAL("a"), .revision = 24};
-    struct engine_range dropped = {.op.arena = &f->arena}; /* done is not called */
-    assert_false(local_mirror_range_start(f->shard, &dropped, &request));
+    struct engine_range dropped = {.op = {.arena = &f->arena, .request = &request}};
+    assert_false(local_mirror_range_start(f->shard, &dropped)); /* done is not called */
     assert_string_equal(find(f, "a", "", 25).value, "second");
     apply_compact(f, 20); /* an older one has no effect */
     assert_int_equal(local_mirror_compact_revision(f->engine), 25);

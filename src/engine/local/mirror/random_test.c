@@ -39,10 +39,10 @@ static void assert_walk(struct fixture *f, const struct model *m)
 
 static void defragment(struct fixture *f)
 {
-    struct engine_defragment defragment = {.op = new_op(f)};
+    struct engine_op defragment = new_op(f);
     engine_defragment(f->shard, &defragment);
     wait_for(f, 0);
-    assert_int_equal(defragment.op.status, ST_OK);
+    assert_int_equal(defragment.status, ST_OK);
 }
 
 static void assert_hashed(struct fixture *f, const struct model *m)

@@ -1,6 +1,5 @@
 #include "engine/local/shard/direct.h"
 
-#include "auth/method.h"
 #include "base/xalloc.h"
 #include "engine/local/state/shared.h"
 #include "store/mvcc/version.h"
@@ -91,38 +90,13 @@ enum status local_reader_get(struct local_reader *reader, struct slice key,
 
 /* -- Writing -- */
 
-static void post(struct engine *engine, struct engine_op *op, enum local_op_kind kind,
-                 enum auth_need need, const void *request)
+void local_direct_start(struct engine *engine, struct engine_op *op, enum engine_kind kind,
+                        const void *request)
 {
     struct local_shared *shared = shared_of(engine);
     op->shard = &shared->direct.shard;
-    op->need = (uint8_t)need;
     op->kind = (uint8_t)kind;
     op->request = request;
     op->pinned = 0;
     mailbox_post(&shared->writer.requests, &op->in_mailbox);
-}
-
-void local_direct_put(struct engine *engine, struct engine_write *write,
-                      const struct pb_put_request *request)
-{
-    post(engine, &write->op, LOCAL_PUT, AUTH_NEED_PUT, request);
-}
-
-void local_direct_delete_range(struct engine *engine, struct engine_write *write,
-                               const struct pb_delete_range_request *request)
-{
-    post(engine, &write->op, LOCAL_DELETE_RANGE, AUTH_NEED_DELETE_RANGE, request);
-}
-
-void local_direct_txn(struct engine *engine, struct engine_write *write,
-                      const struct pb_txn_request *request)
-{
-    post(engine, &write->op, LOCAL_TXN, AUTH_NEED_TXN, request);
-}
-
-void local_direct_compact(struct engine *engine, struct engine_op *op,
-                          const struct pb_compaction_request *request)
-{
-    post(engine, op, LOCAL_COMPACT, AUTH_NEED_ROOT, request);
 }

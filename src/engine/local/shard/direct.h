@@ -34,6 +34,7 @@ enum status local_reader_get(struct local_reader *reader, struct slice key,
                              const struct change_head **ret_change);
 
 /*
+ * A put, a delete, a transaction (both of a struct engine_write) or a compaction, with its request.
  * All operations have the same done. It is called with the first of those that end together, to
  * which the others are linked by in_mailbox.next. It must be short and not wait.
  *
@@ -42,14 +43,8 @@ enum status local_reader_get(struct local_reader *reader, struct slice key,
  * (engine_local_options.on_failure), ST_TIMEOUT for a change that may be on the disk, and
  * ST_STOPPED for one that is not.
  */
-void local_direct_put(struct engine *engine, struct engine_write *write,
-                      const struct pb_put_request *request);
-void local_direct_delete_range(struct engine *engine, struct engine_write *write,
-                               const struct pb_delete_range_request *request);
-void local_direct_txn(struct engine *engine, struct engine_write *write,
-                      const struct pb_txn_request *request);
-void local_direct_compact(struct engine *engine, struct engine_op *op,
-                          const struct pb_compaction_request *request);
+void local_direct_start(struct engine *engine, struct engine_op *op, enum engine_kind kind,
+                        const void *request);
 
 /* For an engine that opens: all readers. Aborts without memory. */
 struct local_reader *local_readers_new(struct local_shared *shared);

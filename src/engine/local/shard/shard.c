@@ -308,13 +308,19 @@ static void repin(struct engine_range *range, int64_t now_ns)
         list_push_back(&shard->ranges, &range->in_shard);
 }
 
+/* On the thread that has given it up. */
+static bool is_given_up(const struct engine_op *op)
+{
+    return atomic_load_explicit(&op->given_up, memory_order_relaxed);
+}
+
 /* Examines some of the keys that must be examined before the first byte can be sent. True: the
  * operation is done. */
 static bool range_continue(struct local_shard *shard, struct engine_range *range)
 {
     struct range *held = range->state;
     size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
-    enum status status = range->given_up ? ST_CANCELED : range_step(held, &left);
+    enum status status = is_given_up(&range->op) ? ST_CANCELED : range_step(held, &left);
     shard->range_keys_left -= keys - left;
     if (status == ST_AGAIN)
         return false;
@@ -338,8 +344,9 @@ static bool txn_read_continue(struct local_shard *shard, struct local_txn_read *
 {
     struct engine_write *write = reading->write;
     size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
-    enum status status =
-        write->given_up ? ST_CANCELED : txn_reading_step(&reading->reading, &left, &write->answer);
+    enum status status = is_given_up(&write->op)
+                             ? ST_CANCELED
+                             : txn_reading_step(&reading->reading, &left, &write->answer);
     shard->range_keys_left -= keys - left;
     if (status == ST_AGAIN)
         return false;
@@ -407,10 +414,10 @@ static enum status plain_get(struct engine_range *range, const struct range_stat
     return ST_OK;
 }
 
-bool local_range_try(struct engine_shard *base, struct engine_range *range,
-                     const struct pb_range_request *request)
+bool local_range_try(struct engine_range *range)
 {
-    struct local_shard *shard = shard_of(base);
+    struct local_shard *shard = shard_of(range->op.shard);
+    const struct pb_range_request *request = range->op.request;
     struct range_state state;
     enum status status = pin_checked(shard, &range->op, &state);
     local_count(shard->counts, LOCAL_RANGES, 1);
@@ -419,7 +426,6 @@ bool local_range_try(struct engine_shard *base, struct engine_range *range,
     range->more = false;
     range->state = NULL;
     range->pinned_newer = 0;
-    range->given_up = false;
     range->field = SLICE_EMPTY;
     if (status == ST_OK)
         status = is_plain_get(request) ? plain_get(range, &state, request) : ST_AGAIN;
@@ -445,11 +451,10 @@ bool local_range_try(struct engine_shard *base, struct engine_range *range,
     return true;
 }
 
-void local_range_start(struct engine_shard *base, struct engine_range *range,
-                       const struct pb_range_request *request)
+void local_range_start(struct engine_op *op)
 {
-    if (!local_range_try(base, range, request))
-        finish(&range->op, ST_COMPACTED);
+    if (!local_range_try(CONTAINER_OF(op, struct engine_range, op)))
+        finish(op, ST_COMPACTED);
 }
 
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
@@ -519,7 +524,7 @@ void local_range_close(struct engine_range *range)
     unpin(shard, &range->op);
 }
 
-/* -- Writing -- */
+/* -- Operations for the writer -- */
 
 /* Another thread will answer one more operation. */
 static void count_begun(struct local_shard *shard)
@@ -528,62 +533,57 @@ static void count_begun(struct local_shard *shard)
     local_count(shard->counts, LOCAL_WRITES, 1);
 }
 
-/* A mirror has no clients that write, and no leases: all of that belongs to the other server. */
-static bool is_refused(struct local_shard *shard, struct engine_op *op)
+static void add_for_writer(struct engine_op *op, struct mailbox_chain *chain)
 {
-    if (!shard->shared->options.is_mirror)
-        return false;
-    finish(op, ST_UNIMPLEMENTED);
-    return true;
-}
-
-static void send_to_writer(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind,
-                           const void *request)
-{
-    if (is_refused(shard, op))
+    struct local_shard *shard = shard_of(op->shard);
+    /* A mirror has no clients that write, and no leases: all of that belongs to the other server.
+     */
+    if (shard->shared->options.is_mirror) {
+        finish(op, ST_UNIMPLEMENTED);
         return;
-    op->kind = (uint8_t)kind;
-    op->request = request;
+    }
     count_begun(shard);
-    mailbox_chain_add(&shard->writes, &op->in_mailbox);
+    mailbox_chain_add(chain, &op->in_mailbox);
 }
 
-void local_put(struct engine_shard *base, struct engine_write *write,
-               const struct pb_put_request *request)
+void local_send_to_writer(struct engine_op *op)
 {
-    struct local_shard *shard = shard_of(base);
+    add_for_writer(op, &shard_of(op->shard)->writes);
+}
+
+void local_put_start(struct engine_op *op)
+{
+    const struct pb_put_request *request = op->request;
     /* The answer refers to stored bytes, which stay pinned until it is closed. */
-    write->op.pinned = request->prev_kv ? epoch_pin(shard->slot) : 0;
-    send_to_writer(shard, &write->op, LOCAL_PUT, request);
+    op->pinned = request->prev_kv ? epoch_pin(shard_of(op->shard)->slot) : 0;
+    local_send_to_writer(op);
 }
 
-void local_delete_range(struct engine_shard *base, struct engine_write *write,
-                        const struct pb_delete_range_request *request)
+void local_delete_range_start(struct engine_op *op)
 {
-    struct local_shard *shard = shard_of(base);
-    write->op.pinned = request->prev_kv ? epoch_pin(shard->slot) : 0;
-    send_to_writer(shard, &write->op, LOCAL_DELETE_RANGE, request);
+    const struct pb_delete_range_request *request = op->request;
+    op->pinned = request->prev_kv ? epoch_pin(shard_of(op->shard)->slot) : 0;
+    local_send_to_writer(op);
 }
 
-void local_txn(struct engine_shard *base, struct engine_write *write,
-               const struct pb_txn_request *request)
+void local_txn_start(struct engine_op *op)
 {
-    struct local_shard *shard = shard_of(base);
+    struct local_shard *shard = shard_of(op->shard);
+    const struct pb_txn_request *request = op->request;
     local_count(shard->counts, LOCAL_TXNS, 1);
     if (!applier_txn_is_read_only(request)) {
-        write->op.pinned = epoch_pin(shard->slot);
-        send_to_writer(shard, &write->op, LOCAL_TXN, request);
+        op->pinned = epoch_pin(shard->slot);
+        local_send_to_writer(op);
         return;
     }
-    struct local_txn_read *reading = arena_alloc(write->op.arena, sizeof(*reading));
-    enum status status = reading ? pin_checked(shard, &write->op, &reading->state) : ST_NOMEM;
+    struct local_txn_read *reading = arena_alloc(op->arena, sizeof(*reading));
+    enum status status = reading ? pin_checked(shard, op, &reading->state) : ST_NOMEM;
     if (status != ST_OK) {
-        finish(&write->op, status);
+        finish(op, status);
         return;
     }
-    reading->write = write;
-    write->given_up = false;
-    txn_reading_begin(&reading->reading, &reading->state, request, write->op.arena);
+    reading->write = CONTAINER_OF(op, struct engine_write, op);
+    txn_reading_begin(&reading->reading, &reading->state, request, op->arena);
     if (!txn_read_continue(shard, reading))
         list_push_back(&shard->txn_reads, &reading->in_shard);
 }
@@ -593,32 +593,20 @@ void local_write_close(struct engine_write *write)
     unpin(shard_of(write->op.shard), &write->op);
 }
 
-void local_compact(struct engine_shard *base, struct engine_op *op,
-                   const struct pb_compaction_request *request)
+void local_lease_read_start(struct engine_op *op)
 {
-    send_to_writer(shard_of(base), op, LOCAL_COMPACT, request);
+    add_for_writer(op, &shard_of(op->shard)->lease_reads);
 }
 
-void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
-                          enum engine_lease_call call)
+void local_lease_renew_start(struct engine_op *op)
 {
-    struct local_shard *shard = shard_of(base);
-    bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
-    if (is_refused(shard, op))
-        return;
-    if (call == ENGINE_LEASE_RENEW) /* a busy shard does not make a renewal late */
-        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_served_ns(shard->loop);
-    op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
-    count_begun(shard);
-    mailbox_chain_add(writes ? &shard->writes : &shard->lease_reads, &op->in_mailbox);
+    /* A busy shard does not make a renewal late. */
+    CONTAINER_OF(op, struct engine_renewals, op)->asked_ns =
+        loop_served_ns(shard_of(op->shard)->loop);
+    local_lease_read_start(op);
 }
 
 /* -- Rights -- */
-
-void local_auth_start_op(struct engine_shard *base, struct engine_auth *auth)
-{
-    send_to_writer(shard_of(base), &auth->op, LOCAL_AUTH, NULL);
-}
 
 /* Calls are processed before turn_begin, so the rights of the last turn may be old. */
 const struct auth_rights *local_auth_rights(struct engine_shard *base)
@@ -627,90 +615,51 @@ const struct auth_rights *local_auth_rights(struct engine_shard *base)
     return shard_of(base)->rights.rights;
 }
 
-/* -- Maintenance -- */
+/* -- Operations for the keeper and the snapshotter -- */
 
 /* How many operations of a kind wait for the keeper; NULL: not counted, as snapshots, which the
  * keeper limits itself. */
 static _Atomic unsigned *waiting_of(struct local_shard *shard, unsigned kind)
 {
     struct local_keeper_inbox *keeper = &shard->shared->keeper;
-    if (kind == LOCAL_HASH_KV)
+    if (kind == ENGINE_HASH_KV)
         return &keeper->hashes_waiting;
-    return kind == LOCAL_DEFRAGMENT ? &keeper->defragments_waiting : NULL;
+    return kind == ENGINE_DEFRAGMENT ? &keeper->defragments_waiting : NULL;
 }
 
-static enum status take_place(struct local_shard *shard, enum local_op_kind kind)
+static enum status take_place(struct local_shard *shard, unsigned kind)
 {
     _Atomic unsigned *waiting = waiting_of(shard, kind);
-    unsigned places = kind == LOCAL_HASH_KV ? LOCAL_HASHES_MAX : LOCAL_DEFRAGMENTS_MAX;
+    unsigned places = kind == ENGINE_HASH_KV ? LOCAL_HASHES_MAX : LOCAL_DEFRAGMENTS_MAX;
     if (!waiting || atomic_fetch_add(waiting, 1) < places)
         return ST_OK;
     atomic_fetch_sub(waiting, 1);
     return ST_REQUEST_TOO_MANY_REQUESTS;
 }
 
-/* Permissions are checked here, because the keeper has none to check with. */
-static void send_to_keeper(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind)
+void local_send_to_keeper(struct engine_op *op)
 {
+    struct local_shard *shard = shard_of(op->shard);
     struct range_state ignored;
+    /* Permissions are checked here, because the keeper has none to check with. */
     enum status status = pin_checked(shard, op, &ignored);
     unpin(shard, op);
     if (status == ST_OK)
-        status = take_place(shard, kind);
+        status = take_place(shard, op->kind);
     if (status != ST_OK) {
         finish(op, status);
         return;
     }
-    op->kind = (uint8_t)kind;
     count_begun(shard);
     mailbox_post(&shard->shared->keeper.requests, &op->in_mailbox);
 }
 
-void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
+void local_snapshot_read(struct engine_op *op)
 {
-    atomic_store(&hash->given_up, false);
-    send_to_keeper(shard_of(base), &hash->op, LOCAL_HASH_KV);
-}
-
-void local_hash_give_up(struct engine_hash *hash)
-{
-    atomic_store(&hash->given_up, true);
-    waker_wake(&shard_of(hash->op.shard)->shared->keeper.waker);
-}
-
-void local_alarm(struct engine_shard *base, struct engine_alarm *alarm,
-                 const struct pb_alarm_request *request)
-{
-    send_to_writer(shard_of(base), &alarm->op, LOCAL_ALARM, request);
-}
-
-size_t local_shard_alarms_get(struct engine_shard *base,
-                              struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
-{
-    return local_alarms_published(&shard_of(base)->shared->alarms, ret_rows);
-}
-
-void local_defragment(struct engine_shard *base, struct engine_defragment *defragment)
-{
-    atomic_store(&defragment->given_up, false);
-    send_to_keeper(shard_of(base), &defragment->op, LOCAL_DEFRAGMENT);
-}
-
-void local_defragment_give_up(struct engine_defragment *defragment)
-{
-    atomic_store(&defragment->given_up, true);
-    waker_wake(&shard_of(defragment->op.shard)->shared->keeper.waker);
-}
-
-void local_snapshot_start(struct engine_shard *base, struct engine_snapshot *snapshot)
-{
-    send_to_keeper(shard_of(base), &snapshot->op, LOCAL_SNAPSHOT);
-}
-
-void local_snapshot_read(struct engine_snapshot *snapshot)
-{
-    count_begun(shard_of(snapshot->op.shard));
-    local_snapshot_post(&shard_of(snapshot->op.shard)->shared->snapshots, snapshot, false);
+    struct local_shard *shard = shard_of(op->shard);
+    count_begun(shard);
+    local_snapshot_post(&shard->shared->snapshots, CONTAINER_OF(op, struct engine_snapshot, op),
+                        false);
 }
 
 void local_snapshot_close(struct engine_snapshot *snapshot)
@@ -718,14 +667,18 @@ void local_snapshot_close(struct engine_snapshot *snapshot)
     local_snapshot_post(&shard_of(snapshot->op.shard)->shared->snapshots, snapshot, true);
 }
 
-void local_members_start_op(struct engine_shard *base, struct engine_members *members)
+void local_give_up(struct engine_op *op)
 {
-    send_to_writer(shard_of(base), &members->op, LOCAL_MEMBERS, NULL);
+    /* The keeper may sleep while these wait for it. All others look at given_up soon enough. */
+    if (op->kind == ENGINE_HASH_KV || op->kind == ENGINE_DEFRAGMENT)
+        waker_wake(&shard_of(op->shard)->shared->keeper.waker);
 }
 
-void local_downgrade(struct engine_shard *base, struct engine_op *op, const char *target)
+/* -- Questions -- */
+
+size_t local_shard_alarms_get(struct engine_shard *base, struct engine_alarm_row *ret_rows)
 {
-    send_to_writer(shard_of(base), op, LOCAL_DOWNGRADE, target);
+    return local_alarms_published(&shard_of(base)->shared->alarms, ret_rows);
 }
 
 void local_shard_metrics_write(struct engine_shard *base, struct metric_page *page)

@@ -36,44 +36,32 @@ void local_shard_turn_begin(struct engine_shard *shard);
 void local_shard_turn_end(struct engine_shard *shard);
 void local_shard_flushed(struct engine_shard *shard);
 struct watch_hub *local_shard_watch_hub(struct engine_shard *shard);
-void local_range_start(struct engine_shard *shard, struct engine_range *range,
-                       const struct pb_range_request *request);
+const struct auth_rights *local_auth_rights(struct engine_shard *shard);
+void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
+size_t local_shard_alarms_get(struct engine_shard *shard, struct engine_alarm_row *ret_rows);
+void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
+
+/* Operations that the shard executes itself, unless a transaction writes … */
+void local_range_start(struct engine_op *op);
 /* False: the revision was compacted, and done is not called. */
 MUST_CHECK
-bool local_range_try(struct engine_shard *shard, struct engine_range *range,
-                     const struct pb_range_request *request);
+bool local_range_try(struct engine_range *range);
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                         uint64_t *ret_bytes);
 bool local_range_next(struct engine_range *range, struct slice *ret_field);
 size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 void local_range_close(struct engine_range *range);
-void local_put(struct engine_shard *shard, struct engine_write *write,
-               const struct pb_put_request *request);
-void local_delete_range(struct engine_shard *shard, struct engine_write *write,
-                        const struct pb_delete_range_request *request);
-void local_txn(struct engine_shard *shard, struct engine_write *write,
-               const struct pb_txn_request *request);
+void local_txn_start(struct engine_op *op);
+/* … and those that other threads execute. */
+void local_put_start(struct engine_op *op);
+void local_delete_range_start(struct engine_op *op);
 void local_write_close(struct engine_write *write);
-void local_compact(struct engine_shard *shard, struct engine_op *op,
-                   const struct pb_compaction_request *request);
-void local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
-                          enum engine_lease_call call);
-void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
-void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
-                 const struct pb_alarm_request *request);
-size_t local_shard_alarms_get(struct engine_shard *shard,
-                              struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
-void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
-void local_hash_give_up(struct engine_hash *hash);
-void local_defragment_give_up(struct engine_defragment *defragment);
-void local_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot);
-void local_snapshot_read(struct engine_snapshot *snapshot);
+void local_lease_read_start(struct engine_op *op); /* time-to-live and list */
+void local_lease_renew_start(struct engine_op *op);
+void local_send_to_writer(struct engine_op *op); /* everything else that is written */
+void local_send_to_keeper(struct engine_op *op);
+void local_snapshot_read(struct engine_op *op);
 void local_snapshot_close(struct engine_snapshot *snapshot);
-void local_members_start_op(struct engine_shard *shard, struct engine_members *members);
-void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
-void local_auth_start_op(struct engine_shard *shard, struct engine_auth *auth);
-const struct auth_rights *local_auth_rights(struct engine_shard *shard);
-void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
-void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
+void local_give_up(struct engine_op *op);
 
 #endif

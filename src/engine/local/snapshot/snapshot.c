@@ -143,7 +143,7 @@ void local_snapshot_collect(struct local_shared *shared, struct upkeep *upkeep,
     struct local_snapshot_inbox *inbox = &shared->snapshots;
     struct engine_snapshot *asker = CONTAINER_OF(op, struct engine_snapshot, op);
     struct local_snapshot *s = asker->state;
-    enum status status = atomic_load(&asker->given_up) ? ST_CANCELED : ST_OK;
+    enum status status = atomic_load(&op->given_up) ? ST_CANCELED : ST_OK;
     if (!s) {
         inbox->count -= atomic_exchange(&inbox->ended, 0);
         if (status == ST_OK && inbox->count >= ENGINE_SNAPSHOTS_MAX)
@@ -181,7 +181,7 @@ static enum status measure_step(struct local_snapshotter *snapshotter, struct lo
     struct store *store = snapshotter->shared->store;
     if (s->status != ST_OK)
         return s->status;
-    if (atomic_load(&s->asker->given_up))
+    if (atomic_load(&s->asker->op.given_up))
         return ST_CANCELED;
     if (!s->pinned) {
         s->pinned = epoch_pin(snapshotter->slot);

@@ -11,7 +11,7 @@
 #define VIGIL_ENGINE_LOCAL_SNAPSHOT_SNAPSHOT_ROWS_H
 
 #include "base/buf.h"
-#include "engine/operation.h"
+#include "engine/snapshot.h"
 #include "store/record/row.h"
 #include "store/snapshot.h"
 

@@ -101,10 +101,10 @@ static void compact(struct fixture *f, int64_t to)
 
 static void defragment(struct fixture *f)
 {
-    struct engine_defragment op = {.op = new_op(f)};
+    struct engine_op op = new_op(f);
     engine_defragment(f->shard, &op);
     wait_for(f, 0);
-    assert_int_equal(op.op.status, ST_OK);
+    assert_int_equal(op.status, ST_OK);
 }
 
 static void grant(struct fixture *f, int64_t id, int64_t ttl_s)
@@ -323,7 +323,7 @@ static void canceled_snapshot_ends(void **state)
             .about = {"", "3.4.0", SLICE_LITERAL("{}")},
         };
         engine_snapshot_start(f->shard, &snapshot);
-        engine_snapshot_give_up(&snapshot);
+        engine_give_up(&snapshot.op);
         wait_for(f, 0);
         assert_true(snapshot.op.status == ST_CANCELED || snapshot.op.status == ST_OK);
         engine_snapshot_close(&snapshot);

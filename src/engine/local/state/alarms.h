@@ -12,7 +12,8 @@
 
 #include "base/lock.h"
 #include "engine/local/state/report.h"
-#include "engine/operation.h"
+#include "engine/maintenance.h"
+#include "engine/shard.h"
 #include "io/waker.h"
 #include "store/mvcc/applier.h"
 

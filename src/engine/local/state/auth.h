@@ -6,8 +6,8 @@
 #ifndef VIGIL_ENGINE_LOCAL_STATE_AUTH_H
 #define VIGIL_ENGINE_LOCAL_STATE_AUTH_H
 
+#include "engine/auth.h"
 #include "engine/auth_state.h"
-#include "engine/engine_private.h"
 #include "store/store.h"
 
 #include <stdatomic.h>

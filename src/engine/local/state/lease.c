@@ -316,9 +316,9 @@ static enum status revoke_expired(struct local_lease *lease, const struct engine
 /* A few hundred microseconds. */
 enum { SORTED_AT_ONCE = 1024 };
 
-bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call call)
+bool local_lease_is_unsorted(const struct engine_op *op)
 {
-    bool questions = call == ENGINE_LEASE_LIST || call == ENGINE_LEASE_TIME_TO_LIVE;
+    bool questions = op->kind == ENGINE_LEASE_LIST || op->kind == ENGINE_LEASE_TIME_TO_LIVE;
     return questions && CONTAINER_OF(op, const struct engine_lease, op)->unsorted;
 }
 
@@ -387,13 +387,12 @@ static enum status list(const struct local_lease *lease, struct engine_lease *op
 
 /* -- Operations -- */
 
-size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
-                        enum engine_lease_call call)
+size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op)
 {
     struct lessor_lease found;
     const struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
     bool checks = !auth_rights_unchecked(lease->auth->rights, &op->principal);
-    switch (call) {
+    switch ((enum engine_kind)op->kind) {
     case ENGINE_LEASE_RENEW:
         return CONTAINER_OF(op, struct engine_renewals, op)->count;
     case ENGINE_LEASE_LIST:
@@ -404,12 +403,11 @@ size_t local_lease_work(const struct local_lease *lease, const struct engine_op 
     }
 }
 
-bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
-                      int64_t now_ns)
+bool local_lease_read(struct local_lease *lease, struct engine_op *op, int64_t now_ns)
 {
     op->revision = store_applier(lease->store)->revision;
     now_ns = own_time(lease, now_ns);
-    switch (call) {
+    switch ((enum engine_kind)op->kind) {
     case ENGINE_LEASE_TIME_TO_LIVE:
         op->status = time_to_live(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
         return true;
@@ -424,12 +422,11 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
     }
 }
 
-void local_lease_execute(struct local_lease *lease, struct engine_op *op,
-                         enum engine_lease_call call, int64_t now_ns)
+void local_lease_execute(struct local_lease *lease, struct engine_op *op, int64_t now_ns)
 {
     struct applier *applier = store_applier(lease->store);
     now_ns = own_time(lease, now_ns);
-    switch (call) {
+    switch ((enum engine_kind)op->kind) {
     case ENGINE_LEASE_GRANT:
         op->status = grant(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
         break;

@@ -12,9 +12,8 @@
 
 #include "base/buf.h"
 #include "engine/auth_state.h"
-#include "engine/engine_private.h"
+#include "engine/leases.h"
 #include "engine/local/state/metrics.h"
-#include "engine/operation.h"
 #include "engine/permission.h"
 #include "lease/lessor.h"
 #include "store/store.h"
@@ -65,19 +64,16 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
 void local_lease_publish(struct local_lease *lease);
 
 /* The estimated work, in units of a renewal. */
-size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
-                        enum engine_lease_call call);
+size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op);
 /* All calls below take the time of the monotonic clock. */
 
 /* Answers a renewal or a question while no group is pending. False: it needs a record; call
  * local_lease_execute. */
 MUST_CHECK
-bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
-                      int64_t now_ns);
-void local_lease_execute(struct local_lease *lease, struct engine_op *op,
-                         enum engine_lease_call call, int64_t now_ns);
+bool local_lease_read(struct local_lease *lease, struct engine_op *op, int64_t now_ns);
+void local_lease_execute(struct local_lease *lease, struct engine_op *op, int64_t now_ns);
 /* The answer is not sorted yet, because it is long: the keeper sorts it. */
-bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call call);
+bool local_lease_is_unsorted(const struct engine_op *op);
 /* Any thread. */
 void local_lease_sort(struct engine_op *op);
 

@@ -64,14 +64,15 @@ static int tear_down(void **state)
 
 /* -- Calls -- */
 
-static enum status call(struct bed *bed, struct engine_lease *op, enum engine_lease_call what)
+static enum status call(struct bed *bed, struct engine_lease *op, enum engine_kind kind)
 {
     op->op.arena = &bed->f.arena;
-    bool writes = what == ENGINE_LEASE_GRANT || what == ENGINE_LEASE_REVOKE;
+    op->op.kind = (uint8_t)kind;
+    bool writes = kind == ENGINE_LEASE_GRANT || kind == ENGINE_LEASE_REVOKE;
     if (writes)
-        local_lease_execute(&bed->lease, &op->op, what, bed->now_ns);
+        local_lease_execute(&bed->lease, &op->op, bed->now_ns);
     else
-        assert_true(local_lease_read(&bed->lease, &op->op, what, bed->now_ns));
+        assert_true(local_lease_read(&bed->lease, &op->op, bed->now_ns));
     return op->op.status;
 }
 
@@ -122,9 +123,10 @@ static const char *show(struct bed *bed, int64_t id)
 static int64_t renew(struct bed *bed, int64_t id)
 {
     struct engine_renewal item = {.id = id, .ttl_s = -7};
-    struct engine_renewals op = {.items = &item, .count = 1, .asked_ns = bed->now_ns};
-    if (!local_lease_read(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns))
-        local_lease_execute(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns);
+    struct engine_renewals op = {
+        .op.kind = ENGINE_LEASE_RENEW, .items = &item, .count = 1, .asked_ns = bed->now_ns};
+    if (!local_lease_read(&bed->lease, &op.op, bed->now_ns))
+        local_lease_execute(&bed->lease, &op.op, bed->now_ns);
     assert_int_equal(op.op.status, ST_OK);
     return item.ttl_s;
 }
@@ -314,10 +316,12 @@ static void a_renewal_that_waited_for_the_writer_is_not_late(void **state)
     struct bed *bed = *state;
     grant(bed, 5, 10);
     struct engine_renewal item = {.id = 5};
-    struct engine_renewals op = {
-        .items = &item, .count = 1, .asked_ns = bed->now_ns + 10 * NS_PER_S - 1};
+    struct engine_renewals op = {.op.kind = ENGINE_LEASE_RENEW,
+                                 .items = &item,
+                                 .count = 1,
+                                 .asked_ns = bed->now_ns + 10 * NS_PER_S - 1};
     wait(bed, 10500);
-    assert_true(local_lease_read(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns));
+    assert_true(local_lease_read(&bed->lease, &op.op, bed->now_ns));
     assert_int_equal(item.ttl_s, 10);
     expire(bed);
     assert_string_equal(show(bed, 5), "10/10:");

@@ -6,23 +6,23 @@
 
 struct slice local_op_name(const struct engine_op *op)
 {
-    static const char *const names[] = {
-        [LOCAL_DELETE_RANGE] = "a delete",
-        [LOCAL_TXN] = "a transaction",
-        [LOCAL_COMPACT] = "a compaction",
-        [LOCAL_ALARM] = "an alarm",
-        [LOCAL_DOWNGRADE] = "a downgrade",
-        [LOCAL_MEMBERS] = "a request about members",
-        [LOCAL_AUTH] = "a request about users or roles",
-        [LOCAL_HASH_KV] = "a hash of all keys",
-        [LOCAL_SNAPSHOT] = "a snapshot",
-        [LOCAL_DEFRAGMENT] = "a defragmentation",
-        [LOCAL_LEASE + ENGINE_LEASE_GRANT] = "the grant of a lease",
-        [LOCAL_LEASE + ENGINE_LEASE_REVOKE] = "the revocation of a lease",
-        [LOCAL_LEASE + ENGINE_LEASE_TIME_TO_LIVE] = "a lease's time to live",
-        [LOCAL_LEASE + ENGINE_LEASE_LIST] = "the list of leases",
+    static const char *const names[ENGINE_KINDS] = {
+        [ENGINE_DELETE_RANGE] = "a delete",
+        [ENGINE_TXN] = "a transaction",
+        [ENGINE_COMPACT] = "a compaction",
+        [ENGINE_ALARM] = "an alarm",
+        [ENGINE_DOWNGRADE] = "a downgrade",
+        [ENGINE_MEMBERS] = "a request about members",
+        [ENGINE_AUTH] = "a request about users or roles",
+        [ENGINE_HASH_KV] = "a hash of all keys",
+        [ENGINE_SNAPSHOT_START] = "a snapshot",
+        [ENGINE_DEFRAGMENT] = "a defragmentation",
+        [ENGINE_LEASE_GRANT] = "the grant of a lease",
+        [ENGINE_LEASE_REVOKE] = "the revocation of a lease",
+        [ENGINE_LEASE_TIME_TO_LIVE] = "a lease's time to live",
+        [ENGINE_LEASE_LIST] = "the list of leases",
     };
-    const char *name = op->kind < COUNT_OF(names) ? names[op->kind] : NULL;
+    const char *name = op->kind < ENGINE_KINDS ? names[op->kind] : NULL;
     return name ? slice_from_text(name) : SLICE_EMPTY;
 }
 

@@ -13,28 +13,14 @@
 #ifndef VIGIL_ENGINE_LOCAL_STATE_MESSAGES_H
 #define VIGIL_ENGINE_LOCAL_STATE_MESSAGES_H
 
-#include "engine/engine_private.h"
+#include "engine/engine_ops.h"
 
 struct relocation;
 
 /* -- Operations -- */
 
-/* engine_op.kind */
-enum local_op_kind {
-    LOCAL_PUT,
-    LOCAL_DELETE_RANGE,
-    LOCAL_TXN,
-    LOCAL_COMPACT,
-    LOCAL_ALARM,
-    LOCAL_DOWNGRADE,
-    LOCAL_MEMBERS,
-    LOCAL_AUTH,
-    LOCAL_HASH_KV,
-    LOCAL_SNAPSHOT,
-    LOCAL_DEFRAGMENT,
-    LOCAL_MIRROR, /* struct mirror_batch */
-    LOCAL_LEASE,  /* plus an enum engine_lease_call */
-};
+/* The kind of engine_op that only the writer of a mirror gets: a struct mirror_batch. */
+enum { LOCAL_MIRROR = ENGINE_KINDS };
 
 /* For reports of long turns (base/metric/turn.h). Empty for operations that are never long. */
 struct slice local_op_name(const struct engine_op *op);

@@ -6,7 +6,7 @@
 #define VIGIL_ENGINE_LOCAL_STATE_SHARED_H
 
 #include "base/metric/turn.h"
-#include "engine/engine_private.h"
+#include "engine/engine_ops.h"
 #include "engine/local/state/alarms.h"
 #include "engine/local/state/auth.h"
 #include "engine/local/state/check.h"

@@ -14,14 +14,13 @@ static bool is_settled(const struct local_writer *writer, int64_t id)
     return id != writer->lease->revoking && lessor_has(writer->lease->lessor, id);
 }
 
-static bool is_early(const struct local_writer *writer, const struct engine_op *op,
-                     enum engine_lease_call call)
+static bool is_early(const struct local_writer *writer, const struct engine_op *op)
 {
     const struct engine_renewals *renewals = CONTAINER_OF(op, const struct engine_renewals, op);
     const struct engine_lease *question = CONTAINER_OF(op, const struct engine_lease, op);
-    if (call == ENGINE_LEASE_TIME_TO_LIVE)
+    if (op->kind == ENGINE_LEASE_TIME_TO_LIVE)
         return !question->want_keys && is_settled(writer, question->id);
-    if (call != ENGINE_LEASE_RENEW)
+    if (op->kind != ENGINE_LEASE_RENEW)
         return false;
     for (size_t i = renewals->answered; i < renewals->count; i++)
         if (!is_settled(writer, renewals->items[i].id))
@@ -32,11 +31,10 @@ static bool is_early(const struct local_writer *writer, const struct engine_op *
 /* False: it must wait for the end of the group. */
 static bool answer(struct local_writer *writer, struct engine_op *op, int64_t time_ns)
 {
-    enum engine_lease_call call = (enum engine_lease_call)(op->kind - LOCAL_LEASE);
-    if (!is_early(writer, op, call))
+    if (!is_early(writer, op))
         return false;
     op->status = permission_check(op, writer->shared->auth.state.rights, &writer->lease->keys_of);
-    if (op->status == ST_OK && !local_lease_read(writer->lease, op, call, time_ns))
+    if (op->status == ST_OK && !local_lease_read(writer->lease, op, time_ns))
         return false; /* the lease has expired, and must be revoked in a group */
     op->revision = writer->committed_revision;
     mailbox_chain_add(&writer->early[local_shard_number(op)], &op->in_mailbox);

@@ -9,7 +9,7 @@ const struct mailbox_node *local_look_ahead(const struct applier *applier,
     size_t count = 0;
     for (; node && count < PREFETCH_PUTS_MAX; node = node->next) {
         const struct engine_op *op = CONTAINER_OF(node, const struct engine_op, in_mailbox);
-        if (op->kind != LOCAL_PUT)
+        if (op->kind != ENGINE_PUT)
             break;
         puts[count++] = op->request;
     }

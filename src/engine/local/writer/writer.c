@@ -137,21 +137,16 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     return false;
 }
 
-static enum engine_lease_call lease_call_of(const struct engine_op *op)
-{
-    return (enum engine_lease_call)(op->kind - LOCAL_LEASE);
-}
-
 static enum status write_keys(struct local_writer *writer, struct engine_write *write)
 {
     struct applier *applier = store_applier(writer->shared->store);
     const void *request = write->op.request;
     struct arena *arena = write->op.arena;
-    if (write->op.kind == LOCAL_PUT) {
+    if (write->op.kind == ENGINE_PUT) {
         TRY(admit(writer, quota_cost_put(request)));
         return applier_put(applier, request, arena, &write->answer);
     }
-    if (write->op.kind == LOCAL_DELETE_RANGE) {
+    if (write->op.kind == ENGINE_DELETE_RANGE) {
         TRY(admit(writer, 0));
         return applier_delete_range(applier, request, arena, &write->answer);
     }
@@ -161,12 +156,11 @@ static enum status write_keys(struct local_writer *writer, struct engine_write *
 
 static void write_lease(struct local_writer *writer, struct engine_op *op)
 {
-    enum engine_lease_call call = lease_call_of(op);
     op->revision = store_applier(writer->shared->store)->revision;
-    op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
+    op->status = admit(writer, op->kind == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
-        local_lease_execute(writer->lease, op, call, writer->now_ns);
-    if (op->status == ST_OK && call == ENGINE_LEASE_GRANT &&
+        local_lease_execute(writer->lease, op, writer->now_ns);
+    if (op->status == ST_OK && op->kind == ENGINE_LEASE_GRANT &&
         writer->granted_count < WRITER_GRANTS_MAX)
         writer->granted[writer->granted_count++] = CONTAINER_OF(op, struct engine_lease, op)->id;
 }
@@ -177,7 +171,7 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     struct local_shared *shared = writer->shared;
     struct applier *applier = store_applier(shared->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
-    if (op->kind == LOCAL_AUTH) { /* checks permissions itself */
+    if (op->kind == ENGINE_AUTH) { /* checks permissions itself */
         writer->rights_pending = true;
         local_auth_execute(&shared->auth, CONTAINER_OF(op, struct engine_auth, op));
         return true;
@@ -191,32 +185,33 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     op->status = may(writer, op);
     if (op->status != ST_OK)
         return true;
-    if (op->kind >= LOCAL_LEASE) {
-        write_lease(writer, op);
-        return true;
-    }
-    switch ((enum local_op_kind)op->kind) {
-    case LOCAL_PUT:
-    case LOCAL_DELETE_RANGE:
-    case LOCAL_TXN:
+    switch ((enum engine_kind)op->kind) {
+    case ENGINE_PUT:
+    case ENGINE_DELETE_RANGE:
+    case ENGINE_TXN:
         op->status = write_keys(writer, write);
         if (UNLIKELY(op->status == ST_DAMAGED))
             local_describe_damage(op);
         if (op->status == ST_OK)
             op->revision = write->answer.revision;
         break;
-    case LOCAL_COMPACT:
+    case ENGINE_COMPACT:
         return compact(writer, op);
-    case LOCAL_ALARM:
+    case ENGINE_LEASE_GRANT:
+    case ENGINE_LEASE_REVOKE:
+    case ENGINE_LEASE_RENEW: /* one that needs a record, because a lease has expired */
+        write_lease(writer, op);
+        break;
+    case ENGINE_ALARM:
         op->status = local_alarms_execute(&shared->alarms, applier,
                                           CONTAINER_OF(op, struct engine_alarm, op));
         op->revision = applier->revision;
         break;
-    case LOCAL_MEMBERS:
+    case ENGINE_MEMBERS:
         op->status = local_members_execute(&shared->members, applier,
                                            CONTAINER_OF(op, struct engine_members, op));
         break;
-    case LOCAL_DOWNGRADE:
+    case ENGINE_DOWNGRADE:
         op->status = local_alarms_downgrade(&shared->alarms, applier, op->request);
         op->revision = applier->revision;
         break;
@@ -392,8 +387,8 @@ static void expire_leases(struct local_writer *writer)
 
 static bool may_take_long(const struct engine_op *op)
 {
-    return op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
-           op->kind == (unsigned)LOCAL_LEASE + ENGINE_LEASE_REVOKE;
+    return op->kind == ENGINE_DELETE_RANGE || op->kind == ENGINE_TXN ||
+           op->kind == ENGINE_LEASE_REVOKE;
 }
 
 /* -- Running -- */
@@ -492,15 +487,15 @@ static void take_lease_reads(struct local_writer *writer)
         struct slice name = local_op_name(op);
         if (name.len)
             turn_work("answering", name);
-        work += local_lease_work(writer->lease, op, lease_call_of(op));
+        work += local_lease_work(writer->lease, op);
         op->status = may(writer, op);
         if (op->status != ST_OK)
             mailbox_chain_add(&writer->answers[local_shard_number(op)], &op->in_mailbox);
         /* A lease of the call has expired, and must be revoked before the answer. */
-        else if (!local_lease_read(writer->lease, op, lease_call_of(op), writer->now_ns))
+        else if (!local_lease_read(writer->lease, op, writer->now_ns))
             mailbox_chain_add(&to_execute, &op->in_mailbox);
         /* A list of very many keys: the keeper sorts it, and answers. */
-        else if (local_lease_is_unsorted(op, lease_call_of(op)))
+        else if (local_lease_is_unsorted(op))
             mailbox_post(&writer->shared->keeper.requests, &op->in_mailbox);
         else
             mailbox_chain_add(&writer->answers[local_shard_number(op)], &op->in_mailbox);

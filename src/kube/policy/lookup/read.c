@@ -192,7 +192,7 @@ void kube_lookup_read_give_up(struct kube_lookup_read *read)
         list_remove(&read->in_lookup);
         finish(read, ST_CANCELED);
     } else if (!read->is_open) {
-        engine_range_give_up(&read->range);
+        engine_give_up(&read->range.op);
     }
 }
 
