@@ -23,18 +23,17 @@ struct admission {
     struct grants_waiter rights;
     struct mirror_wait mirror;
     struct engine_op *op;
-    struct cluster_shard *shard;
+    struct mirror_shard *shard;
     bool begins_now; /* it has no start revision */
     bool is_reached; /* only the permission was too old */
 };
 
-void cluster_fail_unsynced(struct cluster_shared *shared, struct engine_op *op)
+void mirror_fail_unsynced(struct mirror_shared *shared, struct engine_op *op)
 {
-    char why[CLUSTER_PHASE_BYTES], text[CLUSTER_PHASE_BYTES + 64];
-    enum cluster_phase phase = cluster_phase_explain(&shared->state, &shared->options, why);
-    int len =
-        snprintf(text, sizeof(text), "%s%s%s", status_text(ST_NOT_SYNCED),
-                 phase == CLUSTER_UNREACHED ? ": " : "", phase == CLUSTER_UNREACHED ? why : "");
+    char why[MIRROR_PHASE_BYTES], text[MIRROR_PHASE_BYTES + 64];
+    enum mirror_phase phase = mirror_phase_explain(&shared->state, &shared->options, why);
+    int len = snprintf(text, sizeof(text), "%s%s%s", status_text(ST_NOT_SYNCED),
+                       phase == MIRROR_UNREACHED ? ": " : "", phase == MIRROR_UNREACHED ? why : "");
     op->status = ST_NOT_SYNCED;
     if (arena_dup(op->arena, slice_of(text, (size_t)len), &op->text) != ST_OK)
         op->text = SLICE_EMPTY; /* the text of the status must do */
@@ -93,7 +92,7 @@ static void on_read_end(struct upstream_call *call, enum grpc_code code, struct 
 static enum status read_first(struct admission *admission, struct slice key)
 {
     static const struct upstream_ops ops = {.on_message = on_read, .on_end = on_read_end};
-    struct cluster_shard *shard = admission->shard;
+    struct mirror_shard *shard = admission->shard;
     struct upstream_request request = {
         .path = SLICE_LITERAL(PB_KV_RANGE_PATH),
         .caller.token = admission->op->principal.token,
@@ -131,7 +130,7 @@ static void on_rights(struct grants_waiter *waiter)
     end(admission, admission->op->status);
 }
 
-static struct admission *admission_new(struct cluster_shard *shard, struct engine_admission *asked)
+static struct admission *admission_new(struct mirror_shard *shard, struct engine_admission *asked)
 {
     struct engine_op *op = &asked->op;
     struct admission *admission = arena_alloc(op->arena, sizeof(*admission));
@@ -151,16 +150,16 @@ static struct admission *admission_new(struct cluster_shard *shard, struct engin
     return admission;
 }
 
-void cluster_watch_admit(struct engine_op *op)
+void mirror_watch_admit(struct engine_op *op)
 {
     struct engine_admission *asked = CONTAINER_OF(op, struct engine_admission, op);
-    struct cluster_shard *shard = cluster_shard_of(op->shard);
+    struct mirror_shard *shard = mirror_shard_of(op->shard);
     asked->is_foreign = !op->principal.is_server &&
-                        (!cluster_mirrors(&shard->shared->options, asked->key, asked->range_end) ||
+                        (!mirror_covers(&shard->shared->options, asked->key, asked->range_end) ||
                          !grants_can_decide(shard->grants, asked->key, asked->range_end));
     if (!asked->is_foreign &&
         !atomic_load(&shard->shared->state.synced)) { /* the watch's start is not known yet */
-        cluster_fail_unsynced(shard->shared, op);
+        mirror_fail_unsynced(shard->shared, op);
         op->done(op);
         return;
     }
@@ -179,10 +178,10 @@ void cluster_watch_admit(struct engine_op *op)
     }
 }
 
-enum status cluster_watch_recheck(struct engine_shard *base, const struct auth_principal *principal,
-                                  struct slice key, struct slice range_end)
+enum status mirror_watch_recheck(struct engine_shard *base, const struct auth_principal *principal,
+                                 struct slice key, struct slice range_end)
 {
     if (principal->is_server)
         return ST_OK;
-    return grants_known(cluster_shard_of(base)->grants, principal->token, key, range_end);
+    return grants_known(mirror_shard_of(base)->grants, principal->token, key, range_end);
 }

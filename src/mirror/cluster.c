@@ -17,14 +17,14 @@
 #define READ_WAIT_NS_DEFAULT (1000 * 1000)
 #define GRANT_NS_DEFAULT (INT64_C(1000) * 1000 * 1000)
 
-static struct cluster_shared *shared_of(const struct engine *engine)
+static struct mirror_shared *shared_of(const struct engine *engine)
 {
-    return CONTAINER_OF((struct engine *)(uintptr_t)engine, struct cluster_shared, engine);
+    return CONTAINER_OF((struct engine *)(uintptr_t)engine, struct mirror_shared, engine);
 }
 
-static struct engine_identity cluster_identity(const struct engine *engine)
+static struct engine_identity mirror_identity(const struct engine *engine)
 {
-    struct cluster_state *state = &shared_of(engine)->state;
+    struct mirror_state *state = &shared_of(engine)->state;
     return (struct engine_identity){
         .cluster_id = atomic_load(&state->cluster_id),
         .member_id = atomic_load(&state->member_id),
@@ -32,97 +32,96 @@ static struct engine_identity cluster_identity(const struct engine *engine)
     };
 }
 
-static bool cluster_is_synced(const struct engine *engine)
+static bool mirror_is_synced(const struct engine *engine)
 {
     return atomic_load(&shared_of(engine)->state.synced);
 }
 
-static bool cluster_versions(const struct engine *engine, struct engine_versions *ret_versions)
+static bool mirror_versions(const struct engine *engine, struct engine_versions *ret_versions)
 {
-    struct cluster_state *state = &shared_of(engine)->state;
+    struct mirror_state *state = &shared_of(engine)->state;
     return member_table_versions(&state->member_table, atomic_load(&state->member_id),
                                  ret_versions);
 }
 
-static bool cluster_membership(const struct engine *engine,
-                               struct engine_membership *ret_membership)
+static bool mirror_membership(const struct engine *engine, struct engine_membership *ret_membership)
 {
-    struct cluster_state *state = &shared_of(engine)->state;
+    struct mirror_state *state = &shared_of(engine)->state;
     return member_table_membership(&state->member_table, atomic_load(&state->member_id),
                                    ret_membership);
 }
 
-static bool cluster_watch_report(const struct engine *engine, unsigned i,
-                                 struct watch_report *ret_report)
+static bool mirror_watch_report(const struct engine *engine, unsigned i,
+                                struct watch_report *ret_report)
 {
     const struct engine *mirror = shared_of(engine)->mirror->engine;
     return mirror->ops->watch_report(mirror, i, ret_report);
 }
 
-static bool cluster_ready(const struct engine *engine, char *ret_reason)
+static bool mirror_ready(const struct engine *engine, char *ret_reason)
 {
-    static_assert((int)ENGINE_REASON_BYTES == (int)CLUSTER_PHASE_BYTES,
+    static_assert((int)ENGINE_REASON_BYTES == (int)MIRROR_PHASE_BYTES,
                   "the reason is copied whole");
-    struct cluster_shared *shared = shared_of(engine);
-    return cluster_phase_explain(&shared->state, &shared->options, ret_reason) == CLUSTER_FOLLOWING;
+    struct mirror_shared *shared = shared_of(engine);
+    return mirror_phase_explain(&shared->state, &shared->options, ret_reason) == MIRROR_FOLLOWING;
 }
 
 /* No client logs in here: tokens are the cluster's. */
-static uint64_t cluster_auth_revision(const struct engine *engine)
+static uint64_t mirror_auth_revision(const struct engine *engine)
 {
     (void)engine;
     return 1;
 }
 
 /* Without the operations that only etcd's API uses, whose calls are forwarded as bytes. */
-static const struct engine_ops cluster_ops = {
+static const struct engine_ops mirror_ops = {
     .start =
         {
-            [ENGINE_RANGE] = cluster_range_start,
-            [ENGINE_PUT] = cluster_call_start,
-            [ENGINE_DELETE_RANGE] = cluster_call_start,
-            [ENGINE_TXN] = cluster_call_start,
-            [ENGINE_COMPACT] = cluster_call_start,
-            [ENGINE_LEASE_GRANT] = cluster_call_start,
-            [ENGINE_LEASE_REVOKE] = cluster_call_start,
-            [ENGINE_LEASE_TIME_TO_LIVE] = cluster_call_start,
-            [ENGINE_LEASE_LIST] = cluster_call_start,
-            [ENGINE_LEASE_RENEW] = cluster_lease_renew,
-            [ENGINE_WATCH_ADMIT] = cluster_watch_admit,
+            [ENGINE_RANGE] = mirror_range_start,
+            [ENGINE_PUT] = mirror_call_start,
+            [ENGINE_DELETE_RANGE] = mirror_call_start,
+            [ENGINE_TXN] = mirror_call_start,
+            [ENGINE_COMPACT] = mirror_call_start,
+            [ENGINE_LEASE_GRANT] = mirror_call_start,
+            [ENGINE_LEASE_REVOKE] = mirror_call_start,
+            [ENGINE_LEASE_TIME_TO_LIVE] = mirror_call_start,
+            [ENGINE_LEASE_LIST] = mirror_call_start,
+            [ENGINE_LEASE_RENEW] = mirror_lease_renew,
+            [ENGINE_WATCH_ADMIT] = mirror_watch_admit,
         },
-    .give_up = cluster_give_up,
-    .range_window = cluster_range_window,
-    .range_next = cluster_range_next,
-    .range_fill = cluster_range_fill,
-    .range_close = cluster_range_close,
-    .write_close = cluster_write_close,
-    .identity = cluster_identity,
-    .ready = cluster_ready,
-    .is_synced = cluster_is_synced,
-    .auth_revision = cluster_auth_revision,
-    .watch_report = cluster_watch_report,
-    .versions = cluster_versions,
-    .membership = cluster_membership,
-    .shard_new = cluster_shard_new,
-    .shard_free = cluster_shard_free,
-    .shard_stop = cluster_shard_stop,
-    .turn_begin = cluster_turn_begin,
-    .turn_end = cluster_turn_end,
-    .flushed = cluster_flushed,
-    .watch_hub = cluster_watch_hub,
-    .auth_rights = cluster_auth_rights,
-    .watch_recheck = cluster_watch_recheck,
-    .status_get = cluster_status_get,
-    .metrics_write = cluster_metrics_write,
-    .await_revision = cluster_await_revision,
-    .forward_start = cluster_forward_start,
-    .forward_send = cluster_forward_send,
-    .forward_half_close = cluster_forward_half_close,
-    .forward_pause = cluster_forward_pause,
-    .forward_cancel = cluster_forward_cancel,
+    .give_up = mirror_give_up,
+    .range_window = mirror_range_window,
+    .range_next = mirror_range_next,
+    .range_fill = mirror_range_fill,
+    .range_close = mirror_range_close,
+    .write_close = mirror_write_close,
+    .identity = mirror_identity,
+    .ready = mirror_ready,
+    .is_synced = mirror_is_synced,
+    .auth_revision = mirror_auth_revision,
+    .watch_report = mirror_watch_report,
+    .versions = mirror_versions,
+    .membership = mirror_membership,
+    .shard_new = mirror_shard_new,
+    .shard_free = mirror_shard_free,
+    .shard_stop = mirror_shard_stop,
+    .turn_begin = mirror_turn_begin,
+    .turn_end = mirror_turn_end,
+    .flushed = mirror_flushed,
+    .watch_hub = mirror_watch_hub,
+    .auth_rights = mirror_auth_rights,
+    .watch_recheck = mirror_watch_recheck,
+    .status_get = mirror_status_get,
+    .metrics_write = mirror_metrics_write,
+    .await_revision = mirror_await_revision,
+    .forward_start = mirror_forward_start,
+    .forward_send = mirror_forward_send,
+    .forward_half_close = mirror_forward_half_close,
+    .forward_pause = mirror_forward_pause,
+    .forward_cancel = mirror_forward_cancel,
 };
 
-static void set_defaults(struct cluster_options *options)
+static void set_defaults(struct mirror_options *options)
 {
     if (!options->lag_max_revisions)
         options->lag_max_revisions = LAG_MAX_DEFAULT;
@@ -137,10 +136,10 @@ static void set_defaults(struct cluster_options *options)
 
 static void on_mirrored(void *ctx)
 {
-    cluster_reads_notify(ctx);
+    mirror_reads_notify(ctx);
 }
 
-static enum status start(struct cluster_shared *shared, struct error *error)
+static enum status start(struct mirror_shared *shared, struct error *error)
 {
     struct mirror_directory *mirror = xcalloc(1, sizeof(*mirror));
     enum status status = mirror_directory_open(&shared->options, mirror, error);
@@ -160,11 +159,11 @@ static enum status start(struct cluster_shared *shared, struct error *error)
                           &shared->follower, error);
 }
 
-enum status engine_cluster_open(const struct cluster_options *options, struct engine **ret_engine,
+enum status engine_cluster_open(const struct mirror_options *options, struct engine **ret_engine,
                                 struct error *error)
 {
-    struct cluster_shared *shared = xcalloc(1, sizeof(*shared));
-    shared->engine.ops = &cluster_ops;
+    struct mirror_shared *shared = xcalloc(1, sizeof(*shared));
+    shared->engine.ops = &mirror_ops;
     follow_failure_init(&shared->state.follow_failure);
     member_table_init(&shared->state.member_table, options->upstream.endpoints);
     loop_guard_make(shared->via);
@@ -184,7 +183,7 @@ void engine_cluster_close(struct engine *engine)
 {
     if (!engine)
         return;
-    struct cluster_shared *shared = shared_of(engine);
+    struct mirror_shared *shared = shared_of(engine);
     follower_stop(shared->follower);
     if (shared->mirror)
         mirror_directory_close(shared->mirror, &shared->options);
@@ -196,9 +195,9 @@ void engine_cluster_close(struct engine *engine)
 }
 
 /* The newest revision of which clients may have learnt. */
-static int64_t newest_seen(struct cluster_shared *shared)
+static int64_t newest_seen(struct mirror_shared *shared)
 {
-    struct cluster_state *state = &shared->state;
+    struct mirror_state *state = &shared->state;
     const int64_t seen[] = {
         atomic_load(&state->mirrored),
         atomic_load(&state->heard),
@@ -217,7 +216,7 @@ static void ended(struct mirror_batch *batch, enum status status)
     sem_post(batch->user);
 }
 
-static void drop_history(struct cluster_shared *shared, int64_t revision)
+static void drop_history(struct mirror_shared *shared, int64_t revision)
 {
     sem_t done;
     sem_init(&done, 0, 0);
@@ -235,16 +234,16 @@ static void drop_history(struct cluster_shared *shared, int64_t revision)
  */
 int64_t engine_cluster_end_watches(struct engine *engine)
 {
-    struct cluster_shared *shared = shared_of(engine);
+    struct mirror_shared *shared = shared_of(engine);
     int64_t behind = newest_seen(shared) + 2;
     /* Nothing older is fetched from the cluster, which has another past. */
-    cluster_state_raise(&shared->state.compacted, behind);
+    mirror_state_raise(&shared->state.compacted, behind);
     drop_history(shared, behind);
     drop_history(shared, behind + 1);
     return behind;
 }
 
-enum status engine_cluster_discard(const struct cluster_options *options, int64_t void_until,
+enum status engine_cluster_discard(const struct mirror_options *options, int64_t void_until,
                                    struct error *error)
 {
     return mirror_directory_discard(options, void_until, error);

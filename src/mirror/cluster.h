@@ -14,7 +14,7 @@
  * can do meanwhile is drawn in link/phase.h.
  */
 MUST_CHECK
-enum status engine_cluster_open(const struct cluster_options *options, struct engine **ret_engine,
+enum status engine_cluster_open(const struct mirror_options *options, struct engine **ret_engine,
                                 struct error *error);
 /* The shards must have been freed. Accepts NULL. */
 void engine_cluster_close(struct engine *engine);
@@ -26,7 +26,7 @@ int64_t engine_cluster_end_watches(struct engine *engine);
 /* After that, when the engine is closed: throws the mirror away. Revisions up to void_until, which
  * was returned above, become void. */
 MUST_CHECK
-enum status engine_cluster_discard(const struct cluster_options *options, int64_t void_until,
+enum status engine_cluster_discard(const struct mirror_options *options, int64_t void_until,
                                    struct error *error);
 
 #endif

@@ -16,9 +16,9 @@
 /* Memory for a decoded compaction. */
 enum { COMPACTION_BYTES = 128, COMPACTION_BYTES_MAX = 4 << 10 };
 
-static struct cluster_shard *shard_of(const struct engine_forward *forward)
+static struct mirror_shard *shard_of(const struct engine_forward *forward)
 {
-    return cluster_shard_of(forward->shard);
+    return mirror_shard_of(forward->shard);
 }
 
 /* A long answer that the caller keeps. */
@@ -91,14 +91,14 @@ static void release_kept(struct engine_forward *forward)
 static void on_message(struct upstream_call *call, struct slice message)
 {
     struct engine_forward *forward = upstream_call_user(call);
-    struct cluster_state *state = &shard_of(forward)->shared->state;
+    struct mirror_state *state = &shard_of(forward)->shared->state;
     int64_t revision = revision_of(message);
     if (changes_rights(forward))
         atomic_fetch_add(&state->rights_changes, 1);
     if (forward->reads)
-        cluster_state_heard(state, revision);
+        mirror_state_heard(state, revision);
     else
-        cluster_state_wrote(state, revision);
+        mirror_state_wrote(state, revision);
     if (forward->ops->on_overdue && message.len > UPSTREAM_WINDOW_BYTES && !forward->kept)
         keep_answer(call, forward);
     forward->ops->on_message(forward, message);
@@ -107,7 +107,7 @@ static void on_message(struct upstream_call *call, struct slice message)
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
     struct engine_forward *forward = upstream_call_user(call);
-    struct cluster_shard *shard = shard_of(forward);
+    struct mirror_shard *shard = shard_of(forward);
     forward->state = NULL;
     shard->in_progress--;
     /* The answer of a compaction is not older than it. */
@@ -132,10 +132,10 @@ static int64_t compaction_of(struct slice message)
     return status == ST_OK ? request.revision : 0;
 }
 
-void cluster_forward_start(struct engine_shard *base, struct engine_forward *forward)
+void mirror_forward_start(struct engine_shard *base, struct engine_forward *forward)
 {
     static const struct upstream_ops ops = {.on_message = on_message, .on_end = on_end};
-    struct cluster_shard *shard = cluster_shard_of(base);
+    struct mirror_shard *shard = mirror_shard_of(base);
     struct upstream_call *call;
     struct upstream_request request = {
         .path = forward->path,
@@ -159,25 +159,25 @@ void cluster_forward_start(struct engine_shard *base, struct engine_forward *for
     atomic_fetch_add_explicit(&shard->shared->state.forwarded, 1, memory_order_relaxed);
 }
 
-enum status cluster_forward_send(struct engine_forward *forward, struct slice message)
+enum status mirror_forward_send(struct engine_forward *forward, struct slice message)
 {
     if (slice_equal(forward->path, SLICE_LITERAL(PB_KV_COMPACT_PATH)))
         forward->compacts = compaction_of(message);
     return upstream_send(forward->state, message);
 }
 
-void cluster_forward_half_close(struct engine_forward *forward)
+void mirror_forward_half_close(struct engine_forward *forward)
 {
     upstream_half_close(forward->state);
 }
 
-void cluster_forward_pause(struct engine_forward *forward, bool paused)
+void mirror_forward_pause(struct engine_forward *forward, bool paused)
 {
     if (forward->state)
         upstream_pause(forward->state, paused);
 }
 
-void cluster_forward_cancel(struct engine_forward *forward)
+void mirror_forward_cancel(struct engine_forward *forward)
 {
     release_kept(forward);
     if (!forward->state)

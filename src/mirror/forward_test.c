@@ -4,8 +4,8 @@
 #include "mirror/shard.h"
 
 static struct {
-    struct cluster_shared shared;
-    struct cluster_shard shard;
+    struct mirror_shared shared;
+    struct mirror_shard shard;
     struct engine_forward forward;
     unsigned messages, ends;
     int64_t written, heard; /* when the message came */
@@ -60,10 +60,10 @@ static void start(const char *path, bool reads, struct slice request)
                                         .principal.token = SLICE_LITERAL("anna.1"),
                                         .deadline_ns = 77,
                                         .reads = reads};
-    cluster_forward_start(&f.shard.base, &f.forward);
+    mirror_forward_start(&f.shard.base, &f.forward);
     assert_int_equal(f.shard.in_progress, 1);
-    assert_int_equal(cluster_forward_send(&f.forward, request), ST_OK);
-    cluster_forward_half_close(&f.forward);
+    assert_int_equal(mirror_forward_send(&f.forward, request), ST_OK);
+    mirror_forward_half_close(&f.forward);
 }
 
 static void answer(int64_t revision)
@@ -93,7 +93,7 @@ static void revision_of_a_write_is_known_before_its_answer(void **state)
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.shard.in_progress, 0);
     assert_int_equal(atomic_load(&f.shared.state.forwarded), 1);
-    cluster_forward_cancel(&f.forward); /* no effect */
+    mirror_forward_cancel(&f.forward); /* no effect */
 }
 
 static void read_does_not_delay_other_reads(void **state)
@@ -103,7 +103,7 @@ static void read_does_not_delay_other_reads(void **state)
     answer(99);
     assert_int_equal(f.written, 0);
     assert_int_equal(f.heard, 99);
-    cluster_forward_cancel(&f.forward);
+    mirror_forward_cancel(&f.forward);
     assert_int_equal(f.shard.in_progress, 0);
     assert_int_equal(f.ends, 0);
     assert_int_equal(cluster.count, 0);
@@ -182,7 +182,7 @@ static void malformed_answers_have_no_revision(void **state)
         call_at(0)->ops->on_message(call_at(0), buf_slice(&message));
         buf_fini(&message);
         assert_int_equal(f.written, 0);
-        cluster_forward_cancel(&f.forward);
+        mirror_forward_cancel(&f.forward);
     }
     assert_int_equal(f.messages, COUNT_OF(answers));
 }

@@ -14,17 +14,17 @@ static void gauge(struct metric_page *page, const char *name, const char *help, 
     metric_page_gauge(page, name, help, value > 0 ? (uint64_t)value : 0);
 }
 
-static void write_mirror(struct metric_page *page, struct cluster_state *state)
+static void write_mirror(struct metric_page *page, struct mirror_state *state)
 {
     bool follows =
-        atomic_load(&state->connected) && cluster_state_silence(state) <= CLUSTER_SILENT_NS;
+        atomic_load(&state->connected) && mirror_state_silence(state) <= MIRROR_SILENT_NS;
     gauge(page, "vigil_cluster_synced",
           "1: the mirror is complete, and the cluster is being followed.",
           follows && atomic_load(&state->synced));
     gauge(page, "vigil_cluster_connected", "1: the cluster is being followed.", follows);
     gauge(page, "vigil_cluster_silent_seconds",
           "Seconds since a member of the cluster last answered the follower or sent it something.",
-          cluster_state_silence(state) / NS_PER_S);
+          mirror_state_silence(state) / NS_PER_S);
     gauge(page, "vigil_cluster_mirrored_revision",
           "The revision up to which the mirror contains everything.",
           atomic_load(&state->mirrored));
@@ -32,13 +32,13 @@ static void write_mirror(struct metric_page *page, struct cluster_state *state)
                      "Revisions by which the mirror is behind the newest that the cluster has "
                      "answered with; NaN while it is not followed.");
     metric_page_row_real(page, "vigil_cluster_mirror_lag_revisions", "",
-                         follows ? (double)cluster_state_lag(state) : NAN);
+                         follows ? (double)mirror_state_lag(state) : NAN);
     metric_page_gauge(page, "vigil_cluster_upstream_watches", "Watches on the cluster.",
                       atomic_load(&state->upstream_watches));
 }
 
 /* The endpoints are those of a flag, so that the page cannot grow. */
-static void write_upstreams(struct metric_page *page, struct cluster_state *state)
+static void write_upstreams(struct metric_page *page, struct mirror_state *state)
 {
     static const char up[] = "vigil_cluster_upstream_up", info[] = "vigil_cluster_upstream_info";
     char labels[MEMBER_TABLE_ENDPOINT_BYTES * 2 + 256], endpoint[MEMBER_TABLE_ENDPOINT_BYTES * 2];
@@ -67,7 +67,7 @@ static void write_upstreams(struct metric_page *page, struct cluster_state *stat
     }
 }
 
-static void write_work(struct metric_page *page, struct cluster_state *state)
+static void write_work(struct metric_page *page, struct mirror_state *state)
 {
     metric_page_counter(page, "vigil_cluster_upstream_events_total",
                         "Events received from the cluster.", atomic_load(&state->upstream_events));
@@ -91,7 +91,7 @@ static void write_work(struct metric_page *page, struct cluster_state *state)
                         "Reads forwarded to the cluster.", atomic_load(&state->reads_forwarded));
 }
 
-static void write_backfill(struct metric_page *page, struct cluster_state *state)
+static void write_backfill(struct metric_page *page, struct mirror_state *state)
 {
     gauge(page, "vigil_cluster_past_bytes",
           "History older than the mirror's that is kept for watches, in bytes.",
@@ -108,16 +108,16 @@ static void write_backfill(struct metric_page *page, struct cluster_state *state
  * What etcd's grpc-proxy counts, under its names. Its cache holds answers; here the mirror takes
  * the cache's place.
  */
-static void write_proxy(struct metric_page *page, struct cluster_shard *shard,
+static void write_proxy(struct metric_page *page, struct mirror_shard *shard,
                         const struct watch_stats *watches)
 {
     struct engine_status status;
-    struct cluster_state *state = &shard->shared->state;
+    struct mirror_state *state = &shard->shared->state;
     uint64_t upstream = atomic_load(&state->upstream_watches);
     engine_status_get(shard->mirror, &status);
     /* Events without a watcher make the difference smaller; a counter must not go back. */
-    cluster_state_raise(&state->coalesced, (int64_t)watches->events_sent -
-                                               (int64_t)atomic_load(&state->upstream_events));
+    mirror_state_raise(&state->coalesced, (int64_t)watches->events_sent -
+                                              (int64_t)atomic_load(&state->upstream_events));
     gauge(page, "etcd_grpc_proxy_watchers_coalescing_total",
           "Watchers that need no watch on the cluster of their own.",
           (int64_t)watches->watchers - (int64_t)upstream);
@@ -135,9 +135,9 @@ static void write_proxy(struct metric_page *page, struct cluster_shard *shard,
                          upstream ? (double)watches->watchers / (double)upstream : 0);
 }
 
-void cluster_metrics_write(struct engine_shard *base, struct metric_page *page)
+void mirror_metrics_write(struct engine_shard *base, struct metric_page *page)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
+    struct mirror_shard *shard = mirror_shard_of(base);
     engine_metrics_write(shard->mirror, page);
     write_mirror(page, &shard->shared->state);
     write_upstreams(page, &shard->shared->state);

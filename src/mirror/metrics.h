@@ -5,6 +5,6 @@
 struct engine_shard;
 struct metric_page;
 
-void cluster_metrics_write(struct engine_shard *shard, struct metric_page *page);
+void mirror_metrics_write(struct engine_shard *shard, struct metric_page *page);
 
 #endif

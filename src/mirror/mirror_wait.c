@@ -12,7 +12,7 @@
 
 static void look(struct timer *timer);
 
-void mirror_waits_init(struct mirror_waits *waits, struct loop *loop, struct cluster_state *state,
+void mirror_waits_init(struct mirror_waits *waits, struct loop *loop, struct mirror_state *state,
                        struct follower *follower)
 {
     *waits = (struct mirror_waits){.loop = loop, .state = state, .follower = follower};

@@ -12,7 +12,7 @@
 #include "base/container/list.h"
 #include "io/loop.h"
 
-struct cluster_state;
+struct mirror_state;
 struct follower;
 
 /* Embedded by its owner. */
@@ -25,7 +25,7 @@ struct mirror_wait {
 
 struct mirror_waits {
     struct loop *loop;
-    struct cluster_state *state;
+    struct mirror_state *state;
     struct follower *follower;
     struct list all;   /* the first to end in vain first */
     struct timer look; /* set while something waits */
@@ -33,7 +33,7 @@ struct mirror_waits {
     int64_t shown;     /* this turn's histories have at least this revision */
 };
 
-void mirror_waits_init(struct mirror_waits *waits, struct loop *loop, struct cluster_state *state,
+void mirror_waits_init(struct mirror_waits *waits, struct loop *loop, struct mirror_state *state,
                        struct follower *follower);
 void mirror_waits_fini(struct mirror_waits *waits); /* nothing may wait */
 

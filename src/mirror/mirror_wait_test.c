@@ -14,7 +14,7 @@
 static struct {
     struct sim *sim;
     struct loop *loop;
-    struct cluster_state state;
+    struct mirror_state state;
     struct mirror_waits waits;
     struct mirror_wait wait;
     unsigned reached, late, progress_requests;
@@ -69,7 +69,7 @@ static void nothing_was_written_so_nothing_waits(void **state)
 static void watch_waits_for_a_write_that_the_mirror_lacks(void **state)
 {
     (void)state;
-    cluster_state_wrote(&f.state, 5);
+    mirror_state_wrote(&f.state, 5);
     atomic_store(&f.state.mirrored, 4);
     mirror_wait_start(&f.waits, &f.wait);
     assert_int_equal(f.progress_requests, 1);
@@ -93,7 +93,7 @@ static void what_the_mirror_has_since_this_turn_counts_in_a_later_one(void **sta
 {
     (void)state;
     turn();
-    cluster_state_wrote(&f.state, 5);
+    mirror_state_wrote(&f.state, 5);
     atomic_store(&f.state.mirrored, 5);
     mirror_wait_start(&f.waits, &f.wait);
     assert_int_equal(f.reached, 0);
@@ -109,7 +109,7 @@ static void what_the_mirror_has_since_this_turn_counts_in_a_later_one(void **sta
 static void mirror_that_stays_behind_ends_the_wait(void **state)
 {
     (void)state;
-    cluster_state_wrote(&f.state, 5);
+    mirror_state_wrote(&f.state, 5);
     mirror_wait_start(&f.waits, &f.wait);
     sim_run_until(f.sim, clock_mono_ns(sim_clock(f.sim)) + 10 * NS_PER_S - 1);
     turn();

@@ -33,7 +33,7 @@
 
 enum { NUMBER_SERIALIZABLE = 7 }; /* field of a RangeRequest */
 
-enum cluster_read_state {
+enum mirror_read_state {
     READ_ADMITTING,
     READ_PROBING,
     READ_WAITING, /* for the mirror */
@@ -46,9 +46,9 @@ enum cluster_read_state {
 };
 
 /* In the operation's arena, as long as the range does not belong to the mirror. */
-struct cluster_read {
-    enum cluster_read_state state;
-    struct cluster_shard *shard;
+struct mirror_read {
+    enum mirror_read_state state;
+    struct mirror_shard *shard;
     struct engine_range *range;
     const struct pb_range_request *request; /* the operation's */
     int64_t seen;     /* clients of this server may have seen this revision when the read began */
@@ -72,7 +72,7 @@ struct cluster_read {
 
 /* The reads of a shard. */
 struct shard_reads {
-    struct cluster_shard *shard;
+    struct mirror_shard *shard;
     struct list waiting; /* the first to be forwarded first */
     struct list line;    /* to be forwarded; the oldest first */
     size_t lined;        /* its length */
@@ -105,7 +105,7 @@ static const uint16_t moves[] = {
     [READ_OVER] = 0,
 };
 
-static void read_check(const struct cluster_read *read)
+static void read_check(const struct mirror_read *read)
 {
     assert((read->state == READ_FORWARDED) == (read->call != NULL));
     bool in_list = read->state == READ_WAITING || read->state == READ_LINED ||
@@ -115,7 +115,7 @@ static void read_check(const struct cluster_read *read)
            read->state == READ_FORWARDED);
 }
 
-static void move(struct cluster_read *read, enum cluster_read_state next)
+static void move(struct mirror_read *read, enum mirror_read_state next)
 {
     assert(moves[read->state] & (1u << next));
     read->shard->reads->lined -= read->state == READ_LINED;
@@ -125,63 +125,63 @@ static void move(struct cluster_read *read, enum cluster_read_state next)
 
 /* -- Where to -- */
 
-static struct cluster_state *state_of(const struct cluster_read *read)
+static struct mirror_state *state_of(const struct mirror_read *read)
 {
     return &read->shard->shared->state;
 }
 
-static bool is_compacted(struct cluster_shared *shared, int64_t revision)
+static bool is_compacted(struct mirror_shared *shared, int64_t revision)
 {
     return revision > 0 && revision < atomic_load(&shared->state.compacted);
 }
 
 /* The mirror has compacted the revision, or is about to. The cluster may still have it: of one that
  * may have been restored, the mirror keeps the state and not the history. */
-static bool mirror_lacks(struct cluster_shared *shared, int64_t revision)
+static bool mirror_lacks(struct mirror_shared *shared, int64_t revision)
 {
     return revision > 0 &&
            (revision < local_mirror_compact_revision(shared->mirror->engine) ||
             is_compacted(shared, revision) || revision < atomic_load(&shared->state.oldest) - 1);
 }
 
-static struct slice sent_of(const struct cluster_read *read)
+static struct slice sent_of(const struct mirror_read *read)
 {
     return read->range->op.principal.is_server ? SLICE_EMPTY : read->range->sent;
 }
 /* The client wants something that this version does not know of. */
-static bool has_unknown_fields(const struct cluster_read *read)
+static bool has_unknown_fields(const struct mirror_read *read)
 {
     return sent_of(read).len > pb_size(&pb_range_request_table, read->request);
 }
 
 /* Decides whether the mirror can answer at all. ST_NOT_SYNCED: it could, later. */
-static enum status choose(struct cluster_read *read)
+static enum status choose(struct mirror_read *read)
 {
-    struct cluster_shared *shared = read->shard->shared;
+    struct mirror_shared *shared = read->shard->shared;
     const struct pb_range_request *r = read->request;
     bool is_ours = read->range->op.principal.is_server;
-    bool forwards = shared->options.reads == CLUSTER_READS_FORWARD && !r->serializable && !is_ours;
+    bool forwards = shared->options.reads == MIRROR_READS_FORWARD && !r->serializable && !is_ours;
     read->only_forwarded =
         forwards || has_unknown_fields(read) ||
-        !cluster_mirrors(&shared->options, r->key, r->range_end) ||
+        !mirror_covers(&shared->options, r->key, r->range_end) ||
         (!is_ours && !grants_can_decide(read->shard->grants, r->key, r->range_end));
     if (!read->only_forwarded && !atomic_load(&shared->state.synced))
         return ST_NOT_SYNCED;
     read->only_forwarded = read->only_forwarded || mirror_lacks(shared, r->revision) ||
-                           cluster_state_lag(&shared->state) > shared->options.lag_max_revisions;
+                           mirror_state_lag(&shared->state) > shared->options.lag_max_revisions;
     return ST_OK;
 }
 
 /* -- Ends -- */
 
-static void release_answer(struct cluster_read *read)
+static void release_answer(struct mirror_read *read)
 {
     forwarded_range_fini(&read->answer);
     kept_answer_release(&read->kept);
 }
 
 /* The range ends without an answer; its status is set. */
-static void finish(struct cluster_read *read)
+static void finish(struct mirror_read *read)
 {
     struct engine_range *range = read->range;
     move(read, READ_OVER);
@@ -192,29 +192,29 @@ static void finish(struct cluster_read *read)
     range->op.done(&range->op);
 }
 
-static void fail(struct cluster_read *read, enum status status)
+static void fail(struct mirror_read *read, enum status status)
 {
     read->range->op.status = status;
     finish(read);
 }
-static void fail_text(struct cluster_read *read, enum grpc_code code, struct slice text)
+static void fail_text(struct mirror_read *read, enum grpc_code code, struct slice text)
 {
     cluster_fail(&read->range->op, code, text);
     finish(read);
 }
 
-static void forward(struct cluster_read *read, bool as_linearizable);
+static void forward(struct mirror_read *read, bool as_linearizable);
 
-static void answer_is_too_long(struct cluster_read *read);
+static void answer_is_too_long(struct mirror_read *read);
 
 /*
  * From now on the range is the mirror's. Only the mirror knows, by the state that it reads, whether
  * it still has the revision; if it has dropped it, the cluster answers. What the cluster is known
  * to have compacted is its to refuse.
  */
-static void give_to_mirror(struct cluster_read *read)
+static void give_to_mirror(struct mirror_read *read)
 {
-    struct cluster_shard *shard = read->shard;
+    struct mirror_shard *shard = read->shard;
     assert(list_empty(&read->in_reads));
     shard->in_progress--; /* the read may be over before the mirror returns */
     if (!is_compacted(shard->shared, read->request->revision) &&
@@ -232,7 +232,7 @@ static void give_to_mirror(struct cluster_read *read)
 }
 
 /* The mirror has what the read needs. */
-static void mirror_is_reached(struct cluster_read *read)
+static void mirror_is_reached(struct mirror_read *read)
 {
     if (read->range->op.principal.is_server || read->state == READ_ADMITTING ||
         grants_is_current(read->shard->grants, &read->grant)) {
@@ -246,15 +246,15 @@ static void mirror_is_reached(struct cluster_read *read)
 
 /* -- Forwarding -- */
 
-static void wait_for_mirror(struct cluster_read *read, int64_t wait_ns);
+static void wait_for_mirror(struct mirror_read *read, int64_t wait_ns);
 
-static void answer_is_ready(struct cluster_read *read)
+static void answer_is_ready(struct mirror_read *read)
 {
     struct engine_range *range = read->range;
     const struct forwarded_range *answer = &read->answer;
     move(read, READ_READY);
     read_check(read);
-    cluster_state_wrote(state_of(read), answer->revision);
+    mirror_state_wrote(state_of(read), answer->revision);
     range->op.status = ST_OK;
     range->op.revision = answer->revision;
     range->count = answer->count;
@@ -266,7 +266,7 @@ static void answer_is_ready(struct cluster_read *read)
 }
 
 /* A part of the answer is examined. */
-static void scan(struct cluster_read *read)
+static void scan(struct mirror_read *read)
 {
     struct shard_reads *reads = read->shard->reads;
     enum status status = forwarded_range_scan(&read->answer);
@@ -286,7 +286,7 @@ static void scan(struct cluster_read *read)
 
 static void on_message(struct upstream_call *call, struct slice message)
 {
-    struct cluster_read *read = upstream_call_user(call);
+    struct mirror_read *read = upstream_call_user(call);
     if (read->taken != ST_AGAIN) {
         read->taken = ST_MALFORMED; /* more than one */
         return;
@@ -299,7 +299,7 @@ static void on_message(struct upstream_call *call, struct slice message)
 /* The client does not read its answer, for whose room others wait. */
 static void on_overdue(struct kept_answer *kept)
 {
-    struct cluster_read *read = CONTAINER_OF(kept, struct cluster_read, kept);
+    struct mirror_read *read = CONTAINER_OF(kept, struct mirror_read, kept);
     if (read->state != READ_READY)
         return;
     read->range->op.status = ST_REQUEST_TOO_MANY_REQUESTS;
@@ -308,7 +308,7 @@ static void on_overdue(struct kept_answer *kept)
 
 /* The mirror takes no memory for an answer. It will have the revision soon, if it is not known to
  * be broken. */
-static void answer_is_too_long(struct cluster_read *read)
+static void answer_is_too_long(struct mirror_read *read)
 {
     if (read->only_forwarded || read->needed == 0 || read->was_too_long) {
         fail_text(read, GRPC_RESOURCE_EXHAUSTED,
@@ -317,11 +317,11 @@ static void answer_is_too_long(struct cluster_read *read)
         return;
     }
     read->was_too_long = true;
-    wait_for_mirror(read, CLUSTER_PATIENCE_NS);
+    wait_for_mirror(read, MIRROR_PATIENCE_NS);
 }
 
 /* Another read may be forwarded. */
-static void release_place(struct cluster_read *read)
+static void release_place(struct mirror_read *read)
 {
     if (!read->is_late && !read->is_counted)
         return;
@@ -333,7 +333,7 @@ static void release_place(struct cluster_read *read)
 
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
-    struct cluster_read *read = upstream_call_user(call);
+    struct mirror_read *read = upstream_call_user(call);
     read->call = NULL;
     release_place(read);
     if (code == GRPC_DEADLINE_EXCEEDED) {
@@ -354,7 +354,7 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
 
 /* As the client has sent it, with everything that is not known here. Of a field that comes more
  * than once, the last one counts. */
-static enum status append_request(const struct cluster_read *read, struct buf *message)
+static enum status append_request(const struct mirror_read *read, struct buf *message)
 {
     static const uint8_t linearizable[] = {PB_TAG(NUMBER_SERIALIZABLE, PB_WIRE_VARINT), 0};
     struct slice sent = sent_of(read);
@@ -365,7 +365,7 @@ static enum status append_request(const struct cluster_read *read, struct buf *m
     return buf_append(message, slice_of(linearizable, sizeof(linearizable)));
 }
 
-static enum status send_request(struct cluster_read *read)
+static enum status send_request(struct mirror_read *read)
 {
     static const struct upstream_ops ops = {.on_message = on_message, .on_end = on_end};
     const struct auth_principal *principal = &read->range->op.principal;
@@ -373,7 +373,7 @@ static enum status send_request(struct cluster_read *read)
         .path = SLICE_LITERAL(PB_KV_RANGE_PATH),
         .caller = {.is_self = principal->is_server, .token = principal->token},
         .deadline_ns = read->until_ns,
-        .receive_max = CLUSTER_ANSWER_BYTES_MAX,
+        .receive_max = MIRROR_ANSWER_BYTES_MAX,
         .keeps = true,
         .reads = true,
     };
@@ -390,7 +390,7 @@ static enum status send_request(struct cluster_read *read)
     return status;
 }
 
-static void forward_now(struct cluster_read *read)
+static void forward_now(struct mirror_read *read)
 {
     move(read, READ_FORWARDED);
     read->taken = ST_AGAIN;
@@ -405,14 +405,14 @@ static void forward_now(struct cluster_read *read)
 }
 
 /* Those that are late have a limit of their own. */
-static void forward(struct cluster_read *read, bool as_linearizable)
+static void forward(struct mirror_read *read, bool as_linearizable)
 {
     struct shard_reads *reads = read->shard->reads;
     read->as_linearizable = as_linearizable || !read->request->serializable;
-    read->until_ns = loop_now_ns(read->shard->loop) + CLUSTER_FORWARD_NS;
-    if (read->is_late || (reads->forwarded < CLUSTER_FORWARDED_MAX && !reads->lined)) {
+    read->until_ns = loop_now_ns(read->shard->loop) + MIRROR_FORWARD_NS;
+    if (read->is_late || (reads->forwarded < MIRROR_FORWARDED_MAX && !reads->lined)) {
         forward_now(read);
-    } else if (reads->lined == CLUSTER_LINED_MAX) {
+    } else if (reads->lined == MIRROR_LINED_MAX) {
         fail(read, ST_REQUEST_TOO_MANY_REQUESTS);
     } else {
         move(read, READ_LINED);
@@ -423,8 +423,8 @@ static void forward(struct cluster_read *read, bool as_linearizable)
 static void forward_lined(struct shard_reads *reads)
 {
     struct list *link;
-    while (reads->forwarded < CLUSTER_FORWARDED_MAX && (link = list_pop_front(&reads->line))) {
-        struct cluster_read *read = LIST_ENTRY(link, struct cluster_read, in_reads);
+    while (reads->forwarded < MIRROR_FORWARDED_MAX && (link = list_pop_front(&reads->line))) {
+        struct mirror_read *read = LIST_ENTRY(link, struct mirror_read, in_reads);
         if (read->until_ns > loop_now_ns(reads->shard->loop))
             forward_now(read);
         else
@@ -442,36 +442,36 @@ static void listen(struct shard_reads *reads)
 static void set_due(struct shard_reads *reads)
 {
     struct loop *loop = reads->shard->loop;
-    if (list_empty(&reads->waiting) || reads->late >= CLUSTER_LATE_MAX) {
+    if (list_empty(&reads->waiting) || reads->late >= MIRROR_LATE_MAX) {
         loop_timer_cancel(loop, &reads->due);
         return;
     }
-    struct cluster_read *first = LIST_ENTRY(reads->waiting.next, struct cluster_read, in_reads);
+    struct mirror_read *first = LIST_ENTRY(reads->waiting.next, struct mirror_read, in_reads);
     if (!reads->due.set || reads->due.at_ns != first->until_ns)
         loop_timer_set(loop, &reads->due, first->until_ns);
 }
 
 /* Most wait equally long, so the place is nearly always the last. */
-static void insert_waiting(struct shard_reads *reads, struct cluster_read *read)
+static void insert_waiting(struct shard_reads *reads, struct mirror_read *read)
 {
     struct list *after = reads->waiting.prev;
     while (after != &reads->waiting &&
-           LIST_ENTRY(after, struct cluster_read, in_reads)->until_ns > read->until_ns)
+           LIST_ENTRY(after, struct mirror_read, in_reads)->until_ns > read->until_ns)
         after = after->prev;
     list_insert_before(after->next, &read->in_reads);
 }
 
 /* While the cluster is not followed it may have been restored to another past, and the revision
  * says nothing: a linearizable read then waits, and is forwarded when that takes too long. */
-static bool mirror_has(const struct cluster_read *read)
+static bool mirror_has(const struct mirror_read *read)
 {
     return read->needed <= atomic_load(&state_of(read)->mirrored) &&
            (read->request->serializable || atomic_load(&state_of(read)->connected));
 }
 
-static void wait_for_mirror(struct cluster_read *read, int64_t wait_ns)
+static void wait_for_mirror(struct mirror_read *read, int64_t wait_ns)
 {
-    struct cluster_shared *shared = read->shard->shared;
+    struct mirror_shared *shared = read->shard->shared;
     struct shard_reads *reads = read->shard->reads;
     if (mirror_has(read)) {
         mirror_is_reached(read);
@@ -489,10 +489,10 @@ static void wait_for_mirror(struct cluster_read *read, int64_t wait_ns)
     loop_defer(read->shard->loop, &reads->work);
 }
 
-void cluster_reads_continue(struct cluster_shard *shard)
+void mirror_reads_continue(struct mirror_shard *shard)
 {
     struct shard_reads *reads = shard->reads;
-    struct cluster_read *read, *following;
+    struct mirror_read *read, *following;
     struct list ready, *link;
     int64_t mirrored = atomic_load(&shard->shared->state.mirrored);
     if (LIKELY(list_empty(&reads->waiting)) || mirrored == reads->looked_at)
@@ -509,7 +509,7 @@ void cluster_reads_continue(struct cluster_shard *shard)
     set_due(reads);
     listen(reads);
     while ((link = list_pop_front(&ready)))
-        mirror_is_reached(LIST_ENTRY(link, struct cluster_read, in_reads));
+        mirror_is_reached(LIST_ENTRY(link, struct mirror_read, in_reads));
 }
 
 /* A read of a revision that may never exist has no place among those that are late: it waits in
@@ -518,8 +518,8 @@ static void take_late(struct shard_reads *reads, struct list *late)
 {
     int64_t now_ns = loop_now_ns(reads->shard->loop);
     list_init(late);
-    while (!list_empty(&reads->waiting) && reads->late < CLUSTER_LATE_MAX) {
-        struct cluster_read *first = LIST_ENTRY(reads->waiting.next, struct cluster_read, in_reads);
+    while (!list_empty(&reads->waiting) && reads->late < MIRROR_LATE_MAX) {
+        struct mirror_read *first = LIST_ENTRY(reads->waiting.next, struct mirror_read, in_reads);
         if (first->until_ns > now_ns)
             break;
         list_remove(&first->in_reads);
@@ -538,7 +538,7 @@ static void forward_late(struct shard_reads *reads)
         return;
     take_late(reads, &late);
     while ((link = list_pop_front(&late))) {
-        struct cluster_read *read = LIST_ENTRY(link, struct cluster_read, in_reads);
+        struct mirror_read *read = LIST_ENTRY(link, struct mirror_read, in_reads);
         if (read->was_too_long) {
             release_place(read);
             move(read, READ_FORWARDED); /* from where it came */
@@ -552,7 +552,7 @@ static void forward_late(struct shard_reads *reads)
 static void on_due(struct timer *timer)
 {
     struct shard_reads *reads = CONTAINER_OF(timer, struct shard_reads, due);
-    cluster_reads_continue(reads->shard);
+    mirror_reads_continue(reads->shard);
     forward_late(reads);
 }
 
@@ -564,7 +564,7 @@ static void receive_notice(void *owner, struct mailbox_node *node)
     reads->looked_at = 0;
 }
 
-void cluster_reads_notify(struct cluster_shared *shared)
+void mirror_reads_notify(struct mirror_shared *shared)
 {
     unsigned count = atomic_load(&shared->shard_count);
     for (unsigned i = 0; i < count && i < shared->options.mirror.shards_max; i++)
@@ -574,7 +574,7 @@ void cluster_reads_notify(struct cluster_shared *shared)
 /* -- The steps before -- */
 
 /* If Vigil's own user may not read, the client still may. The cluster knows what is compacted. */
-static void probe_failed(struct cluster_read *read)
+static void probe_failed(struct mirror_read *read)
 {
     const struct probe_waiter *waiter = &read->probe;
     enum status status = cluster_status_of(waiter->code, waiter->text);
@@ -588,7 +588,7 @@ static void probe_failed(struct cluster_read *read)
 
 static void probed(struct probe_waiter *waiter)
 {
-    struct cluster_read *read = CONTAINER_OF(waiter, struct cluster_read, probe);
+    struct mirror_read *read = CONTAINER_OF(waiter, struct mirror_read, probe);
     if (waiter->code != GRPC_OK) {
         probe_failed(read);
         return;
@@ -598,7 +598,7 @@ static void probed(struct probe_waiter *waiter)
 }
 
 /* A serializable range at a revision that the mirror lacks may exist in the cluster. */
-static int64_t needed_by_serializable(struct cluster_read *read)
+static int64_t needed_by_serializable(struct mirror_read *read)
 {
     int64_t revision = read->request->revision;
     int64_t written = atomic_load(&state_of(read)->written);
@@ -606,7 +606,7 @@ static int64_t needed_by_serializable(struct cluster_read *read)
     return revision > written ? revision : written;
 }
 
-static void admitted(struct cluster_read *read)
+static void admitted(struct mirror_read *read)
 {
     if (read->only_admitted) {
         give_to_mirror(read);
@@ -625,14 +625,14 @@ static void admitted(struct cluster_read *read)
 
 static void grant_answered(struct grants_waiter *waiter)
 {
-    struct cluster_read *read = CONTAINER_OF(waiter, struct cluster_read, grant);
+    struct mirror_read *read = CONTAINER_OF(waiter, struct mirror_read, grant);
     if (waiter->status == ST_OK)
         admitted(read);
     else
         fail_text(read, waiter->code, waiter->text);
 }
 
-static void admit(struct cluster_read *read)
+static void admit(struct mirror_read *read)
 {
     const struct auth_principal *principal = &read->range->op.principal;
     if (principal->is_server) {
@@ -648,13 +648,13 @@ static void admit(struct cluster_read *read)
     grants_ask(read->shard->grants, &read->grant);
 }
 
-static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_range *range)
+static struct mirror_read *read_new(struct mirror_shard *shard, struct engine_range *range)
 {
-    struct cluster_read *read = arena_calloc(range->op.arena, 1, sizeof(*read));
+    struct mirror_read *read = arena_calloc(range->op.arena, 1, sizeof(*read));
     if (!read)
         return NULL;
-    struct cluster_state *state = &shard->shared->state;
-    *read = (struct cluster_read){
+    struct mirror_state *state = &shard->shared->state;
+    *read = (struct mirror_read){
         .shard = shard, .range = range, .request = range->op.request, .kept.overdue = on_overdue};
     list_init(&read->in_reads);
     int64_t mirrored = atomic_load(&state->mirrored), written = atomic_load(&state->written);
@@ -664,10 +664,10 @@ static struct cluster_read *read_new(struct cluster_shard *shard, struct engine_
     return read;
 }
 
-void cluster_range_start(struct engine_op *op)
+void mirror_range_start(struct engine_op *op)
 {
     struct engine_range *range = CONTAINER_OF(op, struct engine_range, op);
-    struct cluster_read *read = read_new(cluster_shard_of(op->shard), range);
+    struct mirror_read *read = read_new(mirror_shard_of(op->shard), range);
     if (!read) {
         range->state = NULL;
         op->status = ST_NOMEM;
@@ -675,7 +675,7 @@ void cluster_range_start(struct engine_op *op)
         return;
     }
     if (choose(read) == ST_NOT_SYNCED) {
-        cluster_fail_unsynced(read->shard->shared, op);
+        mirror_fail_unsynced(read->shard->shared, op);
         finish(read);
     } else if (read->only_forwarded) {
         forward(read, false);
@@ -688,30 +688,30 @@ void cluster_range_start(struct engine_op *op)
 
 static struct forwarded_range *answer_of(struct engine_range *range)
 {
-    struct cluster_read *read = range->state;
+    struct mirror_read *read = range->state;
     assert(read->state == READ_READY);
     return &read->answer;
 }
 
-void cluster_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
-                          uint64_t *ret_bytes)
+void mirror_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                         uint64_t *ret_bytes)
 {
     forwarded_range_window(answer_of(range), keys_max, ret_keys, ret_bytes);
 }
 
-bool cluster_range_next(struct engine_range *range, struct slice *ret_field)
+bool mirror_range_next(struct engine_range *range, struct slice *ret_field)
 {
     return forwarded_range_next(answer_of(range), ret_field);
 }
 
-size_t cluster_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+size_t mirror_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
     return forwarded_range_fill(answer_of(range), dst, room);
 }
 
-void cluster_range_close(struct engine_range *range)
+void mirror_range_close(struct engine_range *range)
 {
-    struct cluster_read *read = range->state;
+    struct mirror_read *read = range->state;
     if (!read)
         return;
     move(read, READ_OVER);
@@ -719,12 +719,12 @@ void cluster_range_close(struct engine_range *range)
     range->state = NULL;
 }
 
-void cluster_give_up(struct engine_op *op)
+void mirror_give_up(struct engine_op *op)
 {
     /* Other operations than ranges were sent to the cluster, and end when it has answered. */
     if (op->kind != ENGINE_RANGE)
         return;
-    struct cluster_read *read = CONTAINER_OF(op, struct engine_range, op)->state;
+    struct mirror_read *read = CONTAINER_OF(op, struct engine_range, op)->state;
     if (!read || read->state >= READ_READY)
         return;
     struct shard_reads *reads = read->shard->reads;
@@ -746,19 +746,19 @@ static void on_work(struct deferred *deferred)
 {
     struct shard_reads *reads = CONTAINER_OF(deferred, struct shard_reads, work);
     struct list *link;
-    cluster_reads_continue(reads->shard);
+    mirror_reads_continue(reads->shard);
     forward_late(reads);
     forward_lined(reads);
     while ((link = list_pop_front(&reads->ending)))
-        fail(LIST_ENTRY(link, struct cluster_read, in_reads), ST_CANCELED);
+        fail(LIST_ENTRY(link, struct mirror_read, in_reads), ST_CANCELED);
     link = list_pop_front(&reads->scanning); /* one in each turn */
     if (link)
-        scan(LIST_ENTRY(link, struct cluster_read, in_reads));
+        scan(LIST_ENTRY(link, struct mirror_read, in_reads));
     if (!list_empty(&reads->scanning))
         loop_defer(reads->shard->loop, &reads->work);
 }
 
-struct shard_reads *cluster_reads_new(struct cluster_shard *shard)
+struct shard_reads *mirror_reads_new(struct mirror_shard *shard)
 {
     struct shard_reads *reads = xcalloc(1, sizeof(*reads));
     reads->shard = shard;
@@ -774,7 +774,7 @@ struct shard_reads *cluster_reads_new(struct cluster_shard *shard)
     return reads;
 }
 
-void cluster_reads_free(struct shard_reads *reads)
+void mirror_reads_free(struct shard_reads *reads)
 {
     if (!reads)
         return;

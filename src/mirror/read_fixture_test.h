@@ -29,8 +29,8 @@ struct reading {
 static struct {
     struct sim *sim;
     struct loop *loop;
-    struct cluster_shared shared;
-    struct cluster_shard shard;
+    struct mirror_shared shared;
+    struct mirror_shard shard;
     struct revision_notice notice;
     struct mirror_directory mirror;
     struct engine mirror_engine;
@@ -74,22 +74,22 @@ bool local_mirror_range_start(struct engine_shard *shard, struct engine_range *r
     return true;
 }
 
-static inline void mirror_range_close(struct engine_range *range)
+static inline void store_range_close(struct engine_range *range)
 {
     (void)range;
 }
 
-static const struct engine_ops mirror_ops = {
-    .range_close = mirror_range_close,
+static const struct engine_ops store_ops = {
+    .range_close = store_range_close,
 };
 
 static const struct engine_ops ops = {
-    .start = {[ENGINE_RANGE] = cluster_range_start, [ENGINE_WATCH_ADMIT] = cluster_watch_admit},
-    .give_up = cluster_give_up,
-    .range_window = cluster_range_window,
-    .range_next = cluster_range_next,
-    .range_fill = cluster_range_fill,
-    .range_close = cluster_range_close,
+    .start = {[ENGINE_RANGE] = mirror_range_start, [ENGINE_WATCH_ADMIT] = mirror_watch_admit},
+    .give_up = mirror_give_up,
+    .range_window = mirror_range_window,
+    .range_next = mirror_range_next,
+    .range_fill = mirror_range_fill,
+    .range_close = mirror_range_close,
 };
 
 /* -- The fixture -- */
@@ -102,7 +102,7 @@ static inline void on_changed(void *ctx)
 static inline void turn(void)
 {
     loop_turn(f.loop, 0);
-    cluster_reads_continue(&f.shard);
+    mirror_reads_continue(&f.shard);
 }
 
 static inline void run_ns(int64_t ns)
@@ -113,12 +113,12 @@ static inline void run_ns(int64_t ns)
 
 static inline void mirror_has(int64_t revision)
 {
-    cluster_state_mirrored(&f.shared.state, revision);
+    mirror_state_mirrored(&f.shared.state, revision);
 }
 
 static inline void on_mirrored(void *ctx)
 {
-    cluster_reads_notify(ctx);
+    mirror_reads_notify(ctx);
 }
 
 static inline int set_up(void **state)
@@ -129,7 +129,7 @@ static inline int set_up(void **state)
     f.sim = sim_new(&SIM_OPTIONS_DEFAULT);
     assert_int_equal(network_loop_new(sim_network(f.sim), &f.loop), ST_OK);
     arena_init(&f.arena, NULL, 0, SIZE_MAX);
-    f.mirror_engine.ops = &mirror_ops;
+    f.mirror_engine.ops = &store_ops;
     f.mirror_shard.engine = f.mirror.engine = &f.mirror_engine;
     f.shared.engine.ops = &ops;
     follow_failure_init(&f.shared.state.follow_failure);
@@ -144,14 +144,14 @@ static inline int set_up(void **state)
     atomic_store(&f.shared.state.synced, true);
     atomic_store(&f.shared.state.connected, true);
     mirror_has(10);
-    f.shard = (struct cluster_shard){.base.engine = &f.shared.engine,
-                                     .shared = &f.shared,
-                                     .loop = f.loop,
-                                     .mirror = &f.mirror_shard};
+    f.shard = (struct mirror_shard){.base.engine = &f.shared.engine,
+                                    .shared = &f.shared,
+                                    .loop = f.loop,
+                                    .mirror = &f.mirror_shard};
     f.shard.grants = grants_new(
         &(struct grants_options){.loop = f.loop, .state = &f.shared.state, .changed = on_changed});
     f.shard.probe = probe_new(f.loop, NULL, &f.shared.state, SLICE_EMPTY);
-    f.shard.reads = cluster_reads_new(&f.shard);
+    f.shard.reads = mirror_reads_new(&f.shard);
     mirror_waits_init(&f.shard.mirror_waits, f.loop, &f.shared.state, NULL);
     /* Authentication is disabled, unless a test says otherwise. */
     turn();
@@ -165,7 +165,7 @@ static inline int tear_down(void **state)
     (void)state;
     assert_int_equal(f.shard.in_progress, 0);
     mirror_waits_fini(&f.shard.mirror_waits);
-    cluster_reads_free(f.shard.reads);
+    mirror_reads_free(f.shard.reads);
     probe_free(f.shard.probe);
     grants_free(f.shard.grants);
     assert_int_equal(cluster.count, 0);

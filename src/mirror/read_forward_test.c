@@ -34,16 +34,16 @@ static void what_the_mirror_lacks_is_forwarded(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct slice key = slice_from_text(rows[i].key), end = slice_from_text(rows[i].range_end);
-        assert_int_equal(cluster_mirrors(&f.shared.options, key, end), rows[i].mirrored);
+        assert_int_equal(mirror_covers(&f.shared.options, key, end), rows[i].mirrored);
     }
     struct slice all = SLICE_LITERAL("\0");
-    assert_false(cluster_mirrors(&f.shared.options, SLICE_LITERAL("/a/"), all));
+    assert_false(mirror_covers(&f.shared.options, SLICE_LITERAL("/a/"), all));
     expect_forwarded(start(3, (struct pb_range_request){.key = SLICE_LITERAL("/x")}, "t"));
     /* Before the first sync, too. */
     atomic_store(&f.shared.state.synced, false);
     expect_forwarded(start(4, (struct pb_range_request){.key = SLICE_LITERAL("/x")}, NULL));
     f.shared.options.prefix_count = 0;
-    assert_true(cluster_mirrors(&f.shared.options, SLICE_LITERAL("x"), all));
+    assert_true(mirror_covers(&f.shared.options, SLICE_LITERAL("x"), all));
 }
 
 /* When it was chosen, the mirror still had the revision. */
@@ -91,16 +91,16 @@ static void with_prefixes_progress_is_requested(void **state)
 static void a_mirror_far_behind_is_not_used(void **state)
 {
     (void)state;
-    cluster_state_heard(&f.shared.state, 110);
+    mirror_state_heard(&f.shared.state, 110);
     expect_mirror(serializable(0), 10);
-    cluster_state_heard(&f.shared.state, 111);
+    mirror_state_heard(&f.shared.state, 111);
     expect_forwarded(serializable(1));
 }
 
 static void linearizable_reads_of_clients_can_be_forwarded(void **state)
 {
     (void)state;
-    f.shared.options.reads = CLUSTER_READS_FORWARD;
+    f.shared.options.reads = MIRROR_READS_FORWARD;
     expect_forwarded(linearizable(0));
     expect_mirror(serializable(1), 10);
     struct reading *own = start(2, (struct pb_range_request){0}, NULL);
@@ -219,7 +219,7 @@ static void the_answer_of_a_member_that_is_behind_is_not_used(void **state)
     assert_int_equal(r->done, 1);
     assert_int_equal(r->range.kvs, 2);
     engine_range_close(&r->range);
-    cluster_state_wrote(&f.shared.state, 20);
+    mirror_state_wrote(&f.shared.state, 20);
     r = start(0, request, "t");
     answer_kvs(call_at(0), 19, 1, 1);
     answer_kvs(call_at(0), 20, 1, 1);
@@ -259,7 +259,7 @@ static void an_answer_has_a_limit(void **state)
     (void)state;
     f.compacted = 5;
     struct reading *r = start(0, (struct pb_range_request){.revision = 4}, "t");
-    answer_kvs(call_at(0), 10, 1, CLUSTER_ANSWER_BYTES_MAX + 1);
+    answer_kvs(call_at(0), 10, 1, MIRROR_ANSWER_BYTES_MAX + 1);
     expect_failed(r, ST_LIMIT,
                   "vigil: the cluster's answer is too long to be forwarded; use a limit");
 }
@@ -283,34 +283,34 @@ static void an_answer_that_is_not_read_in_time_is_taken_back(void **state)
 static void reads_that_are_forwarded_have_a_limit(void **state)
 {
     (void)state;
-    enum { LINED = 5, ALL = CLUSTER_FORWARDED_MAX + LINED };
+    enum { LINED = 5, ALL = MIRROR_FORWARDED_MAX + LINED };
     f.compacted = 5;
     for (size_t i = 0; i < ALL; i++)
         start(i, (struct pb_range_request){.revision = 4}, "t");
-    assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
-    engine_give_up(&reading_at(CLUSTER_FORWARDED_MAX)->range.op); /* the first in line */
+    assert_int_equal(cluster.count, MIRROR_FORWARDED_MAX);
+    engine_give_up(&reading_at(MIRROR_FORWARDED_MAX)->range.op); /* the first in line */
     turn();
-    expect_failed(reading_at(CLUSTER_FORWARDED_MAX), ST_CANCELED, "");
+    expect_failed(reading_at(MIRROR_FORWARDED_MAX), ST_CANCELED, "");
     answer_kvs(call_at(0), 10, 1, 1);
-    start(CLUSTER_FORWARDED_MAX, (struct pb_range_request){.revision = 4}, "t"); /* the last */
-    assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX - 1);
+    start(MIRROR_FORWARDED_MAX, (struct pb_range_request){.revision = 4}, "t"); /* the last */
+    assert_int_equal(cluster.count, MIRROR_FORWARDED_MAX - 1);
     turn();
-    assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
+    assert_int_equal(cluster.count, MIRROR_FORWARDED_MAX);
     engine_give_up(&reading_at(1)->range.op);
     turn();
-    assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX);
-    assert_int_equal(cluster.started, CLUSTER_FORWARDED_MAX + 2);
+    assert_int_equal(cluster.count, MIRROR_FORWARDED_MAX);
+    assert_int_equal(cluster.started, MIRROR_FORWARDED_MAX + 2);
     /* The time in line counts. */
-    run_ns(CLUSTER_FORWARD_NS);
-    while (cluster.count > CLUSTER_FORWARDED_MAX)
-        call_fail(call_at(CLUSTER_FORWARDED_MAX), ST_FUTURE_REV); /* a question of rights */
+    run_ns(MIRROR_FORWARD_NS);
+    while (cluster.count > MIRROR_FORWARDED_MAX)
+        call_fail(call_at(MIRROR_FORWARDED_MAX), ST_FUTURE_REV); /* a question of rights */
     size_t started = cluster.started;
     call_end(call_at(0), GRPC_DEADLINE_EXCEEDED, "");
     turn();
-    assert_int_equal(cluster.count, CLUSTER_FORWARDED_MAX - 1);
+    assert_int_equal(cluster.count, MIRROR_FORWARDED_MAX - 1);
     assert_int_equal(cluster.started, started);
     expect_failed(reading_at(ALL - 1), ST_TIMEOUT, "");
-    expect_failed(reading_at(CLUSTER_FORWARDED_MAX), ST_TIMEOUT, "");
+    expect_failed(reading_at(MIRROR_FORWARDED_MAX), ST_TIMEOUT, "");
     while (cluster.count)
         answer_kvs(call_at(0), 10, 1, 1);
     for (size_t i = 0; i < ALL; i++)
@@ -320,7 +320,7 @@ static void reads_that_are_forwarded_have_a_limit(void **state)
 static void the_line_has_a_limit(void **state)
 {
     (void)state;
-    enum { ALL = CLUSTER_FORWARDED_MAX + CLUSTER_LINED_MAX };
+    enum { ALL = MIRROR_FORWARDED_MAX + MIRROR_LINED_MAX };
     struct reading *all = calloc(ALL, sizeof(*all));
     assert_non_null(all);
     f.compacted = 5;
@@ -349,7 +349,7 @@ static void a_list_that_is_too_long_waits_for_the_mirror(void **state)
         turn();
         call_answer_revision(call_at(0), 12);
         run_ns(WAIT_NS + 1);
-        answer_kvs(call_at(0), 12, 1, CLUSTER_ANSWER_BYTES_MAX + 1);
+        answer_kvs(call_at(0), 12, 1, MIRROR_ANSWER_BYTES_MAX + 1);
         assert_int_equal(r[i]->done, 0);
     }
     struct reading *other = linearizable(2);
@@ -363,12 +363,12 @@ static void a_list_that_is_too_long_waits_for_the_mirror(void **state)
     turn();
     expect_mirror(r[0], 12);
     expect_mirror(r[1], 12);
-    cluster_state_wrote(&f.shared.state, 14);
+    mirror_state_wrote(&f.shared.state, 14);
     other = serializable(2);
     run_ns(WAIT_NS + 1);
-    answer_kvs(call_at(0), 14, 1, CLUSTER_ANSWER_BYTES_MAX + 1);
+    answer_kvs(call_at(0), 14, 1, MIRROR_ANSWER_BYTES_MAX + 1);
     while (!other->done) {
-        run_ns(CLUSTER_PATIENCE_NS / 4);
+        run_ns(MIRROR_PATIENCE_NS / 4);
         while (cluster.count)
             call_fail(call_at(0), ST_FUTURE_REV); /* questions of rights */
     }

@@ -15,9 +15,9 @@ static void a_serializable_read_is_given_to_the_mirror_at_once(void **state)
 static void a_read_waits_for_the_writes_before_it(void **state)
 {
     (void)state;
-    cluster_state_wrote(&f.shared.state, 12);
+    mirror_state_wrote(&f.shared.state, 12);
     struct reading *early = serializable(0);
-    cluster_state_wrote(&f.shared.state, 14);
+    mirror_state_wrote(&f.shared.state, 14);
     struct reading *late = serializable(1);
     turn();
     assert_int_equal(early->done + late->done, 0);
@@ -36,7 +36,7 @@ static void a_read_waits_for_the_writes_before_it(void **state)
 static void a_mirror_that_is_late_is_not_waited_for(void **state)
 {
     (void)state;
-    cluster_state_wrote(&f.shared.state, 12);
+    mirror_state_wrote(&f.shared.state, 12);
     struct reading *r = serializable(0);
     run_ns(WAIT_NS / 2);
     assert_int_equal(cluster.started, 0);
@@ -59,21 +59,21 @@ static void a_mirror_that_is_late_is_not_waited_for(void **state)
 static void a_late_mirror_does_not_send_all_reads_to_the_cluster(void **state)
 {
     (void)state;
-    cluster_state_wrote(&f.shared.state, 12);
+    mirror_state_wrote(&f.shared.state, 12);
     for (size_t i = 0; i < READS; i++)
         serializable(i);
     run_ns(WAIT_NS + 1);
-    assert_int_equal(cluster.count, CLUSTER_LATE_MAX);
+    assert_int_equal(cluster.count, MIRROR_LATE_MAX);
     answer_kvs(call_at(0), 12, 1, 1);
     call_end(call_at(0), GRPC_UNAVAILABLE, "x");
     engine_give_up(&reading_at(2)->range.op);
     turn();
-    assert_int_equal(cluster.count, CLUSTER_LATE_MAX); /* the next three */
-    assert_int_equal(cluster.started, CLUSTER_LATE_MAX + 3);
+    assert_int_equal(cluster.count, MIRROR_LATE_MAX); /* the next three */
+    assert_int_equal(cluster.started, MIRROR_LATE_MAX + 3);
     mirror_has(12);
     turn();
     expect_mirror(reading_at(READS - 1), 12);
-    assert_int_equal(atomic_load(&f.shared.state.reads_mirrored), READS - CLUSTER_LATE_MAX - 3);
+    assert_int_equal(atomic_load(&f.shared.state.reads_mirrored), READS - MIRROR_LATE_MAX - 3);
     while (cluster.count)
         answer_kvs(call_at(0), 12, 1, 1);
     for (size_t i = 0; i < READS; i++) {
@@ -123,7 +123,7 @@ static void linearizable_reads_need_a_mirror_that_follows(void **state)
     call_answer_revision(call_at(0), 10);
     turn();
     atomic_store(&f.shared.state.connected, true);
-    cluster_reads_notify(&f.shared);
+    mirror_reads_notify(&f.shared);
     turn();
     expect_mirror(soon, 10);
 }
@@ -211,7 +211,7 @@ static void linearizable_reads_that_are_forwarded_need_no_mirror(void **state)
 {
     (void)state;
     atomic_store(&f.shared.state.synced, false);
-    f.shared.options.reads = CLUSTER_READS_FORWARD;
+    f.shared.options.reads = MIRROR_READS_FORWARD;
     struct reading *r = linearizable(0);
     turn();
     assert_int_equal(cluster.count, 1);
@@ -292,12 +292,11 @@ static void watches_are_admitted_by_the_cluster(void **state)
     assert_int_equal(bad.op.status, ST_PERMISSION_DENIED);
     assert_true(slice_equal(bad.op.text, SLICE_LITERAL("etcdserver: permission denied")));
     assert_int_equal(
-        cluster_watch_recheck(&f.shard.base, &good.op.principal, good.key, good.range_end), ST_OK);
-    assert_int_equal(
-        cluster_watch_recheck(&f.shard.base, &bad.op.principal, bad.key, bad.range_end),
-        ST_PERMISSION_DENIED);
-    assert_int_equal(
-        cluster_watch_recheck(&f.shard.base, &own.op.principal, own.key, own.range_end), ST_OK);
+        mirror_watch_recheck(&f.shard.base, &good.op.principal, good.key, good.range_end), ST_OK);
+    assert_int_equal(mirror_watch_recheck(&f.shard.base, &bad.op.principal, bad.key, bad.range_end),
+                     ST_PERMISSION_DENIED);
+    assert_int_equal(mirror_watch_recheck(&f.shard.base, &own.op.principal, own.key, own.range_end),
+                     ST_OK);
     static const char key[GRANTS_RANGE_BYTES_MAX + 1] = "/a/";
     good.key = slice_of(key, sizeof(key)); /* only the cluster decides about it */
     good.range_end = SLICE_EMPTY;
@@ -321,7 +320,7 @@ static void a_watch_with_a_start_revision_waits_for_the_mirror_only_a_while(void
     from_past.start_revision = 1;
     from_future.start_revision = INT64_MAX;
     admissions_done = 0;
-    cluster_state_wrote(&f.shared.state, atomic_load(&f.shared.state.mirrored) + 5);
+    mirror_state_wrote(&f.shared.state, atomic_load(&f.shared.state.mirrored) + 5);
     engine_watch_admit(&f.shard.base, &from_now);
     assert_int_equal(admissions_done, 0);
     engine_watch_admit(&f.shard.base, &from_past);
@@ -385,20 +384,20 @@ static void a_read_that_waits_long_for_the_mirror_is_admitted_again(void **state
 {
     (void)state;
     enable_authentication();
-    cluster_state_wrote(&f.shared.state, 12);
-    for (size_t i = 0; i <= CLUSTER_LATE_MAX; i++)
+    mirror_state_wrote(&f.shared.state, 12);
+    for (size_t i = 0; i <= MIRROR_LATE_MAX; i++)
         serializable(i);
     answer_questions(true);
     run_ns(2 * NS_PER_S);
     answer_questions(true);
-    assert_int_equal(cluster.count, CLUSTER_LATE_MAX); /* one waits for the mirror */
+    assert_int_equal(cluster.count, MIRROR_LATE_MAX); /* one waits for the mirror */
     mirror_has(12);
     turn();
-    struct reading *last = reading_at(CLUSTER_LATE_MAX);
+    struct reading *last = reading_at(MIRROR_LATE_MAX);
     assert_int_equal(last->done, 0);
     answer_questions(false);
     expect_failed(last, ST_PERMISSION_DENIED, "etcdserver: permission denied");
-    for (size_t i = 0; i < CLUSTER_LATE_MAX; i++) {
+    for (size_t i = 0; i < MIRROR_LATE_MAX; i++) {
         answer_kvs(call_at(0), 12, 1, 1);
         engine_range_close(&reading_at(i)->range);
     }
@@ -410,7 +409,7 @@ static void a_watch_that_waits_long_for_the_mirror_is_admitted_again(void **stat
     struct engine_admission kept = admission_of("t"), lost = admission_of("t");
     enable_authentication();
     for (int i = 0; i < 2; i++) {
-        cluster_state_wrote(&f.shared.state, 12 + i);
+        mirror_state_wrote(&f.shared.state, 12 + i);
         engine_watch_admit(&f.shard.base, i ? &lost : &kept);
         answer_questions(true);
         run_ns(NS_PER_S * 3 / 2);
@@ -432,10 +431,10 @@ static void a_watch_that_waits_long_for_the_mirror_is_admitted_again(void **stat
 static void reads_of_future_revisions_take_no_place_of_late_reads(void **state)
 {
     (void)state;
-    enum { FUTURE = 2 * CLUSTER_LATE_MAX };
+    enum { FUTURE = 2 * MIRROR_LATE_MAX };
     for (size_t i = 0; i < FUTURE; i++)
         start(i, (struct pb_range_request){.serializable = true, .revision = 1000}, "t");
-    cluster_state_wrote(&f.shared.state, 12);
+    mirror_state_wrote(&f.shared.state, 12);
     struct reading *late = serializable(FUTURE);
     run_ns(WAIT_NS + 1);
     assert_int_equal(cluster.count, FUTURE + 1);
@@ -517,7 +516,7 @@ static void no_read_is_stale_or_forgotten(void **state)
             if (started < READS) {
                 floor[started] = newest;
                 if (random_chance(&random, 1, 4)) {
-                    cluster_state_wrote(&f.shared.state, newest);
+                    mirror_state_wrote(&f.shared.state, newest);
                     serializable(started++);
                 } else {
                     linearizable(started++);

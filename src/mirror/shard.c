@@ -16,14 +16,14 @@
 /* The cluster has answered otherwise about the rights of a caller. */
 static void rights_changed(void *ctx)
 {
-    struct cluster_shard *shard = ctx;
+    struct mirror_shard *shard = ctx;
     engine_auth_notify(&shard->base);
 }
 
-static void free_parts(struct cluster_shard *shard)
+static void free_parts(struct mirror_shard *shard)
 {
     mirror_waits_fini(&shard->mirror_waits);
-    cluster_reads_free(shard->reads);
+    mirror_reads_free(shard->reads);
     backfill_stop(shard->backfill);
     if (shard->probe)
         probe_free(shard->probe);
@@ -36,17 +36,17 @@ static void free_parts(struct cluster_shard *shard)
     free(shard);
 }
 
-static enum status make_parts(struct cluster_shard *shard)
+static enum status make_parts(struct mirror_shard *shard)
 {
     struct error error; /* wrong options were found when the engine was opened */
-    struct cluster_shared *shared = shard->shared;
+    struct mirror_shared *shared = shard->shared;
     shard->number = atomic_fetch_add(&shared->shard_count, 1);
-    TRY(cluster_mirror_shard_new(shard));
-    shard->reads = cluster_reads_new(shard);
+    TRY(mirror_store_shard_new(shard));
+    shard->reads = mirror_reads_new(shard);
     mirror_waits_init(&shard->mirror_waits, shard->loop, &shared->state, shared->follower);
     TRY(upstream_new(shard->loop, network_posix(), &shared->options.upstream, &shard->upstream,
                      &error));
-    cluster_backfill_start(shard);
+    mirror_backfill_start(shard);
     shard->grants = grants_new(&(struct grants_options){
         .loop = shard->loop,
         .upstream = shard->upstream,
@@ -62,12 +62,12 @@ static enum status make_parts(struct cluster_shard *shard)
     return ST_OK;
 }
 
-enum status cluster_shard_new(struct engine *engine, struct loop *loop,
-                              struct engine_shard **ret_shard)
+enum status mirror_shard_new(struct engine *engine, struct loop *loop,
+                             struct engine_shard **ret_shard)
 {
-    struct cluster_shard *shard = xcalloc(1, sizeof(*shard));
+    struct mirror_shard *shard = xcalloc(1, sizeof(*shard));
     shard->base.engine = engine;
-    shard->shared = CONTAINER_OF(engine, struct cluster_shared, engine);
+    shard->shared = CONTAINER_OF(engine, struct mirror_shared, engine);
     shard->loop = loop;
     enum status status = make_parts(shard);
     if (status != ST_OK) {
@@ -78,20 +78,20 @@ enum status cluster_shard_new(struct engine *engine, struct loop *loop,
     return ST_OK;
 }
 
-void cluster_shard_stop(struct engine_shard *base)
+void mirror_shard_stop(struct engine_shard *base)
 {
-    upstream_stop(cluster_shard_of(base)->upstream);
+    upstream_stop(mirror_shard_of(base)->upstream);
 }
 
-void cluster_shard_free(struct engine_shard *base)
+void mirror_shard_free(struct engine_shard *base)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
+    struct mirror_shard *shard = mirror_shard_of(base);
     assert(shard->in_progress == 0);
     free_parts(shard);
 }
 
 /* Another member answers, or it has another leader. */
-static void refresh_identity(struct cluster_shard *shard)
+static void refresh_identity(struct mirror_shard *shard)
 {
     struct engine_identity now = engine_identity_get(shard->base.engine);
     if (LIKELY(shard->identity.cluster_id == now.cluster_id &&
@@ -103,23 +103,23 @@ static void refresh_identity(struct cluster_shard *shard)
     watch_hub_set_identity(engine_watch_hub(shard->mirror), &shown);
 }
 
-void cluster_turn_begin(struct engine_shard *base)
+void mirror_turn_begin(struct engine_shard *base)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
+    struct mirror_shard *shard = mirror_shard_of(base);
     refresh_identity(shard);
     engine_shard_turn_begin(shard->mirror);
-    cluster_reads_continue(shard);
+    mirror_reads_continue(shard);
 }
 
-void cluster_turn_end(struct engine_shard *base)
+void mirror_turn_end(struct engine_shard *base)
 {
-    engine_shard_turn_end(cluster_shard_of(base)->mirror);
+    engine_shard_turn_end(mirror_shard_of(base)->mirror);
 }
 
 /* For metrics, which any thread writes. */
-static void show_backfill(struct cluster_shard *shard)
+static void show_backfill(struct mirror_shard *shard)
 {
-    struct cluster_state *state = &shard->shared->state;
+    struct mirror_state *state = &shard->shared->state;
     struct backfill_stats now = backfill_stats(shard->backfill), *shown = &shard->backfill_shown;
     if (LIKELY(now.bytes == shown->bytes && now.fetches == shown->fetches &&
                now.started == shown->started))
@@ -130,30 +130,30 @@ static void show_backfill(struct cluster_shard *shard)
     *shown = now;
 }
 
-void cluster_flushed(struct engine_shard *base)
+void mirror_flushed(struct engine_shard *base)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
+    struct mirror_shard *shard = mirror_shard_of(base);
     engine_shard_flushed(shard->mirror);
     backfill_flushed(shard->backfill);
     show_backfill(shard);
 }
 
-struct watch_hub *cluster_watch_hub(struct engine_shard *base)
+struct watch_hub *mirror_watch_hub(struct engine_shard *base)
 {
-    return engine_watch_hub(cluster_shard_of(base)->mirror);
+    return engine_watch_hub(mirror_shard_of(base)->mirror);
 }
 
 /* Those of the mirror, in which authentication is disabled: the cluster itself decides, see
  * grants.h. */
-const struct auth_rights *cluster_auth_rights(struct engine_shard *base)
+const struct auth_rights *mirror_auth_rights(struct engine_shard *base)
 {
-    return engine_auth_rights(cluster_shard_of(base)->mirror);
+    return engine_auth_rights(mirror_shard_of(base)->mirror);
 }
 
-void cluster_status_get(struct engine_shard *base, struct engine_status *ret_status)
+void mirror_status_get(struct engine_shard *base, struct engine_status *ret_status)
 {
-    struct cluster_shard *shard = cluster_shard_of(base);
-    struct cluster_state *state = &shard->shared->state;
+    struct mirror_shard *shard = mirror_shard_of(base);
+    struct mirror_state *state = &shard->shared->state;
     engine_status_get(shard->mirror, ret_status);
     ret_status->revision = atomic_load(&state->mirrored);
     ret_status->compact_revision = atomic_load(&state->compacted);
@@ -161,15 +161,15 @@ void cluster_status_get(struct engine_shard *base, struct engine_status *ret_sta
     ret_status->alarms = atomic_load(&state->alarms);
 }
 
-void cluster_await_revision(struct engine_shard *base, int64_t revision)
+void mirror_await_revision(struct engine_shard *base, int64_t revision)
 {
-    struct cluster_shared *shared = cluster_shard_of(base)->shared;
+    struct mirror_shared *shared = mirror_shard_of(base)->shared;
     if (atomic_load(&shared->state.mirrored) < revision)
         follower_request_progress(shared->follower);
 }
 
-void cluster_lease_renew(struct engine_op *op)
+void mirror_lease_renew(struct engine_op *op)
 {
-    lease_streams_renew(cluster_shard_of(op->shard)->lease_streams,
+    lease_streams_renew(mirror_shard_of(op->shard)->lease_streams,
                         CONTAINER_OF(op, struct engine_renewals, op));
 }

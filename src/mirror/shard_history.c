@@ -14,20 +14,20 @@ static struct watch_history *wrap(void *backfill, struct watch_history *own)
 
 static void cluster_compacted(void *ctx, int64_t revision)
 {
-    struct cluster_shard *shard = ctx;
-    cluster_state_raise(&shard->shared->state.compacted, revision);
+    struct mirror_shard *shard = ctx;
+    mirror_state_raise(&shard->shared->state.compacted, revision);
     follower_note_compaction(shard->shared->follower, revision);
 }
 
 static bool cluster_is_void(void *ctx, int64_t revision)
 {
-    struct cluster_shard *shard = ctx;
-    return cluster_state_is_void(&shard->shared->state, revision);
+    struct mirror_shard *shard = ctx;
+    return mirror_state_is_void(&shard->shared->state, revision);
 }
 
-enum status cluster_mirror_shard_new(struct cluster_shard *shard)
+enum status mirror_store_shard_new(struct mirror_shard *shard)
 {
-    struct cluster_shared *shared = shard->shared;
+    struct mirror_shared *shared = shard->shared;
     shard->backfill = backfill_new(&(struct backfill_options){
         .loop = shard->loop,
         .cluster = {.oldest = &shared->state.oldest,
@@ -71,13 +71,13 @@ static struct upstream_call *open_watch(void *ctx, struct backfill_source *sourc
         .reads = true,
         .lasts = true,
     };
-    struct cluster_shard *shard = ctx;
+    struct mirror_shard *shard = ctx;
     struct upstream_call *call;
     enum status status = upstream_start(shard->upstream, &request, &ops, source, &call);
     return status == ST_OK ? call : NULL;
 }
 
-void cluster_backfill_start(struct cluster_shard *shard)
+void mirror_backfill_start(struct mirror_shard *shard)
 {
     struct backfill_calls calls = {
         .open = open_watch,

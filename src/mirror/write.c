@@ -26,23 +26,23 @@
 
 enum { ANSWER_BYTES_MAX = 64 << 20 };
 
-struct cluster_call;
+struct mirror_call;
 
 /* The cluster's method for a kind of operation. */
 struct method {
     const char *path;
     const struct pb_message *request;
     /* Takes the response; sets op->revision. */
-    enum status (*take)(struct cluster_call *call, struct slice message);
+    enum status (*take)(struct mirror_call *call, struct slice message);
     bool reads;   /* changes nothing, so it may be repeated before its first answer */
     bool changes; /* later reads must not be older than its revision */
     bool closes;  /* the caller closes it (struct engine_write) */
 };
 
 /* One call. On the heap until the operation is done, or closed if the caller closes it. */
-struct cluster_call {
+struct mirror_call {
     const struct method *method;
-    struct cluster_shard *shard;
+    struct mirror_shard *shard;
     struct engine_op *op; /* borrowed; if it is closed, op->request is this call */
     struct arena arena;   /* memory of the answer */
     const void *request;  /* the operation's, borrowed until done; NULL for leases */
@@ -50,7 +50,7 @@ struct cluster_call {
     enum status taken; /* the result of take */
 };
 
-static void call_free(struct cluster_call *call)
+static void call_free(struct mirror_call *call)
 {
     if (!call)
         return;
@@ -60,7 +60,7 @@ static void call_free(struct cluster_call *call)
 
 /* -- The end -- */
 
-static void finish(struct cluster_call *call)
+static void finish(struct mirror_call *call)
 {
     struct engine_op *op = call->op;
     if (!call->method->closes)
@@ -69,13 +69,13 @@ static void finish(struct cluster_call *call)
 }
 
 /* The newest revision is known before done, so that the caller's next read contains this write. */
-static void note(struct cluster_call *call)
+static void note(struct mirror_call *call)
 {
-    struct cluster_shared *shared = call->shard->shared;
+    struct mirror_shared *shared = call->shard->shared;
     if (call->method->changes)
-        cluster_state_wrote(&shared->state, call->op->revision);
+        mirror_state_wrote(&shared->state, call->op->revision);
     else
-        cluster_state_heard(&shared->state, call->op->revision);
+        mirror_state_heard(&shared->state, call->op->revision);
     if (call->op->kind == ENGINE_COMPACT)
         follower_note_compaction(shared->follower,
                                  ((const struct pb_compaction_request *)call->request)->revision);
@@ -83,7 +83,7 @@ static void note(struct cluster_call *call)
 
 static void on_message(struct upstream_call *upstream, struct slice message)
 {
-    struct cluster_call *call = upstream_call_user(upstream);
+    struct mirror_call *call = upstream_call_user(upstream);
     call->taken = call->messages++ ? ST_MALFORMED : call->method->take(call, message);
 }
 
@@ -112,7 +112,7 @@ static void fail(struct engine_op *op, enum grpc_code code, struct slice text)
 
 static void on_end(struct upstream_call *upstream, enum grpc_code code, struct slice text)
 {
-    struct cluster_call *call = upstream_call_user(upstream);
+    struct mirror_call *call = upstream_call_user(upstream);
     call->shard->in_progress--;
     if (upstream_call_is_too_long(upstream))
         fail_unread(call->op);
@@ -129,12 +129,12 @@ static const struct upstream_ops call_ops = {.on_message = on_message, .on_end =
 
 /* -- Puts, deletes and transactions -- */
 
-static struct engine_write *write_of(struct cluster_call *call)
+static struct engine_write *write_of(struct mirror_call *call)
 {
     return CONTAINER_OF(call->op, struct engine_write, op);
 }
 
-static enum status take_answer(struct cluster_call *call, enum status status)
+static enum status take_answer(struct mirror_call *call, enum status status)
 {
     struct engine_write *write = write_of(call);
     if (status == ST_OK)
@@ -142,19 +142,19 @@ static enum status take_answer(struct cluster_call *call, enum status status)
     return status;
 }
 
-static enum status take_put(struct cluster_call *call, struct slice message)
+static enum status take_put(struct mirror_call *call, struct slice message)
 {
     return take_answer(
         call, write_answer_put(message, call->request, &call->arena, &write_of(call)->answer));
 }
 
-static enum status take_delete(struct cluster_call *call, struct slice message)
+static enum status take_delete(struct mirror_call *call, struct slice message)
 {
     return take_answer(
         call, write_answer_delete(message, call->request, &call->arena, &write_of(call)->answer));
 }
 
-static enum status take_txn(struct cluster_call *call, struct slice message)
+static enum status take_txn(struct mirror_call *call, struct slice message)
 {
     return take_answer(
         call, write_answer_txn(message, call->request, &call->arena, &write_of(call)->answer));
@@ -162,7 +162,7 @@ static enum status take_txn(struct cluster_call *call, struct slice message)
 
 /* -- Compaction -- */
 
-static enum status take_header(struct cluster_call *call, const struct pb_response_header *header)
+static enum status take_header(struct mirror_call *call, const struct pb_response_header *header)
 {
     if (!header || header->revision <= 0)
         return ST_MALFORMED;
@@ -170,7 +170,7 @@ static enum status take_header(struct cluster_call *call, const struct pb_respon
     return ST_OK;
 }
 
-static enum status take_compaction(struct cluster_call *call, struct slice message)
+static enum status take_compaction(struct mirror_call *call, struct slice message)
 {
     struct pb_compaction_response response;
     TRY(pb_decode(&pb_compaction_response_table, message, &call->arena, &response));
@@ -179,12 +179,12 @@ static enum status take_compaction(struct cluster_call *call, struct slice messa
 
 /* -- Leases -- */
 
-static struct engine_lease *lease_of(const struct cluster_call *call)
+static struct engine_lease *lease_of(const struct mirror_call *call)
 {
     return CONTAINER_OF(call->op, struct engine_lease, op);
 }
 
-static enum status take_grant(struct cluster_call *call, struct slice message)
+static enum status take_grant(struct mirror_call *call, struct slice message)
 {
     struct engine_lease *lease = lease_of(call);
     struct pb_lease_grant_response response;
@@ -197,7 +197,7 @@ static enum status take_grant(struct cluster_call *call, struct slice message)
     return ST_OK;
 }
 
-static enum status take_revoke(struct cluster_call *call, struct slice message)
+static enum status take_revoke(struct mirror_call *call, struct slice message)
 {
     struct pb_lease_revoke_response response;
     TRY(pb_decode(&pb_lease_revoke_response_table, message, &call->arena, &response));
@@ -221,7 +221,7 @@ static enum status take_keys(struct engine_lease *lease, const struct slice *key
     return ST_OK;
 }
 
-static enum status take_time_to_live(struct cluster_call *call, struct slice message)
+static enum status take_time_to_live(struct mirror_call *call, struct slice message)
 {
     struct engine_lease *lease = lease_of(call);
     struct pb_lease_time_to_live_response response;
@@ -232,7 +232,7 @@ static enum status take_time_to_live(struct cluster_call *call, struct slice mes
     return take_keys(lease, response.keys, response.keys_count);
 }
 
-static enum status take_list(struct cluster_call *call, struct slice message)
+static enum status take_list(struct mirror_call *call, struct slice message)
 {
     struct engine_lease *lease = lease_of(call);
     struct pb_lease_leases_response response;
@@ -252,7 +252,7 @@ static enum status take_list(struct cluster_call *call, struct slice message)
 
 /* A lease that ends at a time of the real clock becomes one with the time that is left. The cluster
  * starts it again with a new leader, so it can end later than that; never earlier. */
-static int64_t ttl_of(const struct cluster_call *call, const struct engine_lease *lease)
+static int64_t ttl_of(const struct mirror_call *call, const struct engine_lease *lease)
 {
     if (!lease->until_ns)
         return lease->ttl_s;
@@ -282,7 +282,7 @@ static const struct method methods[ENGINE_KINDS] = {
 };
 
 /* Encodes the request, which for a lease is made from the fields of the operation. */
-static enum status encode(const struct cluster_call *call, struct buf *message)
+static enum status encode(const struct mirror_call *call, struct buf *message)
 {
     const struct pb_message *type = call->method->request;
     const struct engine_lease *lease = lease_of(call);
@@ -306,9 +306,9 @@ static enum status encode(const struct cluster_call *call, struct buf *message)
     }
 }
 
-static enum status send(struct cluster_call *call)
+static enum status send(struct mirror_call *call)
 {
-    struct cluster_shard *shard = call->shard;
+    struct mirror_shard *shard = call->shard;
     const struct auth_principal *principal = &call->op->principal;
     AUTO(buf_fini) struct buf message = {0};
     struct upstream_call *upstream;
@@ -330,11 +330,11 @@ static enum status send(struct cluster_call *call)
     return ST_OK;
 }
 
-void cluster_call_start(struct engine_op *op)
+void mirror_call_start(struct engine_op *op)
 {
-    struct cluster_call *call = xcalloc(1, sizeof(*call));
+    struct mirror_call *call = xcalloc(1, sizeof(*call));
     call->method = &methods[op->kind];
-    call->shard = cluster_shard_of(op->shard);
+    call->shard = mirror_shard_of(op->shard);
     call->op = op;
     call->request = op->request;
     arena_init(&call->arena, NULL, 0, ANSWER_BYTES_MAX);
@@ -357,9 +357,9 @@ void cluster_call_start(struct engine_op *op)
     finish(call);
 }
 
-void cluster_write_close(struct engine_write *write)
+void mirror_write_close(struct engine_write *write)
 {
-    call_free((struct cluster_call *)(uintptr_t)write->op.request);
+    call_free((struct mirror_call *)(uintptr_t)write->op.request);
     write->op.request = NULL;
     write->answer = (struct kv_answer){0};
 }

@@ -90,8 +90,8 @@ void follower_note_compaction(struct follower *follower, int64_t revision)
 struct fixture {
     struct clock_sim clock;
     struct loop *loop;
-    struct cluster_shared shared;
-    struct cluster_shard shard;
+    struct mirror_shared shared;
+    struct mirror_shard shard;
     struct arena arena;
     struct engine_write write;
     struct engine_lease lease;
@@ -114,7 +114,7 @@ static void start(struct engine_op *op, enum engine_kind kind, const void *reque
     op->shard = &f->shard.base;
     op->kind = (uint8_t)kind;
     op->request = request;
-    cluster_call_start(op);
+    mirror_call_start(op);
 }
 
 static struct engine_op new_op(void)
@@ -139,7 +139,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    cluster_write_close(&f->write);
+    mirror_write_close(&f->write);
     assert_int_equal(f->shard.in_progress, 0);
     assert_int_equal(f->done, 1);
     loop_free(f->loop);
@@ -417,7 +417,7 @@ static void answer_without_memory_is_not_a_refusal(void **state)
     start_put();
     answer(&pb_put_response_table, &(struct pb_put_response){.header = &header, .prev_kv = &large});
     assert_unread();
-    cluster_write_close(&f->write);
+    mirror_write_close(&f->write);
     arena_fini(&f->arena);
     account_unref(account);
     budget_free(budget);

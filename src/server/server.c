@@ -249,9 +249,9 @@ static bool tls_stats(void *ctx, struct tls_stats *ret_stats)
     return true;
 }
 
-static struct cluster_options cluster_options(const struct server_config *config)
+static struct mirror_options mirror_options(const struct server_config *config)
 {
-    struct cluster_options options = config->cluster;
+    struct mirror_options options = config->cluster;
     options.mirror = config->engine;
     options.mirror.shards_max = config->net.shards;
     return options;
@@ -267,7 +267,7 @@ static enum status open_engine(struct server *server, struct error *error)
     options.turns = server->turns;
     if (!server->config->clustered)
         return engine_local_open(&options, &server->engine, error);
-    struct cluster_options cluster = cluster_options(server->config);
+    struct mirror_options cluster = mirror_options(server->config);
     cluster.mirror = options;
     return engine_cluster_open(&cluster, &server->engine, error);
 }
@@ -536,7 +536,7 @@ int64_t server_end_watches(struct server *server)
 enum status server_discard_mirror(const struct server_config *config, int64_t void_until,
                                   struct error *error)
 {
-    struct cluster_options options = cluster_options(config);
+    struct mirror_options options = mirror_options(config);
     return engine_cluster_discard(&options, void_until, error);
 }
 

@@ -37,8 +37,8 @@ struct server_config {
      * authentication. NULL: the server makes its own. */
     struct engine *open_engine;
     const struct server_auth *open_auth;
-    bool clustered;                 /* in front of an etcd cluster: engine is its mirror's */
-    struct cluster_options cluster; /* without its mirror */
+    bool clustered;                /* in front of an etcd cluster: engine is its mirror's */
+    struct mirror_options cluster; /* without its mirror */
     struct etcd_config etcd;
     struct kube_config kube;
     bool kube_wanted;       /* one of the listeners is for the Kubernetes API */

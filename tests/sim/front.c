@@ -57,14 +57,14 @@ static void on_waiting(void *ctx, const char *reason)
     trace_line("the front waits: %s", reason);
 }
 
-static void on_loading(void *ctx, const struct cluster_loaded *loaded)
+static void on_loading(void *ctx, const struct mirror_loaded *loaded)
 {
     (void)ctx;
     trace_line("the front loads%s, %llu keys: %s", loaded->is_complete ? " (complete)" : "",
                (unsigned long long)loaded->keys, loaded->why);
 }
 
-static void on_following(void *ctx, const struct cluster_followed *followed)
+static void on_following(void *ctx, const struct mirror_followed *followed)
 {
     (void)ctx;
     trace_line("the front follows from revision %lld", (long long)followed->revision);
@@ -74,7 +74,7 @@ void front_configure(struct server_config *config, struct machine *machine, cons
 {
     snprintf(link_endpoint, sizeof(link_endpoint), "%s", sim_tls_endpoint(FRONT_LINK_ENDPOINT));
     config->clustered = true;
-    config->cluster = (struct cluster_options){
+    config->cluster = (struct mirror_options){
         .upstream =
             {
                 .endpoints = link_endpoint,

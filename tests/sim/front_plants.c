@@ -10,9 +10,9 @@
 
 /* -- Reads -- */
 
-void __real_cluster_range_start(struct engine_op *op);
-void __wrap_cluster_range_start(struct engine_op *op);
-void __wrap_cluster_range_start(struct engine_op *op)
+void __real_mirror_range_start(struct engine_op *op);
+void __wrap_mirror_range_start(struct engine_op *op);
+void __wrap_mirror_range_start(struct engine_op *op)
 {
     struct pb_range_request *changed = arena_alloc(op->arena, sizeof(*changed));
     if (changed && plant_is(PLANT_FRONT_STALE)) {
@@ -22,7 +22,7 @@ void __wrap_cluster_range_start(struct engine_op *op)
     }
     if (plant_is(PLANT_FRONT_RIGHTS))
         op->principal.is_server = true;
-    __real_cluster_range_start(op);
+    __real_mirror_range_start(op);
 }
 
 /* -- Following -- */

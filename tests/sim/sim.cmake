@@ -16,7 +16,7 @@ set(sim_wraps
     crc32c local_lease_away lessor_renew store_sync local_answer_chain local_keeper_stop backend_version_put
     pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check_user
-    cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete
+    mirror_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete
     cache_remove backfill_source_start upstream_start applier_mirror local_lease_renew_start)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

@@ -178,7 +178,7 @@ static void on_waiting(void *ctx, const char *reason)
     log_warn("waiting for the cluster", LOG_TEXT("reason", reason));
 }
 
-static void on_loading(void *ctx, const struct cluster_loaded *loaded)
+static void on_loading(void *ctx, const struct mirror_loaded *loaded)
 {
     (void)ctx;
     log_info(loaded->is_complete ? "read the state of the cluster"
@@ -187,7 +187,7 @@ static void on_loading(void *ctx, const struct cluster_loaded *loaded)
              LOG_U64("not-in-the-mirror", loaded->different));
 }
 
-static void on_following(void *ctx, const struct cluster_followed *followed)
+static void on_following(void *ctx, const struct mirror_followed *followed)
 {
     (void)ctx;
     log_info("following the cluster", LOG_I64("revision", followed->revision),

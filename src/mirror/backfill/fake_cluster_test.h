@@ -39,7 +39,7 @@ static struct {
     bool damaged_ends; /* or their calls end */
     size_t progress_asked, renewals;
 
-    /* As in cluster_state. */
+    /* As in mirror_state. */
     _Atomic int64_t known_oldest, known_compacted;
     _Atomic bool progress_reliable, connected;
     _Atomic uint64_t cluster_id, times_connected;

@@ -14,17 +14,17 @@
 
 enum { PATH_BYTES = 4096, REASON_BYTES = 700 };
 
-static struct fs *fs_of(const struct cluster_options *options)
+static struct fs *fs_of(const struct mirror_options *options)
 {
     return options->mirror.fs ? options->mirror.fs : fs_posix();
 }
 
-static const char *dir_of(const struct cluster_options *options)
+static const char *dir_of(const struct mirror_options *options)
 {
     return options->mirror.data_dir;
 }
 
-static void warn(const struct cluster_options *options, const char *what, const char *why)
+static void warn(const struct mirror_options *options, const char *what, const char *why)
 {
     char text[sizeof(((struct error *)NULL)->text) + 100];
     snprintf(text, sizeof(text), "%s: %s", what, why);
@@ -82,7 +82,7 @@ static enum status check_names(const char *dir, const struct found *found, struc
     return ST_OK;
 }
 
-static enum status examine(const struct cluster_options *options, struct error *error)
+static enum status examine(const struct mirror_options *options, struct error *error)
 {
     struct found found = {0};
     enum status status = fs_list(fs_of(options), dir_of(options), note_name, &found);
@@ -92,7 +92,7 @@ static enum status examine(const struct cluster_options *options, struct error *
     return check_names(dir_of(options), &found, error);
 }
 
-static enum status lock_dir(const struct cluster_options *options, struct file **ret_lock,
+static enum status lock_dir(const struct mirror_options *options, struct file **ret_lock,
                             struct error *error)
 {
     char path[PATH_BYTES];
@@ -134,7 +134,7 @@ static enum status remove_tree(const char *path)
  * Takes the name away first: what is only half removed must not be opened again. Works if there is
  * nothing.
  */
-static enum status throw_away(const struct cluster_options *options, struct error *error)
+static enum status throw_away(const struct mirror_options *options, struct error *error)
 {
     char path[PATH_BYTES], old_path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/mirror", dir_of(options));
@@ -151,7 +151,7 @@ static enum status throw_away(const struct cluster_options *options, struct erro
     return ST_OK;
 }
 
-static enum status write_file(const struct cluster_options *options,
+static enum status write_file(const struct mirror_options *options,
                               const struct mirror_directory *mirror, bool is_clean,
                               struct error *error)
 {
@@ -175,7 +175,7 @@ static enum status write_file(const struct cluster_options *options,
 /* -- Opening -- */
 
 /* Why the content cannot be used; NULL if it can. */
-static const char *fault_of(const struct cluster_options *options, const struct mirror_file *file)
+static const char *fault_of(const struct mirror_options *options, const struct mirror_file *file)
 {
     char boot[MIRROR_BOOT_BYTES];
     mirror_file_boot(boot);
@@ -188,7 +188,7 @@ static const char *fault_of(const struct cluster_options *options, const struct 
 }
 
 /* Reads what is known of the content. *ret_fault: it cannot be used. */
-static enum status read_file(const struct cluster_options *options, struct mirror_directory *mirror,
+static enum status read_file(const struct mirror_options *options, struct mirror_directory *mirror,
                              const char **ret_fault, struct error *error)
 {
     struct mirror_file file = {0};
@@ -211,7 +211,7 @@ static enum status read_file(const struct cluster_options *options, struct mirro
     return ST_OK;
 }
 
-static enum status open_engine(const struct cluster_options *options,
+static enum status open_engine(const struct mirror_options *options,
                                struct mirror_directory *mirror, struct error *error)
 {
     struct engine_local_options local = options->mirror;
@@ -222,7 +222,7 @@ static enum status open_engine(const struct cluster_options *options,
 }
 
 /* Without a cluster id the content belongs to no cluster. */
-static enum status throw_away_all(const struct cluster_options *options,
+static enum status throw_away_all(const struct mirror_options *options,
                                   struct mirror_directory *mirror, const char *fault,
                                   struct error *error)
 {
@@ -235,15 +235,15 @@ static enum status throw_away_all(const struct cluster_options *options,
 }
 
 /* The content is damaged: whatever it is, it can be loaded again. */
-static enum status open_again(const struct cluster_options *options,
-                              struct mirror_directory *mirror, struct error *error)
+static enum status open_again(const struct mirror_options *options, struct mirror_directory *mirror,
+                              struct error *error)
 {
     struct error fault = *error;
     TRY(throw_away_all(options, mirror, fault.text, error));
     return open_engine(options, mirror, error);
 }
 
-static enum status open_content(const struct cluster_options *options,
+static enum status open_content(const struct mirror_options *options,
                                 struct mirror_directory *mirror, struct error *error)
 {
     const char *fault;
@@ -270,7 +270,7 @@ static void mirror_fini(struct mirror_directory *mirror)
     *mirror = (struct mirror_directory){0};
 }
 
-enum status mirror_directory_open(const struct cluster_options *options,
+enum status mirror_directory_open(const struct mirror_options *options,
                                   struct mirror_directory *ret_mirror, struct error *error)
 {
     struct mirror_directory mirror = {0};
@@ -286,7 +286,7 @@ enum status mirror_directory_open(const struct cluster_options *options,
 }
 
 enum status mirror_directory_identify(struct mirror_directory *mirror,
-                                      const struct cluster_options *options, uint64_t cluster_id,
+                                      const struct mirror_options *options, uint64_t cluster_id,
                                       struct error *error)
 {
     assert(cluster_id);
@@ -306,7 +306,7 @@ enum status mirror_directory_identify(struct mirror_directory *mirror,
 }
 
 enum status mirror_directory_raise_term(struct mirror_directory *mirror,
-                                        const struct cluster_options *options, uint64_t raft_term,
+                                        const struct mirror_options *options, uint64_t raft_term,
                                         struct error *error)
 {
     if (raft_term <= mirror->raft_term)
@@ -315,7 +315,7 @@ enum status mirror_directory_raise_term(struct mirror_directory *mirror,
     return write_file(options, mirror, false, error);
 }
 
-void mirror_directory_close(struct mirror_directory *mirror, const struct cluster_options *options)
+void mirror_directory_close(struct mirror_directory *mirror, const struct mirror_options *options)
 {
     struct error error = {0};
     enum status status = local_mirror_close(mirror->engine);
@@ -328,7 +328,7 @@ void mirror_directory_close(struct mirror_directory *mirror, const struct cluste
     mirror_fini(mirror);
 }
 
-enum status mirror_directory_discard(const struct cluster_options *options, int64_t void_until,
+enum status mirror_directory_discard(const struct mirror_options *options, int64_t void_until,
                                      struct error *error)
 {
     AUTO(file_closep) struct file *lock = NULL;

@@ -23,7 +23,7 @@ struct mirror_directory {
      * that was restored from a snapshot begins with low terms again. */
     uint64_t raft_term;
     struct raft_mark raft; /* when that cluster was last followed */
-    int64_t void_until;    /* see cluster_state; kept by a discard until the cluster is past it */
+    int64_t void_until;    /* see mirror_state; kept by a discard until the cluster is past it */
 
     /* Private. */
     char *path;        /* owned: of the content */
@@ -36,24 +36,24 @@ struct mirror_directory {
  * the machine without a clean stop is thrown away, with a warning (options.mirror.on_warning).
  */
 MUST_CHECK
-enum status mirror_directory_open(const struct cluster_options *options,
+enum status mirror_directory_open(const struct mirror_options *options,
                                   struct mirror_directory *ret_mirror, struct error *error);
 /* The cluster is known now: what was given to the mirror is of this one. */
 MUST_CHECK
 enum status mirror_directory_identify(struct mirror_directory *mirror,
-                                      const struct cluster_options *options, uint64_t cluster_id,
+                                      const struct mirror_options *options, uint64_t cluster_id,
                                       struct error *error);
 /* The cluster has answered in this term. A lower one than before changes nothing. On failure the
  * term is known until the next start. */
 MUST_CHECK
 enum status mirror_directory_raise_term(struct mirror_directory *mirror,
-                                        const struct cluster_options *options, uint64_t raft_term,
+                                        const struct mirror_options *options, uint64_t raft_term,
                                         struct error *error);
 /* A clean stop: everything is synced. The shards must have been freed. */
-void mirror_directory_close(struct mirror_directory *mirror, const struct cluster_options *options);
+void mirror_directory_close(struct mirror_directory *mirror, const struct mirror_options *options);
 /* Throws the content away, while no engine uses it. Its revisions become void (void_until). */
 MUST_CHECK
-enum status mirror_directory_discard(const struct cluster_options *options, int64_t void_until,
+enum status mirror_directory_discard(const struct mirror_options *options, int64_t void_until,
                                      struct error *error);
 
 #endif

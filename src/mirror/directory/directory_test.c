@@ -22,7 +22,7 @@ enum { CLUSTER = 0x1234 };
 
 struct fixture {
     char dir[TEMP_DIR_BYTES];
-    struct cluster_options options;
+    struct mirror_options options;
     struct mirror_directory mirror;
     char warning[1024]; /* the last one */
 };

@@ -54,7 +54,7 @@ static void report_again(struct timer *timer)
     loop_timer_set(log->loop, &log->again, loop_now_ns(log->loop) + (is_late ? EVERY_NS : LOOK_NS));
 }
 
-void follow_log_start(struct follow_log *log, const struct cluster_options *cluster,
+void follow_log_start(struct follow_log *log, const struct mirror_options *cluster,
                       struct follow_failure *follow_failure, struct loop *loop,
                       const struct channel *channel)
 {
@@ -88,7 +88,7 @@ void follow_log_waiting(struct follow_log *log, const char *reason)
         log->cluster->on_waiting(log->cluster->ctx, text);
 }
 
-static void report_load(struct follow_log *log, const struct cluster_loaded *loaded)
+static void report_load(struct follow_log *log, const struct mirror_loaded *loaded)
 {
     if (log->cluster->on_loading)
         log->cluster->on_loading(log->cluster->ctx, loaded);
@@ -100,12 +100,12 @@ void follow_log_load(struct follow_log *log, const char *why)
     if (log->load_why == why)
         return;
     log->load_why = why;
-    report_load(log, &(struct cluster_loaded){.why = why});
+    report_load(log, &(struct mirror_loaded){.why = why});
 }
 
 void follow_log_loading(struct follow_log *log, const struct load *load, bool complete)
 {
-    struct cluster_loaded loaded = {
+    struct mirror_loaded loaded = {
         .why = log->load_why,
         .keys = load_keys(load),
         .different = load_different(load),
@@ -117,7 +117,7 @@ void follow_log_loading(struct follow_log *log, const struct load *load, bool co
         log->load_why = NULL;
 }
 
-void follow_log_following(struct follow_log *log, struct cluster_followed followed)
+void follow_log_following(struct follow_log *log, struct mirror_followed followed)
 {
     log->next_ns = 0;
     follow_failure_clear(log->follow_failure);

@@ -14,7 +14,7 @@ struct loop;
 struct follow_failure;
 
 struct follow_log {
-    const struct cluster_options *cluster; /* has the functions that are called */
+    const struct mirror_options *cluster;  /* has the functions that are called */
     struct follow_failure *follow_failure; /* borrowed; for every thread */
     struct loop *loop;
     const struct channel *channel; /* knows why the cluster cannot be reached */
@@ -24,7 +24,7 @@ struct follow_log {
     int64_t since_ns;              /* since when it does not */
 };
 
-void follow_log_start(struct follow_log *log, const struct cluster_options *cluster,
+void follow_log_start(struct follow_log *log, const struct mirror_options *cluster,
                       struct follow_failure *follow_failure, struct loop *loop,
                       const struct channel *channel);
 void follow_log_stop(struct follow_log *log);
@@ -37,6 +37,6 @@ void follow_log_waiting(struct follow_log *log, const char *reason);
 void follow_log_load(struct follow_log *log, const char *why);
 void follow_log_loading(struct follow_log *log, const struct load *load, bool complete);
 /* followed: without its endpoint. */
-void follow_log_following(struct follow_log *log, struct cluster_followed followed);
+void follow_log_following(struct follow_log *log, struct mirror_followed followed);
 
 #endif

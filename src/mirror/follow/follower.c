@@ -125,7 +125,7 @@ void follower_connect(struct follower *follower)
 
 static void compare(struct follower *follower)
 {
-    struct cluster_state *shown = follower->shown;
+    struct mirror_state *shown = follower->shown;
     uint64_t known = atomic_load(&shown->cluster_id);
     struct comparer_question question = {
         .history_check = &follower->history_check,
@@ -200,7 +200,7 @@ static void on_compared(void *ctx, const struct comparer_result *result)
         follower_pause(follower, result->reason, FOLLOWER_PAUSE_NS);
         return;
     }
-    cluster_state_heard(follower->shown, result->header.revision);
+    mirror_state_heard(follower->shown, result->header.revision);
     follower->trust_progress = server_version_has_progress(slice_from_text(result->version));
     atomic_store(&follower->shown->progress_reliable, follower->trust_progress);
     if (!identify(follower, &result->header))
@@ -275,9 +275,9 @@ static void pump(struct follower *follower)
 static void on_received(void *ctx, const vigil_header *header, size_t events)
 {
     struct follower *follower = ctx;
-    cluster_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
+    mirror_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
     if (header) {
-        cluster_state_heard(follower->shown, header->revision);
+        mirror_state_heard(follower->shown, header->revision);
         atomic_store(&follower->shown->member_id, header->member_id);
         if (events)
             lag_monitor_note_delivery(follower->lag_monitor, header->revision);
@@ -291,13 +291,13 @@ static void on_received(void *ctx, const vigil_header *header, size_t events)
 static void on_live(void *ctx)
 {
     struct follower *follower = ctx;
-    cluster_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
+    mirror_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
     atomic_fetch_add(&follower->shown->times_connected, 1);
     atomic_store(&follower->shown->connected, true);
     atomic_store(&follower->shown->upstream_watches,
                  follower->all_keys ? 1 : follower->ranges.count);
     follow_log_following(&follower->follow_log,
-                         (struct cluster_followed){
+                         (struct mirror_followed){
                              .revision = follower->given,
                              .cluster_id = atomic_load(&follower->shown->cluster_id),
                              .member_id = atomic_load(&follower->shown->member_id),
@@ -365,7 +365,7 @@ static void on_refused(void *ctx, enum grpc_code code, struct slice text)
 static void on_compacted(void *ctx, int64_t compact_revision)
 {
     struct follower *follower = ctx;
-    cluster_state_raise(&follower->shown->compacted, compact_revision);
+    mirror_state_raise(&follower->shown->compacted, compact_revision);
     follower->load_why = "the cluster has compacted events that the mirror lacks";
     if (follower->state == FOLLOWER_CONNECTING)
         follower_connect(follower);
@@ -377,7 +377,7 @@ static void on_compacted(void *ctx, int64_t compact_revision)
 static void on_visible(void *ctx, int64_t revision)
 {
     struct follower *follower = ctx;
-    cluster_state_mirrored(follower->shown, revision);
+    mirror_state_mirrored(follower->shown, revision);
     note_complete(follower);
 }
 
@@ -413,13 +413,13 @@ static void on_applied(void *ctx, enum status status)
 static void on_compaction_found(void *ctx, int64_t revision)
 {
     struct follower *follower = ctx;
-    cluster_state_raise(&follower->shown->compacted, revision);
+    mirror_state_raise(&follower->shown->compacted, revision);
     revision = atomic_load(&follower->shown->compacted);
     if (follower->state != FOLLOWER_FOLLOWING || revision > follower->given ||
         revision <= local_mirror_compact_revision(follower->mirror) ||
         !apply_queue_has_room(follower->apply_queue))
         return; /* perhaps the next time */
-    cluster_state_raise(&follower->shown->oldest, revision);
+    mirror_state_raise(&follower->shown->oldest, revision);
     apply_queue_compact(follower->apply_queue, revision);
 }
 
@@ -440,7 +440,7 @@ static void run_compacted(struct driver_command *command)
 
 void follower_note_compaction(struct follower *follower, int64_t revision)
 {
-    cluster_state_raise(&follower->compacted_to, revision);
+    mirror_state_raise(&follower->compacted_to, revision);
     if (!atomic_exchange(&follower->compacted_posted, true))
         driver_post(&follower->client->driver, &follower->compacted);
 }

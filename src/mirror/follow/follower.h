@@ -37,9 +37,9 @@ struct follower;
 struct mirror_directory;
 
 struct follower_options {
-    const struct cluster_options *cluster; /* borrowed */
-    struct mirror_directory *mirror;       /* borrowed */
-    struct cluster_state *state;           /* borrowed; its owner is this thread */
+    const struct mirror_options *cluster; /* borrowed */
+    struct mirror_directory *mirror;      /* borrowed */
+    struct mirror_state *state;           /* borrowed; its owner is this thread */
 };
 
 /* Starts the thread, and does not wait for the cluster. ST_INVALID: an option is wrong. */

@@ -34,10 +34,10 @@ enum follower_state {
 
 struct follower {
     /* Constant. */
-    const struct cluster_options *cluster; /* borrowed, as the next three */
+    const struct mirror_options *cluster; /* borrowed, as the next three */
     struct mirror_directory *directory;
     struct engine *mirror; /* in that directory */
-    struct cluster_state *shown;
+    struct mirror_state *shown;
     vigil_client *client; /* owned */
     struct ranges ranges;
 

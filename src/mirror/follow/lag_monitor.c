@@ -73,9 +73,9 @@ static void on_answer(vigil_call *call, void *user)
     int64_t revision = answer && answer->header ? answer->header->revision : 0;
     vigil_call_free(TAKE(monitor->call));
     if (possible_revision(revision)) {
-        cluster_state_correct(&monitor->options.state->heard, monitor->heard, revision);
-        cluster_state_correct(&monitor->options.state->written, monitor->written, revision);
-        cluster_state_heard(monitor->options.state, revision);
+        mirror_state_correct(&monitor->options.state->heard, monitor->heard, revision);
+        mirror_state_correct(&monitor->options.state->written, monitor->written, revision);
+        mirror_state_heard(monitor->options.state, revision);
         if (monitor->mirrored >
             revision) /* events with a revision that the cluster does not have */
             monitor->options.leave(monitor->options.ctx, "the mirror is newer than the cluster");

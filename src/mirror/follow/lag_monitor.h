@@ -18,7 +18,7 @@
 
 #include <vigil/client.h>
 
-struct cluster_state;
+struct mirror_state;
 struct lag_monitor;
 
 #define LAG_MONITOR_LATE_NS (5 * NS_PER_S)   /* a member that is later is left */
@@ -44,7 +44,7 @@ bool lag_unanswered(struct lag *lag, int64_t now_ns);
 struct lag_monitor_options {
     vigil_client *client;
     struct slice key; /* one that may be read; borrowed */
-    struct cluster_state *state;
+    struct mirror_state *state;
     /* The newest revision that the member has delivered. INT64_MAX: more of it waits here, so that
      * it is not the member that is slow. */
     int64_t (*received)(void *ctx);

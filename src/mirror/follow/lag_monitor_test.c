@@ -5,7 +5,7 @@
 #include "mirror/link/state.h"
 
 static struct {
-    struct cluster_state state;
+    struct mirror_state state;
     struct lag_monitor *lag_monitor;
     unsigned left;
     int64_t received;
@@ -72,9 +72,9 @@ static void a_revision_that_was_never_true_is_forgotten(void **state)
 {
     (void)state;
     m.cluster.revision = f.received = 7;
-    cluster_state_wrote(&f.state, INT64_MAX); /* no cluster has it, so it is not even noted */
+    mirror_state_wrote(&f.state, INT64_MAX); /* no cluster has it, so it is not even noted */
     assert_int_equal(atomic_load(&f.state.heard), 0);
-    cluster_state_wrote(&f.state, INT64_C(1) << 61);
+    mirror_state_wrote(&f.state, INT64_C(1) << 61);
     run(LAG_MONITOR_LATE_NS + 3 * NS_PER_S);
     assert_int_equal(atomic_load(&f.state.heard), 7);
     assert_int_equal(atomic_load(&f.state.written), 7);
@@ -87,7 +87,7 @@ static void a_mirror_that_is_newer_than_the_cluster_needs_another_look(void **st
 {
     (void)state;
     m.cluster.revision = f.received = 7;
-    cluster_state_mirrored(&f.state, 1000);
+    mirror_state_mirrored(&f.state, 1000);
     member_run(2 * LAG_MONITOR_LATE_NS + 3 * NS_PER_S, &f.left);
     assert_int_equal(f.left, 1);
 }

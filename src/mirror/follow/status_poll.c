@@ -39,7 +39,7 @@ static void take(struct status_poll *poll, const vigil_status_response *status)
     unsigned alarms = 0;
     for (size_t i = 0; i < status->error_count; i++)
         alarms |= status_poll_alarms_in(slice_of(status->errors[i].data, status->errors[i].size));
-    cluster_state_answered(poll->options.state, loop_now_ns(loop_of(poll)));
+    mirror_state_answered(poll->options.state, loop_now_ns(loop_of(poll)));
     atomic_store(&poll->options.state->raft_term, status->raft_term);
     atomic_store(&poll->options.state->alarms, alarms);
     *poll->options.raft = raft_mark_of(status, loop_of(poll));

@@ -12,13 +12,13 @@
 
 #include <vigil/client.h>
 
-struct cluster_state;
+struct mirror_state;
 struct raft_mark;
 struct status_poll;
 
 struct status_poll_options {
     vigil_client *client; /* all are borrowed */
-    struct cluster_state *state;
+    struct mirror_state *state;
     struct raft_mark *raft;
     void (*answered)(void *ctx); /* after each answer; may stop the poll */
     void *ctx;

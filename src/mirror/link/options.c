@@ -17,8 +17,7 @@ static bool prefix_covers(struct slice prefix, struct slice key, struct slice ra
            range_end.ptr[len - 1] == prefix.ptr[len - 1] + 1;
 }
 
-bool cluster_mirrors(const struct cluster_options *options, struct slice key,
-                     struct slice range_end)
+bool mirror_covers(const struct mirror_options *options, struct slice key, struct slice range_end)
 {
     for (size_t i = 0; i < options->prefix_count; i++)
         if (prefix_covers(options->prefixes[i], key, range_end))

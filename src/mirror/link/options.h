@@ -20,13 +20,13 @@ struct upstream_options {
     int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns; /* 0: the defaults */
 };
 
-enum cluster_reads {
-    CLUSTER_READS_MIRROR,  /* from the mirror if it is new enough */
-    CLUSTER_READS_FORWARD, /* linearizable reads of etcd's API are forwarded */
+enum mirror_reads {
+    MIRROR_READS_MIRROR,  /* from the mirror if it is new enough */
+    MIRROR_READS_FORWARD, /* linearizable reads of etcd's API are forwarded */
 };
 
 /* Who is followed. Borrowed for the call. */
-struct cluster_followed {
+struct mirror_followed {
     int64_t revision; /* the mirror's */
     uint64_t cluster_id, member_id, raft_term;
     const char *endpoint; /* endpoint of the member; "" if the connection is gone already */
@@ -34,17 +34,17 @@ struct cluster_followed {
 };
 
 /* How far the state of the cluster was read. Borrowed for the call. */
-struct cluster_loaded {
+struct mirror_loaded {
     const char *why; /* the state must be read */
     uint64_t keys, different;
     bool is_complete;
 };
 
-struct cluster_options {
+struct mirror_options {
     struct upstream_options upstream;
     const struct slice *prefixes; /* that are mirrored; none: the whole key space */
     size_t prefix_count;
-    enum cluster_reads reads;
+    enum mirror_reads reads;
     int64_t lag_max_revisions; /* a mirror further behind is not ready; 0: 10,000 */
     int64_t read_wait_ns; /* how long a read waits for the mirror before it is forwarded; 0: 1 ms */
     int64_t grant_ns;     /* how long an answer about a caller's rights is used; 0: 1 s */
@@ -59,14 +59,13 @@ struct cluster_options {
     void (*on_waiting)(void *ctx, const char *reason);
     /* The whole state is being read: at the beginning, every few seconds, and at the end. keys: so
      * far; different: those of them that were not in the mirror. */
-    void (*on_loading)(void *ctx, const struct cluster_loaded *loaded);
+    void (*on_loading)(void *ctx, const struct mirror_loaded *loaded);
     /* The mirror follows the cluster again, or for the first time. */
-    void (*on_following)(void *ctx, const struct cluster_followed *followed);
+    void (*on_following)(void *ctx, const struct mirror_followed *followed);
     void *ctx;
 };
 
 /* The mirror has all keys of this range. */
-bool cluster_mirrors(const struct cluster_options *options, struct slice key,
-                     struct slice range_end);
+bool mirror_covers(const struct mirror_options *options, struct slice key, struct slice range_end);
 
 #endif

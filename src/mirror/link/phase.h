@@ -25,25 +25,25 @@
 #include "mirror/link/options.h"
 #include "mirror/link/state.h"
 
-enum cluster_phase {
-    CLUSTER_UNREACHED, /* no member has answered since the start */
-    CLUSTER_LOADING,   /* the mirror is not complete yet */
-    CLUSTER_FOLLOWING,
-    CLUSTER_BEHIND,  /* the mirror is further behind than allowed */
-    CLUSTER_SILENT,  /* the member that is followed has said nothing for CLUSTER_SILENT_NS */
-    CLUSTER_CUT_OFF, /* the mirror was complete, but cannot be kept so now */
+enum mirror_phase {
+    MIRROR_UNREACHED, /* no member has answered since the start */
+    MIRROR_LOADING,   /* the mirror is not complete yet */
+    MIRROR_FOLLOWING,
+    MIRROR_BEHIND,  /* the mirror is further behind than allowed */
+    MIRROR_SILENT,  /* the member that is followed has said nothing for MIRROR_SILENT_NS */
+    MIRROR_CUT_OFF, /* the mirror was complete, but cannot be kept so now */
 };
 
-enum { CLUSTER_PHASE_BYTES = 1024 };
+enum { MIRROR_PHASE_BYTES = 1024 };
 /* The follower asks the member every two seconds whether it is there. */
-#define CLUSTER_SILENT_NS (INT64_C(5) * 1000 * 1000 * 1000)
+#define MIRROR_SILENT_NS (INT64_C(5) * 1000 * 1000 * 1000)
 
-enum cluster_phase cluster_phase_get(struct cluster_state *state,
-                                     const struct cluster_options *options);
+enum mirror_phase mirror_phase_get(struct mirror_state *state,
+                                   const struct mirror_options *options);
 /* Explains the phase in a line, with the endpoints and the last reason if it is because of them. ""
  * while following. */
-enum cluster_phase cluster_phase_explain(struct cluster_state *state,
-                                         const struct cluster_options *options,
-                                         char ret_text[CLUSTER_PHASE_BYTES]);
+enum mirror_phase mirror_phase_explain(struct mirror_state *state,
+                                       const struct mirror_options *options,
+                                       char ret_text[MIRROR_PHASE_BYTES]);
 
 #endif

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-static struct cluster_state shown;
-static const struct cluster_options options = {.upstream.endpoints = "http://a:1,http://b:2",
-                                               .lag_max_revisions = 10};
+static struct mirror_state shown;
+static const struct mirror_options options = {.upstream.endpoints = "http://a:1,http://b:2",
+                                              .lag_max_revisions = 10};
 
 static int set_up(void **state)
 {
@@ -29,29 +29,29 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect(enum cluster_phase phase, const char *text)
+static void expect(enum mirror_phase phase, const char *text)
 {
-    char explained[CLUSTER_PHASE_BYTES];
-    assert_int_equal(cluster_phase_get(&shown, &options), phase);
-    assert_int_equal(cluster_phase_explain(&shown, &options, explained), phase);
+    char explained[MIRROR_PHASE_BYTES];
+    assert_int_equal(mirror_phase_get(&shown, &options), phase);
+    assert_int_equal(mirror_phase_explain(&shown, &options, explained), phase);
     assert_string_equal(explained, text);
 }
 
 static void a_start_passes_through_the_phases(void **state)
 {
     (void)state;
-    expect(CLUSTER_UNREACHED,
+    expect(MIRROR_UNREACHED,
            "no member of the cluster can be followed yet (http://a:1,http://b:2)");
     follow_failure_set(&shown.follow_failure, "cannot connect to b:2: connection refused");
-    expect(CLUSTER_UNREACHED,
+    expect(MIRROR_UNREACHED,
            "no member of the cluster can be followed yet (http://a:1,http://b:2): "
            "cannot connect to b:2: connection refused");
     follow_failure_clear(&shown.follow_failure);
     atomic_store(&shown.reached, true);
-    expect(CLUSTER_LOADING, "the mirror of the cluster is not complete yet");
+    expect(MIRROR_LOADING, "the mirror of the cluster is not complete yet");
     atomic_store(&shown.synced, true);
     atomic_store(&shown.connected, true);
-    expect(CLUSTER_FOLLOWING, "");
+    expect(MIRROR_FOLLOWING, "");
 }
 
 static void a_mirror_that_was_complete_stays_in_use(void **state)
@@ -60,17 +60,17 @@ static void a_mirror_that_was_complete_stays_in_use(void **state)
     atomic_store(&shown.reached, true);
     atomic_store(&shown.synced, true);
     follow_failure_set(&shown.follow_failure, "lost the connection to a:1: EOF");
-    expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2): "
-                            "lost the connection to a:1: EOF");
+    expect(MIRROR_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2): "
+                           "lost the connection to a:1: EOF");
     follow_failure_clear(&shown.follow_failure);
     atomic_store(&shown.connected, true);
-    cluster_state_mirrored(&shown, 5);
-    cluster_state_heard(&shown, 15);
-    expect(CLUSTER_FOLLOWING, "");
-    cluster_state_heard(&shown, 16);
-    expect(CLUSTER_BEHIND, "the mirror is too far behind the cluster");
+    mirror_state_mirrored(&shown, 5);
+    mirror_state_heard(&shown, 15);
+    expect(MIRROR_FOLLOWING, "");
+    mirror_state_heard(&shown, 16);
+    expect(MIRROR_BEHIND, "the mirror is too far behind the cluster");
     atomic_store(&shown.connected, false);
-    expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2)");
+    expect(MIRROR_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2)");
 }
 
 static void a_member_that_says_nothing_is_not_followed(void **state)
@@ -80,13 +80,13 @@ static void a_member_that_says_nothing_is_not_followed(void **state)
     atomic_store(&shown.reached, true);
     atomic_store(&shown.synced, true);
     atomic_store(&shown.connected, true);
-    cluster_state_answered(&shown, now_ns);
-    expect(CLUSTER_FOLLOWING, "");
-    cluster_state_answered(&shown, now_ns - CLUSTER_SILENT_NS - 1);
-    expect(CLUSTER_SILENT, "the member of the cluster that is followed does not answer "
-                           "(http://a:1,http://b:2)");
-    cluster_state_answered(&shown, clock_mono_ns(clock_system()));
-    expect(CLUSTER_FOLLOWING, "");
+    mirror_state_answered(&shown, now_ns);
+    expect(MIRROR_FOLLOWING, "");
+    mirror_state_answered(&shown, now_ns - MIRROR_SILENT_NS - 1);
+    expect(MIRROR_SILENT, "the member of the cluster that is followed does not answer "
+                          "(http://a:1,http://b:2)");
+    mirror_state_answered(&shown, clock_mono_ns(clock_system()));
+    expect(MIRROR_FOLLOWING, "");
 }
 
 static void a_reason_that_no_longer_holds_is_not_shown(void **state)
@@ -96,23 +96,23 @@ static void a_reason_that_no_longer_holds_is_not_shown(void **state)
     atomic_store(&shown.synced, true);
     atomic_store(&shown.connected, true);
     follow_failure_set(&shown.follow_failure, "old");
-    expect(CLUSTER_FOLLOWING, "");
+    expect(MIRROR_FOLLOWING, "");
 }
 
 static void long_texts_are_cut(void **state)
 {
     (void)state;
-    char reason[2 * FOLLOW_FAILURE_BYTES], endpoints[2 * CLUSTER_PHASE_BYTES],
-        text[CLUSTER_PHASE_BYTES];
+    char reason[2 * FOLLOW_FAILURE_BYTES], endpoints[2 * MIRROR_PHASE_BYTES],
+        text[MIRROR_PHASE_BYTES];
     memset(reason, 'r', sizeof(reason) - 1);
     reason[sizeof(reason) - 1] = '\0';
     memset(endpoints, 'e', sizeof(endpoints) - 1);
     endpoints[sizeof(endpoints) - 1] = '\0';
     follow_failure_set(&shown.follow_failure, reason);
     assert_int_equal(strlen(shown.follow_failure.text), FOLLOW_FAILURE_BYTES - 1);
-    struct cluster_options many = {.upstream.endpoints = endpoints};
-    cluster_phase_explain(&shown, &many, text);
-    assert_int_equal(strlen(text), CLUSTER_PHASE_BYTES - 1);
+    struct mirror_options many = {.upstream.endpoints = endpoints};
+    mirror_phase_explain(&shown, &many, text);
+    assert_int_equal(strlen(text), MIRROR_PHASE_BYTES - 1);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cluster_state {
+struct mirror_state {
     /* The follower. */
     _Atomic bool reached;   /* a member has answered since the start */
     _Atomic bool synced;    /* the mirror has been complete once since the start */
@@ -42,7 +42,7 @@ struct cluster_state {
     void (*on_mirrored)(void *ctx);
     void *ctx;
 
-    /* Any thread, with cluster_state_heard and cluster_state_wrote. */
+    /* Any thread, with mirror_state_heard and mirror_state_wrote. */
     _Atomic int64_t heard;   /* the newest revision that any answer of the cluster has had */
     _Atomic int64_t written; /* the same of forwarded writes: reads must not be older */
     /* Changes of users and roles that were answered through this server: what was known of rights
@@ -56,7 +56,7 @@ struct cluster_state {
 };
 
 /* A revision that no cluster can have is ignored. */
-static inline void cluster_state_raise(_Atomic int64_t *to, int64_t revision)
+static inline void mirror_state_raise(_Atomic int64_t *to, int64_t revision)
 {
     int64_t now = atomic_load(to);
     while (now < revision && revision <= POSSIBLE_REVISION_MAX &&
@@ -66,27 +66,27 @@ static inline void cluster_state_raise(_Atomic int64_t *to, int64_t revision)
 
 /* A linearizable answer had this revision, and was requested when `before` was known. If that is
  * newer, it was never true: some answer was damaged. */
-static inline void cluster_state_correct(_Atomic int64_t *known, int64_t before, int64_t revision)
+static inline void mirror_state_correct(_Atomic int64_t *known, int64_t before, int64_t revision)
 {
     if (before > revision && revision > 0)
         atomic_compare_exchange_strong(known, &before, revision);
 }
 
-static inline void cluster_state_heard(struct cluster_state *state, int64_t revision)
+static inline void mirror_state_heard(struct mirror_state *state, int64_t revision)
 {
-    cluster_state_raise(&state->heard, revision);
+    mirror_state_raise(&state->heard, revision);
 }
 
 /* A write was answered with this revision: reads that start from now on see it. */
-static inline void cluster_state_wrote(struct cluster_state *state, int64_t revision)
+static inline void mirror_state_wrote(struct mirror_state *state, int64_t revision)
 {
-    cluster_state_raise(&state->heard, revision);
-    cluster_state_raise(&state->written, revision);
+    mirror_state_raise(&state->heard, revision);
+    mirror_state_raise(&state->written, revision);
 }
 
 /* Whether a watch that begins at this revision has it from a past that was discarded. The present
  * may have reached the revision after the newest that is known. For watch_history_ops.is_void. */
-static inline bool cluster_state_is_void(struct cluster_state *state, int64_t revision)
+static inline bool mirror_state_is_void(struct mirror_state *state, int64_t revision)
 {
     int64_t heard = atomic_load(&state->heard), mirrored = atomic_load(&state->mirrored);
     return revision > (heard > mirrored ? heard : mirrored) + 1 &&
@@ -94,28 +94,28 @@ static inline bool cluster_state_is_void(struct cluster_state *state, int64_t re
 }
 
 /* The follower's thread, or the mirror's writer: the mirror shows this revision. */
-static inline void cluster_state_mirrored(struct cluster_state *state, int64_t revision)
+static inline void mirror_state_mirrored(struct mirror_state *state, int64_t revision)
 {
-    cluster_state_raise(&state->mirrored, revision);
-    cluster_state_raise(&state->heard, revision);
+    mirror_state_raise(&state->mirrored, revision);
+    mirror_state_raise(&state->heard, revision);
     if (state->on_mirrored)
         state->on_mirrored(state->ctx);
 }
 
 /* The follower's thread: the member has answered. now_ns: of the system's monotonic clock. */
-static inline void cluster_state_answered(struct cluster_state *state, int64_t now_ns)
+static inline void mirror_state_answered(struct mirror_state *state, int64_t now_ns)
 {
     atomic_store(&state->answered_ns, now_ns);
 }
 
 /* For how long no member has said anything; 0: not known. */
-static inline int64_t cluster_state_silence(struct cluster_state *state)
+static inline int64_t mirror_state_silence(struct mirror_state *state)
 {
     int64_t at = atomic_load(&state->answered_ns), now = clock_mono_ns(clock_system());
     return at && now > at ? now - at : 0;
 }
 
-static inline int64_t cluster_state_lag(struct cluster_state *state)
+static inline int64_t mirror_state_lag(struct mirror_state *state)
 {
     int64_t lag = atomic_load(&state->heard) - atomic_load(&state->mirrored);
     return lag > 0 ? lag : 0;

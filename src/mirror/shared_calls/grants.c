@@ -46,7 +46,7 @@ struct grant {
     enum status status;                 /* status of the answer */
     int64_t asked_ns;                   /* when the question was sent that was answered so */
     int64_t sent_ns;                    /* when the question under way was sent */
-    uint64_t asked_changes;             /* cluster_state.rights_changes at asked_ns */
+    uint64_t asked_changes;             /* mirror_state.rights_changes at asked_ns */
     uint64_t sent_changes;              /* the same at sent_ns */
     bool watched;                       /* a running watch has caused the question under way */
     bool linearizable;                  /* the question under way is */

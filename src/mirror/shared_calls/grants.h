@@ -27,7 +27,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-struct cluster_state;
+struct mirror_state;
 struct grants;
 struct loop;
 struct upstream;
@@ -46,7 +46,7 @@ enum {
 struct grants_options {
     struct loop *loop;
     struct upstream *upstream;
-    struct cluster_state *state;
+    struct mirror_state *state;
     int64_t fresh_ns; /* 0: a second */
     /* A permission that was used was taken back, or authentication is enabled and a second has
      * passed: running watches must be checked again with grants_known. */
@@ -65,7 +65,7 @@ struct grants_waiter {
     struct slice text;                  /* after done: the cluster's own text, if it failed */
     enum grpc_code code;
     int64_t asked_ns;        /* private: when the question was sent that has decided */
-    uint64_t asked_changes;  /* private: cluster_state.rights_changes at that time */
+    uint64_t asked_changes;  /* private: mirror_state.rights_changes at that time */
     struct list in_question; /* private */
     int level;               /* private: which question decides */
 };

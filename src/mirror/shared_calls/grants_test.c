@@ -15,7 +15,7 @@ struct reader {
 static struct {
     struct sim *sim;
     struct loop *loop;
-    struct cluster_state state;
+    struct mirror_state state;
     struct grants *grants;
     unsigned changed;
 } f;

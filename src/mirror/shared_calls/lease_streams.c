@@ -53,7 +53,7 @@ struct lease_stream {
 struct lease_streams {
     struct loop *loop;
     struct upstream *upstream;
-    struct cluster_state *state;
+    struct mirror_state *state;
     struct hash_map by_token;
     struct lease_stream *own; /* the kept one in Vigil's own name; NULL: none */
     struct list kept, others; /* lease_stream.in_streams */
@@ -313,7 +313,7 @@ static void on_message(struct upstream_call *call, struct slice message)
         ended(stream, GRPC_UNAVAILABLE, SLICE_LITERAL("the cluster's answer is of another lease"));
         return;
     }
-    cluster_state_heard(stream->streams->state, revision);
+    mirror_state_heard(stream->streams->state, revision);
     batch->renewals->items[batch->answered++].ttl_s = ttl_s;
     stream->unanswered--;
     stream->failures = 0;
@@ -484,7 +484,7 @@ void lease_streams_renew(struct lease_streams *streams, struct engine_renewals *
 /* -- Life -- */
 
 struct lease_streams *lease_streams_new(struct loop *loop, struct upstream *upstream,
-                                        struct cluster_state *state)
+                                        struct mirror_state *state)
 {
     struct lease_streams *streams = xcalloc(1, sizeof(*streams));
     streams->loop = loop;

@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 
-struct cluster_state;
+struct mirror_state;
 struct engine_renewals;
 struct lease_streams;
 struct loop;
@@ -32,7 +32,7 @@ enum {
 };
 
 struct lease_streams *lease_streams_new(struct loop *loop, struct upstream *upstream,
-                                        struct cluster_state *state); /* aborts without memory */
+                                        struct mirror_state *state); /* aborts without memory */
 /* No renewal may be under way. Accepts NULL. */
 void lease_streams_free(struct lease_streams *streams);
 

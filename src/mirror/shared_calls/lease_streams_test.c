@@ -12,7 +12,7 @@ enum { ITEMS_MAX = 8 };
 struct fixture {
     struct sim *sim;
     struct loop *loop;
-    struct cluster_state state;
+    struct mirror_state state;
     struct lease_streams *streams;
 };
 

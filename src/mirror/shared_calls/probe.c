@@ -31,7 +31,7 @@ static const int64_t join_after_ns = 1 * NS_PER_S;
 struct probe {
     struct loop *loop;
     struct upstream *upstream;
-    struct cluster_state *state;
+    struct mirror_state *state;
     struct list waiting;        /* probe_waiter: for the next question */
     struct list asked;          /* for the one under way */
     struct upstream_call *call; /* NULL: no question is under way */
@@ -155,7 +155,7 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
         return;
     }
     if (code == GRPC_OK)
-        cluster_state_heard(probe->state, revision);
+        mirror_state_heard(probe->state, revision);
     if (is_deadline(code, text)) {
         /* The deadline is ours, of which the client knows nothing: it gets the error of a cluster
          * that is slow. */
@@ -233,7 +233,7 @@ void probe_cancel(struct probe_waiter *waiter)
 
 /* -- Life -- */
 
-struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct cluster_state *state,
+struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct mirror_state *state,
                         struct slice key)
 {
     struct probe *probe = xcalloc(1, sizeof(*probe));

@@ -18,14 +18,14 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-struct cluster_state;
+struct mirror_state;
 struct loop;
 struct probe;
 struct upstream;
 
 /* The key is one that Vigil's user may read, such as a mirrored prefix; empty: it may read all.
  * Aborts without memory. */
-struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct cluster_state *state,
+struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct mirror_state *state,
                         struct slice key);
 void probe_free(struct probe *probe); /* no waiter may be left; accepts NULL */
 

@@ -16,7 +16,7 @@ struct read {
 static struct {
     struct sim *sim;
     struct loop *loop;
-    struct cluster_state state;
+    struct mirror_state state;
     struct probe *probe;
     struct read reads[READS];
 } f;
@@ -269,10 +269,10 @@ static void expect_other_past(size_t at)
 static void an_answer_of_another_past_is_a_failure(void **state)
 {
     (void)state;
-    cluster_state_mirrored(&f.state, 10);
+    mirror_state_mirrored(&f.state, 10);
     ask(0, 1);
     turn();
-    cluster_state_mirrored(&f.state, 12); /* meanwhile */
+    mirror_state_mirrored(&f.state, 12); /* meanwhile */
     call_answer_revision(call_at(0), 10);
     expect_done(0, 1, 10);
     ask(1, 2);

@@ -209,7 +209,7 @@ bool config_upstream_mirrors(const struct serve_options *options, struct slice p
     return all || !*options->upstream_endpoints;
 }
 
-static enum status set_prefixes(struct cluster_options *cluster, struct arena *arena,
+static enum status set_prefixes(struct mirror_options *cluster, struct arena *arena,
                                 const struct serve_options *options, struct error *error)
 {
     struct slice item;
@@ -239,14 +239,14 @@ static enum status set_tls(struct upstream_options *upstream, const struct serve
     return ST_OK;
 }
 
-enum status config_upstream_set(struct cluster_options *cluster, struct arena *arena,
+enum status config_upstream_set(struct mirror_options *cluster, struct arena *arena,
                                 const struct serve_options *options, struct error *error)
 {
     if (!*options->upstream_endpoints)
         return ST_OK;
     cluster->upstream.endpoints = options->upstream_endpoints;
-    cluster->reads = options->upstream_reads == SERVE_READS_FORWARD ? CLUSTER_READS_FORWARD
-                                                                    : CLUSTER_READS_MIRROR;
+    cluster->reads =
+        options->upstream_reads == SERVE_READS_FORWARD ? MIRROR_READS_FORWARD : MIRROR_READS_MIRROR;
     cluster->lag_max_revisions = options->upstream_max_lag;
     TRY(set_tls(&cluster->upstream, options, error));
     TRY(set_user(&cluster->upstream, arena, options, error));

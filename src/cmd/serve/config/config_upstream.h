@@ -12,7 +12,7 @@ bool config_upstream_mirrors(const struct serve_options *options, struct slice p
 /* Reads the password file. What is set is borrowed from the arena and the options. Nothing is set
  * without --upstream-endpoints. */
 MUST_CHECK
-enum status config_upstream_set(struct cluster_options *cluster, struct arena *arena,
+enum status config_upstream_set(struct mirror_options *cluster, struct arena *arena,
                                 const struct serve_options *options, struct error *error);
 
 /*

@@ -12,7 +12,7 @@ enum { ARGS_MAX = 16 };
 struct fixture {
     struct options options;
     struct serve_options values;
-    struct cluster_options cluster;
+    struct mirror_options cluster;
     struct arena arena;
     struct error error;
 };
@@ -38,7 +38,7 @@ static int teardown(void **state)
 static enum status read_args(int count, char *const *args)
 {
     int rest;
-    f.cluster = (struct cluster_options){0};
+    f.cluster = (struct mirror_options){0};
     options_init(&f.options, &serve_table, &f.values);
     assert_int_equal(options_parse_args(&f.options, count, args, &rest, &f.error), ST_OK);
     assert_int_equal(rest, count);
@@ -73,7 +73,7 @@ static void everything_is_mirrored_by_default(void **state)
     assert_string_equal(f.cluster.upstream.endpoints, "http://a:2379,http://b:2379");
     assert_null(f.cluster.upstream.user);
     assert_int_equal(f.cluster.prefix_count, 0);
-    assert_int_equal(f.cluster.reads, CLUSTER_READS_MIRROR);
+    assert_int_equal(f.cluster.reads, MIRROR_READS_MIRROR);
     assert_int_equal(f.cluster.lag_max_revisions, 10000);
 }
 
@@ -99,7 +99,7 @@ static void flags_become_options(void **state)
                      ST_OK);
     assert_int_equal(f.cluster.prefix_count, 3);
     assert_true(slice_equal(f.cluster.prefixes[2], SLICE_LITERAL("/c/")));
-    assert_int_equal(f.cluster.reads, CLUSTER_READS_FORWARD);
+    assert_int_equal(f.cluster.reads, MIRROR_READS_FORWARD);
     assert_int_equal(f.cluster.lag_max_revisions, 7);
     const struct upstream_options *upstream = &f.cluster.upstream;
     assert_string_equal(upstream->ca_file, "ca");
