@@ -340,7 +340,7 @@ static bool read_new_revisions(struct watch_hub *hub)
     if (hub->pause_until_ns > hub->now_ns)
         return false;
     hub->pause_until_ns = 0;
-    /* All watchers catch up, if there are any: nobody needs the events now. */
+    /* All watchers catch up, if there are any: no stream needs the events now. */
     if (!hub->live)
         hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);

@@ -85,7 +85,7 @@ int64_t hub_skip_others(const struct watch_hub *hub, const struct watch_stream *
                         int64_t last, struct watch_place *place)
 {
     if (place->revision <= hub->ring_after)
-        return last; /* for older ones it is not known whom they concern */
+        return last; /* the streams that older ones concern are not known */
     size_t begin = ring_find(hub, place->revision), at = begin;
     while (at < hub->ring_count && hub->ring[at].batch.revision < last &&
            !concerns(&hub->ring[at], stream))

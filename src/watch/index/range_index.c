@@ -259,7 +259,7 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher)
     range->catching_up -= watcher->state == WATCHER_CATCHING_UP;
     if (range->count)
         return false;
-    range_free(index, range); /* nobody watches the range any more */
+    range_free(index, range); /* it has no watchers any more */
     return true;
 }
 

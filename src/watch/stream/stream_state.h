@@ -45,15 +45,13 @@ struct watch_stream {
 
     /* Live: when dirty, responses are due from `place` to last_hit, the newest known. */
     int64_t last_hit;
-    bool dirty : 1;
-    bool woken : 1;      /* its owner has been asked for a fill, which has not ended yet */
-    bool filling : 1;    /* during watch_stream_fill */
-    bool stopped : 1;    /* the last fill had no room for everything */
-    bool ticking : 1;    /* a round of notifications is under way … */
-    bool ticked : 1;     /* … and those that it has visited have this value in WATCHER_TICKED */
-    bool scan_turn : 1;  /* the watchers that catch up write next, not the live ones */
-    bool tick_begun : 1; /* its interval runs; otherwise the next tick begins it */
-    bool deferred : 1;   /* in hub->deferred: woken in a later turn, to continue these searches */
+    bool dirty : 1, filling : 1;  /* filling: during watch_stream_fill */
+    bool woken : 1;               /* its owner has been asked for a fill, which has not ended yet */
+    bool stopped : 1;             /* the last fill had no room for everything */
+    bool ticking : 1, ticked : 1; /* a round of notifications is under way; WATCHER_TICKED */
+    bool scan_turn : 1;           /* the watchers that catch up write next, not the live ones */
+    bool tick_begun : 1;          /* its interval runs; otherwise the next tick begins it */
+    bool deferred : 1; /* in hub->deferred: woken in a later turn, to continue these searches */
     bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1; /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
@@ -61,8 +59,7 @@ struct watch_stream {
     bool resume_long : 1; /* resume_hit is a bucket of watchers, and not one of the hub's hits */
     bool closing : 1;     /* it has no owner any more: never woken, and freed over several turns */
     bool ids_chosen : 1;  /* by its client, for some of its watchers */
-    uint8_t broken;       /* enum status */
-    uint8_t scan_count, scans_waiting;
+    uint8_t broken, scan_count, scans_waiting; /* broken: enum status */
     uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
                             they were not one: up to this many behind it */
     struct watch_place place;
@@ -78,7 +75,6 @@ struct watch_stream {
 
     struct list scans; /* the first is read next, then moves to the back */
     struct watcher *compacted;
-
     struct list in_hub;
     struct list in_deferred, in_waiting; /* link the hub's lists of these names */
 

@@ -81,7 +81,7 @@ static void data_begin(struct h2_session *s, uint32_t padding, uint32_t overhead
     s->left = s->frame.len - padding - overhead;
     if (stream) {
         if (padding + overhead)
-            h2_stream_consumed(stream, padding + overhead); /* nobody will read it */
+            h2_stream_consumed(stream, padding + overhead); /* it is not passed on */
         /* The body is longer than its content-length. */
         if (stream->body_left >= 0 && s->left > stream->body_left) {
             h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);

@@ -1,5 +1,10 @@
-#include "engine/local/writer/early.h"
-
+/*
+ * Answers in the middle of a long request: leases are renewed although a delete of a million keys
+ * is under way. No answer may depend on changes that are not durable. So a call for a lease that
+ * the group has granted or revoked, or is revoking, waits for the end of the group, and so do all
+ * calls if permissions may have changed. Otherwise a request only changes which keys are attached
+ * to a lease, which these answers do not show.
+ */
 #include "base/clock.h"
 #include "engine/local/writer/writer.h"
 #include "engine/permission.h"

@@ -4,7 +4,6 @@
 #include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/local/writer/early.h"
 #include "engine/local/writer/look_ahead.h"
 #include "engine/permission.h"
 #include "engine/quota.h"
@@ -18,7 +17,7 @@
  *     take the requests ─► apply them as a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
  *                          the last group also revokes some expired leases
- *     in the middle of a long request, leases are renewed too: early.h
+ *     in the middle of a long request, leases are renewed too: early.c
  *     then some background work (run_background): relocation, trimming, freeing memory
  */
 enum {
@@ -639,7 +638,7 @@ static void take_time(struct local_writer *writer)
         local_lease_away(writer->lease, before_ns + stall_ns, writer->now_ns);
 }
 
-/* Sleeps until a message arrives, or something is due that nobody will announce. */
+/* Sleeps until a message arrives, or something is due that no message announces. */
 static void wait_for_work(struct local_writer *writer, int64_t from_ns)
 {
     assert(from_ns >= writer->now_ns);

@@ -63,4 +63,7 @@ void local_writer_start(struct local_writer *writer);
 void local_writer_stop(struct local_writer *writer);
 void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
 
+/* early.c: answers lease calls in the middle of a long request, as writer->yield_point.fn. */
+void local_writer_answer_early(void *writer);
+
 #endif
