@@ -30,15 +30,10 @@ struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exch
     return call;
 }
 
-static bool has_written(const struct kube_call *call)
-{
-    bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
-    return writes && call->code / 100 == 2;
-}
-
 static void count_call(const struct kube_call *call)
 {
-    if (has_written(call) && call->api->config->written)
+    bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
+    if (writes && call->code / 100 == 2 && call->api->config->written)
         atomic_store_explicit(call->api->config->written, true, memory_order_relaxed);
     int64_t duration_ns = clock_mono_ns(call->api->clock) - call->started_ns;
     kube_count_request(&call->api->counter, call->verb, call->kind, call->code,

@@ -106,13 +106,6 @@ static void respond_early(struct http_exchange *x, const struct kube_api *api)
     kube_refuse(x, &status);
 }
 
-static void respond_unauthorized(struct http_exchange *x, const struct kube_api *api)
-{
-    struct kube_status status;
-    kube_unauthorized(api, &status);
-    kube_refuse(x, &status);
-}
-
 /* Impersonate-User, -Group, -Uid and -Extra-…: executed in the name of its sender, such a request
  * would do what the other user may not. */
 static const struct http_field *find_impersonation(const struct http_request *request)
@@ -200,10 +193,13 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
     }
     if (request->secure || local) {
         bool known = is_public(request->path) || kube_lets_in(api, request);
-        if (!known)
-            respond_unauthorized(x, api);
-        else if (impersonation)
+        if (!known) {
+            struct kube_status status;
+            kube_unauthorized(api, &status);
+            kube_refuse(x, &status);
+        } else if (impersonation) {
             refuse_impersonation(x, impersonation);
+        }
         return known && !impersonation && has_valid_timeout(x, request);
     }
     http_respond(x, 403, SLICE_LITERAL("text/plain; charset=utf-8"),

@@ -179,18 +179,13 @@ bool kube_call_key(struct kube_call *call, struct slice *ret_key)
 #define WAIT_NS (3 * NS_PER_S)
 #define POLL_NS (20 * NS_PER_MS)
 
-static int64_t newest(const struct kube_revision_wait *wait)
-{
-    struct engine_status status;
-    engine_status_get(wait->call->api->shard, &status);
-    return status.revision;
-}
-
 static void look(struct kube_revision_wait *wait)
 {
     struct kube_call *call = wait->call;
     struct loop *loop = call->api->loop;
-    int64_t current = newest(wait);
+    struct engine_status status;
+    engine_status_get(call->api->shard, &status);
+    int64_t current = status.revision;
     if (current >= wait->revision) {
         wait->done(call, true);
     } else if (loop_now_ns(loop) < wait->until_ns) {

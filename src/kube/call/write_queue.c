@@ -92,19 +92,16 @@ static void leave_as_head(struct kube_write_ticket *ticket)
     loop_defer(queue->loop, &queue->next);
 }
 
-static void leave_waiting(struct kube_write_ticket *ticket)
-{
-    struct kube_write_ticket *head = hash_map_get(&ticket->queue->heads, ticket->key);
-    list_remove(&ticket->link);
-    head->waiting--;
-}
-
 void kube_write_queue_leave_now(struct kube_write_ticket *ticket)
 {
-    if (ticket->heads)
+    if (ticket->heads) {
         leave_as_head(ticket);
-    else
-        leave_waiting(ticket);
+    } else {
+        /* Its client has disconnected while it waited behind the head. */
+        struct kube_write_ticket *head = hash_map_get(&ticket->queue->heads, ticket->key);
+        list_remove(&ticket->link);
+        head->waiting--;
+    }
     ticket->queue = NULL;
 }
 

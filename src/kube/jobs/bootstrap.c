@@ -73,12 +73,6 @@ static void look(struct bootstrap *b)
 
 /* -- Writing -- */
 
-static void begin_batch(struct bootstrap *b, size_t first)
-{
-    b->missing = (struct batch){.first = first};
-    b->at = first;
-}
-
 static void on_written(struct engine_op *op)
 {
     struct kube_job *job = kube_job_of_write(op);
@@ -89,7 +83,9 @@ static void on_written(struct engine_op *op)
         log_warn("cannot make the objects of a new cluster",
                  LOG_TEXT("why", op->status == ST_OK ? "others make them at the same time"
                                                      : status_text(op->status)));
-    begin_batch(b, wrote ? b->at : b->missing.first);
+    /* The next batch begins behind this one; one that was not written is made again. */
+    b->at = wrote ? b->at : b->missing.first;
+    b->missing = (struct batch){.first = b->at};
     b->attempts = wrote ? 0 : b->attempts + 1;
     engine_write_close(&job->write.engine);
     kube_job_next(job);

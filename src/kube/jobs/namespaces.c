@@ -148,13 +148,6 @@ static void on_looked_up(struct engine_op *op)
     kube_job_next(job);
 }
 
-/* In the mirror, so that a request that only reads makes no call of the cluster if they exist. */
-static void look_up(struct kube_job *job, struct slice key)
-{
-    job->request = (struct pb_range_request){.key = key, .serializable = true, .count_only = true};
-    kube_job_read(job, on_looked_up);
-}
-
 static bool make_value(struct default_job *creation, const char *name)
 {
     struct kube_job *job = &creation->job;
@@ -223,8 +216,12 @@ static void default_step(struct kube_job *job)
         xalloc_check(NULL, ARENA_BYTES_MAX);
         return;
     }
+    /* In front of a cluster the mirror is asked first, so that a request that only reads makes no
+     * call of the cluster if the namespaces exist. */
     if (engine_forwards(job->api->engine) && !creation->missing) {
-        look_up(job, key);
+        job->request =
+            (struct pb_range_request){.key = key, .serializable = true, .count_only = true};
+        kube_job_read(job, on_looked_up);
         return;
     }
     job->write = (struct kube_write){.key = key, .value = buf_slice(&creation->value)};

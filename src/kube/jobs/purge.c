@@ -551,13 +551,6 @@ static void on_lease(struct engine_op *op)
     kube_job_next(&purge->job);
 }
 
-static void read_lease(struct purge *purge)
-{
-    kube_job_reset_arena(&purge->job, PAGE_BYTES_MAX);
-    purge->job.request = (struct pb_range_request){.key = SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)};
-    kube_job_read(&purge->job, on_lease);
-}
-
 /* Ends when the manager has removed the namespace, even if there is a new one. */
 static void on_looked_after(struct engine_op *op)
 {
@@ -641,9 +634,12 @@ static void step_back(struct purge *purge)
 static void purge_step(struct kube_job *job)
 {
     struct purge *purge = purge_of(job);
-    if (!is_definition(purge) && !purge->lease_known)
-        read_lease(purge);
-    else if (purge->stands_back)
+    /* Namespaces are left to kube-controller-manager while it is at work. */
+    if (!is_definition(purge) && !purge->lease_known) {
+        kube_job_reset_arena(job, PAGE_BYTES_MAX);
+        job->request = (struct pb_range_request){.key = SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)};
+        kube_job_read(job, on_lease);
+    } else if (purge->stands_back)
         step_back(purge);
     else if (purge->page_open)
         examine_some(purge);

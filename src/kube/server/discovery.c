@@ -523,12 +523,6 @@ static enum status respond(struct discovery_document *d, const struct kube_accep
     return ST_OK;
 }
 
-static void not_found(struct http_exchange *x)
-{
-    http_respond(x, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
-                 SLICE_LITERAL("404 page not found\n"));
-}
-
 /* A format that is not supported is answered in JSON; Kubernetes answers some with 406. */
 static struct kube_accept accept_of(const struct http_request *request, bool root)
 {
@@ -588,8 +582,10 @@ void kube_discovery(struct kube_call *call)
     begin_document(d, request, count, accept.discovery_v2);
     if (status == ST_OK)
         status = make_piece(d, SHORT_BYTES_MAX);
+    /* A document of a group or version that has no row: the server does not have it. */
     if (status == ST_OK && count > 1 && !d->last && d->done)
-        not_found(call->exchange);
+        http_respond(call->exchange, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
+                     SLICE_LITERAL("404 page not found\n"));
     else if (status != ST_OK || respond(d, &accept) != ST_OK)
         http_abort(call->exchange);
 }

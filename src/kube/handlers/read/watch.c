@@ -404,13 +404,6 @@ static bool is_over(const struct kube_watch *w)
 }
 
 /* Makes one event or sends it until the room is full; it may be nothing. */
-static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
-{
-    if (w->phase == WATCH_WAITING)
-        return ST_END;
-    return w->phase == WATCH_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
-}
-
 /* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
 {
@@ -449,17 +442,23 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
     while (n < room && status == ST_OK) {
         size_t len = 0;
         if (w->made.len) {
+            /* An event is written, and did not fit into the room of the call before. */
             len = send_made(w, dst + n, room - n);
         } else if (w->begins && !kube_object_writer_empty(&w->begins->writer)) {
             len = kube_object_writer_fill(&w->begins->writer, dst + n, room - n);
         } else if (!w->at && is_over(w)) {
             return HTTP_FILL_DONE;
         } else if (!*budget) {
+            /* This turn has looked at enough objects; the watch continues in a later one. */
             kube_search_wait(w->api->search_budget, &w->searcher, follows(w));
             return HTTP_FILL_PARKED;
         } else {
             w->looked = 0;
-            status = step(w, dst + n, room - n, &len);
+            if (w->phase == WATCH_WAITING)
+                status = ST_END;
+            else
+                status = w->phase == WATCH_INITIAL ? step_initial(w)
+                                                   : step_live(w, dst + n, room - n, &len);
             *budget -= len ? 0 : kube_search_cost(w->looked, *budget);
         }
         w->sent += len;
@@ -758,12 +757,6 @@ static void begin_now(struct kube_call *call, struct beginning *begins)
 }
 
 /* The answer to a negative timeout, as in Kubernetes. */
-static void answer_nothing(struct kube_call *call)
-{
-    kube_call_begin(call, 200, SLICE_LITERAL("application/json"));
-    http_end(call->exchange);
-}
-
 void kube_watch(struct kube_call *call)
 {
     struct beginning *begins = arena_calloc(&call->arena, 1, sizeof(*begins));
@@ -773,10 +766,13 @@ void kube_watch(struct kube_call *call)
         kube_scope_fini(&begins->scope);
         kube_call_fail(call);
     } else if (call->query.timeout_s < 0) {
+        /* The time of the watch is over before it begins, so it has no events. */
         kube_scope_fini(&begins->scope);
-        answer_nothing(call);
+        kube_call_begin(call, 200, SLICE_LITERAL("application/json"));
+        http_end(call->exchange);
     } else if (begins->scope.revision == 0 && call->query.send_initial_events_given &&
                !call->query.send_initial_events) {
+        /* The client wants only what happens from now on, so nothing is read. */
         begin_now(call, begins);
     } else {
         begin(watch_new(call, begins));

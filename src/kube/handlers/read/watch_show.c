@@ -75,19 +75,15 @@ static enum status send_converted(struct kube_watch *w, const struct kube_event_
 }
 
 /* What is sent is held, and charged, until the client reads it. */
-static enum status keep_converted(struct kube_watch *w, struct kube_converted_event_job *job)
-{
-    TRY(send_converted(w, &job->pair, &job->converted));
-    return account_follow(job->account, &w->made, &w->charged);
-}
-
 static void on_shown(struct kube_converted_event_job *job)
 {
     struct kube_watch *w = job->owner;
     w->away = NULL;
+    /* The watch has ended meanwhile, and was kept only for the worker. */
     if (!w->exchange)
         kube_watch_free(w);
-    else if (keep_converted(w, job) == ST_OK)
+    else if (send_converted(w, &job->pair, &job->converted) == ST_OK &&
+             account_follow(job->account, &w->made, &w->charged) == ST_OK)
         http_wake(w->exchange);
     else
         http_abort(w->exchange);

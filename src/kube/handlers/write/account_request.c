@@ -222,11 +222,6 @@ static void read_bound(struct kube_call *call, struct account_request *r)
 
 /* -- The account -- */
 
-static void invalid(struct kube_call *call, const char *field, const char *message)
-{
-    kube_status_cause(&call->status, "FieldValueInvalid", field, message);
-}
-
 static bool check_spec(struct kube_call *call, struct account_request *r)
 {
     const struct json_node *spec = json_node_named(r->object, "spec");
@@ -240,7 +235,7 @@ static bool check_spec(struct kube_call *call, struct account_request *r)
              (long long)r->seconds,
              r->seconds < SHORTEST_S ? "less than 10 minutes" : "larger than 2^32 seconds");
     if (r->seconds < SHORTEST_S || r->seconds > LONGEST_S)
-        invalid(call, "spec.expirationSeconds", message);
+        kube_status_cause(&call->status, "FieldValueInvalid", "spec.expirationSeconds", message);
     if (call->status.cause_count)
         return kube_fail_invalid(&call->status, SLICE_LITERAL(GROUP), SLICE_LITERAL("TokenRequest"),
                                  SLICE_EMPTY);

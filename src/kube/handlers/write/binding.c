@@ -24,12 +24,6 @@ static struct posting *posting_of(struct kube_change *change)
     return CONTAINER_OF(change, struct posting, change);
 }
 
-static bool not_found(struct kube_change *change)
-{
-    return kube_fail_not_found(&change->call->status, SLICE_EMPTY, SLICE_LITERAL("pods"),
-                               change->name);
-}
-
 static void respond(struct kube_change *change)
 {
     static const char text[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
@@ -113,12 +107,15 @@ static enum kube_decision bind(struct kube_change *change, const struct json_nod
     const struct json_node *body = posting_of(change)->body;
     struct json_node *pod, *spec;
     struct slice node;
-    bool fine =
-        stored ? may_bind(change, stored) &&
-                     kube_meta_preconditions(&change->meta, stored,
-                                             json_node_named(body, "metadata"), change->revision)
-               : not_found(change);
-    if (!fine)
+    if (!stored) {
+        kube_fail_not_found(&change->call->status, SLICE_EMPTY, SLICE_LITERAL("pods"),
+                            change->name);
+        return KUBE_DECIDE_FAIL;
+    }
+    /* The scheduler may name the uid and version of the pod that it has seen. */
+    if (!may_bind(change, stored) ||
+        !kube_meta_preconditions(&change->meta, stored, json_node_named(body, "metadata"),
+                                 change->revision))
         return KUBE_DECIDE_FAIL;
     pod = json_node_copy(&change->scratch, stored);
     if (!pod ||

@@ -198,14 +198,6 @@ static enum kube_delete_policy find_policy(unsigned rules, const struct json_nod
     return rules & KUBE_ORPHANS ? KUBE_ORPHAN : KUBE_BACKGROUND;
 }
 
-static bool apply_policy(struct kube_change *change, struct json_node *object,
-                         const struct kube_delete_options *options)
-{
-    enum kube_delete_policy policy = find_policy(change->call->rules, object, options);
-    return set_finalizer(change, object, "orphan", policy == KUBE_ORPHAN) &&
-           set_finalizer(change, object, "foregroundDeletion", policy == KUBE_FOREGROUND);
-}
-
 static bool may_be_deleted(struct kube_change *change, const struct json_node *stored)
 {
     struct kube_admission_write write =
@@ -311,8 +303,12 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
         return KUBE_DECIDE_FAIL;
     }
     int64_t grace_s = kube_strategy_grace_s(call->kind, stored, options->grace_s);
-    if (!apply_policy(change, object, options))
+    enum kube_delete_policy policy = find_policy(call->rules, object, options);
+    if (!set_finalizer(change, object, "orphan", policy == KUBE_ORPHAN) ||
+        !set_finalizer(change, object, "foregroundDeletion", policy == KUBE_FOREGROUND))
         return KUBE_DECIDE_FAIL;
+    /* A definition or namespace is only marked at first: its objects have to be deleted before it,
+     * by a purge. Other objects stay only because of their finalizers or their grace period. */
     bool first = call->rules & KUBE_IS_DEFINITION && !kube_meta_is_deleting(object);
     bool held = first || kube_meta_has_finalizers(object) ||
                 (namespaces && (!kube_meta_is_deleting(object) ||

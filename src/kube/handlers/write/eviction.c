@@ -55,12 +55,6 @@ static const char *text_of(const struct json_node *node, size_t *ret_len)
 
 /* -- Deleting the pod -- */
 
-static bool conflicts(struct kube_change *change)
-{
-    return kube_fail_conflict(&change->call->status, SLICE_EMPTY, SLICE_LITERAL("pods"),
-                              change->name, "the pod has changed while it was being evicted");
-}
-
 /* status.conditions: {"type":"DisruptionTarget",…} */
 static bool set_target(struct kube_change *change, struct json_node *pod)
 {
@@ -97,10 +91,16 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
 {
     struct eviction *e = eviction_of(change->call);
     struct json_node *pod;
-    bool fine = stored ? !e->pinned || change->revision == e->pod_revision || conflicts(change)
-                       : not_found(change);
-    if (!fine)
+    if (!stored) {
+        not_found(change);
         return KUBE_DECIDE_FAIL;
+    }
+    /* The budget did not count this pod when it was examined, and may count it by now. */
+    if (e->pinned && change->revision != e->pod_revision) {
+        kube_fail_conflict(&change->call->status, SLICE_EMPTY, SLICE_LITERAL("pods"), change->name,
+                           "the pod has changed while it was being evicted");
+        return KUBE_DECIDE_FAIL;
+    }
     pod = json_node_copy(&change->scratch, stored);
     if (!pod) {
         kube_fail_engine(&change->call->status, ST_NOMEM);

@@ -8,11 +8,6 @@
 typedef bool take_fn(struct kube_change *change, const struct json_node *stored,
                      const struct json_node *wanted, struct json_node *object);
 
-static bool no_memory(struct kube_change *change)
-{
-    return kube_fail_engine(&change->call->status, ST_NOMEM);
-}
-
 /* Replaces a member of `to` by a copy of that of `from`, or removes it. */
 static bool take(struct kube_change *change, struct json_node *to, const struct json_node *from,
                  const char *key)
@@ -25,7 +20,7 @@ static bool take(struct kube_change *change, struct json_node *to, const struct 
         return true;
     struct json_node *copy = json_node_copy(&change->scratch, wanted);
     return (copy && json_node_set(&change->scratch, to, slice_from_text(key), copy) == ST_OK) ||
-           no_memory(change);
+           kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
 static const struct json_node *items_of(const struct json_node *object, const char *path)

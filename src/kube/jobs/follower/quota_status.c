@@ -373,12 +373,6 @@ static void next_source(struct controller *c)
     kube_job_next(job_of(c));
 }
 
-static void close_page(struct controller *c)
-{
-    engine_range_close(&job_of(c)->range);
-    c->page_open = false;
-}
-
 /* ST_MALFORMED: it is not JSON, so that the usage is not known. */
 static enum status count_object(struct controller *c, struct slice value)
 {
@@ -439,7 +433,8 @@ static void count_some(struct controller *c)
         if (!engine_range_next(range, &field)) {
             bool more = range->more;
             status = range->op.status;
-            close_page(c);
+            engine_range_close(range);
+            c->page_open = false;
             if (status == ST_OK && !more) {
                 next_source(c);
                 return;

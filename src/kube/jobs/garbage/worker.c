@@ -144,20 +144,6 @@ static void send_refs(struct worker *w, unsigned removed)
     send(w, "PATCH", made, &body);
 }
 
-static void send_unblocked(struct worker *w)
-{
-    AUTO(buf_fini) struct buf body = {0};
-    enum status made = garbage_write_unblocked(&w->facts, w->revision, &body);
-    send(w, "PATCH", made, &body);
-}
-
-static void send_finalizers(struct worker *w, struct slice removed)
-{
-    AUTO(buf_fini) struct buf body = {0};
-    enum status made = garbage_write_finalizers(&w->facts, w->revision, removed, &body);
-    send(w, "PATCH", made, &body);
-}
-
 /* -- Deciding -- */
 
 static bool has_class(const struct worker *w, enum garbage_class class)
@@ -173,22 +159,18 @@ static bool blocks(const struct worker *w)
     return false;
 }
 
-static const char *policy_of(const struct garbage_facts *facts)
-{
-    if (facts->orphans)
-        return "Orphan";
-    return facts->foreground ? "Foreground" : "Background";
-}
-
 /* The object and one of its owners wait for their dependents. If one of its own dependents waits,
  * too, they may wait for each other in a circle: then this one no longer blocks its owners. */
 static void delete_waiting(struct worker *w)
 {
+    AUTO(buf_fini) struct buf body = {0};
     w->again = w->node->waiting && blocks(w);
-    if (w->again)
-        send_unblocked(w);
-    else
+    if (!w->again) {
         send_delete(w, "Foreground");
+        return;
+    }
+    enum status made = garbage_write_unblocked(&w->facts, w->revision, &body);
+    send(w, "PATCH", made, &body);
 }
 
 static void decide(struct worker *w)
@@ -196,16 +178,22 @@ static void decide(struct worker *w)
     bool solid = has_class(w, GARBAGE_SOLID), waits = has_class(w, GARBAGE_WAITS);
     bool gone = has_class(w, GARBAGE_GONE);
     w->again = has_class(w, GARBAGE_RELEASES);
-    if (w->again)
+    if (w->again) {
+        /* An owner is deleted and leaves its dependents alone. */
         send_refs(w, 1u << GARBAGE_RELEASES);
-    else if (solid && (gone || waits))
+    } else if (solid && (gone || waits)) {
+        /* One owner stays, so the object does, without the references to the others. */
         send_refs(w, 1u << GARBAGE_GONE | 1u << GARBAGE_WAITS);
-    else if (solid)
+    } else if (solid) {
         finish(w, GARBAGE_EXAMINED);
-    else if (waits && w->node->dependent_count)
+    } else if (waits && w->node->dependent_count) {
         delete_waiting(w);
-    else
-        send_delete(w, policy_of(&w->facts));
+    } else {
+        /* No owner is left: the object is deleted as its own finalizers ask for. */
+        send_delete(w, w->facts.orphans      ? "Orphan"
+                       : w->facts.foreground ? "Foreground"
+                                             : "Background");
+    }
 }
 
 /* The object waits for its dependents: the finalizer is removed if the graph has none, and has
@@ -214,14 +202,21 @@ static void end_waiting(struct worker *w)
 {
     const struct garbage_node *node = w->node;
     uint32_t left = w->facts.orphans ? node->dependent_count : node->blocking;
+    AUTO(buf_fini) struct buf body = {0};
     w->again = false;
-    if (left)
+    if (left) {
         finish(w, GARBAGE_EXAMINED);
-    else if (node->revision < w->revision)
+        return;
+    }
+    /* The graph has not yet seen the object as it was read, nor dependents that are as new. */
+    if (node->revision < w->revision) {
         finish(w, GARBAGE_AGAIN);
-    else
-        send_finalizers(w, w->facts.orphans ? SLICE_LITERAL("orphan")
-                                            : SLICE_LITERAL("foregroundDeletion"));
+        return;
+    }
+    enum status made = garbage_write_finalizers(
+        &w->facts, w->revision,
+        w->facts.orphans ? SLICE_LITERAL("orphan") : SLICE_LITERAL("foregroundDeletion"), &body);
+    send(w, "PATCH", made, &body);
 }
 
 /* -- Owners -- */

@@ -24,12 +24,6 @@ static int compare_numbers(const struct json_node *a, const struct json_node *b)
     return (x > y) - (x < y);
 }
 
-static int compare_texts(const struct json_node *a, const struct json_node *b)
-{
-    /* Values in a set have no escapes (see field_scalar). */
-    return slice_compare(a->text, b->text);
-}
-
 int field_value_compare(const struct json_node *a, const struct json_node *b)
 {
     static const int ranks[] = {
@@ -42,7 +36,7 @@ int field_value_compare(const struct json_node *a, const struct json_node *b)
     case JSON_TYPE_NUMBER:
         return compare_numbers(a, b);
     case JSON_TYPE_STRING:
-        return compare_texts(a, b);
+        return slice_compare(a->text, b->text); /* without escapes, see field_scalar */
     case JSON_TYPE_BOOL:
         return (int)a->truth - (int)b->truth;
     default:

@@ -64,12 +64,6 @@ void kube_user_of_file(struct arena *arena, const struct kube_user *from,
     kube_user_add_group(arena, ret_user, KUBE_GROUP_AUTHENTICATED);
 }
 
-static void be_anonymous(struct kube_sign_in *s)
-{
-    s->user = (struct kube_user_info){.name = KUBE_USER_ANONYMOUS};
-    kube_user_add_group(s->arena, &s->user, KUBE_GROUP_UNAUTHENTICATED);
-}
-
 /* -- Objects that a token is bound to -- */
 
 static void finish(struct kube_sign_in *s, enum status status, const char *why)
@@ -219,7 +213,9 @@ void kube_sign_in_start(struct kube_sign_in *s, const struct http_request *reque
     } else if (bearer_of(request, &token)) {
         kube_sign_in_token(s, token, NULL);
     } else {
-        be_anonymous(s);
+        /* A request without credentials is anonymous; roles decide what it may do. */
+        s->user = (struct kube_user_info){.name = KUBE_USER_ANONYMOUS};
+        kube_user_add_group(s->arena, &s->user, KUBE_GROUP_UNAUTHENTICATED);
         finish(s, ST_OK, NULL);
     }
 }

@@ -191,12 +191,6 @@ static void start_loading(struct kube_lookup *l)
     engine_range_start(l->options.shard, &l->range, &l->all);
 }
 
-static void poll_later(struct kube_lookup *l)
-{
-    struct loop *loop = l->options.loop;
-    loop_timer_set(loop, &l->poll, clock_add(loop_now_ns(loop), POLL_NS));
-}
-
 /* Whether another thread has read all objects since this one has lost its place. */
 static bool is_found_again(struct kube_lookup *l)
 {
@@ -210,6 +204,7 @@ static bool is_found_again(struct kube_lookup *l)
 /* Makes the lookup ready, and then ends the waits. */
 static void open_objects(struct kube_lookup *l)
 {
+    struct loop *loop = l->options.loop;
     if (l->loading || l->stopped)
         return;
     l->lost = l->lost && !is_found_again(l);
@@ -217,8 +212,8 @@ static void open_objects(struct kube_lookup *l)
         finish_waits(l, ST_OK);
     else if (kube_stock_begin(l->options.stock))
         start_loading(l);
-    else
-        poll_later(l);
+    else /* another thread is loading the objects, and this one looks again later */
+        loop_timer_set(loop, &l->poll, clock_add(loop_now_ns(loop), POLL_NS));
 }
 
 static void on_poll(struct timer *timer)
@@ -297,14 +292,6 @@ static void lose_place(struct kube_lookup *l)
     open_objects(l);
 }
 
-/* There may be room for a namespace that is not held. */
-static void plan_reload(struct kube_lookup *l)
-{
-    struct loop *loop = l->options.loop;
-    if (l->shelves->may_fit && !l->reload.set)
-        loop_timer_set(loop, &l->reload, clock_add(loop_now_ns(loop), RELOAD_NS));
-}
-
 static void follow(struct kube_lookup *l)
 {
     l->applied = false;
@@ -316,8 +303,10 @@ static void follow(struct kube_lookup *l)
     if (l->applied && status == ST_END)
         kube_stock_complete(l->options.stock, l->shelves->generation,
                             watch_cursor_revision(l->cursor));
-    if (l->applied && kube_lookup_ready(l))
-        plan_reload(l);
+    /* There may be room for a namespace that is not held. */
+    struct loop *loop = l->options.loop;
+    if (l->applied && kube_lookup_ready(l) && l->shelves->may_fit && !l->reload.set)
+        loop_timer_set(loop, &l->reload, clock_add(loop_now_ns(loop), RELOAD_NS));
 }
 
 static void look(struct deferred *deferred)
