@@ -108,6 +108,7 @@ static void on_back(struct kube_offload_job *job)
     if (!kube_call_done(call))
         return;
     turn_work_copy("answering", call->request->method, call->request->path);
+    /* A worker with too much to do gives the call back without having run its step. */
     if (call->work.job.worker.status == ST_OK)
         call->work.next(call);
     else

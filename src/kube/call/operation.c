@@ -189,6 +189,7 @@ static void look(struct kube_revision_wait *wait)
     if (current >= wait->revision) {
         wait->done(call, true);
     } else if (loop_now_ns(loop) < wait->until_ns) {
+        /* It is new on another thread, or in the cluster behind this server. */
         engine_await_revision(call->api->shard, wait->revision);
         loop_timer_set(loop, &wait->timer, loop_now_ns(loop) + POLL_NS);
     } else {

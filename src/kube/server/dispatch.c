@@ -223,6 +223,7 @@ static void dispatch_known(struct kube_call *call)
     bool fine = parse(call, request);
     call->verb = verb_of(call, request->method);
     if (!fine) {
+        /* As in Kubernetes, a group that is not known is answered by the router, in plain text. */
         if (!call->kind && !is_builtin_group(call->path.group))
             http_respond(call->exchange, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
                          SLICE_LITERAL("404 page not found\n"));
@@ -269,6 +270,7 @@ static void on_definition(struct engine_op *op);
 static void finish_definition(struct kube_call *call, enum status status)
 {
     const struct pb_range_request *request = call->handler.definition;
+    /* The worker was parsing another definition, and this one may have changed meanwhile. */
     if (status == ST_AGAIN) {
         kube_call_range(call, request, on_definition);
         return;
@@ -389,6 +391,8 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
         kube_call_fail(call);
         return;
     }
+    /* A write uses the request after the exchange may have ended, so it works on a copy. A read
+     * copies it only if it goes to the worker. */
     if (slice_equal(request->method, SLICE_LITERAL("GET")) || kube_call_keep_request(call)) {
         begin(call, call->request);
         return;

@@ -101,7 +101,7 @@ enum kube_stepped kube_create_encode(struct kube_change *change)
                             change->version))
         return KUBE_STEP_FAIL;
     change->decision = KUBE_DECIDE_PUT;
-    change->prepared = true;
+    change->prepared = true; /* another attempt skips the steps that are marked ONCE */
     return encode(change);
 }
 
@@ -174,6 +174,7 @@ static void exists(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     bool made_up = json_node_path(change->object, "metadata.generateName");
+    /* A PUT or apply found no object and meant to create it, but another client was faster. */
     if (change->of_update) {
         kube_change_as_update(change);
         return;
@@ -343,7 +344,7 @@ static void on_put(struct engine_op *op)
         kube_custom_fail_changed(call);
     else if (change->lost++ == KUBE_CHANGE_TRIES_MAX)
         kube_call_fail_engine(call, ST_TIMEOUT);
-    else if (contended)
+    else if (contended) /* another service has an address or port that this one wants */
         settle_reservations(change);
     else /* the namespace has changed, or a quota */
         kube_change_again(change, KUBE_AGAIN_READ);

@@ -58,6 +58,7 @@ enum kube_stepped kube_store_leave_queues(struct kube_change *change)
 {
     kube_write_queue_leave(&change->call->ticket);
     kube_write_queue_leave(&change->call->quota_ticket);
+    /* The deletion of a namespace starts its purge, for which the answer need not wait. */
     if (change->follow && !change->dry_run)
         change->follow(change);
     return KUBE_STEP_NEXT;
@@ -129,9 +130,11 @@ enum kube_stepped kube_store_parse(struct kube_change *change)
     change->meta = kube_call_meta(call, &change->scratch);
     change->meta.namespace = change->namespace;
     change->meta.name = change->name;
+    /* Other writes were faster each time. */
     if (change->tries > KUBE_CHANGE_TRIES_MAX)
         return kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
                                   slice_from_text(call->kind->plural), change->name, NULL);
+    /* None is stored. Whether the write then creates the object or fails is decided later. */
     if (!change->revision)
         return KUBE_STEP_NEXT;
     enum status read = json_tree_read(&change->scratch, change->stored, &object, &error);
@@ -151,6 +154,7 @@ enum kube_stepped kube_store_encode(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     change->value = change->stored;
+    /* Without another object, watches of a deletion and the answer get the stored one. */
     if (change->decision == KUBE_DECIDE_KEEP || !change->object)
         return KUBE_STEP_NEXT;
     if (kube_conversion_concerns(call->kind) &&
@@ -186,6 +190,8 @@ static void on_written(struct engine_op *op)
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
     call->written = held;
+    /* A transaction that was refused has returned the object that is stored now: the next attempt
+     * need not read it. */
     if (held)
         change->revision = op->revision;
     else if (status == ST_OK && !(refused = lacks_reservations(change, current.mod_revision)) &&
@@ -214,6 +220,7 @@ enum kube_stepped kube_store_write(struct kube_change *change)
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
     if (change->decision == KUBE_DECIDE_DELETE) {
+        /* The addresses of a service become free in the same transaction. */
         if (!kube_reserve_delete(change))
             return KUBE_STEP_FAIL;
         kube_call_delete(call, on_written);

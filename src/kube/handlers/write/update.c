@@ -400,6 +400,8 @@ static bool make_new(struct kube_change *change)
         return false;
     if (applies(change) && !call->path.subresource.len)
         return true;
+    /* Other patches need an object; so does an apply to a part, whose configuration is checked
+     * before that is answered, as in Kubernetes. */
     if (change->patches)
         return kube_call_not_found(call);
     return put_new(change, &change->object);
@@ -429,6 +431,7 @@ enum kube_stepped kube_update_make(struct kube_change *change)
     change->meta.patched = change->patches;
     change->meta.of_status = change->call->subresource == KUBE_SUBRESOURCE_STATUS;
     change->meta.goes_on = change->goes_on;
+    /* Nothing is stored under this name: an apply creates it, and a PUT of some kinds. */
     if (!change->old)
         return make_new(change) ? kube_change_as_create(change) : KUBE_STEP_FAIL;
     return make_wanted(change, change->old, &change->wanted) &&
@@ -463,6 +466,8 @@ enum kube_stepped kube_update_own(struct kube_change *change)
     if (!keep_owners(change) || !kube_meta_order(&change->meta, change->object) ||
         !kube_apply_keep_times(&change->meta, change->old, change->object))
         return KUBE_STEP_FAIL;
+    /* The client has removed the last finalizer of an object that was to be deleted. An object
+     * that is as it was is not written, so that watches see no change. */
     if (is_over(change, change->object))
         change->decision = KUBE_DECIDE_DELETE;
     else
