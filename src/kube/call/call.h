@@ -96,7 +96,7 @@ struct kube_call {
     struct kube_write write;
     struct kube_write_ticket ticket; /* ticket of a change; it leaves the queue with the answer */
     struct kube_write_ticket quota_ticket; /* the same for quotas: kube/handlers/write/charge.h */
-    struct random random; /* of its own, because its steps may run on two threads */
+    struct random random;                  /* its own, because its steps may run on two threads */
     struct kube_work work;
     unsigned under_way; /* operations of this call */
     union kube_handler handler;

@@ -216,7 +216,7 @@ static void default_step(struct kube_job *job)
         xalloc_check(NULL, ARENA_BYTES_MAX);
         return;
     }
-    /* In front of a cluster the mirror is asked first, so that a request that only reads makes no
+    /* In front of a cluster the mirror is read first, so that a request that only reads makes no
      * call of the cluster if the namespaces exist. */
     if (engine_forwards(job->api->engine) && !creation->missing) {
         job->request =

@@ -14,10 +14,10 @@ enum kube_subresource {
     KUBE_SUBRESOURCE_NONE, /* the object itself */
     KUBE_SUBRESOURCE_STATUS,
     KUBE_SUBRESOURCE_SCALE,
-    KUBE_SUBRESOURCE_FINALIZE, /* of a namespace */
+    KUBE_SUBRESOURCE_FINALIZE, /* namespaces/x/finalize */
     KUBE_SUBRESOURCE_PART,     /* another part of the object: kube/handlers/write/part.h */
     KUBE_SUBRESOURCE_POST,     /* binding and eviction of a pod */
-    KUBE_SUBRESOURCE_TOKEN,    /* of a service account, if this server issues tokens */
+    KUBE_SUBRESOURCE_TOKEN,    /* serviceaccounts/x/token, if this server issues tokens */
     KUBE_SUBRESOURCE_UNKNOWN,  /* its kind has no such subresource */
 };
 
