@@ -141,16 +141,12 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
 
 /* -- The table -- */
 
-#define METHOD(path_, fn, ...)                                                                    \
-    {                                                                                             \
-        .path = PB_AUTH_##path_##_PATH, .on_message = fn, .on_end = auth_call_on_end, __VA_ARGS__ \
-    }
 /* The path, the request, the engine's call; then its arguments. */
-#define ROW(path, message, call_, ...)                                                \
-    METHOD(path, on_message,                                                          \
-           .row = &(const struct auth_kind){.request = &pb_##message##_request_table, \
-                                            .call = ENGINE_AUTH_##call_,              \
-                                            __VA_ARGS__})
+#define ROW(path, message, call_, ...)                                                     \
+    GRPC_METHOD(PB_AUTH_##path##_PATH, on_message, auth_call_on_end,                       \
+                .row = &(const struct auth_kind){.request = &pb_##message##_request_table, \
+                                                 .call = ENGINE_AUTH_##call_,              \
+                                                 __VA_ARGS__})
 #define USER(message, member) .user = AUTH_MEMBER(message, member)
 #define ROLE(message, member) .role = AUTH_MEMBER(message, member)
 #define LOG(text) .log_text = (text)
@@ -158,7 +154,7 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
 static const struct grpc_method methods[] = {
     ROW(AUTH_ENABLE, auth_enable, ENABLE, LOG("enabled authentication")),
     ROW(AUTH_DISABLE, auth_disable, DISABLE, LOG("disabled authentication")),
-    METHOD(AUTH_STATUS, status_on_message),
+    GRPC_METHOD(PB_AUTH_AUTH_STATUS_PATH, status_on_message, auth_call_on_end),
     ROW(AUTHENTICATE, authenticate, PASSWORD,
         .user = 1 + offsetof(struct pb_authenticate_request, name), .start = auth_start_login),
     ROW(USER_ADD, auth_user_add, USER_ADD, USER(user_add, name), LOG("added a user"),

@@ -203,17 +203,12 @@ static void promote_on_message(struct grpc_call *call, void *service, struct sli
         start(call, service, ENGINE_MEMBER_PROMOTE, (struct engine_member){.id = request.id});
 }
 
-#define ROW(path_, fn)                                                \
-    {                                                                 \
-        .path = (path_), .on_message = (fn), .on_end = cluster_on_end \
-    }
-
 static const struct grpc_method methods[] = {
-    ROW(PB_CLUSTER_MEMBER_LIST_PATH, list_on_message),
-    ROW(PB_CLUSTER_MEMBER_ADD_PATH, add_on_message),
-    ROW(PB_CLUSTER_MEMBER_UPDATE_PATH, update_on_message),
-    ROW(PB_CLUSTER_MEMBER_REMOVE_PATH, remove_on_message),
-    ROW(PB_CLUSTER_MEMBER_PROMOTE_PATH, promote_on_message),
+    GRPC_METHOD(PB_CLUSTER_MEMBER_LIST_PATH, list_on_message, cluster_on_end),
+    GRPC_METHOD(PB_CLUSTER_MEMBER_ADD_PATH, add_on_message, cluster_on_end),
+    GRPC_METHOD(PB_CLUSTER_MEMBER_UPDATE_PATH, update_on_message, cluster_on_end),
+    GRPC_METHOD(PB_CLUSTER_MEMBER_REMOVE_PATH, remove_on_message, cluster_on_end),
+    GRPC_METHOD(PB_CLUSTER_MEMBER_PROMOTE_PATH, promote_on_message, cluster_on_end),
 };
 
 enum status cluster_service_add(struct etcd_api *api)

@@ -303,22 +303,12 @@ static void observe_on_message(struct grpc_call *call, void *service, struct sli
 }
 
 static const struct grpc_method methods[] = {
-    {
-        .path = PB_ELECTION_CAMPAIGN_PATH,
-        .parks = true,
-        .on_message = campaign_on_message,
-        .on_end = claim_on_end,
-    },
-    {.path = PB_ELECTION_PROCLAIM_PATH, .on_message = proclaim_on_message, .on_end = leader_on_end},
-    {.path = PB_ELECTION_LEADER_PATH, .on_message = leader_on_message, .on_end = observe_on_end},
-    {
-        .path = PB_ELECTION_OBSERVE_PATH,
-        .server_streams = true,
-        .parks = true,
-        .on_message = observe_on_message,
-        .on_end = observe_on_end,
-    },
-    {.path = PB_ELECTION_RESIGN_PATH, .on_message = resign_on_message, .on_end = leader_on_end},
+    GRPC_METHOD(PB_ELECTION_CAMPAIGN_PATH, campaign_on_message, claim_on_end, .parks = true),
+    GRPC_METHOD(PB_ELECTION_PROCLAIM_PATH, proclaim_on_message, leader_on_end),
+    GRPC_METHOD(PB_ELECTION_LEADER_PATH, leader_on_message, observe_on_end),
+    GRPC_METHOD(PB_ELECTION_OBSERVE_PATH, observe_on_message, observe_on_end,
+                .server_streams = true, .parks = true),
+    GRPC_METHOD(PB_ELECTION_RESIGN_PATH, resign_on_message, leader_on_end),
 };
 
 enum status election_service_add(struct etcd_api *api)

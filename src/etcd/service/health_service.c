@@ -40,13 +40,9 @@ static void watch_on_message(struct grpc_call *call, void *service, struct slice
 }
 
 static const struct grpc_method methods[] = {
-    {.path = PB_HEALTH_CHECK_PATH, .on_message = check_on_message},
-    {
-        .path = PB_HEALTH_WATCH_PATH,
-        .server_streams = true,
-        .parks = true,
-        .on_message = watch_on_message,
-    },
+    GRPC_METHOD(PB_HEALTH_CHECK_PATH, check_on_message, NULL),
+    GRPC_METHOD(PB_HEALTH_WATCH_PATH, watch_on_message, NULL, .server_streams = true,
+                .parks = true),
 };
 
 enum status health_service_add(struct etcd_api *api)

@@ -264,25 +264,13 @@ static void compact_on_message(struct grpc_call *call, void *service, struct sli
 enum { READ_METHODS = 2 };
 
 static const struct grpc_method methods[] = {
-    {
-        .path = PB_KV_RANGE_PATH,
-        .bulk = true,
-        .on_message = kv_range_on_message,
-        .on_end = kv_range_on_end,
-    },
-    {
-        .path = PB_KV_RANGE_STREAM_PATH,
-        .server_streams = true,
-        .bulk = true,
-        .on_message = kv_range_stream_on_message,
-        .on_end = kv_range_on_end,
-    },
-    {.path = PB_KV_PUT_PATH, .on_message = put_on_message, .on_end = write_on_end},
-    {.path = PB_KV_DELETE_RANGE_PATH,
-     .on_message = delete_range_on_message,
-     .on_end = write_on_end},
-    {.path = PB_KV_TXN_PATH, .on_message = txn_on_message, .on_end = write_on_end},
-    {.path = PB_KV_COMPACT_PATH, .on_message = compact_on_message, .on_end = write_on_end},
+    GRPC_METHOD(PB_KV_RANGE_PATH, kv_range_on_message, kv_range_on_end, .bulk = true),
+    GRPC_METHOD(PB_KV_RANGE_STREAM_PATH, kv_range_stream_on_message, kv_range_on_end,
+                .server_streams = true, .bulk = true),
+    GRPC_METHOD(PB_KV_PUT_PATH, put_on_message, write_on_end),
+    GRPC_METHOD(PB_KV_DELETE_RANGE_PATH, delete_range_on_message, write_on_end),
+    GRPC_METHOD(PB_KV_TXN_PATH, txn_on_message, write_on_end),
+    GRPC_METHOD(PB_KV_COMPACT_PATH, compact_on_message, write_on_end),
 };
 
 enum status kv_service_add(struct etcd_api *api)

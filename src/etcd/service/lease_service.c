@@ -265,35 +265,13 @@ static void list_on_message(struct grpc_call *call, void *service, struct slice 
 
 /* In front of a cluster only the first one is answered here (etcd/cluster/forward.h). */
 static const struct grpc_method methods[] = {
-    {
-        .path = PB_LEASE_LEASE_KEEP_ALIVE_PATH,
-        .client_streams = true,
-        .server_streams = true,
-        .parks = true,
-        .on_message = lease_keep_alive_on_message,
-        .on_half_close = lease_keep_alive_on_half_close,
-        .on_end = lease_keep_alive_on_end,
-    },
-    {
-        .path = PB_LEASE_LEASE_GRANT_PATH,
-        .on_message = grant_on_message,
-        .on_end = lease_on_end,
-    },
-    {
-        .path = PB_LEASE_LEASE_REVOKE_PATH,
-        .on_message = revoke_on_message,
-        .on_end = lease_on_end,
-    },
-    {
-        .path = PB_LEASE_LEASE_TIME_TO_LIVE_PATH,
-        .on_message = time_to_live_on_message,
-        .on_end = lease_on_end,
-    },
-    {
-        .path = PB_LEASE_LEASE_LEASES_PATH,
-        .on_message = list_on_message,
-        .on_end = lease_on_end,
-    },
+    GRPC_METHOD(PB_LEASE_LEASE_KEEP_ALIVE_PATH, lease_keep_alive_on_message,
+                lease_keep_alive_on_end, .client_streams = true, .server_streams = true,
+                .parks = true, .on_half_close = lease_keep_alive_on_half_close),
+    GRPC_METHOD(PB_LEASE_LEASE_GRANT_PATH, grant_on_message, lease_on_end),
+    GRPC_METHOD(PB_LEASE_LEASE_REVOKE_PATH, revoke_on_message, lease_on_end),
+    GRPC_METHOD(PB_LEASE_LEASE_TIME_TO_LIVE_PATH, time_to_live_on_message, lease_on_end),
+    GRPC_METHOD(PB_LEASE_LEASE_LEASES_PATH, list_on_message, lease_on_end),
 };
 
 enum status lease_service_add(struct etcd_api *api)

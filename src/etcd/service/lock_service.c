@@ -88,13 +88,8 @@ static void unlock_on_end(struct grpc_call *call, void *service)
 }
 
 static const struct grpc_method methods[] = {
-    {
-        .path = PB_LOCK_LOCK_PATH,
-        .parks = true,
-        .on_message = lock_on_message,
-        .on_end = claim_on_end,
-    },
-    {.path = PB_LOCK_UNLOCK_PATH, .on_message = unlock_on_message, .on_end = unlock_on_end},
+    GRPC_METHOD(PB_LOCK_LOCK_PATH, lock_on_message, claim_on_end, .parks = true),
+    GRPC_METHOD(PB_LOCK_UNLOCK_PATH, unlock_on_message, unlock_on_end),
 };
 
 enum status lock_service_add(struct etcd_api *api)

@@ -308,26 +308,16 @@ static void downgrade_on_message(struct grpc_call *call, void *service, struct s
     }
 }
 
-#define OPERATION(path_, fn)                                              \
-    {                                                                     \
-        .path = (path_), .on_message = (fn), .on_end = maintenance_on_end \
-    }
-
 static const struct grpc_method methods[] = {
-    {.path = PB_MAINTENANCE_STATUS_PATH, .on_message = status_on_message},
-    {.path = PB_MAINTENANCE_MOVE_LEADER_PATH, .on_message = move_leader_on_message},
-    OPERATION(PB_MAINTENANCE_ALARM_PATH, alarm_on_message),
-    OPERATION(PB_MAINTENANCE_HASH_PATH, hash_on_message),
-    OPERATION(PB_MAINTENANCE_HASH_KV_PATH, hash_kv_on_message),
-    OPERATION(PB_MAINTENANCE_DEFRAGMENT_PATH, defragment_on_message),
-    OPERATION(PB_MAINTENANCE_DOWNGRADE_PATH, downgrade_on_message),
-    {
-        .path = PB_MAINTENANCE_SNAPSHOT_PATH,
-        .server_streams = true,
-        .bulk = true,
-        .on_message = snapshot_on_message,
-        .on_end = snapshot_on_end,
-    },
+    GRPC_METHOD(PB_MAINTENANCE_STATUS_PATH, status_on_message, NULL),
+    GRPC_METHOD(PB_MAINTENANCE_MOVE_LEADER_PATH, move_leader_on_message, NULL),
+    GRPC_METHOD(PB_MAINTENANCE_ALARM_PATH, alarm_on_message, maintenance_on_end),
+    GRPC_METHOD(PB_MAINTENANCE_HASH_PATH, hash_on_message, maintenance_on_end),
+    GRPC_METHOD(PB_MAINTENANCE_HASH_KV_PATH, hash_kv_on_message, maintenance_on_end),
+    GRPC_METHOD(PB_MAINTENANCE_DEFRAGMENT_PATH, defragment_on_message, maintenance_on_end),
+    GRPC_METHOD(PB_MAINTENANCE_DOWNGRADE_PATH, downgrade_on_message, maintenance_on_end),
+    GRPC_METHOD(PB_MAINTENANCE_SNAPSHOT_PATH, snapshot_on_message, snapshot_on_end,
+                .server_streams = true, .bulk = true),
 };
 
 enum status maintenance_service_add(struct etcd_api *api)

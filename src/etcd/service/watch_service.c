@@ -709,14 +709,8 @@ static void on_end(struct grpc_call *call, void *service)
 }
 
 static const struct grpc_method methods[] = {
-    {
-        .path = PB_WATCH_WATCH_PATH,
-        .client_streams = true,
-        .server_streams = true,
-        .parks = true,
-        .on_message = on_message,
-        .on_end = on_end,
-    },
+    GRPC_METHOD(PB_WATCH_WATCH_PATH, on_message, on_end, .client_streams = true,
+                .server_streams = true, .parks = true),
 };
 
 enum status watch_service_add(struct etcd_api *api)

@@ -31,4 +31,10 @@ struct grpc_method {
     const void *row; /* for a service that is a table: grpc_call_row */
 };
 
+/* A row of a service's methods; further members may follow. */
+#define GRPC_METHOD(path_, message, end, ...)                                  \
+    {                                                                          \
+        .path = (path_), .on_message = (message), .on_end = (end), __VA_ARGS__ \
+    }
+
 #endif
