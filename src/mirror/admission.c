@@ -47,20 +47,15 @@ static void end(struct admission *admission, enum status status)
     op->done(op);
 }
 
-/* The permission may have become too old meanwhile. */
-static bool must_ask_again(const struct admission *admission)
-{
-    return !admission->op->principal.is_server &&
-           !grants_is_current(admission->shard->grants, &admission->rights);
-}
-
 static void on_mirror(struct mirror_wait *wait, bool reached)
 {
     struct admission *admission = CONTAINER_OF(wait, struct admission, mirror);
     if (!reached && admission->begins_now) {
         admission->op->text = SLICE_LITERAL("vigil: the mirror is behind the cluster");
         end(admission, ST_AGAIN);
-    } else if (must_ask_again(admission)) {
+    } else if (!admission->op->principal.is_server &&
+               !grants_is_current(admission->shard->grants, &admission->rights)) {
+        /* The permission has become too old while the mirror was waited for. */
         admission->is_reached = true;
         grants_ask(admission->shard->grants, &admission->rights);
     } else {

@@ -57,13 +57,6 @@ static int64_t revision_of(struct slice answer)
 
 /* -- The cluster's answer -- */
 
-static bool changes_rights(const struct engine_forward *forward)
-{
-    return !forward->reads &&
-           slice_has_prefix(forward->path, SLICE_LITERAL("/etcdserverpb.Auth/")) &&
-           !slice_equal(forward->path, SLICE_LITERAL(PB_AUTH_AUTHENTICATE_PATH));
-}
-
 static void on_overdue(struct kept_answer *kept)
 {
     struct engine_forward *forward = CONTAINER_OF(kept, struct forward_kept, answer)->forward;
@@ -93,7 +86,10 @@ static void on_message(struct upstream_call *call, struct slice message)
     struct engine_forward *forward = upstream_call_user(call);
     struct mirror_state *state = &shard_of(forward)->shared->state;
     int64_t revision = revision_of(message);
-    if (changes_rights(forward))
+    /* A user, a role or a permission was changed, so permissions that the cluster has confirmed
+     * before do not count any more. A login changes none. */
+    if (!forward->reads && slice_has_prefix(forward->path, SLICE_LITERAL("/etcdserverpb.Auth/")) &&
+        !slice_equal(forward->path, SLICE_LITERAL(PB_AUTH_AUTHENTICATE_PATH)))
         atomic_fetch_add(&state->rights_changes, 1);
     if (forward->reads)
         mirror_state_heard(state, revision);

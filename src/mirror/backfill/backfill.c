@@ -134,17 +134,13 @@ static void source_changed(void *ctx)
     work_soon(ctx);
 }
 
-/* Progress says that a range without events is complete. Where it is not reliable, all keys are
- * watched, because every revision has some event. */
-static bool watches_all_keys(const struct backfill *backfill)
-{
-    return backfill->ranges.count > 1 && !atomic_load(backfill->options.cluster.progress_reliable);
-}
-
 static void fetch_start(struct backfill *backfill, int64_t from)
 {
     struct range all = range_all();
-    bool filtered = watches_all_keys(backfill);
+    /* Progress says that a range without events is complete. Where it is not reliable, all keys are
+     * watched, because every revision has some event. */
+    bool filtered =
+        backfill->ranges.count > 1 && !atomic_load(backfill->options.cluster.progress_reliable);
     struct backfill_fetch *fetch = backfill_fetch_new(
         &(struct backfill_fetch_options){
             .source = {.loop = backfill->options.loop,
@@ -217,12 +213,6 @@ static struct backfill_fetch *find_replaceable(const struct backfill *backfill)
 
 /* -- Wants -- */
 
-static void want_remove(struct backfill *backfill, size_t i)
-{
-    memmove(&backfill->wants[i], &backfill->wants[i + 1],
-            (--backfill->want_count - i) * sizeof(backfill->wants[0]));
-}
-
 /* Whether another one, just before it, will bring this revision. */
 static bool is_wanted(const struct backfill *backfill, int64_t revision)
 {
@@ -272,7 +262,8 @@ static bool start_wanted(struct backfill *backfill)
                 return ready;
             fetch_start(backfill, revision);
         }
-        want_remove(backfill, 0);
+        memmove(&backfill->wants[0], &backfill->wants[1],
+                --backfill->want_count * sizeof(backfill->wants[0]));
     }
     return ready;
 }

@@ -35,22 +35,19 @@ static void explain(const struct follow_log *log, const char *reason, char ret_t
              reason, hint_for(&log->cluster->upstream, reason));
 }
 
-static void set_follow_failure(struct follow_log *log, const char *reason)
-{
-    char text[REASON_BYTES];
-    explain(log, reason, text);
-    follow_failure_set(log->follow_failure, text);
-}
-
 static void report_again(struct timer *timer)
 {
     struct follow_log *log = CONTAINER_OF(timer, struct follow_log, again);
     const char *why = channel_failure(log->channel);
     bool is_late = loop_now_ns(log->loop) - log->since_ns >= FIRST_NS;
-    if (is_late)
+    if (is_late) {
         follow_log_waiting(log, *why ? why : "the cluster does not answer");
-    else if (*why)
-        set_follow_failure(log, why);
+    } else if (*why) {
+        /* It is too soon for a line in the log, but /readyz can already say why. */
+        char text[REASON_BYTES];
+        explain(log, why, text);
+        follow_failure_set(log->follow_failure, text);
+    }
     loop_timer_set(log->loop, &log->again, loop_now_ns(log->loop) + (is_late ? EVERY_NS : LOOK_NS));
 }
 

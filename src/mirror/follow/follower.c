@@ -583,13 +583,6 @@ static struct follower *follower_new(const struct follower_options *options)
     return follower;
 }
 
-static void show_warm(struct follower *follower)
-{
-    follower->given = local_mirror_revision(follower->mirror);
-    atomic_store(&follower->shown->mirrored, follower->given);
-    atomic_store(&follower->shown->oldest, local_mirror_compact_revision(follower->mirror) + 1);
-}
-
 static enum status start_client(struct follower *follower, struct error *error)
 {
     TRY(own_client_new(&follower->cluster->upstream, &follower->client, error));
@@ -608,8 +601,12 @@ enum status follower_start(const struct follower_options *options, struct follow
                            struct error *error)
 {
     struct follower *follower = follower_new(options);
-    if (options->mirror->is_warm)
-        show_warm(follower);
+    if (options->mirror->is_warm) {
+        /* The directory has a mirror from an earlier run, which is served at once. */
+        follower->given = local_mirror_revision(follower->mirror);
+        atomic_store(&follower->shown->mirrored, follower->given);
+        atomic_store(&follower->shown->oldest, local_mirror_compact_revision(follower->mirror) + 1);
+    }
     enum status status = start_client(follower, error);
     if (status != ST_OK) {
         follower_stop(follower);

@@ -290,11 +290,6 @@ static bool is_believed(const struct grants *grants, const struct grant *grant)
            atomic_load(&grants->options.state->mirrored) <= grants->covered;
 }
 
-static bool is_usable(const struct grants *grants, const struct grant *grant)
-{
-    return is_fresh(grants, grant) || is_believed(grants, grant);
-}
-
 /* What the mirror has now may be shown to all. A tick that comes a little late counts. */
 static void cover(struct grants *grants)
 {
@@ -556,26 +551,6 @@ static struct grant *grant_of(struct grants *grants, const struct grants_waiter 
     return find_or_add(grants, waiter->token, waiter->key, waiter->range_end);
 }
 
-/* Without a token, the question of all keys has been asked already. */
-static bool skips(const struct grants_waiter *waiter)
-{
-    return waiter->level == LEVEL_ALL_KEYS && waiter->token.len == 0;
-}
-
-static void wait_for(struct grants *grants, struct grant *grant, struct grants_waiter *waiter)
-{
-    list_push_back(&grant->waiters, &waiter->in_question);
-    enqueue(grants, grant, QUEUE_URGENT);
-}
-
-/* No room; or authentication was enabled meanwhile, and the next attempt is not asked about. */
-static void refuse(struct grants_waiter *waiter)
-{
-    bool too_long = is_long(waiter->key, waiter->range_end);
-    enum status status = too_long ? ST_AGAIN : ST_REQUEST_TOO_MANY_REQUESTS;
-    waiter_finish(waiter, status, status_code(status), slice_from_text(status_text(status)));
-}
-
 /*
  * A refusal is never taken from an earlier answer, so that a permission holds as soon as it was
  * granted. Only whether the caller may read all keys, which most may not, is not asked each time.
@@ -583,21 +558,30 @@ static void refuse(struct grants_waiter *waiter)
 static void decide(struct grants *grants, struct grants_waiter *waiter)
 {
     for (;; waiter->level++) {
-        if (skips(waiter))
+        /* Without a token, the question of all keys has been asked already. */
+        if (waiter->level == LEVEL_ALL_KEYS && waiter->token.len == 0)
             continue;
         struct grant *grant = grant_of(grants, waiter);
         if (!grant) {
-            refuse(waiter);
+            /* There is no room; or the range is too long for a question, and authentication was
+             * enabled meanwhile: the cluster itself decides about the next attempt. */
+            bool too_long = is_long(waiter->key, waiter->range_end);
+            enum status status = too_long ? ST_AGAIN : ST_REQUEST_TOO_MANY_REQUESTS;
+            waiter_finish(waiter, status, status_code(status),
+                          slice_from_text(status_text(status)));
             return;
         }
         if (is_aging(grants, grant) && grant->answer != GRANT_UNKNOWN)
             refresh(grants, grant);
-        if (grant->answer == GRANT_PERMITTED && is_usable(grants, grant)) {
+        if (grant->answer == GRANT_PERMITTED &&
+            (is_fresh(grants, grant) || is_believed(grants, grant))) {
             permit(waiter, grant->asked_ns, grant->asked_changes);
             return;
         }
         if (waiter->level == LEVEL_RANGE || grant->answer != GRANT_REFUSED) {
-            wait_for(grants, grant, waiter);
+            /* Only the cluster knows: the waiter waits for its answer. */
+            list_push_back(&grant->waiters, &waiter->in_question);
+            enqueue(grants, grant, QUEUE_URGENT);
             return;
         }
     }

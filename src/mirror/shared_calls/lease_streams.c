@@ -218,12 +218,6 @@ static enum status send_one(struct lease_stream *stream, int64_t id)
     return upstream_send(stream->call, slice_of(bytes, size));
 }
 
-static struct batch *following(const struct lease_stream *stream, const struct batch *batch)
-{
-    struct list *next = batch->in_stream.next;
-    return next == &stream->batches ? NULL : LIST_ENTRY(next, struct batch, in_stream);
-}
-
 /* As many as the window allows. The rest is sent when answers have come. */
 static void send_more(struct lease_stream *stream)
 {
@@ -235,8 +229,11 @@ static void send_more(struct lease_stream *stream)
             batch->sent++;
             stream->unanswered++;
         }
-        if (batch->sent == batch->renewals->count)
-            stream->unsent = following(stream, batch);
+        if (batch->sent == batch->renewals->count) {
+            struct list *next = batch->in_stream.next;
+            stream->unsent =
+                next == &stream->batches ? NULL : LIST_ENTRY(next, struct batch, in_stream);
+        }
     }
 }
 

@@ -201,11 +201,6 @@ static void sort_one(struct local_keeper *keeper)
     local_answer(op_of(node));
 }
 
-static bool is_defragmenting(const struct local_keeper *keeper)
-{
-    return keeper->defragmenter.state != DEFRAGMENT_IDLE;
-}
-
 static void checkpoint_begin(struct local_keeper *keeper)
 {
     atomic_store(&keeper->inbox->dirty, false);
@@ -234,7 +229,8 @@ static void rest_after(struct local_keeper *keeper, int64_t begun_ns, int64_t ti
 {
     int64_t now = now_ns(), ns = times * (now - begun_ns);
     uint64_t index = log_durable_index(store_log(keeper->shared->store));
-    bool quiet = index == keeper->rested_index || is_defragmenting(keeper);
+    /* Clients have not written since the last rest, or an operator waits for a defragmentation. */
+    bool quiet = index == keeper->rested_index || keeper->defragmenter.state != DEFRAGMENT_IDLE;
     keeper->rested_index = index;
     keeper->rest_until_ns = quiet ? 0 : now + (ns < burst_rest_ns_max ? ns : burst_rest_ns_max);
 }
@@ -560,13 +556,6 @@ static void take_finished(struct local_keeper *keeper)
 
 /* -- The thread -- */
 
-/* Also during a checkpoint: the wake-up for what the next one must contain comes only once. */
-static void note_dirty(struct local_keeper *keeper)
-{
-    if (keeper->dirty_since_ns == CLOCK_NEVER && atomic_load(&keeper->inbox->dirty))
-        keeper->dirty_since_ns = now_ns();
-}
-
 static bool checkpoint_is_due(const struct local_keeper *keeper)
 {
     if (defragment_waits_for_checkpoint(keeper))
@@ -578,7 +567,10 @@ static bool checkpoint_is_due(const struct local_keeper *keeper)
 
 static void checkpoint(struct local_keeper *keeper)
 {
-    note_dirty(keeper);
+    /* Noted during a checkpoint, too: the writer wakes the keeper only once for the records that
+     * the next checkpoint must contain. */
+    if (keeper->dirty_since_ns == CLOCK_NEVER && atomic_load(&keeper->inbox->dirty))
+        keeper->dirty_since_ns = now_ns();
     if (!keeper->checkpointing && checkpoint_is_due(keeper))
         checkpoint_begin(keeper);
     if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
