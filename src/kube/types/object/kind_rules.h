@@ -24,6 +24,7 @@ enum kube_kind_rule {
     KUBE_NAME_IP = 1 << 11,           /* names are IP addresses */
     KUBE_ORPHANS = 1 << 12,           /* a delete without a policy orphans dependents */
     KUBE_NO_DEPENDENTS = 1 << 13,     /* the policy of a delete has no effect */
+    KUBE_SETS_FIELDS = 1 << 18,       /* has fields of kube/types/object/stored_fields.h */
     /* Kinds that have steps of their own in a write (kube/handlers/write/write.c). */
     KUBE_IS_DEFINITION = 1 << 14,          /* CustomResourceDefinition */
     KUBE_IS_CERTIFICATE_REQUEST = 1 << 15, /* CertificateSigningRequest */

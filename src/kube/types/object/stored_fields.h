@@ -7,7 +7,7 @@
  *     pods                status.qosClass, from the resources of the containers
  *     persistent volumes  when the phase changed
  *
- * Each function does nothing for other kinds. False: *meta->status says why.
+ * Other kinds have no such fields (KUBE_SETS_FIELDS). False: *meta->status says why.
  */
 #ifndef VIGIL_KUBE_TYPES_OBJECT_STORED_FIELDS_H
 #define VIGIL_KUBE_TYPES_OBJECT_STORED_FIELDS_H

@@ -94,7 +94,9 @@ static bool set_name_label(const struct kube_meta *meta, struct json_node *objec
 bool kube_strategy_update(const struct kube_meta *meta, const struct json_node *old,
                           struct json_node *object)
 {
-    return normalize_content(meta, object) && kube_stored_fields_update(meta, old, object) &&
+    bool sets_fields = kube_kind_rules(meta->kind) & KUBE_SETS_FIELDS;
+    return normalize_content(meta, object) &&
+           (!sets_fields || kube_stored_fields_update(meta, old, object)) &&
            (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
 }
 
@@ -122,15 +124,17 @@ static bool create_namespace(const struct kube_meta *meta, struct json_node *obj
 bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *status = json_node_named(object, "status");
-    if (status && meta->kind->flags & KUBE_HAS_STATUS &&
-        !(kube_kind_rules(meta->kind) & KUBE_KEEPS_STATUS))
+    unsigned rules = kube_kind_rules(meta->kind);
+    if (status && meta->kind->flags & KUBE_HAS_STATUS && !(rules & KUBE_KEEPS_STATUS))
         json_node_remove(object, status);
     if (is_core(meta->kind, "namespaces"))
         return create_namespace(meta, object);
     if (is_core(meta->kind, "pods") || is_core(meta->kind, "persistentvolumes") ||
         is_core(meta->kind, "persistentvolumeclaims"))
-        return set_phase(meta, object, "Pending") && kube_stored_fields_create(meta, object);
-    return normalize_content(meta, object) && kube_stored_fields_create(meta, object);
+        return set_phase(meta, object, "Pending") &&
+               (!(rules & KUBE_SETS_FIELDS) || kube_stored_fields_create(meta, object));
+    return normalize_content(meta, object) &&
+           (!(rules & KUBE_SETS_FIELDS) || kube_stored_fields_create(meta, object));
 }
 
 /* -- Deleting -- */
