@@ -5,6 +5,8 @@
  *
  *     p expression             its tree, or the errors as they are displayed
  *     c variables expression   the same with types; variables are lines such as "a list(int)"
+ *     e variables values expression
+ *                              its value and what it cost; values are a JSON object
  *
  * A tree is written with the place of every node, in characters from the beginning:
  *
@@ -12,6 +14,8 @@
  *     (call@5:int[add_int64] _+_ (ident@3:int a) (int@7:int 1))
  */
 #include "cel/check/checker.h"
+#include "cel/eval/container.h"
+#include "cel/eval/program.h"
 #include "cel/syntax/parser.h"
 
 #include <stdarg.h>
@@ -310,16 +314,153 @@ static struct cel_env read_env(struct arena *arena, struct slice lines)
     return env;
 }
 
-static bool parse(struct arena *arena, const struct cel_env *env, struct slice source,
-                  struct buf *out)
+/* -- Values -- */
+
+static void print_value(struct printer *to, struct cel_work *work, struct cel_value value);
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Entries are sorted by their text, because Go's maps have no order. */
+static void print_map(struct printer *to, struct cel_work *work, struct cel_value map)
+{
+    struct cel_walk walk;
+    struct cel_value key, value;
+    char **texts = calloc(map.count + 1, sizeof(*texts));
+    size_t count = 0;
+    if (!texts)
+        fail("no memory");
+    cel_walk_init(&walk, work, map);
+    while (cel_walk_next(&walk, &key, &value)) {
+        struct buf text = {0};
+        struct printer entry = {.out = &text};
+        print_value(&entry, work, key);
+        print(&entry, ": ");
+        print_value(&entry, work, value);
+        if (buf_append(&text, slice_of("", 1)) != ST_OK)
+            fail("no memory");
+        texts[count++] = (char *)text.ptr;
+    }
+    qsort(texts, count, sizeof(*texts), compare_texts);
+    print(to, "{");
+    for (size_t i = 0; i < count; i++) {
+        if (buf_append_text(to->out, i ? ", " : "") != ST_OK ||
+            buf_append_text(to->out, texts[i]) != ST_OK)
+            fail("no memory");
+        free(texts[i]);
+    }
+    print(to, "}");
+    free(texts);
+}
+
+static void print_value(struct printer *to, struct cel_work *work, struct cel_value value)
+{
+    struct cel_walk walk;
+    struct cel_value key, item;
+    uint64_t bits;
+    switch ((enum cel_value_kind)value.kind) {
+    case CEL_ERROR:
+        print(to, "error: %.*s", SLICE_ARGS(cel_text(value)));
+        break;
+    case CEL_NULL:
+        print(to, "null");
+        break;
+    case CEL_BOOL:
+        print(to, "%s", value.truth ? "true" : "false");
+        break;
+    case CEL_INT:
+        print(to, "%lld", (long long)value.i64);
+        break;
+    case CEL_UINT:
+        print(to, "%lluu", (unsigned long long)value.u64);
+        break;
+    case CEL_DOUBLE:
+        if (value.number != value.number) {
+            print(to, "NaN");
+            break;
+        }
+        memcpy(&bits, &value.number, sizeof(bits));
+        print(to, "d%016llx", (unsigned long long)bits);
+        break;
+    case CEL_STRING:
+    case CEL_BYTES:
+        print(to, value.kind == CEL_STRING ? "s" : "b");
+        print_hex(to, cel_text(value));
+        break;
+    case CEL_LIST:
+        print(to, "[");
+        cel_walk_init(&walk, work, value);
+        while (cel_walk_next(&walk, &key, &item)) {
+            print(to, key.i64 ? ", " : "");
+            print_value(to, work, item);
+        }
+        print(to, "]");
+        break;
+    case CEL_MAP:
+        print_map(to, work, value);
+        break;
+    case CEL_TYPE_VALUE:
+        print(to, "type %s", value.type->name);
+        break;
+    case CEL_OPTIONAL:
+        print(to, "optional(");
+        if (value.some)
+            print_value(to, work, *value.some);
+        print(to, ")");
+        break;
+    default:
+        print(to, "a %s", cel_value_type_name(value));
+        break;
+    }
+}
+
+/* The value of a variable; a double may be written without a fraction. */
+static struct cel_value read_value(struct cel_work *work, const struct json_node *values,
+                                   const struct cel_variable *variable)
+{
+    const struct json_node *node = json_look_member(values, variable->name);
+    struct cel_value value = node ? cel_of_json(work, node) : (struct cel_value){.kind = CEL_NULL};
+    if (variable->type->kind == CEL_TYPE_DOUBLE && value.kind == CEL_INT)
+        value = cel_of_double((double)value.i64);
+    return value;
+}
+
+static void evaluate(struct arena *arena, const struct cel_env *env, struct slice values,
+                     const struct cel_program *program, struct buf *out)
+{
+    struct cel_work work = {.arena = arena, .steps_left = INT64_MAX};
+    struct cel_value variables[VARIABLES_MAX];
+    struct cel_budget budget = {.cost_max = 1000000};
+    struct json_node *root;
+    struct error error;
+    if (json_tree_read(arena, values, &root, &error) != ST_OK)
+        fail("the values are not JSON");
+    for (uint32_t i = 0; i < env->variable_count; i++)
+        variables[i] = read_value(&work, root, &env->variables[i]);
+    struct cel_value value = cel_eval(program, variables, arena, &budget);
+    struct printer to = {.out = out};
+    print_value(&to, &work, value);
+    print(&to, " costs %llu", (unsigned long long)budget.cost);
+}
+
+/* env: checks the expression; values: evaluates it; either may be NULL. */
+static bool answer_expression(struct arena *arena, const struct cel_env *env,
+                              const struct slice *values, struct slice source, struct buf *out)
 {
     struct cel_errors errors;
     struct cel_expr *root;
+    const struct cel_program *program = NULL;
     cel_errors_init(&errors, arena, source);
     enum status status = cel_parse(&errors, &root);
     if (status == ST_OK && env)
         status = cel_check(env, &errors, root);
-    if (status == ST_OK)
+    if (status == ST_OK && values)
+        status = cel_program_new(env, &errors, root, &program);
+    if (status == ST_OK && values)
+        evaluate(arena, env, *values, program, out);
+    else if (status == ST_OK)
         print_expr(&(struct printer){.source = source, .out = out}, root);
     else if (status != ST_INVALID || cel_errors_display(&errors, out) != ST_OK)
         fail("no memory");
@@ -333,12 +474,16 @@ int main(void)
         struct arena arena;
         struct buf out = {0};
         struct cel_env env;
+        struct slice values;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        if (letter != 'p' && letter != 'c')
+        if (letter != 'p' && letter != 'c' && letter != 'e')
             fail("unknown request");
-        if (letter == 'c')
+        if (letter != 'p')
             env = read_env(&arena, read_text(&arena));
-        bool good = parse(&arena, letter == 'c' ? &env : NULL, read_text(&arena), &out);
+        if (letter == 'e')
+            values = read_text(&arena);
+        bool good = answer_expression(&arena, letter == 'p' ? NULL : &env,
+                                      letter == 'e' ? &values : NULL, read_text(&arena), &out);
         answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);

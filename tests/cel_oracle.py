@@ -3,7 +3,7 @@
 
     cel_oracle.py CEL_ORACLE_PROGRAM [CASES]
 
-The cases were recorded by (cd tests/kube && go run ./celoracle record 900 7) > tests/cel_oracle.jsonl. Where the Go modules
+The cases were recorded by (cd tests/kube && go run ./celoracle record 1200 7) > tests/cel_oracle.jsonl. Where the Go modules
 are available, go run ./celoracle check PROGRAM COUNT SEED compares any number of other cases directly.
 """
 import json
@@ -35,15 +35,16 @@ def first_error(text):
 def main():
     program = Program(sys.argv[1])
     head, *lines = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else CASES).read_text().splitlines()
-    variables = json.loads(head)["variables"]
+    head = json.loads(head)
+    before = {"p": [], "c": [head["variables"]], "e": [head["valueTypes"], head["values"]]}
     wrong = other = 0
     for number, line in enumerate(lines, 2):
         case = json.loads(line)
-        texts = [variables, case["expr"]] if case["op"] == "c" else [case["expr"]]
+        texts = before[case["op"]] + [case["expr"]]
         good, got = program.ask(case["op"], *(text.encode() for text in texts))
         if good != ("error" not in case) or (good and got != case["want"]):
             wrong += 1
-        elif not good and case["op"] == "c" and got != case["error"]:
+        elif not good and case["op"] != "p" and got != case["error"]:
             wrong += 1
         elif not good and first_error(got) != first_error(case["error"]):
             other += 1

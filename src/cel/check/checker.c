@@ -266,8 +266,9 @@ static void resolve(struct checker *c, struct cel_expr *expr, struct cel_functio
     for (uint16_t at = function.first; at < function.end; at++) {
         const struct cel_overload *overload = &cel_overloads[at];
         const struct cel_type *its_result;
-        if (overload->is_member != (call->target != NULL) || overload->arg_count != count ||
+        if (overload->is_member != (call->target != NULL) ||
             !cel_infer_instance(&c->inference, overload, types, &its_result) ||
+            overload->arg_count != count ||
             !cel_infer_assignable_all(&c->inference, args, types, count))
             continue;
         overloads[call->overload_count++] = at;

@@ -293,16 +293,31 @@ func main() {
 			cases = append(cases, checked)
 		}
 	}
+	for _, text := range evaluated {
+		if value, valid := evaluate(text); valid {
+			cases = append(cases, value)
+		} else {
+			fmt.Fprintf(os.Stderr, "not evaluated: %s\n", text)
+		}
+	}
 	for i := 0; i < count; i++ {
-		text := randomExpression(r)
-		if i%2 == 0 {
-			cases = append(cases, parse(text))
-		} else if checked, valid := check(randomTyped(r, r.Intn(4))); valid {
-			cases = append(cases, checked)
+		made, valid := request{}, true
+		switch i % 3 {
+		case 0:
+			made = parse(randomExpression(r))
+		case 1:
+			made, valid = check(randomTyped(r, r.Intn(4)))
+		case 2:
+			made, valid = evaluate(randomValue(r))
+		}
+		if valid {
+			cases = append(cases, made)
 		}
 	}
 	if args[0] == "record" {
-		fmt.Printf("{\"variables\":%q}\n", variables)
+		head, err := json.Marshal(map[string]string{"variables": variables, "valueTypes": valueTypes, "values": values})
+		must(err)
+		fmt.Println(string(head))
 		for _, c := range cases {
 			if len(c.Expr)+len(c.Want) > 3000 {
 				continue
@@ -317,15 +332,18 @@ func main() {
 	wrong, other, fewer := 0, 0, 0
 	for _, want := range cases {
 		texts := []string{want.Expr}
-		if want.Op == "c" {
+		switch want.Op {
+		case "c":
 			texts = []string{variables, want.Expr}
+		case "e":
+			texts = []string{valueTypes, values, want.Expr}
 		}
 		good, got := subject.ask(want.Op, texts...)
 		if good == (want.Error == "") && got == want.Want+want.Error {
 			continue
 		}
 		switch {
-		case good || want.Error == "" || want.Op == "c":
+		case good || want.Error == "" || want.Op != "p":
 			wrong++
 		case firstError(got) != firstError(want.Error):
 			other++
@@ -333,7 +351,7 @@ func main() {
 			fewer++
 			continue
 		}
-		if wrong+other <= 20 {
+		if wrong+other <= 20 || want.Op != "p" {
 			fmt.Printf("%s %q\n  wants %s\n  gets  %s\n", want.Op, want.Expr, want.Want+want.Error, got)
 		}
 	}

@@ -1,0 +1,127 @@
+#include "cel/eval/builtin.h"
+
+#include "cel/check/function.h"
+#include "cel/eval/convert.h"
+#include "cel/eval/operators.h"
+#include "cel/eval/optional.h"
+#include "cel/eval/texts.h"
+
+/* Sets of kinds of values. */
+enum {
+    SIGNED = 1 << CEL_BOOL | 1 << CEL_INT | 1 << CEL_DOUBLE, /* a bool has a ! */
+    WHOLE = 1 << CEL_INT | 1 << CEL_UINT,
+    NUMBERS = WHOLE | 1 << CEL_DOUBLE,
+    TIMES = 1 << CEL_DURATION | 1 << CEL_TIMESTAMP,
+    TEXTS = 1 << CEL_STRING | 1 << CEL_BYTES,
+    CONTAINERS = 1 << CEL_LIST | 1 << CEL_MAP,
+    ORDERED = 1 << CEL_BOOL | NUMBERS | TEXTS | TIMES,
+};
+
+static const struct cel_builtin builtins[] = {
+    {"!_", 1, cel_not, false, 0},
+    {"-_", 1, cel_negate, false, SIGNED},
+    {"@in", 2, cel_in, false, 0},
+    {"@not_strictly_false", 1, cel_not_strictly_false, false, 0},
+    {"_%_", 2, cel_modulo, false, WHOLE},
+    {"_*_", 2, cel_multiply, false, NUMBERS},
+    {"_+_", 2, cel_add, false, NUMBERS | TEXTS | TIMES | 1 << CEL_LIST},
+    {"_-_", 2, cel_subtract, false, NUMBERS | TIMES},
+    {"_/_", 2, cel_divide, false, NUMBERS},
+    {"_<=_", 2, cel_less_equals, false, ORDERED},
+    {"_<_", 2, cel_less, false, ORDERED},
+    {"_>=_", 2, cel_greater_equals, false, ORDERED},
+    {"_>_", 2, cel_greater, false, ORDERED},
+    {"bool", 1, cel_to_bool, true, 0},
+    {"bytes", 1, cel_to_bytes, true, 0},
+    {"cel.@mapInsert", 2, cel_insert_map, false, 0},
+    {"cel.@mapInsert", 3, cel_insert_entry, false, 0},
+    {"contains", 2, cel_contains, false, 0},
+    {"double", 1, cel_to_double, true, 0},
+    {"dyn", 1, cel_dyn, false, 0},
+    {"endsWith", 2, cel_ends_with, false, 0},
+    {"hasValue", 1, cel_optional_has_value, true, 0},
+    {"int", 1, cel_to_int, true, 0},
+    {"optional.none", 0, cel_optional_none, false, 0},
+    {"optional.of", 1, cel_optional_of, true, 0},
+    {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0},
+    {"or", 2, cel_optional_or, false, 0},
+    {"orValue", 2, cel_optional_or_value, false, 0},
+    {"size", 1, cel_size, false, TEXTS | CONTAINERS},
+    {"startsWith", 2, cel_starts_with, false, 0},
+    {"string", 1, cel_to_string, true, 0},
+    {"type", 1, cel_type_of, false, 0},
+    {"uint", 1, cel_to_uint, true, 0},
+    {"value", 1, cel_optional_value, true, 0},
+};
+
+const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)
+{
+    for (size_t i = 0; i < COUNT_OF(builtins); i++)
+        if (builtins[i].args == args && slice_equal(slice_from_text(builtins[i].name), function))
+            return &builtins[i];
+    return NULL;
+}
+
+/* -- Cost -- */
+
+/* The characters of a string, the items of a list or map; 1 for everything else. */
+static uint64_t size_of(struct cel_value value)
+{
+    uint64_t count = 0;
+    switch ((enum cel_value_kind)value.kind) {
+    case CEL_STRING:
+        for (size_t i = 0; i < value.length; i++)
+            count += (value.bytes[i] & 0xc0) != 0x80;
+        return count;
+    case CEL_BYTES:
+        return value.length;
+    case CEL_LIST:
+    case CEL_MAP:
+        return value.count;
+    case CEL_OPTIONAL:
+        return value.some ? size_of(*value.some) : 1;
+    default:
+        return 1;
+    }
+}
+
+/* A tenth, rounded up: what it costs to traverse a text. */
+static uint64_t traversal(uint64_t size)
+{
+    return size / 10 + (size % 10 != 0);
+}
+
+uint64_t cel_call_cost(int overload, const struct cel_value *args, struct cel_value result)
+{
+    uint64_t a, b;
+    (void)result;
+    switch (overload) {
+    case CEL_OVERLOAD_STARTS_WITH_STRING:
+    case CEL_OVERLOAD_ENDS_WITH_STRING:
+    case CEL_OVERLOAD_STRING_TO_BYTES:
+    case CEL_OVERLOAD_BYTES_TO_STRING:
+        return traversal(size_of(args[0]));
+    case CEL_OVERLOAD_IN_LIST:
+        return size_of(args[1]);
+    case CEL_OVERLOAD_LESS_STRING:
+    case CEL_OVERLOAD_LESS_EQUALS_STRING:
+    case CEL_OVERLOAD_GREATER_STRING:
+    case CEL_OVERLOAD_GREATER_EQUALS_STRING:
+    case CEL_OVERLOAD_LESS_BYTES:
+    case CEL_OVERLOAD_LESS_EQUALS_BYTES:
+    case CEL_OVERLOAD_GREATER_BYTES:
+    case CEL_OVERLOAD_GREATER_EQUALS_BYTES:
+    case CEL_OVERLOAD_EQUALS:
+    case CEL_OVERLOAD_NOT_EQUALS:
+        a = size_of(args[0]);
+        b = size_of(args[1]);
+        return traversal(a < b ? a : b);
+    case CEL_OVERLOAD_ADD_STRING:
+    case CEL_OVERLOAD_ADD_BYTES:
+        return traversal(size_of(args[0]) + size_of(args[1]));
+    case CEL_OVERLOAD_CONTAINS_STRING:
+        return traversal(size_of(args[0])) * traversal(size_of(args[1]));
+    default:
+        return 1;
+    }
+}

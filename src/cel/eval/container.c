@@ -1,0 +1,449 @@
+#include "cel/eval/container.h"
+
+#include <math.h>
+
+enum {
+    ROOM_MIN = 4,
+    LINEAR_MAX = 8, /* maps with more entries have a hash table */
+    DEPTH_MAX = 1000,
+};
+
+/* -- Lists -- */
+
+struct cel_value cel_list_new(struct cel_work *work, uint32_t room)
+{
+    struct cel_array *array = arena_calloc(work->arena, 1, sizeof(*array));
+    if (array && room)
+        array->items = arena_calloc(work->arena, room, sizeof(*array->items));
+    if (!array || (room && !array->items))
+        return CEL_NO_MEMORY;
+    array->room = room;
+    return (struct cel_value){.kind = CEL_LIST, .array = array};
+}
+
+struct cel_value cel_list_at(struct cel_work *work, struct cel_value list, uint32_t index)
+{
+    assert(list.kind == CEL_LIST && index < list.count);
+    if (!list.is_view)
+        return list.array->items[index];
+    return cel_of_json(work, json_look_item(list.node, index));
+}
+
+/* Adds the items of a list behind those of another, whose array ends there. */
+static bool copy_items(struct cel_work *work, struct cel_array *to, struct cel_value from)
+{
+    struct cel_walk walk;
+    struct cel_value index, item;
+    work->steps_left -= from.count;
+    cel_walk_init(&walk, work, from);
+    while (cel_walk_next(&walk, &index, &item)) {
+        if (cel_is_error(item))
+            return false;
+        to->items[to->count++] = item;
+    }
+    return true;
+}
+
+/* A list with the items of this one, and room for more behind them that no other list uses. */
+static struct cel_value reserve(struct cel_work *work, struct cel_value list, uint32_t more)
+{
+    uint32_t count = list.count;
+    if (!list.is_view && list.array->count == count && list.array->room - count >= more)
+        return list;
+    if (more > UINT32_MAX / 4 || count > UINT32_MAX / 4)
+        return CEL_NO_MEMORY;
+    uint32_t room = count + more > 2 * count ? count + more : 2 * count;
+    struct cel_value copy = cel_list_new(work, room < ROOM_MIN ? ROOM_MIN : room);
+    if (cel_is_error(copy) || !copy_items(work, copy.array, list))
+        return CEL_NO_MEMORY;
+    copy.count = count;
+    return copy;
+}
+
+struct cel_value cel_list_append(struct cel_work *work, struct cel_value list,
+                                 struct cel_value item)
+{
+    list = reserve(work, list, 1);
+    if (cel_is_error(list))
+        return list;
+    list.array->items[list.array->count++] = item;
+    list.count++;
+    return list;
+}
+
+struct cel_value cel_list_concat(struct cel_work *work, struct cel_value a, struct cel_value b)
+{
+    a = reserve(work, a, b.count);
+    if (cel_is_error(a))
+        return a;
+    if (!copy_items(work, a.array, b))
+        return CEL_NO_MEMORY;
+    a.count += b.count;
+    return a;
+}
+
+/* -- Maps -- */
+
+struct cel_value cel_map_new(struct cel_work *work, uint32_t room)
+{
+    struct cel_entry_array *entries = arena_calloc(work->arena, 1, sizeof(*entries));
+    if (entries && room)
+        entries->pairs = arena_calloc(work->arena, 2 * (size_t)room, sizeof(*entries->pairs));
+    if (!entries || (room && !entries->pairs))
+        return CEL_NO_MEMORY;
+    entries->room = room;
+    return (struct cel_value){.kind = CEL_MAP, .entries = entries};
+}
+
+/* Equal keys have equal hashes: numbers hash by their value as a double. */
+static uint64_t hash_key(struct cel_value key)
+{
+    double number = 0;
+    uint64_t hash = 14695981039346656037u;
+    switch (key.kind) {
+    case CEL_BOOL:
+        return key.truth ? 0x9e3779b97f4a7c15u : 1;
+    case CEL_INT:
+        number = (double)key.i64;
+        break;
+    case CEL_UINT:
+        number = (double)key.u64;
+        break;
+    case CEL_DOUBLE:
+        number = key.number == 0 ? 0 : key.number; /* -0 is equal to 0 */
+        break;
+    default:
+        for (size_t i = 0; i < key.length; i++)
+            hash = (hash ^ key.bytes[i]) * 1099511628211u;
+        return hash ^ hash >> 32;
+    }
+    memcpy(&hash, &number, sizeof(hash));
+    hash *= 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static bool is_key(struct cel_value key)
+{
+    return key.kind == CEL_BOOL || key.kind == CEL_INT || key.kind == CEL_UINT ||
+           key.kind == CEL_STRING;
+}
+
+static bool keys_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
+{
+    return cel_is_true(cel_equal(work, a, b));
+}
+
+/* The number of the entry with a key, or UINT32_MAX. */
+static uint32_t find_entry(struct cel_work *work, struct cel_value map, struct cel_value key)
+{
+    const struct cel_entry_array *entries = map.entries;
+    if (!entries->slots) {
+        for (uint32_t i = 0; i < map.count; i++)
+            if (keys_equal(work, entries->pairs[2 * i], key))
+                return i;
+        return UINT32_MAX;
+    }
+    for (uint64_t at = hash_key(key);; at++) {
+        uint32_t entry = entries->slots[at & (entries->slot_count - 1)];
+        if (!entry)
+            return UINT32_MAX;
+        if (entry <= map.count && keys_equal(work, entries->pairs[2 * (entry - 1)], key))
+            return entry - 1;
+    }
+}
+
+static void place(struct cel_entry_array *entries, uint32_t number)
+{
+    uint64_t at = hash_key(entries->pairs[2 * number]);
+    while (entries->slots[at & (entries->slot_count - 1)])
+        at++;
+    entries->slots[at & (entries->slot_count - 1)] = number + 1;
+}
+
+/* Makes room for one more entry, and a table of at most half its size for many. */
+static bool grow(struct cel_work *work, struct cel_entry_array *entries)
+{
+    if (entries->count == entries->room) {
+        uint32_t room = entries->room ? 2 * entries->room : ROOM_MIN;
+        struct cel_value *pairs = arena_calloc(work->arena, 2 * (size_t)room, sizeof(*pairs));
+        if (!pairs)
+            return false;
+        if (entries->count)
+            memcpy(pairs, entries->pairs, 2 * (size_t)entries->count * sizeof(*pairs));
+        entries->pairs = pairs;
+        entries->room = room;
+    }
+    if (entries->count < LINEAR_MAX || 2 * (entries->count + 1) <= entries->slot_count)
+        return true;
+    uint32_t slot_count = entries->slot_count ? 2 * entries->slot_count : 8 * LINEAR_MAX;
+    entries->slots = arena_calloc(work->arena, slot_count, sizeof(*entries->slots));
+    if (!entries->slots)
+        return false;
+    entries->slot_count = slot_count;
+    work->steps_left -= entries->count;
+    for (uint32_t i = 0; i < entries->count; i++)
+        place(entries, i);
+    return true;
+}
+
+static void add(struct cel_entry_array *entries, struct cel_value key, struct cel_value value)
+{
+    entries->pairs[2 * entries->count] = key;
+    entries->pairs[2 * entries->count + 1] = value;
+    entries->count++;
+    if (entries->slots)
+        place(entries, entries->count - 1);
+}
+
+/* A map with the same entries, to which others can be added. */
+static struct cel_value copy_map(struct cel_work *work, struct cel_value map)
+{
+    struct cel_walk walk;
+    struct cel_value key, value;
+    struct cel_value copy = cel_map_new(work, map.count + ROOM_MIN);
+    work->steps_left -= map.count;
+    cel_walk_init(&walk, work, map);
+    while (!cel_is_error(copy) && cel_walk_next(&walk, &key, &value)) {
+        if (!grow(work, copy.entries))
+            return CEL_NO_MEMORY;
+        add(copy.entries, key, value);
+        copy.count++;
+    }
+    return copy;
+}
+
+struct cel_value cel_map_insert(struct cel_work *work, struct cel_value map, struct cel_value key,
+                                struct cel_value value)
+{
+    struct cel_value found;
+    assert(map.kind == CEL_MAP);
+    if (!is_key(key))
+        return cel_of_error_format(work, "unsupported key type: %s", cel_value_type_name(key));
+    if (cel_map_find(work, map, key, &found))
+        return CEL_FAIL("insert failed: key already exists");
+    if (map.is_view || map.entries->is_constant || map.entries->count != map.count)
+        map = copy_map(work, map);
+    if (cel_is_error(map) || !grow(work, map.entries))
+        return CEL_NO_MEMORY;
+    add(map.entries, key, value);
+    map.count++;
+    return map;
+}
+
+void cel_make_constant(struct cel_value value)
+{
+    if (value.kind == CEL_LIST && !value.is_view)
+        value.array->room = value.array->count;
+    if (value.kind == CEL_MAP && !value.is_view)
+        value.entries->is_constant = true;
+}
+
+bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value key,
+                  struct cel_value *ret_value)
+{
+    assert(map.kind == CEL_MAP);
+    if (map.is_view) {
+        const struct json_node *member =
+            key.kind == CEL_STRING ? json_look_member(map.node, cel_text(key)) : NULL;
+        if (member)
+            *ret_value = cel_of_json(work, member);
+        return member;
+    }
+    bool can_be_key = is_key(key) || key.kind == CEL_DOUBLE;
+    uint32_t entry = can_be_key ? find_entry(work, map, key) : UINT32_MAX;
+    if (entry == UINT32_MAX)
+        return false;
+    *ret_value = map.entries->pairs[2 * entry + 1];
+    return true;
+}
+
+/* -- Walking -- */
+
+void cel_walk_init(struct cel_walk *walk, struct cel_work *work, struct cel_value over)
+{
+    assert(over.kind == CEL_LIST || over.kind == CEL_MAP);
+    *walk = (struct cel_walk){
+        .work = work, .over = over, .node = over.is_view ? over.node->first : NULL};
+}
+
+bool cel_walk_next(struct cel_walk *walk, struct cel_value *ret_key, struct cel_value *ret_value)
+{
+    uint32_t i = walk->next;
+    if (i == walk->over.count)
+        return false;
+    walk->next++;
+    if (walk->over.is_view) {
+        const struct json_node *node = walk->node;
+        *ret_key = walk->over.kind == CEL_LIST ? cel_of_int(i) : cel_of_string(node->key);
+        *ret_value = cel_of_json(walk->work, node);
+        walk->node = node->next;
+    } else if (walk->over.kind == CEL_LIST) {
+        *ret_key = cel_of_int(i);
+        *ret_value = walk->over.array->items[i];
+    } else {
+        *ret_key = walk->over.entries->pairs[2 * i];
+        *ret_value = walk->over.entries->pairs[2 * i + 1];
+    }
+    return true;
+}
+
+/* -- Comparing -- */
+
+static int order_doubles(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static int order_int_double(int64_t a, double b)
+{
+    if (b < -9223372036854775808.0)
+        return 1;
+    if (b > 9223372036854775807.0)
+        return -1;
+    return order_doubles((double)a, b);
+}
+
+static int order_uint_double(uint64_t a, double b)
+{
+    if (b < 0)
+        return 1;
+    if (b > 18446744073709551615.0)
+        return -1;
+    return order_doubles((double)a, b);
+}
+
+static int order_int_uint(int64_t a, uint64_t b)
+{
+    if (a < 0 || b > INT64_MAX)
+        return -1;
+    return (a > (int64_t)b) - (a < (int64_t)b);
+}
+
+static bool is_number(struct cel_value value)
+{
+    return value.kind == CEL_INT || value.kind == CEL_UINT || value.kind == CEL_DOUBLE;
+}
+
+/* Both are numbers, and neither is NaN. */
+static int order_numbers(struct cel_value a, struct cel_value b)
+{
+    if (a.kind > b.kind)
+        return -order_numbers(b, a);
+    if (a.kind == CEL_DOUBLE)
+        return order_doubles(a.number, b.number);
+    if (b.kind == CEL_DOUBLE)
+        return a.kind == CEL_INT ? order_int_double(a.i64, b.number)
+                                 : order_uint_double(a.u64, b.number);
+    if (a.kind == CEL_INT && b.kind == CEL_UINT)
+        return order_int_uint(a.i64, b.u64);
+    if (a.kind == CEL_INT)
+        return (a.i64 > b.i64) - (a.i64 < b.i64);
+    return (a.u64 > b.u64) - (a.u64 < b.u64);
+}
+
+static bool is_nan(struct cel_value value)
+{
+    return value.kind == CEL_DOUBLE && isnan(value.number);
+}
+
+static bool equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth);
+
+static bool lists_equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
+{
+    struct cel_walk left, right;
+    struct cel_value index, x, y;
+    cel_walk_init(&left, work, a);
+    cel_walk_init(&right, work, b);
+    while (cel_walk_next(&left, &index, &x) && cel_walk_next(&right, &index, &y))
+        if (!equal(work, x, y, depth + 1))
+            return false;
+    return true;
+}
+
+static bool maps_equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
+{
+    struct cel_walk walk;
+    struct cel_value key, x, y;
+    cel_walk_init(&walk, work, a);
+    while (cel_walk_next(&walk, &key, &x))
+        if (!cel_map_find(work, b, key, &y) || !equal(work, x, y, depth + 1))
+            return false;
+    return true;
+}
+
+static bool equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
+{
+    if (--work->steps_left < 0 || depth > DEPTH_MAX)
+        return false;
+    if (is_number(a) && is_number(b))
+        return !is_nan(a) && !is_nan(b) && order_numbers(a, b) == 0;
+    if (a.kind != b.kind)
+        return false;
+    switch ((enum cel_value_kind)a.kind) {
+    case CEL_NULL:
+        return true;
+    case CEL_BOOL:
+        return a.truth == b.truth;
+    case CEL_STRING:
+    case CEL_BYTES:
+        work->steps_left -= (int64_t)(size_min(a.length, b.length) / 64);
+        return slice_equal(cel_text(a), cel_text(b));
+    case CEL_DURATION:
+        return a.nanoseconds == b.nanoseconds;
+    case CEL_TIMESTAMP:
+        return a.i64 == b.i64 && a.nanoseconds == b.nanoseconds;
+    case CEL_LIST:
+        return a.count == b.count && lists_equal(work, a, b, depth);
+    case CEL_MAP:
+        return a.count == b.count && maps_equal(work, a, b, depth);
+    case CEL_TYPE_VALUE:
+        return strcmp(a.type->name, b.type->name) == 0;
+    case CEL_OPTIONAL:
+        if (!a.some || !b.some)
+            return !a.some && !b.some;
+        return equal(work, *a.some, *b.some, depth + 1);
+    default:
+        return false;
+    }
+}
+
+struct cel_value cel_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
+{
+    bool result = equal(work, a, b, 0);
+    return work->steps_left < 0 ? CEL_TOO_MUCH_WORK : cel_of_bool(result);
+}
+
+bool cel_compare(struct cel_value a, struct cel_value b, int *ret_order,
+                 struct cel_value *ret_error)
+{
+    if (is_nan(a) || (is_nan(b) && is_number(a))) {
+        *ret_error = CEL_FAIL("NaN values cannot be ordered");
+        return false;
+    }
+    if (is_number(a) && is_number(b)) {
+        *ret_order = order_numbers(a, b);
+        return true;
+    }
+    *ret_error = CEL_NO_OVERLOAD;
+    if (a.kind != b.kind)
+        return false;
+    switch ((enum cel_value_kind)a.kind) {
+    case CEL_BOOL:
+        *ret_order = (int)a.truth - (int)b.truth;
+        return true;
+    case CEL_STRING:
+    case CEL_BYTES:
+        *ret_order = slice_compare(cel_text(a), cel_text(b));
+        return true;
+    case CEL_DURATION:
+        *ret_order = (a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds);
+        return true;
+    case CEL_TIMESTAMP:
+        *ret_order = a.i64 != b.i64
+                         ? (a.i64 > b.i64) - (a.i64 < b.i64)
+                         : (a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,434 @@
+#include "cel/eval/container.h"
+#include "cel/eval/convert.h"
+#include "cel/eval/program.h"
+
+#include <stdio.h>
+
+enum { COST_LIST = 10, COST_MAP = 30, STEPS_PER_COST = 64 };
+
+struct eval {
+    struct cel_work work;
+    struct cel_value *slots;
+    uint64_t cost, cost_max;
+    bool ended; /* the budget is used up: everything is an error from then on */
+};
+
+static struct cel_value eval(struct eval *e, const struct cel_node *node);
+
+/* -- Cost -- */
+
+static struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value value)
+{
+    if (__builtin_add_overflow(e->cost, cost, &e->cost))
+        e->cost = UINT64_MAX;
+    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0;
+    return e->ended ? CEL_TOO_MUCH_WORK : value;
+}
+
+/* -- Attributes -- */
+
+static struct cel_value missing_key(struct eval *e, struct cel_value key)
+{
+    switch ((enum cel_value_kind)key.kind) {
+    case CEL_STRING:
+        return cel_of_error_format(&e->work, "no such key: %.*s", SLICE_ARGS(cel_text(key)));
+    case CEL_INT:
+        return cel_of_error_format(&e->work, "no such key: %lld", (long long)key.i64);
+    case CEL_UINT:
+        return cel_of_error_format(&e->work, "no such key: %llu", (unsigned long long)key.u64);
+    case CEL_BOOL:
+        return cel_of_error_format(&e->work, "no such key: %s", key.truth ? "true" : "false");
+    default:
+        return cel_of_error_format(&e->work, "no such key: %s", cel_value_type_name(key));
+    }
+}
+
+/* The index that a value is. False: it is not a whole number. */
+static bool index_of(struct cel_value value, int64_t *ret_index)
+{
+    if (value.kind == CEL_DOUBLE && value.number > -9e18 && value.number < 9e18 &&
+        (double)(int64_t)value.number == value.number) {
+        *ret_index = (int64_t)value.number;
+        return true;
+    }
+    if (value.kind == CEL_UINT && value.u64 > INT64_MAX)
+        return false;
+    *ret_index = value.i64;
+    return value.kind == CEL_INT || value.kind == CEL_UINT;
+}
+
+static struct cel_value bad_index(struct eval *e, struct cel_value key)
+{
+    if (key.kind != CEL_DOUBLE)
+        return cel_of_error_format(&e->work, "unsupported index type '%s' in list",
+                                   cel_value_type_name(key));
+    struct cel_value text = cel_to_string(&e->work, &key);
+    return cel_of_error_format(&e->work, "unsupported index value %.*s in list",
+                               SLICE_ARGS(cel_text(text)));
+}
+
+/* object[key]. *ret_present is false if there is none, which is an error unless `optional`. */
+static struct cel_value qualify(struct eval *e, struct cel_value object, struct cel_value key,
+                                bool optional, bool *ret_present)
+{
+    struct cel_value value;
+    int64_t index;
+    *ret_present = true;
+    switch ((enum cel_value_kind)object.kind) {
+    case CEL_ERROR:
+        return object;
+    case CEL_MAP:
+        if (cel_map_find(&e->work, object, key, &value))
+            return value;
+        break;
+    case CEL_LIST:
+        if (!index_of(key, &index))
+            return bad_index(e, key);
+        if (index >= 0 && index < object.count)
+            return cel_list_at(&e->work, object, (uint32_t)index);
+        *ret_present = false;
+        return cel_of_error_format(&e->work, "index out of bounds: %lld", (long long)index);
+    default:
+        if (optional)
+            break;
+        *ret_present = false;
+        return missing_key(e, key);
+    }
+    *ret_present = false;
+    return missing_key(e, key);
+}
+
+static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute);
+
+static struct cel_value key_of(struct eval *e, const struct cel_qualifier *qualifier)
+{
+    const struct cel_node *index = qualifier->index;
+    if (!index)
+        return qualifier->constant;
+    /* An index that is an attribute is not evaluated as such: it costs only its qualifiers. */
+    struct cel_value key =
+        index->kind == CEL_NODE_ATTRIBUTE ? resolve(e, index->attribute) : eval(e, index);
+    switch ((enum cel_value_kind)key.kind) {
+    case CEL_NULL:
+        return CEL_FAIL("invalid qualifier type: <nil>");
+    case CEL_LIST:
+        return key.is_view ? CEL_FAIL("invalid qualifier type: []interface {}")
+                           : CEL_FAIL("invalid qualifier type: *types.baseList");
+    case CEL_MAP:
+        return key.is_view ? CEL_FAIL("invalid qualifier type: map[string]interface {}")
+                           : CEL_FAIL("invalid qualifier type: *types.baseMap");
+    default:
+        return key;
+    }
+}
+
+/* The object behind the qualifiers. Behind the first optional one, everything is optional. */
+static struct cel_value apply(struct eval *e, const struct cel_attribute *attribute,
+                              struct cel_value object)
+{
+    bool optional = object.kind == CEL_OPTIONAL;
+    bool present;
+    if (optional && attribute->first) {
+        if (!object.some)
+            return object;
+        object = *object.some;
+    } else if (optional) {
+        return object;
+    }
+    for (const struct cel_qualifier *q = attribute->first; q; q = q->next) {
+        struct cel_value key = key_of(e, q);
+        optional |= q->optional;
+        if (cel_is_error(key))
+            return optional ? key : charge(e, 1, key);
+        bool may_lack = optional || q->is_test;
+        struct cel_value value = qualify(e, object, key, may_lack, &present);
+        if (!present && q->is_test && !optional)
+            return charge(e, 1, cel_of_bool(false));
+        if (optional && !present)
+            return cel_of_none();
+        if (optional && cel_is_error(value))
+            return value; /* has no cost, as in cel-go */
+        value = charge(e, 1, value);
+        if (cel_is_error(value))
+            return value;
+        object = q->is_test ? cel_of_bool(true) : value;
+    }
+    return optional ? cel_of_some(&e->work, object) : object;
+}
+
+static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute)
+{
+    struct cel_value root;
+    switch (attribute->root) {
+    case CEL_ROOT_VARIABLE:
+        root = e->slots[attribute->slot];
+        break;
+    case CEL_ROOT_OPERAND:
+        root = eval(e, attribute->operand);
+        break;
+    case CEL_ROOT_CONDITIONAL:
+        root = eval(e, attribute->operand);
+        if (root.kind == CEL_BOOL)
+            return resolve(e, root.truth ? attribute->chosen : attribute->other);
+        return cel_is_error(root) ? root : CEL_NO_OVERLOAD;
+    }
+    return cel_is_error(root) ? root : apply(e, attribute, root);
+}
+
+static struct cel_value eval_attribute(struct eval *e, const struct cel_attribute *attribute)
+{
+    struct cel_value value = resolve(e, attribute);
+    if (attribute->is_test && value.kind == CEL_OPTIONAL)
+        value = cel_of_bool(value.some);
+    /* A conditional costs what its condition and one side cost, and a test one less than the value
+     * would; so a test of a conditional gives one back. */
+    bool is_conditional = attribute->root == CEL_ROOT_CONDITIONAL;
+    if (is_conditional && attribute->is_test && e->cost)
+        e->cost--;
+    return charge(e, is_conditional || attribute->is_test ? 0 : 1, value);
+}
+
+/* -- Operators -- */
+
+/* && and ||: the term that decides wins, also over an error before it. */
+static struct cel_value eval_logical(struct eval *e, const struct cel_node *node, bool decisive)
+{
+    struct cel_value error = cel_of_bool(!decisive);
+    for (uint32_t i = 0; i < node->count; i++) {
+        struct cel_value term = eval(e, node->children[i]);
+        if (e->ended)
+            return term;
+        if (term.kind == CEL_BOOL && term.truth == decisive)
+            return term;
+        if (term.kind != CEL_BOOL && !cel_is_error(error))
+            error = cel_is_error(term) ? term : CEL_NO_OVERLOAD;
+    }
+    return error;
+}
+
+static struct cel_value eval_equality(struct eval *e, const struct cel_node *node, bool wanted)
+{
+    struct cel_value args[2] = {eval(e, node->children[0]), eval(e, node->children[1])};
+    struct cel_value result;
+    if (cel_is_error(args[0]))
+        result = args[0];
+    else if (cel_is_error(args[1]))
+        result = args[1];
+    else
+        result = cel_equal(&e->work, args[0], args[1]);
+    if (result.kind == CEL_BOOL)
+        result.truth = result.truth == wanted;
+    return charge(e, cel_call_cost(CEL_OVERLOAD_EQUALS, args, result), result);
+}
+
+/* "no such overload: int(list, string)" */
+static struct cel_value no_overload(struct eval *e, const struct cel_node *node,
+                                    const struct cel_value *args)
+{
+    char types[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < node->count && used < sizeof(types); i++)
+        used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
+                                 cel_value_type_name(args[i]));
+    return cel_of_error_format(&e->work, "no such overload: %s(%s)", node->call.builtin->name,
+                               types);
+}
+
+static struct cel_value call(struct eval *e, const struct cel_node *node,
+                             const struct cel_value *args)
+{
+    const struct cel_builtin *builtin = node->call.builtin;
+    bool has_members =
+        args[0].kind == CEL_STRING || args[0].kind == CEL_DURATION || args[0].kind == CEL_TIMESTAMP;
+    if (builtin->kinds && !(builtin->kinds >> args[0].kind & 1))
+        /* cel-go tries the function as a member of the value, if its type has some. */
+        return has_members ? CEL_NO_OVERLOAD
+                           : cel_of_error_format(&e->work, "no such overload: %s", builtin->name);
+    struct cel_value result = builtin->fn(&e->work, args);
+    if (!builtin->names_types || result.kind != CEL_ERROR ||
+        result.bytes != (const uint8_t *)cel_no_overload)
+        return result;
+    return no_overload(e, node, args);
+}
+
+static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value args[CEL_ARGS_MAX];
+    struct cel_value result = {.kind = CEL_NULL};
+    for (uint32_t i = 0; i < node->count; i++) {
+        args[i] = eval(e, node->children[i]);
+        if (e->ended)
+            return args[i];
+        if (cel_is_error(args[i]) && !cel_is_error(result) && !node->call.takes_errors)
+            result = args[i];
+    }
+    if (!cel_is_error(result))
+        result = call(e, node, args);
+    if (node->call.overload == CEL_OVERLOADS)
+        return charge(e, 0, result);
+    return charge(e, cel_call_cost(node->call.overload, args, result), result);
+}
+
+static struct cel_value eval_or_value(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value first = eval(e, node->children[0]);
+    if (cel_is_error(first))
+        return first;
+    if (first.kind != CEL_OPTIONAL)
+        return CEL_NO_OVERLOAD;
+    if (first.some)
+        return node->call.gives_optional ? first : *first.some;
+    return eval(e, node->children[1]);
+}
+
+/* -- Lists, maps and comprehensions -- */
+
+static struct cel_value not_optional(struct eval *e, struct cel_value value)
+{
+    return cel_of_error_format(&e->work,
+                               "cannot initialize optional list element from non-optional value %s",
+                               cel_value_type_name(value));
+}
+
+static struct cel_value eval_list(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value list = cel_list_new(&e->work, node->count);
+    for (uint32_t i = 0; i < node->count && !cel_is_error(list); i++) {
+        struct cel_value item = eval(e, node->children[i]);
+        if (!cel_is_error(item) && node->optional && node->optional[i]) {
+            if (item.kind != CEL_OPTIONAL)
+                item = not_optional(e, item);
+            else if (!item.some)
+                continue;
+            else
+                item = *item.some;
+        }
+        if (cel_is_error(item))
+            return charge(e, COST_LIST, item);
+        list = cel_list_append(&e->work, list, item);
+    }
+    return charge(e, COST_LIST, list);
+}
+
+static struct cel_value eval_map(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value map = cel_map_new(&e->work, node->count / 2);
+    for (uint32_t i = 0; i < node->count && !cel_is_error(map); i += 2) {
+        struct cel_value key = eval(e, node->children[i]);
+        if (cel_is_error(key))
+            return charge(e, COST_MAP, key);
+        struct cel_value value = eval(e, node->children[i + 1]);
+        if (!cel_is_error(value) && node->optional && node->optional[i / 2]) {
+            if (value.kind != CEL_OPTIONAL)
+                value = not_optional(e, value);
+            else if (!value.some)
+                continue;
+            else
+                value = *value.some;
+        }
+        if (cel_is_error(value))
+            return charge(e, COST_MAP, value);
+        map = cel_map_insert(&e->work, map, key, value);
+    }
+    return charge(e, COST_MAP, map);
+}
+
+/* The name of the type of a value in Go, which is in some of cel-go's errors. */
+static const char *go_type_name(struct cel_value value)
+{
+    static const char *const names[] = {
+        [CEL_NULL] = "types.Null",
+        [CEL_BOOL] = "types.Bool",
+        [CEL_INT] = "types.Int",
+        [CEL_UINT] = "types.Uint",
+        [CEL_DOUBLE] = "types.Double",
+        [CEL_STRING] = "types.String",
+        [CEL_BYTES] = "types.Bytes",
+        [CEL_DURATION] = "types.Duration",
+        [CEL_TIMESTAMP] = "types.Timestamp",
+        [CEL_TYPE_VALUE] = "*types.Type",
+        [CEL_OPTIONAL] = "*types.Optional",
+    };
+    return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
+}
+
+static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)
+{
+    struct cel_walk walk;
+    struct cel_value key, value;
+    struct cel_value range = eval(e, node->children[0]);
+    if (cel_is_error(range))
+        return range;
+    if (range.kind != CEL_LIST && range.kind != CEL_MAP)
+        return cel_of_error_format(&e->work,
+                                   node->fold.has_second
+                                       ? "unsupported comprehension range type: %s"
+                                       : "got '%s', expected iterable type",
+                                   go_type_name(range));
+    bool keys_only = range.kind == CEL_MAP && !node->fold.has_second;
+    e->slots[node->fold.accumulator] = eval(e, node->children[1]);
+    cel_walk_init(&walk, &e->work, range);
+    while (!e->ended && cel_walk_next(&walk, &key, &value)) {
+        e->work.steps_left--;
+        e->slots[node->fold.first] = node->fold.has_second || keys_only ? key : value;
+        e->slots[node->fold.second] = value;
+        struct cel_value condition = eval(e, node->children[2]);
+        if (condition.kind == CEL_BOOL && !condition.truth)
+            break;
+        e->slots[node->fold.accumulator] = eval(e, node->children[3]);
+    }
+    if (e->ended)
+        return CEL_TOO_MUCH_WORK;
+    return eval(e, node->children[4]);
+}
+
+static struct cel_value eval(struct eval *e, const struct cel_node *node)
+{
+    if (e->ended)
+        return CEL_TOO_MUCH_WORK;
+    switch (node->kind) {
+    case CEL_NODE_CONSTANT:
+        return node->constant;
+    case CEL_NODE_ATTRIBUTE:
+        return eval_attribute(e, node->attribute);
+    case CEL_NODE_AND:
+        return eval_logical(e, node, false);
+    case CEL_NODE_OR:
+        return eval_logical(e, node, true);
+    case CEL_NODE_EQUAL:
+        return eval_equality(e, node, true);
+    case CEL_NODE_NOT_EQUAL:
+        return eval_equality(e, node, false);
+    case CEL_NODE_CALL:
+        return eval_call(e, node);
+    case CEL_NODE_OR_VALUE:
+        return eval_or_value(e, node);
+    case CEL_NODE_LIST:
+        return eval_list(e, node);
+    case CEL_NODE_MAP:
+        return eval_map(e, node);
+    case CEL_NODE_FOLD:
+        return eval_fold(e, node);
+    }
+    return CEL_NO_OVERLOAD;
+}
+
+struct cel_value cel_eval(const struct cel_program *program, const struct cel_value *variables,
+                          struct arena *arena, struct cel_budget *budget)
+{
+    uint64_t left = budget->cost_max > budget->cost ? budget->cost_max - budget->cost : 0;
+    uint64_t steps = left < INT64_MAX / STEPS_PER_COST ? left * STEPS_PER_COST : INT64_MAX;
+    struct eval e = {
+        .work = {.arena = arena, .steps_left = (int64_t)steps},
+        .cost_max = left,
+        .slots = arena_calloc(arena, program->slot_count + 1, sizeof(struct cel_value)),
+    };
+    if (!e.slots)
+        return CEL_NO_MEMORY;
+    for (uint32_t i = 0; i < program->variable_count; i++)
+        e.slots[i] = variables[i];
+    struct cel_value result = eval(&e, program->root);
+    if (__builtin_add_overflow(budget->cost, e.cost, &budget->cost))
+        budget->cost = UINT64_MAX;
+    return arena_ran_out(arena) ? CEL_NO_MEMORY : result;
+}

@@ -1,0 +1,105 @@
+/*
+ * A checked expression that is ready to be evaluated, as often and on as many threads as needed.
+ *
+ *     cel_parse ─► cel_check ─► cel_program_new ─► cel_eval … cel_eval
+ *
+ * The tree of a program is not that of the expression: constants are folded, and a variable with
+ * the fields and indexes behind it is one node, an attribute. It has cel-go's structure, because
+ * the cost of an evaluation is counted by its nodes. In an arena; read-only.
+ */
+#ifndef VIGIL_CEL_EVAL_PROGRAM_H
+#define VIGIL_CEL_EVAL_PROGRAM_H
+
+#include "cel/check/checker.h"
+#include "cel/eval/builtin.h"
+
+enum cel_node_kind {
+    CEL_NODE_CONSTANT,
+    CEL_NODE_ATTRIBUTE,
+    CEL_NODE_AND,
+    CEL_NODE_OR,
+    CEL_NODE_EQUAL,
+    CEL_NODE_NOT_EQUAL,
+    CEL_NODE_CALL,
+    CEL_NODE_OR_VALUE, /* a.or(b) and a.orValue(b), which evaluate b only if a has no value */
+    CEL_NODE_LIST,
+    CEL_NODE_MAP,
+    CEL_NODE_FOLD,
+};
+
+struct cel_node;
+
+/* .field, [index], .?field or [?index] */
+struct cel_qualifier {
+    struct cel_value constant;
+    const struct cel_node *index; /* NULL: the constant */
+    bool optional;
+    bool is_test; /* the last one of has(a.b) */
+    struct cel_qualifier *next;
+};
+
+/* What an attribute begins with. */
+enum cel_root {
+    CEL_ROOT_VARIABLE,    /* a variable of the environment or of a comprehension */
+    CEL_ROOT_OPERAND,     /* any other node */
+    CEL_ROOT_CONDITIONAL, /* condition ? attribute : attribute */
+};
+
+struct cel_attribute {
+    enum cel_root root;
+    uint32_t slot;                        /* the number of the variable */
+    const struct cel_node *operand;       /* or the condition */
+    struct cel_attribute *chosen, *other; /* a conditional has no qualifiers itself */
+    struct cel_qualifier *first, *last;
+    bool is_test;
+};
+
+struct cel_node {
+    enum cel_node_kind kind;
+    uint32_t count; /* children */
+    const struct cel_node *const *children;
+    union {
+        struct cel_value constant;
+        struct cel_attribute *attribute;
+        struct {
+            const struct cel_builtin *builtin;
+            int overload; /* the only one that fits, or -1 */
+            bool takes_errors;
+            bool gives_optional; /* or, not orValue */
+        } call;
+        const bool *optional; /* items of a list, entries of a map; NULL: none */
+        /* children: range, initial, condition, step, result */
+        struct {
+            uint32_t accumulator, first, second; /* slots */
+            bool has_second;
+        } fold;
+    };
+};
+
+struct cel_program {
+    const struct cel_node *root;
+    uint32_t variable_count; /* variables of the environment, whose slots come first */
+    uint32_t slot_count;
+};
+
+/*
+ * ST_INVALID: an error was added; a constant cannot be converted, or a function is not implemented.
+ * ST_NOMEM. The program is in errors->arena and borrows from the tree and the source.
+ */
+MUST_CHECK
+enum status cel_program_new(const struct cel_env *env, struct cel_errors *errors,
+                            const struct cel_expr *root, const struct cel_program **ret_program);
+
+/* What an evaluation cost and may cost. */
+struct cel_budget {
+    uint64_t cost, cost_max;
+};
+
+/*
+ * The value of the expression, or an error; variables are in the order of the environment. Adds the
+ * cost to the budget. All memory is in the arena.
+ */
+struct cel_value cel_eval(const struct cel_program *program, const struct cel_value *variables,
+                          struct arena *arena, struct cel_budget *budget);
+
+#endif

@@ -1,0 +1,93 @@
+#include "cel/eval/value.h"
+
+#include "codec/json/number.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char cel_no_overload[] = "no such overload";
+
+enum { ERROR_BYTES_MAX = 1024, NUMBER_BYTES_MAX = 400 };
+
+struct cel_value cel_of_error_format(struct cel_work *work, const char *format, ...)
+{
+    char text[ERROR_BYTES_MAX];
+    struct slice copy;
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    size_t kept = length < 0 ? 0 : size_min((size_t)length, sizeof(text) - 1);
+    if (arena_dup(work->arena, slice_of(text, kept), &copy) != ST_OK)
+        return CEL_NO_MEMORY;
+    return cel_of_error(copy);
+}
+
+/* A number without fraction and exponent is an integer, as in Kubernetes' JSON. */
+static struct cel_value of_number(struct slice text)
+{
+    int64_t integer;
+    char copy[NUMBER_BYTES_MAX];
+    bool is_integer = !memchr(text.ptr, '.', text.len) && !memchr(text.ptr, 'e', text.len) &&
+                      !memchr(text.ptr, 'E', text.len);
+    if (is_integer && json_number_i64(text, &integer))
+        return cel_of_int(integer);
+    /* Digits behind these do not change the nearest double, unless it is beyond all of them. */
+    size_t len = size_min(text.len, sizeof(copy) - 1);
+    slice_copy(copy, slice_sub(text, 0, len));
+    copy[len] = 0;
+    return cel_of_double(strtod(copy, NULL));
+}
+
+struct cel_value cel_of_json(struct cel_work *work, const struct json_node *node)
+{
+    struct slice text;
+    switch ((enum json_type)node->type) {
+    case JSON_TYPE_NULL:
+        break;
+    case JSON_TYPE_BOOL:
+        return cel_of_bool(node->truth);
+    case JSON_TYPE_NUMBER:
+        return of_number(node->text);
+    case JSON_TYPE_STRING:
+        if (json_node_text(node, work->arena, &text) != ST_OK)
+            return CEL_NO_MEMORY;
+        return cel_of_string(text);
+    case JSON_TYPE_ARRAY:
+        return (struct cel_value){
+            .kind = CEL_LIST, .is_view = true, .count = node->count, .node = node};
+    case JSON_TYPE_OBJECT:
+        return (struct cel_value){
+            .kind = CEL_MAP, .is_view = true, .count = node->count, .node = node};
+    }
+    return (struct cel_value){.kind = CEL_NULL};
+}
+
+struct cel_value cel_of_some(struct cel_work *work, struct cel_value value)
+{
+    struct cel_value *some = arena_alloc(work->arena, sizeof(*some));
+    if (!some)
+        return CEL_NO_MEMORY;
+    *some = value;
+    return (struct cel_value){.kind = CEL_OPTIONAL, .some = some};
+}
+
+const struct cel_type *cel_value_type(struct cel_value value)
+{
+    static const struct cel_type *const types[] = {
+        [CEL_ERROR] = &cel_type_ERROR,       [CEL_NULL] = &cel_type_NULL,
+        [CEL_BOOL] = &cel_type_BOOL,         [CEL_INT] = &cel_type_INT,
+        [CEL_UINT] = &cel_type_UINT,         [CEL_DOUBLE] = &cel_type_DOUBLE,
+        [CEL_STRING] = &cel_type_STRING,     [CEL_BYTES] = &cel_type_BYTES,
+        [CEL_DURATION] = &cel_type_DURATION, [CEL_TIMESTAMP] = &cel_type_TIMESTAMP,
+        [CEL_LIST] = &cel_type_LIST_A,       [CEL_MAP] = &cel_type_MAP_A_B,
+        [CEL_TYPE_VALUE] = &cel_type_TYPE,   [CEL_OPTIONAL] = &cel_type_OPTIONAL_TYPE_V,
+    };
+    return types[value.kind];
+}
+
+const char *cel_value_type_name(struct cel_value value)
+{
+    return cel_value_type(value)->name;
+}
