@@ -503,8 +503,7 @@ static void check(struct checker *c, struct cel_expr *expr)
         [CEL_LITERAL_BYTES] = &cel_type_BYTES,
     };
     switch ((enum cel_expr_kind)expr->kind) {
-    case CEL_EXPR_INVALID:
-        assert(!"a tree that was parsed without errors");
+    case CEL_EXPR_INVALID: /* not in a tree that was parsed without errors */
         break;
     case CEL_EXPR_LITERAL:
         expr->type = literals[expr->literal.kind];

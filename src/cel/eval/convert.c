@@ -184,13 +184,13 @@ static struct cel_value double_to_string(struct cel_work *work, double number)
             break;
     }
     snprintf(digits, sizeof(digits), "%.*e", precision - 1, number);
-    int exponent = atoi(strchr(digits, 'e') + 1);
+    long exponent = strtol(strchr(digits, 'e') + 1, NULL, 10);
     int length;
     if (exponent < -4 || exponent >= EXPONENT_MIN)
         length = snprintf(text, sizeof(text), "%s", digits);
     else
         length = snprintf(text, sizeof(text), "%.*f",
-                          precision - 1 > exponent ? precision - 1 - exponent : 0, number);
+                          precision - 1 > exponent ? (int)(precision - 1 - exponent) : 0, number);
     return copy_string(work, text, length);
 }
 

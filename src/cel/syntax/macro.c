@@ -270,8 +270,8 @@ bool cel_expand_macro(struct cel_errors *errors, uint32_t offset, const struct c
         .offset = offset,
         .target = call->target,
         .args = call->args,
-        .copies = copies,
     };
+    x.copies = copies;
     for (uint32_t i = 0; i < call->args.count; i++)
         if (!call->args.at[i]) {
             *ret_expanded = NULL; /* there was no memory for an argument */

@@ -88,8 +88,7 @@ static size_t number_end(const struct cel_lexer *lexer, size_t at, enum cel_toke
 static size_t escape_end(const struct cel_lexer *lexer, size_t at, size_t *ret_failed_at)
 {
     static const struct {
-        char letter;
-        uint8_t digits;
+        uint8_t letter, digits;
     } sequences[] = {{'x', 2}, {'X', 2}, {'u', 4}, {'U', 8}};
     uint8_t c = byte_at(lexer, ++at);
     if (c && strchr("abfnrtv\"'\\?`", c))
