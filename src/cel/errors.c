@@ -87,14 +87,6 @@ static enum status append_snippet(const struct line *line, struct buf *to)
     return append_pointer(line, to);
 }
 
-static size_t count_characters(struct slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += (text.ptr[i] & 0xc0) != 0x80;
-    return count;
-}
-
 static enum status display_one(const struct cel_errors *errors, const struct cel_error *error,
                                struct buf *to)
 {
@@ -104,7 +96,7 @@ static enum status display_one(const struct cel_errors *errors, const struct cel
     if (errors->source.len == 0)
         return buf_append_format(to, "ERROR: <input>:1:0: %.*s", SLICE_ARGS(error->text));
     struct line line = find_line(errors->source, error->offset);
-    size_t column = count_characters(slice_sub(line.text, 0, line.bytes_before)) + 1;
+    size_t column = utf8_count(slice_sub(line.text, 0, line.bytes_before)) + 1;
     enum status status = buf_append_format(to, "ERROR: <input>:%u:%zu: %.*s", line.number, column,
                                            SLICE_ARGS(error->text));
     if (status != ST_OK || line.text.len > CEL_SNIPPET_BYTES_MAX)

@@ -5,6 +5,36 @@ static bool is_tail(uint8_t byte)
     return (byte & 0xc0) == 0x80;
 }
 
+size_t utf8_count(struct slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++)
+        count += !is_tail(text.ptr[i]);
+    return count;
+}
+
+size_t utf8_encode(uint32_t character, uint8_t dst[4])
+{
+    assert(character <= 0x10ffff);
+    uint8_t *p = dst;
+    if (character < 0x80) {
+        *p++ = (uint8_t)character;
+        return 1;
+    }
+    if (character < 0x800) {
+        *p++ = (uint8_t)(0xc0 | character >> 6);
+    } else if (character < 0x10000) {
+        *p++ = (uint8_t)(0xe0 | character >> 12);
+        *p++ = (uint8_t)(0x80 | (character >> 6 & 0x3f));
+    } else {
+        *p++ = (uint8_t)(0xf0 | character >> 18);
+        *p++ = (uint8_t)(0x80 | (character >> 12 & 0x3f));
+        *p++ = (uint8_t)(0x80 | (character >> 6 & 0x3f));
+    }
+    *p++ = (uint8_t)(0x80 | (character & 0x3f));
+    return (size_t)(p - dst);
+}
+
 size_t utf8_char_len(struct slice text)
 {
     assert(text.len > 0);

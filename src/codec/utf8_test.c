@@ -44,6 +44,22 @@ static void characters_are_those_of_the_definition(void **state)
     }
 }
 
+static void every_character_is_encoded(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c <= 0x10ffff; c++) {
+        uint8_t bytes[4];
+        size_t len = utf8_encode(c, bytes);
+        bool surrogate = c >= 0xd800 && c <= 0xdfff;
+        assert_int_equal(utf8_char_len(slice_of(bytes, len)), surrogate ? 0 : len);
+        uint32_t back = len == 1 ? bytes[0] : bytes[0] & (0x7fu >> len);
+        for (size_t i = 1; i < len; i++)
+            back = back << 6 | (bytes[i] & 0x3f);
+        assert_int_equal(back, c);
+    }
+    assert_int_equal(utf8_count(slice_from_text("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")), 4);
+}
+
 static void truncated_characters_are_invalid(void **state)
 {
     (void)state;
@@ -85,6 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_are_those_of_the_definition),
+        cmocka_unit_test(every_character_is_encoded),
         cmocka_unit_test(truncated_characters_are_invalid),
         cmocka_unit_test(one_bad_byte_anywhere_makes_a_text_invalid),
         cmocka_unit_test(text_may_mix_all_lengths_and_zero_bytes),

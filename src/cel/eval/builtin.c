@@ -5,6 +5,7 @@
 #include "cel/eval/operators.h"
 #include "cel/eval/optional.h"
 #include "cel/eval/texts.h"
+#include "codec/utf8.h"
 
 /* Sets of kinds of values. */
 enum {
@@ -67,12 +68,9 @@ const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)
 /* The characters of a string, the items of a list or map; 1 for everything else. */
 static uint64_t size_of(struct cel_value value)
 {
-    uint64_t count = 0;
     switch ((enum cel_value_kind)value.kind) {
     case CEL_STRING:
-        for (size_t i = 0; i < value.length; i++)
-            count += (value.bytes[i] & 0xc0) != 0x80;
-        return count;
+        return utf8_count(cel_text(value));
     case CEL_BYTES:
         return value.length;
     case CEL_LIST:

@@ -1,6 +1,7 @@
 #include "cel/eval/operators.h"
 
 #include "cel/eval/container.h"
+#include "codec/utf8.h"
 
 /* -- Arithmetic -- */
 
@@ -205,20 +206,12 @@ struct cel_value cel_insert_map(struct cel_work *work, const struct cel_value *a
     return map;
 }
 
-static int64_t count_characters(struct slice text)
-{
-    int64_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += (text.ptr[i] & 0xc0) != 0x80;
-    return count;
-}
-
 struct cel_value cel_size(struct cel_work *work, const struct cel_value *args)
 {
     switch ((enum cel_value_kind)args[0].kind) {
     case CEL_STRING:
         work->steps_left -= (int64_t)(args[0].length / 64);
-        return cel_of_int(count_characters(cel_text(args[0])));
+        return cel_of_int((int64_t)utf8_count(cel_text(args[0])));
     case CEL_BYTES:
         return cel_of_int((int64_t)args[0].length);
     case CEL_LIST:

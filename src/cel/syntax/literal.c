@@ -58,30 +58,6 @@ static bool read_double(struct arena *arena, struct slice digits, bool negative,
 
 /* -- Texts -- */
 
-static size_t put_character(uint8_t *to, uint32_t c)
-{
-    if (c < 0x80) {
-        to[0] = (uint8_t)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        to[0] = (uint8_t)(0xc0 | c >> 6);
-        to[1] = (uint8_t)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        to[0] = (uint8_t)(0xe0 | c >> 12);
-        to[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        to[2] = (uint8_t)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    to[0] = (uint8_t)(0xf0 | c >> 18);
-    to[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-    to[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-    to[3] = (uint8_t)(0x80 | (c & 0x3f));
-    return 4;
-}
-
 static uint8_t plain_escape(uint8_t c)
 {
     switch (c) {
@@ -132,7 +108,7 @@ static void decode_escape(struct decoding *d)
     else if (d->is_bytes)
         *d->to++ = (uint8_t)c;
     else
-        d->to += put_character(d->to, c);
+        d->to += utf8_encode(c, d->to);
 }
 
 /* Decodes what is between the quotes. Carriage returns become line feeds in every text. */

@@ -4,6 +4,7 @@
 #include "cel/syntax/literal.h"
 #include "cel/syntax/macro.h"
 #include "cel/syntax/words.h"
+#include "codec/utf8.h"
 
 /*
  * Recursive descent, one function for each rule of the grammar:
@@ -635,17 +636,9 @@ static struct cel_expr *parse_expr(struct parser *p)
     return expr;
 }
 
-static size_t count_characters(struct slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += (text.ptr[i] & 0xc0) != 0x80;
-    return count;
-}
-
 enum status cel_parse(struct cel_errors *errors, struct cel_expr **ret_root)
 {
-    size_t characters = count_characters(errors->source);
+    size_t characters = utf8_count(errors->source);
     if (characters > CEL_SOURCE_CHARACTERS_MAX) {
         cel_error_add(errors, CEL_NO_PLACE,
                       "expression code point size exceeds limit: size: %zu, limit %d", characters,

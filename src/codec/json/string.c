@@ -15,25 +15,11 @@ static unsigned hex4(const uint8_t *p)
 /* With dst NULL it only counts. */
 static size_t put_char(uint8_t *dst, unsigned c)
 {
-    uint8_t bytes[4], *p = bytes;
-    if (c < 0x80) {
-        *p++ = (uint8_t)c;
-    } else if (c < 0x800) {
-        *p++ = (uint8_t)(0xc0 | c >> 6);
-        *p++ = (uint8_t)(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        *p++ = (uint8_t)(0xe0 | c >> 12);
-        *p++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        *p++ = (uint8_t)(0x80 | (c & 0x3f));
-    } else {
-        *p++ = (uint8_t)(0xf0 | c >> 18);
-        *p++ = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-        *p++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        *p++ = (uint8_t)(0x80 | (c & 0x3f));
-    }
+    uint8_t bytes[4];
+    size_t len = utf8_encode(c, bytes);
     if (dst)
-        memcpy(dst, bytes, (size_t)(p - bytes));
-    return (size_t)(p - bytes);
+        memcpy(dst, bytes, len);
+    return len;
 }
 
 /* p is behind "\u". Returns the position behind the character, or NULL for half of a pair. */

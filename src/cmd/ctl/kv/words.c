@@ -1,6 +1,7 @@
 #include "cmd/ctl/kv/words.h"
 
 #include "base/xalloc.h"
+#include "codec/utf8.h"
 
 #include <ctype.h>
 
@@ -30,26 +31,6 @@ static bool read_digits(const char **at, unsigned count, unsigned base, uint32_t
     return true;
 }
 
-static uint8_t *put_utf8(uint8_t *to, uint32_t c)
-{
-    if (c < 0x80) {
-        *to++ = (uint8_t)c;
-    } else if (c < 0x800) {
-        *to++ = (uint8_t)(0xc0 | c >> 6);
-        *to++ = (uint8_t)(0x80 | (c & 63));
-    } else if (c < 0x10000) {
-        *to++ = (uint8_t)(0xe0 | c >> 12);
-        *to++ = (uint8_t)(0x80 | (c >> 6 & 63));
-        *to++ = (uint8_t)(0x80 | (c & 63));
-    } else {
-        *to++ = (uint8_t)(0xf0 | c >> 18);
-        *to++ = (uint8_t)(0x80 | (c >> 12 & 63));
-        *to++ = (uint8_t)(0x80 | (c >> 6 & 63));
-        *to++ = (uint8_t)(0x80 | (c & 63));
-    }
-    return to;
-}
-
 static bool is_character(uint32_t c)
 {
     return c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
@@ -70,7 +51,7 @@ static bool read_escape(const char **at, uint8_t **to)
         *(*to)++ = (uint8_t)number;
     else if ((c == 'u' && read_digits(at, 4, 16, &number) && is_character(number)) ||
              (c == 'U' && read_digits(at, 8, 16, &number) && is_character(number)))
-        *to = put_utf8(*to, number);
+        *to += utf8_encode(number, *to);
     else if (c >= '0' && c <= '3' && ((*at)--, read_digits(at, 3, 8, &number)))
         *(*to)++ = (uint8_t)number;
     else

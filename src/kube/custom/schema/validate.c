@@ -2,6 +2,7 @@
  * Validation as in kube-openapi, with the same order of checks and the same texts, so that the
  * causes of a Status are those of Kubernetes.
  */
+#include "codec/utf8.h"
 #include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/formats.h"
 #include "kube/custom/schema/structural.h"
@@ -339,14 +340,6 @@ static bool matches_regex(struct validation *r, const struct regex *regex, struc
     return result != REGEX_GAVE_UP;
 }
 
-static size_t rune_count(struct slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += (text.ptr[i] & 0xc0) != 0x80;
-    return count;
-}
-
 static void report_too_long(struct validation *r, const struct value_path *at, int64_t max)
 {
     char message[64];
@@ -361,7 +354,7 @@ static void check_string(struct validation *r, const struct schema *s,
 {
     char message[96];
     bool matches = true;
-    int64_t length = (int64_t)rune_count(text);
+    int64_t length = (int64_t)utf8_count(text);
     r->steps -= (int64_t)text.len / 16;
     if (s->more->max_length >= 0 && length > s->more->max_length) {
         report_too_long(r, at, s->more->max_length);
