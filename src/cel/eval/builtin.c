@@ -45,8 +45,6 @@ static const struct cel_builtin builtins[] = {
     {"optional.none", 0, cel_optional_none, false, 0},
     {"optional.of", 1, cel_optional_of, true, 0},
     {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0},
-    {"or", 2, cel_optional_or, false, 0},
-    {"orValue", 2, cel_optional_or_value, false, 0},
     {"size", 1, cel_size, false, TEXTS | CONTAINERS},
     {"startsWith", 2, cel_starts_with, false, 0},
     {"string", 1, cel_to_string, true, 0},
@@ -94,6 +92,8 @@ uint64_t cel_call_cost(int overload, const struct cel_value *args, struct cel_va
     uint64_t a, b;
     (void)result;
     switch (overload) {
+    case CEL_WITHOUT_COST:
+        return 0;
     case CEL_OVERLOAD_STARTS_WITH_STRING:
     case CEL_OVERLOAD_ENDS_WITH_STRING:
     case CEL_OVERLOAD_STRING_TO_BYTES:

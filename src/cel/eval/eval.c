@@ -264,12 +264,10 @@ static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
     }
     if (!cel_is_error(result))
         result = call(e, node, args);
-    if (node->call.overload == CEL_OVERLOADS)
-        return charge(e, 0, result);
     return charge(e, cel_call_cost(node->call.overload, args, result), result);
 }
 
-static struct cel_value eval_or_value(struct eval *e, const struct cel_node *node)
+static struct cel_value eval_or_else(struct eval *e, const struct cel_node *node)
 {
     struct cel_value first = eval(e, node->children[0]);
     if (cel_is_error(first))
@@ -277,7 +275,7 @@ static struct cel_value eval_or_value(struct eval *e, const struct cel_node *nod
     if (first.kind != CEL_OPTIONAL)
         return CEL_NO_OVERLOAD;
     if (first.some)
-        return node->call.gives_optional ? first : *first.some;
+        return node->kind == CEL_NODE_OR_OPTIONAL ? first : *first.some;
     return eval(e, node->children[1]);
 }
 
@@ -401,8 +399,9 @@ static struct cel_value eval(struct eval *e, const struct cel_node *node)
         return eval_equality(e, node, false);
     case CEL_NODE_CALL:
         return eval_call(e, node);
+    case CEL_NODE_OR_OPTIONAL:
     case CEL_NODE_OR_VALUE:
-        return eval_or_value(e, node);
+        return eval_or_else(e, node);
     case CEL_NODE_LIST:
         return eval_list(e, node);
     case CEL_NODE_MAP:

@@ -58,19 +58,3 @@ struct cel_value cel_optional_has_value(struct cel_work *work, const struct cel_
     (void)work;
     return args[0].kind == CEL_OPTIONAL ? cel_of_bool(args[0].some) : CEL_NO_OVERLOAD;
 }
-
-struct cel_value cel_optional_or(struct cel_work *work, const struct cel_value *args)
-{
-    (void)work;
-    if (args[0].kind != CEL_OPTIONAL)
-        return CEL_NO_OVERLOAD;
-    return args[0].some ? args[0] : args[1];
-}
-
-struct cel_value cel_optional_or_value(struct cel_work *work, const struct cel_value *args)
-{
-    (void)work;
-    if (args[0].kind != CEL_OPTIONAL)
-        return CEL_NO_OVERLOAD;
-    return args[0].some ? *args[0].some : args[1];
-}

@@ -272,16 +272,10 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
         return NULL;
     }
     node->call.builtin = builtin;
-    bool is_or = slice_equal(call->function, SLICE_LITERAL("or"));
-    if (is_or || slice_equal(call->function, SLICE_LITERAL("orValue"))) {
-        node->kind = CEL_NODE_OR_VALUE;
-        node->call.gives_optional = is_or;
-        return node;
-    }
     if (is_membership(node)) {
         if (!node->children[1]->constant.count)
             return make_constant(p, cel_of_bool(false));
-        node->call.overload = CEL_OVERLOADS; /* has no cost */
+        node->call.overload = CEL_WITHOUT_COST;
     }
     if (node->count != 1 || !is_conversion(call->function) || !are_constant(node))
         return node;
@@ -295,10 +289,9 @@ static const struct cel_node *plan_call(struct planner *p, const struct cel_expr
         struct slice function;
         enum cel_node_kind kind;
     } operators[] = {
-        {SLICE_LITERAL("_&&_"), CEL_NODE_AND},
-        {SLICE_LITERAL("_||_"), CEL_NODE_OR},
-        {SLICE_LITERAL("_==_"), CEL_NODE_EQUAL},
-        {SLICE_LITERAL("_!=_"), CEL_NODE_NOT_EQUAL},
+        {SLICE_LITERAL("_&&_"), CEL_NODE_AND},       {SLICE_LITERAL("_||_"), CEL_NODE_OR},
+        {SLICE_LITERAL("_==_"), CEL_NODE_EQUAL},     {SLICE_LITERAL("_!=_"), CEL_NODE_NOT_EQUAL},
+        {SLICE_LITERAL("or"), CEL_NODE_OR_OPTIONAL}, {SLICE_LITERAL("orValue"), CEL_NODE_OR_VALUE},
     };
     struct slice name = expr->call.function;
     for (size_t i = 0; i < COUNT_OF(operators); i++)

@@ -21,7 +21,8 @@ enum cel_node_kind {
     CEL_NODE_EQUAL,
     CEL_NODE_NOT_EQUAL,
     CEL_NODE_CALL,
-    CEL_NODE_OR_VALUE, /* a.or(b) and a.orValue(b), which evaluate b only if a has no value */
+    CEL_NODE_OR_OPTIONAL, /* a.or(b), which evaluates b only if a has no value */
+    CEL_NODE_OR_VALUE,    /* a.orValue(b), likewise */
     CEL_NODE_LIST,
     CEL_NODE_MAP,
     CEL_NODE_FOLD,
@@ -65,7 +66,6 @@ struct cel_node {
             const struct cel_builtin *builtin;
             int overload; /* the only one that fits, or -1 */
             bool takes_errors;
-            bool gives_optional; /* or, not orValue */
         } call;
         const bool *optional; /* items of a list, entries of a map; NULL: none */
         /* children: range, initial, condition, step, result */
