@@ -1,7 +1,5 @@
 /*
- * The C side of tests/cel_oracle.py and tests/kube/celoracle: reads requests from standard input,
- * each a letter and texts with length prefixes (32 bits, big-endian), and answers with '+' or '-'
- * and a text.
+ * The C side of tests/cel_oracle.py and tests/kube/celoracle; see oracle.h for its requests.
  *
  *     p expression             its tree, or the errors as they are displayed
  *     c variables expression   the same with types; variables are lines such as "a list(int)"
@@ -18,39 +16,13 @@
 #include "cel/eval/program.h"
 #include "cel/syntax/parser.h"
 
+#include "oracle.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ARENA_BYTES_MAX = 64 << 20, TEXT_BYTES_MAX = 16 << 20 };
-
-static void fail(const char *why)
-{
-    fprintf(stderr, "cel_oracle: %s\n", why);
-    exit(2);
-}
-
-static struct slice read_text(struct arena *arena)
-{
-    uint8_t head[4];
-    if (fread(head, 1, sizeof(head), stdin) != sizeof(head))
-        fail("the input ends early");
-    size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-    uint8_t *text = len <= TEXT_BYTES_MAX ? arena_alloc(arena, len + 1) : NULL;
-    if (!text || fread(text, 1, len, stdin) != len)
-        fail("a text is too long, or the input ends early");
-    return slice_of(text, len);
-}
-
-static void answer(char letter, struct slice text)
-{
-    uint8_t head[] = {(uint8_t)letter, (uint8_t)(text.len >> 24), (uint8_t)(text.len >> 16),
-                      (uint8_t)(text.len >> 8), (uint8_t)text.len};
-    fwrite(head, 1, sizeof(head), stdout);
-    if (text.len)
-        fwrite(text.ptr, 1, text.len, stdout);
-    fflush(stdout);
-}
+enum { ARENA_BYTES_MAX = 64 << 20 };
 
 /* -- Trees -- */
 
@@ -69,7 +41,7 @@ static void print(struct printer *to, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (buf_append_text(to->out, text) != ST_OK)
-        fail("no memory");
+        oracle_fail("no memory");
 }
 
 static void print_hex(struct printer *to, struct slice bytes)
@@ -93,7 +65,7 @@ static void begin(struct printer *to, const char *kind, const struct cel_expr *e
         return;
     print(to, ":");
     if (cel_type_write(expr->type, to->out) != ST_OK)
-        fail("no memory");
+        oracle_fail("no memory");
 }
 
 static void print_overloads(struct printer *to, const struct cel_call *call)
@@ -109,7 +81,7 @@ static void print_name(struct printer *to, struct slice name)
 {
     print(to, " ");
     if (buf_append(to->out, name) != ST_OK)
-        fail("no memory");
+        oracle_fail("no memory");
 }
 
 static void print_exprs(struct printer *to, const struct cel_exprs *exprs)
@@ -178,7 +150,7 @@ static void print_expr(struct printer *to, const struct cel_expr *expr)
 {
     switch ((enum cel_expr_kind)expr->kind) {
     case CEL_EXPR_INVALID:
-        fail("a tree without errors has an invalid node");
+        oracle_fail("a tree without errors has an invalid node");
         break;
     case CEL_EXPR_LITERAL:
         print_literal(to, expr);
@@ -275,7 +247,7 @@ static const struct cel_type *read_type(struct arena *arena, struct slice *text)
         return cel_type_new_map(arena, params[0], params[1]);
     if (slice_equal(name, SLICE_LITERAL("optional_type")))
         return cel_type_new_optional(arena, params[0]);
-    fail("unknown type");
+    oracle_fail("unknown type");
     return NULL;
 }
 
@@ -308,7 +280,7 @@ static struct cel_env read_env(struct arena *arena, struct slice lines)
         struct slice type = slice_cut(&lines, '\n');
         struct slice name = slice_cut(&type, ' ');
         if (env.variable_count == VARIABLES_MAX)
-            fail("too many variables");
+            oracle_fail("too many variables");
         variables[env.variable_count++] = (struct cel_variable){name, read_type(arena, &type)};
     }
     return env;
@@ -331,7 +303,7 @@ static void print_map(struct printer *to, struct cel_work *work, struct cel_valu
     char **texts = calloc(map.count + 1, sizeof(*texts));
     size_t count = 0;
     if (!texts)
-        fail("no memory");
+        oracle_fail("no memory");
     cel_walk_init(&walk, work, map);
     while (cel_walk_next(&walk, &key, &value)) {
         struct buf text = {0};
@@ -340,7 +312,7 @@ static void print_map(struct printer *to, struct cel_work *work, struct cel_valu
         print(&entry, ": ");
         print_value(&entry, work, value);
         if (buf_append(&text, slice_of("", 1)) != ST_OK)
-            fail("no memory");
+            oracle_fail("no memory");
         texts[count++] = (char *)text.ptr;
     }
     qsort(texts, count, sizeof(*texts), compare_texts);
@@ -348,7 +320,7 @@ static void print_map(struct printer *to, struct cel_work *work, struct cel_valu
     for (size_t i = 0; i < count; i++) {
         if (buf_append_text(to->out, i ? ", " : "") != ST_OK ||
             buf_append_text(to->out, texts[i]) != ST_OK)
-            fail("no memory");
+            oracle_fail("no memory");
         free(texts[i]);
     }
     print(to, "}");
@@ -436,7 +408,7 @@ static void evaluate(struct arena *arena, const struct cel_env *env, struct slic
     struct json_node *root;
     struct error error;
     if (json_tree_read(arena, values, &root, &error) != ST_OK)
-        fail("the values are not JSON");
+        oracle_fail("the values are not JSON");
     for (uint32_t i = 0; i < env->variable_count; i++)
         variables[i] = read_value(&work, root, &env->variables[i]);
     struct cel_value value = cel_eval(program, variables, arena, &budget);
@@ -463,7 +435,7 @@ static bool answer_expression(struct arena *arena, const struct cel_env *env,
     else if (status == ST_OK)
         print_expr(&(struct printer){.source = source, .out = out}, root);
     else if (status != ST_INVALID || cel_errors_display(&errors, out) != ST_OK)
-        fail("no memory");
+        oracle_fail("no memory");
     return status == ST_OK;
 }
 
@@ -477,14 +449,14 @@ int main(void)
         struct slice values;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
         if (letter != 'p' && letter != 'c' && letter != 'e')
-            fail("unknown request");
+            oracle_fail("unknown request");
         if (letter != 'p')
-            env = read_env(&arena, read_text(&arena));
+            env = read_env(&arena, oracle_read(&arena));
         if (letter == 'e')
-            values = read_text(&arena);
+            values = oracle_read(&arena);
         bool good = answer_expression(&arena, letter == 'p' ? NULL : &env,
-                                      letter == 'e' ? &values : NULL, read_text(&arena), &out);
-        answer(good ? '+' : '-', buf_slice(&out));
+                                      letter == 'e' ? &values : NULL, oracle_read(&arena), &out);
+        oracle_answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);
     }

@@ -8,23 +8,11 @@ are available, go run ./celoracle check PROGRAM COUNT SEED compares any number o
 """
 import json
 import pathlib
-import struct
-import subprocess
 import sys
 
+from oracle import Program
+
 CASES = pathlib.Path(__file__).with_name("cel_oracle.jsonl")
-
-
-class Program:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ask(self, letter, *texts):
-        message = letter.encode() + b"".join(struct.pack(">I", len(t)) + t for t in texts)
-        self.process.stdin.write(message)
-        self.process.stdin.flush()
-        sign, length = struct.unpack(">cI", self.process.stdout.read(5))
-        return sign == b"+", self.process.stdout.read(length).decode()
 
 
 def first_error(text):
@@ -42,6 +30,7 @@ def main():
         case = json.loads(line)
         texts = before[case["op"]] + [case["expr"]]
         good, got = program.ask(case["op"], *(text.encode() for text in texts))
+        got = got.decode()
         if good != ("error" not in case) or (good and got != case["want"]):
             wrong += 1
         elif not good and case["op"] != "p" and got != case["error"]:

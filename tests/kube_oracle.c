@@ -1,7 +1,5 @@
 /*
- * The C side of tests/kube_oracle.py and tests/kube/oracle: reads requests from standard input,
- * each a letter and texts with length prefixes (32 bits, big-endian), and answers with '+' or '-'
- * and a text.
+ * The C side of tests/kube_oracle.py and tests/kube/oracle; see oracle.h for its requests.
  *
  *     d protobuf                            JSON
  *     e JSON                                protobuf
@@ -25,38 +23,12 @@
 #include "kube/types/schema/strict.h"
 #include "yaml/yaml.h"
 
+#include "oracle.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEXTS_MAX = 7, TEXT_BYTES_MAX = 16 << 20 };
-
-static void fail(const char *why)
-{
-    fprintf(stderr, "kube_oracle: %s\n", why);
-    exit(2);
-}
-
-static struct slice read_text(struct arena *arena)
-{
-    uint8_t head[4];
-    if (fread(head, 1, sizeof(head), stdin) != sizeof(head))
-        fail("the input ends early");
-    size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-    uint8_t *text = len <= TEXT_BYTES_MAX ? arena_alloc(arena, len + 1) : NULL;
-    if (!text || fread(text, 1, len, stdin) != len)
-        fail("a text is too long, or the input ends early");
-    return slice_of(text, len);
-}
-
-static void answer(char letter, struct slice text)
-{
-    uint8_t head[] = {(uint8_t)letter, (uint8_t)(text.len >> 24), (uint8_t)(text.len >> 16),
-                      (uint8_t)(text.len >> 8), (uint8_t)text.len};
-    fwrite(head, 1, sizeof(head), stdout);
-    if (text.len)
-        fwrite(text.ptr, 1, text.len, stdout);
-    fflush(stdout);
-}
+enum { TEXTS_MAX = 7 };
 
 static enum status decode(struct arena *arena, struct slice *texts, struct buf *out,
                           struct error *error)
@@ -80,7 +52,7 @@ static enum status patch(struct arena *arena, struct slice *texts, struct buf *o
     struct json_node *object, *change;
     const struct kube_type *type = kube_type_find(texts[0], texts[1]);
     if (!type)
-        fail("unknown kind");
+        oracle_fail("unknown kind");
     TRY(json_tree_read(arena, texts[2], &object, error));
     TRY(json_tree_read(arena, texts[3], &change, error));
     TRY(patch_strategic(arena, type, object, change, &object, error));
@@ -93,7 +65,7 @@ static enum status check(struct arena *arena, struct slice *texts, struct buf *o
     struct json_node *object;
     const struct kube_type *type = kube_type_find(texts[0], texts[1]);
     if (!type)
-        fail("unknown kind");
+        oracle_fail("unknown kind");
     TRY(json_tree_read(arena, texts[2], &object, error));
     return kube_strict(type, object, out, error);
 }
@@ -192,7 +164,7 @@ static enum status apply(struct arena *arena, struct slice *texts, struct buf *o
         .ctx = &texts[1],
     };
     if (!request.type.of)
-        fail("unknown kind");
+        oracle_fail("unknown kind");
     TRY(json_tree_read(arena, texts[4], &list, error));
     TRY(json_tree_read(arena, texts[5], &live, error));
     TRY(json_tree_read(arena, texts[6], &config, error));
@@ -232,11 +204,11 @@ static void serve(const struct kind_of_request *kind)
     struct error error = {.text = "?"};
     arena_init(&arena, NULL, 0, 256 << 20);
     for (int i = 0; i < kind->texts; i++)
-        texts[i] = read_text(&arena);
+        texts[i] = oracle_read(&arena);
     if (kind->serve(&arena, texts, &out, &error) == ST_OK)
-        answer('+', buf_slice(&out));
+        oracle_answer('+', buf_slice(&out));
     else
-        answer('-', slice_from_text(error.text));
+        oracle_answer('-', slice_from_text(error.text));
     buf_fini(&out);
     arena_fini(&arena);
 }
@@ -249,7 +221,7 @@ int main(void)
         while (at < COUNT_OF(kinds) && kinds[at].letter != letter)
             at++;
         if (at == COUNT_OF(kinds))
-            fail("unknown request");
+            oracle_fail("unknown request");
         serve(&kinds[at]);
     }
     return 0;

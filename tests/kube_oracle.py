@@ -10,23 +10,11 @@ import base64
 import json
 import pathlib
 import re
-import struct
-import subprocess
 import sys
 
+from oracle import Program
+
 CASES = pathlib.Path(__file__).with_name("kube_oracle.jsonl")
-
-
-class Program:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ask(self, letter, *texts):
-        message = letter.encode() + b"".join(struct.pack(">I", len(t)) + t for t in texts)
-        self.process.stdin.write(message)
-        self.process.stdin.flush()
-        sign, length = struct.unpack(">cI", self.process.stdout.read(5))
-        return sign == b"+", self.process.stdout.read(length)
 
 
 def without_nulls(value):

@@ -7,16 +7,13 @@
 package main
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"math/rand"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -27,6 +24,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"vigil/tests/kube/subject"
 )
 
 func must(err error) {
@@ -230,39 +229,6 @@ func check(text string) (request, bool) {
 	return want, true
 }
 
-type program struct {
-	in  io.Writer
-	out io.Reader
-}
-
-func start(path string) program {
-	command := exec.Command(path)
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	must(err)
-	out, err := command.StdoutPipe()
-	must(err)
-	must(command.Start())
-	return program{in, out}
-}
-
-func (p program) ask(letter string, texts ...string) (bool, string) {
-	message := []byte(letter)
-	for _, text := range texts {
-		message = binary.BigEndian.AppendUint32(message, uint32(len(text)))
-		message = append(message, text...)
-	}
-	_, err := p.in.Write(message)
-	must(err)
-	head := make([]byte, 5)
-	_, err = io.ReadFull(p.out, head)
-	must(err)
-	body := make([]byte, binary.BigEndian.Uint32(head[1:]))
-	_, err = io.ReadFull(p.out, body)
-	must(err)
-	return head[0] == '+', string(body)
-}
-
 // The first of several errors. Behind a syntax error cel-go's parser tries to continue, and may report more than Vigil.
 func firstError(text string) string {
 	if end := strings.Index(text[min(1, len(text)):], "\nERROR: "); end >= 0 {
@@ -294,11 +260,11 @@ func main() {
 		}
 	}
 	for _, text := range evaluated {
-		if value, valid := evaluate(text); valid {
-			cases = append(cases, value)
-		} else {
-			fmt.Fprintf(os.Stderr, "not evaluated: %s\n", text)
+		value, valid := evaluate(text)
+		if !valid {
+			log.Fatalf("not valid: %s", text)
 		}
+		cases = append(cases, value)
 	}
 	for i := 0; i < count; i++ {
 		made, valid := request{}, true
@@ -328,17 +294,18 @@ func main() {
 		}
 		return
 	}
-	subject := start(args[1])
+	program := subject.Start(args[1])
 	wrong, other, fewer := 0, 0, 0
 	for _, want := range cases {
-		texts := []string{want.Expr}
+		texts := [][]byte{[]byte(want.Expr)}
 		switch want.Op {
 		case "c":
-			texts = []string{variables, want.Expr}
+			texts = [][]byte{[]byte(variables), []byte(want.Expr)}
 		case "e":
-			texts = []string{valueTypes, values, want.Expr}
+			texts = [][]byte{[]byte(valueTypes), []byte(values), []byte(want.Expr)}
 		}
-		good, got := subject.ask(want.Op, texts...)
+		good, answer := program.Ask(want.Op[0], texts...)
+		got := string(answer)
 		if good == (want.Error == "") && got == want.Want+want.Error {
 			continue
 		}

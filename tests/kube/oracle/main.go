@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"vigil/tests/kube/subject"
 )
 
 var kinds = []schema.GroupVersionKind{
@@ -198,28 +200,28 @@ func parse(text []byte) any {
 }
 
 // Sends a case to the program. Returns what is wrong, or nothing.
-func (p *program) try(c request) string {
+func ask(p *subject.Program, c request) string {
 	switch c.Op {
 	case "d":
-		return p.tryProtobuf(c)
+		return askProtobuf(p, c)
 	case "D":
-		ok, got := p.ask('d', c.Bytes)
+		ok, got := p.Ask('d', c.Bytes)
 		return differs(c, ok, got, parse(got))
 	case "s":
-		_, got := p.ask('s', []byte(c.Version), []byte(c.Kind), c.Object)
+		_, got := p.Ask('s', []byte(c.Version), []byte(c.Kind), c.Object)
 		if before(string(got)) != before(c.Error) {
 			return string(got)
 		}
 	case "p":
-		ok, got := p.ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)
+		ok, got := p.Ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)
 		return differs(c, ok, got, parse(got))
 	case "a":
-		ok, got := p.ask('a', []byte(c.Version), []byte(c.Kind), []byte(c.Ownership.How), []byte(c.Ownership.Manager),
+		ok, got := p.Ask('a', []byte(c.Version), []byte(c.Kind), []byte(c.Ownership.How), []byte(c.Ownership.Manager),
 			c.Ownership.Managed, c.Ownership.Live, c.Object)
 		c.Want = toJSON(sorted(parse(c.Want)))
 		return differs(c, ok, got, sorted(parse(got)))
 	case "w":
-		ok, got := p.ask('w', c.Object)
+		ok, got := p.Ask('w', c.Object)
 		if !ok {
 			return string(got)
 		}
@@ -229,21 +231,21 @@ func (p *program) try(c request) string {
 		}
 		return differs(c, ok, made, parse(made))
 	case "n", "y":
-		ok, got := p.ask(c.Op[0], c.Bytes)
+		ok, got := p.Ask(c.Op[0], c.Bytes)
 		return differs(c, ok, got, parse(got))
 	default:
-		ok, got := p.ask(c.Op[0], c.Object, c.Patch)
+		ok, got := p.Ask(c.Op[0], c.Object, c.Patch)
 		return differs(c, ok, got, parse(got))
 	}
 	return ""
 }
 
-func (p *program) tryProtobuf(c request) string {
-	ok, got := p.ask('d', c.Bytes)
+func askProtobuf(p *subject.Program, c request) string {
+	ok, got := p.Ask('d', c.Bytes)
 	if !ok || !reflect.DeepEqual(parse(got), parse(c.Want)) {
 		return string(got)
 	}
-	ok, wire := p.ask('e', c.Want)
+	ok, wire := p.Ask('e', c.Want)
 	if !ok {
 		return string(wire)
 	}
@@ -289,7 +291,7 @@ func differs(c request, ok bool, text []byte, value any) string {
 const shown = 20
 
 func check(path string, count int, seed int64) {
-	p := startProgram(path)
+	p := subject.Start(path)
 	wrong, tried := 0, 0
 	refused := map[string]int{} // by Kubernetes
 	try := func(c request) {
@@ -297,7 +299,7 @@ func check(path string, count int, seed int64) {
 		if c.Error != "" {
 			refused[c.Op]++
 		}
-		if got := p.try(c); got != "" {
+		if got := ask(p, c); got != "" {
 			wrong++
 			if wrong <= shown {
 				text, _ := json.Marshal(c)

@@ -1,20 +1,29 @@
-package main
+// Package subject talks to a program under test that answers requests; see tests/oracle.h.
+package subject
 
 import (
 	"bufio"
 	"encoding/binary"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 )
 
-// The program under test; see tests/kube_oracle.c.
-type program struct {
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Program is one that runs.
+type Program struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-func startProgram(path string) *program {
+// Start starts the program.
+func Start(path string) *Program {
 	command := exec.Command(path)
 	in, err := command.StdinPipe()
 	must(err)
@@ -22,10 +31,11 @@ func startProgram(path string) *program {
 	must(err)
 	command.Stderr = os.Stderr
 	must(command.Start())
-	return &program{in: in, out: bufio.NewReader(out)}
+	return &Program{in: in, out: bufio.NewReader(out)}
 }
 
-func (p *program) ask(op byte, texts ...[]byte) (bool, []byte) {
+// Ask sends a request and returns whether the answer is positive, and its text.
+func (p *Program) Ask(op byte, texts ...[]byte) (bool, []byte) {
 	message := []byte{op}
 	for _, text := range texts {
 		message = binary.BigEndian.AppendUint32(message, uint32(len(text)))
