@@ -166,7 +166,7 @@ func TestWatchIsCreatedWhileCutOff(t *testing.T) {
 			running := f.via.Watch(f.ctx, "k", clientv3.WithRev(first))
 			f.follow(running, first, last)
 			member.Relay.Cut()
-			f.eventually("the front to be cut off", func() bool { return f.metricText("vigil_cluster_connected") == "0" })
+			f.awaitMetric("vigil_cluster_connected", "0")
 			created := f.via.Watch(f.ctx, "k", clientv3.WithRev(first))
 			select {
 			case answer := <-created:

@@ -27,9 +27,7 @@ func TestSilentCluster(t *testing.T) {
 	f.awaitPage(kube+"/readyz", 200, "ok")
 	f.awaitPage(kube+"/api/v1/configmaps", 200, "items") // the first request makes the default namespaces
 	f.put(f.via, "a", "x")
-	if text := f.metricText("vigil_cluster_mirror_lag_revisions"); text != "0" {
-		t.Errorf("the lag is %s", text)
-	}
+	f.awaitMetric("vigil_cluster_mirror_lag_revisions", "0") // the put is answered before the mirror has seen it
 	member := f.cluster.Members[0]
 	f.must(member.Pause())
 	defer member.Continue()
@@ -95,11 +93,8 @@ func TestSilentCluster(t *testing.T) {
 	wait.Wait()
 	f.awaitPage(kube+"/readyz", 500, "[-]etcd failed: ")
 	f.awaitPage(f.front.URL+"/readyz/mirror", 503, "of the cluster")
-	for name, want := range map[string]string{"vigil_cluster_mirror_lag_revisions": "NaN", "vigil_cluster_synced": "0"} {
-		if got := f.metricText(name); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
-	}
+	f.awaitMetric("vigil_cluster_mirror_lag_revisions", "NaN")
+	f.awaitMetric("vigil_cluster_synced", "0")
 	ctx, cancel := context.WithTimeout(f.ctx, 5*time.Second)
 	defer cancel()
 	_, err := f.via.Get(ctx, "a", clientv3.WithSerializable())
@@ -107,9 +102,13 @@ func TestSilentCluster(t *testing.T) {
 
 	member.Continue()
 	f.awaitPage(f.front.URL+"/readyz", 200, "ok")
-	if got := f.metricText("vigil_cluster_synced"); got != "1" {
-		t.Errorf("afterwards the mirror is not complete: %s", got)
-	}
+	f.awaitMetric("vigil_cluster_synced", "1")
+}
+
+// awaitMetric waits until a metric has the value.
+func (f *fixture) awaitMetric(name, want string) {
+	f.Helper()
+	f.eventually(name+" to be "+want, func() bool { return f.metricText(name) == want })
 }
 
 // metricText is the value of a metric without labels, as the page has it.

@@ -59,12 +59,9 @@ func TestMetricsOfLeadership(t *testing.T) {
 		t.Skip("the metrics are Vigil's")
 	}
 	f := newPlain(t, harness.Peer())
-	shows := func(name, value string) func() bool {
-		return func() bool { return f.metricText(name) == value }
-	}
 	leader := f.cluster.AwaitLeader()
-	f.eventually("a leader", shows("etcd_server_has_leader", "1"))
-	f.eventually("one leader", shows("etcd_server_leader_changes_seen_total", "1"))
+	f.awaitMetric("etcd_server_has_leader", "1")
+	f.awaitMetric("etcd_server_leader_changes_seen_total", "1")
 	f.eventually("the followed member's role", func() bool {
 		_, text := page(f.front.URL + "/metrics")
 		is := strings.Contains(text, fmt.Sprintf("etcd_server_id{server_id=\"%x\"}", statusOf(f, leader).Header.MemberId))
@@ -80,17 +77,17 @@ func TestMetricsOfLeadership(t *testing.T) {
 	}
 	leader.Kill()
 	f.cluster.AwaitLeader()
-	f.eventually("another leader", shows("etcd_server_leader_changes_seen_total", "2"))
+	f.awaitMetric("etcd_server_leader_changes_seen_total", "2")
 	for _, member := range f.cluster.Members {
 		if member.Running() {
 			member.Kill()
 			break
 		}
 	}
-	f.eventually("no leader", shows("etcd_server_has_leader", "0"))
-	f.eventually("no leader is followed", shows("etcd_server_is_leader", "0"))
+	f.awaitMetric("etcd_server_has_leader", "0")
+	f.awaitMetric("etcd_server_is_leader", "0")
 	f.cluster.Start()
-	f.eventually("a leader again", shows("etcd_server_has_leader", "1"))
+	f.awaitMetric("etcd_server_has_leader", "1")
 }
 
 // The commands that examine a server know that it is in front of a cluster, also when the cluster does not answer.
@@ -123,5 +120,5 @@ func TestDoctorAndTop(t *testing.T) {
 		"mirror: no member of the cluster is followed", member.RelayURL()+" does not answer; it was the leader"))
 	f.eventually("a cut-off front", shows("top --once", "NO MEMBER IS FOLLOWED", "DOES NOT ANSWER"))
 	member.Continue()
-	f.eventually("a healthy front again", shows("doctor", "; it is followed"))
+	f.awaitMetric("doctor", "; it is followed")
 }
