@@ -18,53 +18,59 @@ enum {
     ORDERED = 1 << CEL_BOOL | NUMBERS | TEXTS | TIMES,
 };
 
-static const struct cel_builtin builtins[] = {
-    {"!_", 1, cel_not, false, 0},
-    {"-_", 1, cel_negate, false, SIGNED},
-    {"@in", 2, cel_in, false, 0},
-    {"@not_strictly_false", 1, cel_not_strictly_false, false, 0},
-    {"_%_", 2, cel_modulo, false, WHOLE},
-    {"_*_", 2, cel_multiply, false, NUMBERS},
-    {"_+_", 2, cel_add, false, NUMBERS | TEXTS | TIMES | 1 << CEL_LIST},
-    {"_-_", 2, cel_subtract, false, NUMBERS | TIMES},
-    {"_/_", 2, cel_divide, false, NUMBERS},
-    {"_<=_", 2, cel_less_equals, false, ORDERED},
-    {"_<_", 2, cel_less, false, ORDERED},
-    {"_>=_", 2, cel_greater_equals, false, ORDERED},
-    {"_>_", 2, cel_greater, false, ORDERED},
-    {"bool", 1, cel_to_bool, true, 0},
-    {"bytes", 1, cel_to_bytes, true, 0},
-    {"cel.@mapInsert", 2, cel_insert_map, false, 0},
-    {"cel.@mapInsert", 3, cel_insert_entry, false, 0},
-    {"contains", 2, cel_contains, false, 0},
-    {"double", 1, cel_to_double, true, 0},
-    {"dyn", 1, cel_dyn, false, 0},
-    {"endsWith", 2, cel_ends_with, false, 0},
-    {"hasValue", 1, cel_optional_has_value, true, 0},
-    {"int", 1, cel_to_int, true, 0},
-    {"optional.none", 0, cel_optional_none, false, 0},
-    {"optional.of", 1, cel_optional_of, true, 0},
-    {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0},
-    {"size", 1, cel_size, false, TEXTS | CONTAINERS},
-    {"startsWith", 2, cel_starts_with, false, 0},
-    {"string", 1, cel_to_string, true, 0},
-    {"type", 1, cel_type_of, false, 0},
-    {"uint", 1, cel_to_uint, true, 0},
-    {"value", 1, cel_optional_value, true, 0},
+static const struct cel_builtin standard[] = {
+    {"!_", 1, cel_not, false, 0, NULL},
+    {"-_", 1, cel_negate, false, SIGNED, NULL},
+    {"@in", 2, cel_in, false, 0, NULL},
+    {"@not_strictly_false", 1, cel_not_strictly_false, false, 0, NULL},
+    {"_%_", 2, cel_modulo, false, WHOLE, NULL},
+    {"_*_", 2, cel_multiply, false, NUMBERS, NULL},
+    {"_+_", 2, cel_add, false, NUMBERS | TEXTS | TIMES | 1 << CEL_LIST, NULL},
+    {"_-_", 2, cel_subtract, false, NUMBERS | TIMES, NULL},
+    {"_/_", 2, cel_divide, false, NUMBERS, NULL},
+    {"_<=_", 2, cel_less_equals, false, ORDERED, NULL},
+    {"_<_", 2, cel_less, false, ORDERED, NULL},
+    {"_>=_", 2, cel_greater_equals, false, ORDERED, NULL},
+    {"_>_", 2, cel_greater, false, ORDERED, NULL},
+    {"bool", 1, cel_to_bool, true, 0, NULL},
+    {"bytes", 1, cel_to_bytes, true, 0, NULL},
+    {"cel.@mapInsert", 2, cel_insert_map, false, 0, NULL},
+    {"cel.@mapInsert", 3, cel_insert_entry, false, 0, NULL},
+    {"contains", 2, cel_contains, false, 0, NULL},
+    {"double", 1, cel_to_double, true, 0, NULL},
+    {"dyn", 1, cel_dyn, false, 0, NULL},
+    {"endsWith", 2, cel_ends_with, false, 0, NULL},
+    {"hasValue", 1, cel_optional_has_value, true, 0, NULL},
+    {"int", 1, cel_to_int, true, 0, NULL},
+    {"optional.none", 0, cel_optional_none, false, 0, NULL},
+    {"optional.of", 1, cel_optional_of, true, 0, NULL},
+    {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0, NULL},
+    {"size", 1, cel_size, false, TEXTS | CONTAINERS, NULL},
+    {"startsWith", 2, cel_starts_with, false, 0, NULL},
+    {"string", 1, cel_to_string, true, 0, NULL},
+    {"type", 1, cel_type_of, false, 0, NULL},
+    {"uint", 1, cel_to_uint, true, 0, NULL},
+    {"value", 1, cel_optional_value, true, 0, NULL},
+};
+
+static const struct cel_library *const libraries[] = {
+    &(const struct cel_library)CEL_LIBRARY(standard),
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)
 {
-    for (size_t i = 0; i < COUNT_OF(builtins); i++)
-        if (builtins[i].args == args && slice_equal(slice_from_text(builtins[i].name), function))
-            return &builtins[i];
+    for (size_t i = 0; i < COUNT_OF(libraries); i++)
+        for (size_t j = 0; j < libraries[i]->count; j++) {
+            const struct cel_builtin *row = &libraries[i]->rows[j];
+            if (row->args == args && slice_equal(slice_from_text(row->name), function))
+                return row;
+        }
     return NULL;
 }
 
 /* -- Cost -- */
 
-/* The characters of a string, the items of a list or map; 1 for everything else. */
-static uint64_t size_of(struct cel_value value)
+uint64_t cel_cost_size(struct cel_value value)
 {
     switch ((enum cel_value_kind)value.kind) {
     case CEL_STRING:
@@ -75,22 +81,20 @@ static uint64_t size_of(struct cel_value value)
     case CEL_MAP:
         return value.count;
     case CEL_OPTIONAL:
-        return value.some ? size_of(*value.some) : 1;
+        return value.some ? cel_cost_size(*value.some) : 1;
     default:
         return 1;
     }
 }
 
-/* A tenth, rounded up: what it costs to traverse a text. */
-static uint64_t traversal(uint64_t size)
+uint64_t cel_cost_traversal(uint64_t size)
 {
     return size / 10 + (size % 10 != 0);
 }
 
-uint64_t cel_call_cost(int overload, const struct cel_value *args, struct cel_value result)
+uint64_t cel_overload_cost(int overload, const struct cel_value *args)
 {
     uint64_t a, b;
-    (void)result;
     switch (overload) {
     case CEL_WITHOUT_COST:
         return 0;
@@ -98,9 +102,9 @@ uint64_t cel_call_cost(int overload, const struct cel_value *args, struct cel_va
     case CEL_OVERLOAD_ENDS_WITH_STRING:
     case CEL_OVERLOAD_STRING_TO_BYTES:
     case CEL_OVERLOAD_BYTES_TO_STRING:
-        return traversal(size_of(args[0]));
+        return cel_cost_traversal(cel_cost_size(args[0]));
     case CEL_OVERLOAD_IN_LIST:
-        return size_of(args[1]);
+        return cel_cost_size(args[1]);
     case CEL_OVERLOAD_LESS_STRING:
     case CEL_OVERLOAD_LESS_EQUALS_STRING:
     case CEL_OVERLOAD_GREATER_STRING:
@@ -111,14 +115,15 @@ uint64_t cel_call_cost(int overload, const struct cel_value *args, struct cel_va
     case CEL_OVERLOAD_GREATER_EQUALS_BYTES:
     case CEL_OVERLOAD_EQUALS:
     case CEL_OVERLOAD_NOT_EQUALS:
-        a = size_of(args[0]);
-        b = size_of(args[1]);
-        return traversal(a < b ? a : b);
+        a = cel_cost_size(args[0]);
+        b = cel_cost_size(args[1]);
+        return cel_cost_traversal(a < b ? a : b);
     case CEL_OVERLOAD_ADD_STRING:
     case CEL_OVERLOAD_ADD_BYTES:
-        return traversal(size_of(args[0]) + size_of(args[1]));
+        return cel_cost_traversal(cel_cost_size(args[0]) + cel_cost_size(args[1]));
     case CEL_OVERLOAD_CONTAINS_STRING:
-        return traversal(size_of(args[0])) * traversal(size_of(args[1]));
+        return cel_cost_traversal(cel_cost_size(args[0])) *
+               cel_cost_traversal(cel_cost_size(args[1]));
     default:
         return 1;
     }

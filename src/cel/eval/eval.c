@@ -218,7 +218,7 @@ static struct cel_value eval_equality(struct eval *e, const struct cel_node *nod
         result = cel_equal(&e->work, args[0], args[1]);
     if (result.kind == CEL_BOOL)
         result.truth = result.truth == wanted;
-    return charge(e, cel_call_cost(CEL_OVERLOAD_EQUALS, args, result), result);
+    return charge(e, cel_overload_cost(CEL_OVERLOAD_EQUALS, args), result);
 }
 
 /* "no such overload: int(list, string)" */
@@ -264,7 +264,11 @@ static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
     }
     if (!cel_is_error(result))
         result = call(e, node, args);
-    return charge(e, cel_call_cost(node->call.overload, args, result), result);
+    cel_cost_fn *cost = node->call.builtin->cost;
+    if (!cost)
+        return charge(e, cel_overload_cost(node->call.overload, args), result);
+    struct cel_called called = {args, node->count, node->call.overload, result};
+    return charge(e, cost(&e->work, &called), result);
 }
 
 static struct cel_value eval_or_else(struct eval *e, const struct cel_node *node)
