@@ -8,9 +8,9 @@
 
 #include "kube/custom/definition_check.h"
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/check.h"
 #include "kube/custom/schema/structural.h"
+#include "regex/regex.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_CUSTOM_SCHEMA_CHECK_H
 
 #include "codec/json/tree.h"
-#include "kube/custom/regex/patterns.h"
+#include "kube/custom/schema/patterns.h"
 #include "kube/types/field_errors.h"
 
 /* -- Position and errors -- */

@@ -3,7 +3,7 @@
 #include "base/lock.h"
 #include "base/random.h"
 #include "base/xalloc.h"
-#include "kube/custom/regex/patterns.h"
+#include "kube/custom/schema/patterns.h"
 
 #include <stdlib.h>
 

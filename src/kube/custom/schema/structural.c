@@ -2,9 +2,9 @@
 
 #include "base/random.h"
 #include "codec/json/number.h"
-#include "kube/custom/regex/patterns.h"
-#include "kube/custom/regex/regex_private.h"
 #include "kube/custom/schema/formats.h"
+#include "kube/custom/schema/patterns.h"
+#include "regex/regex_private.h"
 
 #include <stdlib.h>
 

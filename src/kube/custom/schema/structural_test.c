@@ -1,6 +1,6 @@
 #include "kube/custom/schema/structural.h"
 
-#include "kube/custom/regex/patterns.h"
+#include "kube/custom/schema/patterns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

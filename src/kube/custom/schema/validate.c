@@ -3,10 +3,10 @@
  * causes of a Status are those of Kubernetes.
  */
 #include "codec/utf8.h"
-#include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/formats.h"
 #include "kube/custom/schema/structural.h"
 #include "kube/types/go_text.h"
+#include "regex/regex.h"
 
 #include <stdio.h>
 #include <stdlib.h>

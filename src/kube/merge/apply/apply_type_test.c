@@ -1,6 +1,6 @@
 #include "kube/merge/apply/apply_type.h"
 
-#include "kube/custom/regex/patterns.h"
+#include "kube/custom/schema/patterns.h"
 #include "kube/merge/apply/fixture_test.h"
 #include "kube/types/schema/zero.h"
 

@@ -1,4 +1,4 @@
-#include "kube/custom/regex/regex_private.h"
+#include "regex/regex_private.h"
 
 /* The threads at one character, each at another step. */
 struct thread_list {

@@ -3,11 +3,11 @@
  * hundreds of fields. Compiling all of them is limited to SCHEMA_PATTERN_STEPS_MAX steps, a few
  * milliseconds. One owner, one thread; the programs are in the arena and outlive the table.
  */
-#ifndef VIGIL_KUBE_CUSTOM_REGEX_PATTERNS_H
-#define VIGIL_KUBE_CUSTOM_REGEX_PATTERNS_H
+#ifndef VIGIL_KUBE_CUSTOM_SCHEMA_PATTERNS_H
+#define VIGIL_KUBE_CUSTOM_SCHEMA_PATTERNS_H
 
 #include "base/container/hash_map.h"
-#include "kube/custom/regex/regex.h"
+#include "regex/regex.h"
 
 enum { SCHEMA_PATTERN_STEPS_MAX = 200000 };
 

@@ -1,4 +1,4 @@
-#include "kube/custom/regex/patterns.h"
+#include "kube/custom/schema/patterns.h"
 
 #include "base/random.h"
 

@@ -1,8 +1,8 @@
 /* The compiled form of a regular expression: made by regex.c, run by match.c. */
-#ifndef VIGIL_KUBE_CUSTOM_REGEX_REGEX_PRIVATE_H
-#define VIGIL_KUBE_CUSTOM_REGEX_REGEX_PRIVATE_H
+#ifndef VIGIL_REGEX_REGEX_PRIVATE_H
+#define VIGIL_REGEX_REGEX_PRIVATE_H
 
-#include "kube/custom/regex/regex.h"
+#include "regex/regex.h"
 
 enum regex_op {
     REGEX_JUMP,  /* continue at x */

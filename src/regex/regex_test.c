@@ -1,4 +1,4 @@
-#include "kube/custom/regex/regex.h"
+#include "regex/regex.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,8 +9,8 @@
  * REGEX_BYTES_MAX bytes of pattern, each of which is examined a constant number of times. A program
  * is allocated in an arena and read-only.
  */
-#ifndef VIGIL_KUBE_CUSTOM_REGEX_REGEX_H
-#define VIGIL_KUBE_CUSTOM_REGEX_REGEX_H
+#ifndef VIGIL_REGEX_REGEX_H
+#define VIGIL_REGEX_REGEX_H
 
 #include "base/error.h"
 #include "base/memory/arena.h"

@@ -1,4 +1,4 @@
-#include "kube/custom/regex/regex_private.h"
+#include "regex/regex_private.h"
 
 enum { SCRATCH_BYTES_MAX = 8 << 20 };
 
