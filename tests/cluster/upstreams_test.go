@@ -120,5 +120,5 @@ func TestDoctorAndTop(t *testing.T) {
 		"mirror: no member of the cluster is followed", member.RelayURL()+" does not answer; it was the leader"))
 	f.eventually("a cut-off front", shows("top --once", "NO MEMBER IS FOLLOWED", "DOES NOT ANSWER"))
 	member.Continue()
-	f.awaitMetric("doctor", "; it is followed")
+	f.eventually("a healthy front again", shows("doctor", "; it is followed"))
 }
