@@ -1,8 +1,11 @@
 #include "regex/regex_private.h"
 
-/* The threads at one character, each at another step. */
+#include "codec/utf8.h"
+
+/* The threads at one character, each at another step, the preferred ones first. */
 struct thread_list {
     uint32_t *at;
+    uint32_t *begin; /* where the match of the thread begins */
     uint32_t *index; /* index of a step in `at`; valid only if `at` has the step there */
     uint32_t count;
 };
@@ -18,19 +21,16 @@ struct regex_run {
 uint32_t regex_rune(struct slice text, size_t at, size_t *ret_len)
 {
     uint8_t c = text.ptr[at];
-    size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-    uint32_t rune = c & (0x3fu >> more);
     *ret_len = 1;
     if (c < 0x80)
         return c;
-    if (c < 0xc2 || c > 0xf4 || more >= text.len - at)
+    size_t len = utf8_char_len(slice_sub(text, at, text.len - at));
+    if (!len)
         return 0xfffd;
-    for (size_t i = 1; i <= more; i++) {
-        if ((text.ptr[at + i] & 0xc0) != 0x80)
-            return 0xfffd;
+    uint32_t rune = c & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++)
         rune = rune << 6 | (text.ptr[at + i] & 0x3fu);
-    }
-    *ret_len = more + 1;
+    *ret_len = len;
     return rune;
 }
 
@@ -59,97 +59,118 @@ static bool assertion_holds(const struct regex_run *run, uint32_t place, size_t 
     }
 }
 
-static bool in_ranges(const struct regex_step *step, uint32_t rune)
+static bool class_has(const struct regex_class *class, uint32_t rune)
 {
-    for (uint32_t i = 0; i < step->rune; i++)
-        if (rune >= step->ranges[i].low && rune <= step->ranges[i].high)
+    uint32_t from = 0, to = class->count;
+    if (rune < 0x80)
+        return class->ascii[rune / 64] >> rune % 64 & 1;
+    while (from < to) {
+        uint32_t middle = (from + to) / 2;
+        if (rune > class->ranges[middle].high)
+            from = middle + 1;
+        else if (rune < class->ranges[middle].low)
+            to = middle;
+        else
             return true;
+    }
     return false;
 }
 
-static uint32_t other_case(uint32_t c)
-{
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    return letter ? c ^ 0x20 : c;
-}
-
-static bool step_accepts(const struct regex_step *step, uint32_t rune)
-{
-    if (step->op == REGEX_RUNE)
-        return rune == step->rune || (step->fold && other_case(rune) == step->rune);
-    if (step->op != REGEX_CLASS)
-        return false;
-    bool within = in_ranges(step, rune) || (step->fold && in_ranges(step, other_case(rune)));
-    return within != step->negated;
-}
-
-static bool thread_list_add(struct thread_list *threads, uint32_t at)
+/* A step may be reached in several ways; the first one is preferred. */
+static bool thread_list_add(struct thread_list *threads, uint32_t at, size_t begin)
 {
     uint32_t index = threads->index[at];
     if (index < threads->count && threads->at[index] == at)
         return false;
     threads->index[at] = threads->count;
+    threads->begin[threads->count] = (uint32_t)begin;
     threads->at[threads->count++] = at;
     return true;
 }
 
-/* Follows the steps that consume no character. True: it is a match. */
-static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t first, size_t at)
+/* Follows the steps that consume no character. True: one of them is the end of a match. */
+static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t first, size_t at,
+                  size_t begin)
 {
     size_t depth = 0;
+    bool found = false;
     run->stack[depth++] = first;
     while (depth) {
         uint32_t here = run->stack[--depth];
         const struct regex_step *step = &run->regex->steps[here];
         --*run->steps;
-        if (!thread_list_add(threads, here))
+        if (!thread_list_add(threads, here, begin))
             continue;
-        if (step->op == REGEX_FOUND)
-            return true;
+        found |= step->op == REGEX_FOUND;
         if (step->op == REGEX_SPLIT)
-            run->stack[depth++] = (uint32_t)((int64_t)here + step->y);
+            run->stack[depth++] = step->y;
         if (step->op == REGEX_SPLIT || step->op == REGEX_JUMP)
-            run->stack[depth++] = (uint32_t)((int64_t)here + step->x);
-        else if (step->op == REGEX_AT && assertion_holds(run, step->rune, at))
+            run->stack[depth++] = step->x;
+        else if (step->op == REGEX_AT && assertion_holds(run, step->x, at))
             run->stack[depth++] = here + 1;
     }
-    return false;
+    return found;
 }
 
-/* Consumes one character. */
-static bool advance(struct regex_run *run, uint32_t rune, size_t after)
+/*
+ * Lets the threads before `count` consume one character. True: one of them has reached the end of a
+ * match.
+ */
+static bool advance(struct regex_run *run, uint32_t count, uint32_t rune, size_t after)
 {
+    bool found = false;
     run->next.count = 0;
-    for (uint32_t i = 0; i < run->now.count; i++) {
-        const struct regex_step *step = &run->regex->steps[run->now.at[i]];
-        *run->steps -= step->op == REGEX_CLASS ? 1 + step->rune / 4 : 1;
-        if (step_accepts(step, rune) && enter(run, &run->next, run->now.at[i] + 1, after))
-            return true;
+    *run->steps -= count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = run->now.at[i];
+        const struct regex_step *step = &run->regex->steps[at];
+        if (step->op == REGEX_RUNE ? step->x == rune
+                                   : step->op == REGEX_CLASS && class_has(step->class, rune))
+            found |= enter(run, &run->next, at + 1, after, run->now.begin[i]);
     }
     struct thread_list swapped = run->now;
     run->now = run->next;
     run->next = swapped;
-    return false;
+    return found;
 }
 
-static enum regex_result search(struct regex_run *run)
+/* How many threads come before the one that has found a match, which is preferred to the others. */
+static uint32_t before_found(const struct regex_run *run, size_t at, size_t *ret_begin,
+                             size_t *ret_end)
 {
-    size_t at = 0, len;
+    uint32_t i = 0;
+    while (run->regex->steps[run->now.at[i]].op != REGEX_FOUND)
+        i++;
+    *ret_begin = run->now.begin[i];
+    *ret_end = at;
+    return i;
+}
+
+/* ret_begin, ret_end: NULL if it does not matter which match is found. */
+static enum regex_result search(struct regex_run *run, size_t at, size_t *ret_begin,
+                                size_t *ret_end)
+{
+    bool found = false, matched = false;
+    size_t len = 0;
     while (*run->steps > 0) {
-        if (enter(run, &run->now, 0, at))
+        /* A match that begins here is preferred only to those that begin later. */
+        if (!matched && (at == 0 || !run->regex->anchored))
+            found |= enter(run, &run->now, 0, at, at);
+        if (found && !ret_begin)
             return REGEX_MATCH;
-        if (at == run->text.len)
-            return REGEX_NO_MATCH;
+        uint32_t count = found ? before_found(run, at, ret_begin, ret_end) : run->now.count;
+        matched |= found;
+        if (at == run->text.len || (!count && (matched || run->regex->anchored)))
+            return matched ? REGEX_MATCH : REGEX_NO_MATCH;
         uint32_t rune = regex_rune(run->text, at, &len);
         at += len;
-        if (advance(run, rune, at))
-            return REGEX_MATCH;
+        found = advance(run, count, rune, at);
     }
     return REGEX_GAVE_UP;
 }
 
 /*
- * Space for four lists, and a stack onto which each step is pushed at most twice. Values left by an
+ * Space for six lists, and a stack onto which each step is pushed at most twice. Values left by an
  * earlier match are harmless: they count as unset indexes.
  */
 static uint32_t *room_for(struct regex_scratch *scratch, size_t count)
@@ -157,25 +178,42 @@ static uint32_t *room_for(struct regex_scratch *scratch, size_t count)
     if (scratch->room && scratch->steps >= count)
         return scratch->room;
     scratch->steps = size_max(count, 2 * scratch->steps);
-    scratch->room = arena_calloc(scratch->arena, 6 * scratch->steps + 1, sizeof(*scratch->room));
+    scratch->room = arena_calloc(scratch->arena, 8 * scratch->steps + 1, sizeof(*scratch->room));
     return scratch->room;
+}
+
+static enum regex_result run_over(const struct regex *regex, struct slice text, size_t from,
+                                  struct regex_scratch *scratch, int64_t *steps, size_t *ret_begin,
+                                  size_t *ret_end)
+{
+    size_t n = regex->count;
+    uint32_t *room = room_for(scratch, n);
+    if (!room || text.len >= UINT32_MAX)
+        return REGEX_GAVE_UP;
+    struct regex_run run = {.regex = regex,
+                            .text = text,
+                            .now = {room, room + n, room + 2 * n, 0},
+                            .next = {room + 3 * n, room + 4 * n, room + 5 * n, 0},
+                            .stack = room + 6 * n};
+    run.steps = steps;
+    return search(&run, from, ret_begin, ret_end);
 }
 
 enum regex_result regex_match(const struct regex *regex, struct slice text,
                               struct regex_scratch *scratch, int64_t *steps)
 {
-    size_t count = regex->count;
-    uint32_t *room = room_for(scratch, count);
-    int64_t left = *steps;
-    if (!room)
-        return REGEX_GAVE_UP;
-    struct regex_run run = {.regex = regex,
-                            .text = text,
-                            .now = {.at = room, .index = room + count},
-                            .next = {.at = room + 2 * count, .index = room + 3 * count},
-                            .stack = room + 4 * count,
-                            .steps = &left};
-    enum regex_result result = search(&run);
-    *steps = left;
+    return run_over(regex, text, 0, scratch, steps, NULL, NULL);
+}
+
+enum regex_result regex_find(const struct regex *regex, struct slice text, size_t from,
+                             struct regex_scratch *scratch, int64_t *steps, size_t *ret_begin,
+                             size_t *ret_end)
+{
+    size_t begin, end;
+    enum regex_result result = run_over(regex, text, from, scratch, steps, &begin, &end);
+    if (result == REGEX_MATCH) {
+        *ret_begin = begin;
+        *ret_end = end;
+    }
     return result;
 }

@@ -1,13 +1,14 @@
 /*
- * Regular expressions in the syntax of Go's regexp (RE2), for the patterns of schemas: whether a
- * text has a match anywhere. A pattern is compiled to a program whose threads run in parallel over
- * the text, so that the time is at most the program's length for each character, for any pattern.
+ * Regular expressions in the syntax of Go's regexp (RE2), with its errors: whether a text has a
+ * match anywhere, and where the first one is. A pattern is compiled to a program whose threads run
+ * in parallel over the text, so that the time is at most the program's length for each character,
+ * for any pattern.
  *
- * Not supported: classes of Unicode properties (\p{L}). Case-insensitive matching knows only
- * ASCII.
- * Limits: REGEX_INSTRUCTIONS_MAX after repeats are expanded; 1000 repetitions, as in Go;
- * REGEX_BYTES_MAX bytes of pattern, each of which is examined a constant number of times. A program
- * is allocated in an arena and read-only.
+ *     pattern ─► parse ─► tree ─► compile ─► steps ─► match
+ *
+ * Limits: REGEX_INSTRUCTIONS_MAX after repeats are expanded; as in Go, 1000 repetitions and a tree
+ * of 1000 levels; REGEX_BYTES_MAX bytes of pattern, each of which is examined a constant number of
+ * times. A program is allocated in an arena and read-only.
  */
 #ifndef VIGIL_REGEX_REGEX_H
 #define VIGIL_REGEX_REGEX_H
@@ -18,16 +19,13 @@
 struct regex;
 
 enum {
-    REGEX_INSTRUCTIONS_MAX = 10000,
+    REGEX_INSTRUCTIONS_MAX = 100000,
     REGEX_REPEAT_MAX = 1000,
-    REGEX_DEPTH_MAX = 100,
+    REGEX_DEPTH_MAX = 1000,
     REGEX_BYTES_MAX = 64 << 10,
 };
 
-/*
- * ST_INVALID: invalid in Go, too; the error has Go's text. ST_UNIMPLEMENTED: valid in Go but not
- * supported. ST_LIMIT: too large; ST_NOMEM.
- */
+/* ST_INVALID: invalid in Go, too; the error has Go's text. ST_LIMIT: too large; ST_NOMEM. */
 MUST_CHECK
 enum status regex_compile(struct arena *arena, struct slice pattern, const struct regex **ret_regex,
                           struct error *error);
@@ -39,6 +37,9 @@ enum status regex_compile(struct arena *arena, struct slice pattern, const struc
 MUST_CHECK
 enum status regex_compile_within(struct arena *arena, struct slice pattern, size_t *steps,
                                  const struct regex **ret_regex, struct error *error);
+
+/* The number of steps of a program: how long a character takes at most. */
+uint32_t regex_effort(const struct regex *regex);
 
 enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_GAVE_UP };
 
@@ -52,5 +53,13 @@ struct regex_scratch {
 /* Subtracts the cost from *steps, and gives up if none are left or there is no memory. */
 enum regex_result regex_match(const struct regex *regex, struct slice text,
                               struct regex_scratch *scratch, int64_t *steps);
+
+/*
+ * The same for the first match that begins at `from` or behind it, and of these the one that a
+ * backtracking matcher would find, as in Go. What is before `from` still counts for ^ and \b.
+ */
+enum regex_result regex_find(const struct regex *regex, struct slice text, size_t from,
+                             struct regex_scratch *scratch, int64_t *steps, size_t *ret_begin,
+                             size_t *ret_end);
 
 #endif

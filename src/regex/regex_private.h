@@ -1,12 +1,13 @@
-/* The compiled form of a regular expression: made by regex.c, run by match.c. */
+/* The compiled form of a regular expression: made by compile.c, run by match.c. */
 #ifndef VIGIL_REGEX_REGEX_PRIVATE_H
 #define VIGIL_REGEX_REGEX_PRIVATE_H
 
+#include "regex/ranges.h"
 #include "regex/regex.h"
 
 enum regex_op {
     REGEX_JUMP,  /* continue at x */
-    REGEX_SPLIT, /* continue at x and at y */
+    REGEX_SPLIT, /* continue at x and, with less priority, at y */
     REGEX_RUNE,
     REGEX_CLASS,
     REGEX_AT, /* an assertion: enum regex_place */
@@ -22,23 +23,26 @@ enum regex_place {
     REGEX_NO_WORD_EDGE,
 };
 
-struct regex_range {
-    uint32_t low, high;
+/* Characters; those of ASCII are bits. */
+struct regex_class {
+    uint64_t ascii[2];
+    uint32_t count;
+    struct regex_range ranges[]; /* the others, sorted */
 };
 
-/* Targets are relative to the step itself, so that a block of steps can be copied. */
 struct regex_step {
-    uint8_t op;
-    bool fold;    /* ignore case */
-    bool negated; /* for a class */
-    int32_t x, y;
-    uint32_t rune;                    /* or enum regex_place, or the number of ranges */
-    const struct regex_range *ranges; /* ranges of a class */
+    uint32_t op; /* enum regex_op */
+    uint32_t x;  /* a target; the character of RUNE; enum regex_place of AT */
+    union {
+        uint32_t y;
+        const struct regex_class *class;
+    };
 };
 
 struct regex {
     const struct regex_step *steps;
     uint32_t count;
+    bool anchored; /* matches only at the beginning of a text */
 };
 
 static inline bool regex_is_word(uint32_t c)

@@ -113,16 +113,16 @@ static void invalid_patterns_have_the_errors_of_go(void **state)
     }
 }
 
-static void unsupported_patterns_are_distinguished(void **state)
+/* x so many times, y once, z so many times. */
+static struct slice repeated(char *room, const char *x, const char *y, const char *z, size_t count)
 {
-    (void)state;
-    struct arena arena;
-    struct error error = {0};
-    const struct regex *regex;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    assert_int_equal(compile(&arena, "^\\p{L}+$", &regex, &error), ST_UNIMPLEMENTED);
-    assert_int_equal(compile(&arena, "[\\pN]", &regex, &error), ST_UNIMPLEMENTED);
-    arena_fini(&arena);
+    size_t len = 0;
+    const char *const parts[] = {x, y, z};
+    for (size_t part = 0; part < COUNT_OF(parts); part++)
+        for (size_t i = 0; i < (part == 1 ? 1 : count); i++)
+            for (const char *c = parts[part]; *c; c++)
+                room[len++] = *c;
+    return slice_of(room, len);
 }
 
 static void large_patterns_are_refused(void **state)
@@ -131,16 +131,83 @@ static void large_patterns_are_refused(void **state)
     struct arena arena;
     struct error error = {0};
     const struct regex *regex;
-    char deep[3 * REGEX_DEPTH_MAX];
-    size_t len = 0;
-    for (size_t i = 0; i <= REGEX_DEPTH_MAX; i++)
-        deep[len++] = '(';
-    deep[len] = '\0';
-    arena_init(&arena, NULL, 0, 16 << 20);
-    assert_int_equal(compile(&arena, "(a{1000}){1000}", &regex, &error), ST_LIMIT);
-    assert_int_equal(compile(&arena, "((((){1000}){1000}){1000}){1000}", &regex, &error), ST_LIMIT);
-    assert_int_equal(compile(&arena, deep, &regex, &error), ST_LIMIT);
+    char room[6 * REGEX_DEPTH_MAX];
+    arena_init(&arena, NULL, 0, 64 << 20);
+    struct slice all = repeated(room, "a", "", "", 101);
+    char large[128];
+    int len = snprintf(large, sizeof(large), "(%.*s){1000}", SLICE_ARGS(all));
+    assert_int_equal(regex_compile(&arena, slice_of(large, (size_t)len), &regex, &error), ST_LIMIT);
+    all = repeated(room, "(", "a", ")", REGEX_DEPTH_MAX - 1);
+    assert_int_equal(regex_compile(&arena, all, &regex, &error), ST_OK);
+    all = repeated(room, "(", "a", ")", REGEX_DEPTH_MAX);
+    assert_int_equal(regex_compile(&arena, all, &regex, &error), ST_INVALID);
+    assert_non_null(strstr(error.text, "expression nests too deeply"));
+    /* Groups without a meaning of their own do not count. */
+    all = repeated(room, "(?:b", "a", ")", REGEX_DEPTH_MAX);
+    assert_int_equal(regex_compile(&arena, all, &regex, &error), ST_OK);
+    /* Nested repeats count together. */
+    assert_int_equal(compile(&arena, "(a{10}){100}", &regex, &error), ST_OK);
+    assert_int_equal(compile(&arena, "(a{10}){101}", &regex, &error), ST_INVALID);
+    assert_int_equal(compile(&arena, "((((){1000}){1000}){1000}){1000}", &regex, &error),
+                     ST_INVALID);
     arena_fini(&arena);
+}
+
+static void classes_of_unicode_and_folding_are_those_of_go(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        enum regex_result result;
+    } rows[] = {
+        {"^\\p{L}+$", "a\xc3\xa9\xce\xa9", REGEX_MATCH},
+        {"^\\p{L}+$", "a1", REGEX_NO_MATCH},
+        {"^\\pN$", "\xc2\xb2", REGEX_MATCH},
+        {"^[\\p{Greek}-]+$", "\xce\xa9-\xce\xb1", REGEX_MATCH},
+        {"^\\P{greek}$", "\xce\xa9", REGEX_NO_MATCH},
+        {"^\\p{^Greek}$", "a", REGEX_MATCH},
+        {"^\\p{Uppercase_Letter}$", "\xc3\x89", REGEX_MATCH},
+        {"^\\p{Lu}$", "\xc3\xa9", REGEX_NO_MATCH},
+        {"(?i)^\\p{Lu}$", "\xc3\xa9", REGEX_MATCH},
+        {"(?i)^k$", "\xe2\x84\xaa", REGEX_MATCH},          /* the sign of kelvin */
+        {"(?i)^\xce\xa3$", "\xcf\x82", REGEX_MATCH},       /* a final sigma */
+        {"(?i)^[^\xc3\xa9]$", "\xc3\x89", REGEX_NO_MATCH}, /* e with acute */
+        {"^\\p{Any}$", "\n", REGEX_MATCH},
+        {"^[[:cntrl:]]$", "\x7f", REGEX_MATCH},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (match(rows[i].pattern, rows[i].text, 100000) != rows[i].result)
+            fail_msg("%s with %s", rows[i].pattern, rows[i].text);
+}
+
+static void the_match_of_a_backtracking_matcher_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        size_t from, begin, end;
+    } rows[] = {
+        {"a|ab", "xab", 0, 1, 2},    {"ab|a", "xab", 0, 1, 3},     {"a+", "baaac", 0, 1, 4},
+        {"a+?", "baaac", 0, 1, 2},   {"(?U)a+", "baaac", 0, 1, 2}, {"(a|b)*c|b", "abd", 0, 1, 2},
+        {"", "abc", 2, 2, 2},        {"^a|b", "ab", 1, 1, 2},      {"\\bb", "ab b", 1, 3, 4},
+        {"(|a)*", "aa", 0, 0, 0},    {"(|a)+", "aa", 0, 0, 0},     {"(a|)*", "aa", 0, 0, 2},
+        {"x{2,3}", "xxxx", 0, 0, 3}, {"x{2,3}?", "xxxx", 0, 0, 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct arena arena;
+        struct error error = {0};
+        const struct regex *regex;
+        size_t begin = 99, end = 99;
+        int64_t steps = 10000;
+        arena_init(&arena, NULL, 0, 1 << 20);
+        struct regex_scratch scratch = {.arena = &arena};
+        assert_int_equal(compile(&arena, rows[i].pattern, &regex, &error), ST_OK);
+        enum regex_result result = regex_find(regex, slice_from_text(rows[i].text), rows[i].from,
+                                              &scratch, &steps, &begin, &end);
+        if (result != REGEX_MATCH || begin != rows[i].begin || end != rows[i].end)
+            fail_msg("%s in %s: %zu to %zu", rows[i].pattern, rows[i].text, begin, end);
+        arena_fini(&arena);
+    }
 }
 
 /* Each byte of a pattern is examined a constant number of times, also on failing paths. */
@@ -196,8 +263,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_match_as_in_go),
         cmocka_unit_test(invalid_patterns_have_the_errors_of_go),
-        cmocka_unit_test(unsupported_patterns_are_distinguished),
         cmocka_unit_test(large_patterns_are_refused),
+        cmocka_unit_test(classes_of_unicode_and_folding_are_those_of_go),
+        cmocka_unit_test(the_match_of_a_backtracking_matcher_is_found),
         cmocka_unit_test(long_patterns_are_refused),
         cmocka_unit_test(brackets_without_a_class_name_are_literal),
         cmocka_unit_test(matching_time_is_bounded),

@@ -641,11 +641,6 @@ static void check_compiled(struct definition_check *c, const struct json_node *s
         add_warning(c, warning,
                     "this server stores x-kubernetes-validations, but does not evaluate them",
                     SLICE_EMPTY);
-    if (traits.has_unsupported_patterns)
-        add_warning(c, warning,
-                    "this server stores patterns with classes of Unicode properties, but does not "
-                    "check them",
-                    SLICE_EMPTY);
     if (traits.unknown_format.len)
         add_warning(c, warning, "unrecognized format ", traits.unknown_format);
 }

@@ -4,7 +4,7 @@
 
 struct pattern {
     struct slice text;
-    const struct regex *regex; /* NULL: not supported */
+    const struct regex *regex;
 };
 
 static struct slice pattern_key(const void *value)
@@ -31,10 +31,8 @@ static enum status make(struct patterns *patterns, struct slice text, struct pat
     if (!made)
         return ST_NOMEM;
     TRY(arena_dup(patterns->arena, text, &made->text));
-    enum status status = regex_compile_within(patterns->arena, made->text, &patterns->steps_left,
-                                              &made->regex, error);
-    if (status != ST_OK && status != ST_UNIMPLEMENTED)
-        return status;
+    TRY(regex_compile_within(patterns->arena, made->text, &patterns->steps_left, &made->regex,
+                             error));
     TRY(hash_map_put(&patterns->by_text, made, &replaced));
     *ret_made = made;
     return ST_OK;

@@ -21,8 +21,8 @@ void patterns_init(struct patterns *patterns, struct arena *arena);
 void patterns_fini(struct patterns *patterns);
 
 /*
- * Errors as in regex_compile; also ST_LIMIT if all patterns together exceed the limit. *ret_regex
- * is NULL if the pattern is not supported. The text is copied.
+ * Errors as in regex_compile; also ST_LIMIT if all patterns together exceed the limit. The text is
+ * copied.
  */
 MUST_CHECK
 enum status patterns_get(struct patterns *patterns, struct slice text,

@@ -4,7 +4,6 @@
 #include "codec/json/number.h"
 #include "kube/custom/schema/formats.h"
 #include "kube/custom/schema/patterns.h"
-#include "regex/regex_private.h"
 
 #include <stdlib.h>
 
@@ -189,9 +188,7 @@ static enum status set_pattern(struct compiler *c, struct schema_more *more,
     TRY(json_node_text(pattern, &c->scratch, &text));
     if (!text.len)
         return ST_OK;
-    TRY(patterns_get(c->patterns, text, &more->regex, &more->pattern, c->error));
-    c->traits->has_unsupported_patterns |= !more->regex;
-    return ST_OK;
+    return patterns_get(c->patterns, text, &more->regex, &more->pattern, c->error);
 }
 
 static bool is_one_of(struct slice text, const char *a, const char *b)
@@ -370,13 +367,9 @@ static uint64_t count_nodes(const struct json_node *node)
     return count;
 }
 
-/* Counts steps in the same way as a match. */
 static uint64_t effort_of_regex(const struct regex *regex)
 {
-    uint64_t effort = 0;
-    for (uint32_t i = 0; regex && i < regex->count; i++)
-        effort += regex->steps[i].op == REGEX_CLASS ? 1 + regex->steps[i].rune / 4 : 1;
-    return effort;
+    return regex ? regex_effort(regex) : 0;
 }
 
 static uint64_t effort_of_list(const struct schema_list *list)

@@ -62,7 +62,7 @@ struct schema_more {
     struct schema_names list_keys;
     const struct json_node *values;     /* values of enum: an array; NULL: none */
     struct slice pattern;               /* as written */
-    const struct regex *regex;          /* NULL: none, or not supported */
+    const struct regex *regex;          /* NULL: none */
     struct slice format;                /* empty: none, or unknown */
     const struct regex *shape;          /* the regular expression of the format */
     const struct schema_format *checks; /* further check of the format; may be NULL */
@@ -92,9 +92,8 @@ struct schema {
 /* Facts about a schema that compiling determines. */
 struct schema_traits {
     bool has_defaults;
-    bool has_rules;                /* it has CEL rules anywhere */
-    bool has_unsupported_patterns; /* some are not supported, and so match everything */
-    struct slice unknown_format;   /* an unknown format; empty: none */
+    bool has_rules;              /* it has CEL rules anywhere */
+    struct slice unknown_format; /* an unknown format; empty: none */
 };
 
 /*
