@@ -1,9 +1,9 @@
 /* Input: an expression, which is parsed, checked and evaluated with a few variables. */
 #include "cost.h"
 
-#include "cel/eval/container.h"
 #include "cel/eval/program.h"
 #include "cel/syntax/parser.h"
+#include "cel/value/container.h"
 #include "codec/utf8.h"
 
 enum { ARENA_BYTES_MAX = 32 << 20, COST_MAX = 10000 };

@@ -12,9 +12,10 @@
  *     (call@5:int[add_int64] _+_ (ident@3:int a) (int@7:int 1))
  */
 #include "cel/check/checker.h"
-#include "cel/eval/container.h"
 #include "cel/eval/program.h"
+#include "cel/library/times.h"
 #include "cel/syntax/parser.h"
+#include "cel/value/container.h"
 
 #include "oracle.h"
 
@@ -382,7 +383,14 @@ static void print_value(struct printer *to, struct cel_work *work, struct cel_va
             print_value(to, work, *value.some);
         print(to, ")");
         break;
-    default:
+    case CEL_DURATION:
+        print(to, "duration %lld", (long long)value.nanoseconds);
+        break;
+    case CEL_TIMESTAMP:
+        value = cel_time_to_string(work, value);
+        print(to, "timestamp %.*s", SLICE_ARGS(cel_text(value)));
+        break;
+    case CEL_OPAQUE:
         print(to, "a %s", cel_value_type_name(value));
         break;
     }

@@ -123,29 +123,39 @@ static enum fault take_part(struct slice *text, uint64_t *total, struct slice *r
     return part > LARGEST || *total > LARGEST ? INVALID : FINE;
 }
 
-static enum fault find_fault(struct slice text, struct slice *ret_unit)
+static enum fault find_fault(struct slice text, int64_t *ret_ns, struct slice *ret_unit)
 {
     bool negative = text.len && text.ptr[0] == '-';
     uint64_t total = 0;
     if (negative || (text.len && text.ptr[0] == '+'))
         text = behind(text, 1);
     if (slice_equal(text, SLICE_LITERAL("0")))
-        return FINE;
-    if (!text.len)
+        text = SLICE_EMPTY;
+    else if (!text.len)
         return INVALID;
     while (text.len) {
         enum fault fault = take_part(&text, &total, ret_unit);
         if (fault != FINE)
             return fault;
     }
-    return total == LARGEST && !negative ? INVALID : FINE;
+    if (total == LARGEST && !negative)
+        return INVALID;
+    *ret_ns = (int64_t)(negative ? 0 - total : total);
+    return FINE;
+}
+
+bool go_duration_read(struct slice text, int64_t *ret_ns)
+{
+    struct slice unit;
+    return find_fault(text, ret_ns, &unit) == FINE;
 }
 
 bool go_duration_check(struct slice text, char why[GO_DURATION_WHY_BYTES])
 {
     struct slice unit = SLICE_EMPTY;
     char shown[QUOTED_BYTES], unit_shown[QUOTED_BYTES];
-    enum fault fault = find_fault(text, &unit);
+    int64_t ns;
+    enum fault fault = find_fault(text, &ns, &unit);
     quote(text, SHOWN_MAX, shown);
     quote(unit, UNIT_SHOWN_MAX, unit_shown);
     switch (fault) {

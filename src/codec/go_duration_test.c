@@ -32,6 +32,25 @@ static void durations_of_go_are_valid(void **state)
             fail_msg("%s: %s", texts[i], why);
 }
 
+static void durations_are_counted_in_nanoseconds(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } rows[] = {{"0", 0},
+                {"-1.5s", -1500000000},
+                {"1h1m1s1ms1us1ns", 3661001001001},
+                {"-9223372036854775808ns", INT64_MIN},
+                {"2562047h47m16.854775807s", INT64_MAX}};
+    int64_t ns;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_true(go_duration_read(slice_from_text(rows[i].text), &ns));
+        assert_int_equal(ns, rows[i].ns);
+    }
+    assert_false(go_duration_read(SLICE_LITERAL("2562047h47m16.854775808s"), &ns));
+}
+
 static void what_go_refuses_is_refused_in_its_words(void **state)
 {
     static const struct {
@@ -76,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_of_go_are_valid),
+        cmocka_unit_test(durations_are_counted_in_nanoseconds),
         cmocka_unit_test(what_go_refuses_is_refused_in_its_words),
         cmocka_unit_test(a_long_text_is_cut),
     };

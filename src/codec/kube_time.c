@@ -6,7 +6,7 @@
 enum { SECONDS_PER_DAY = 86400, DAYS_PER_400_YEARS = 146097, DAYS_TO_1970 = 719468 };
 
 /* Years are counted from March, so that the leap day is the last day of a year. */
-static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
+int64_t kube_days_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
     int64_t era = (year >= 0 ? year : year - 399) / 400;
@@ -16,7 +16,7 @@ static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
     return era * DAYS_PER_400_YEARS + day_of_era - DAYS_TO_1970;
 }
 
-static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
+void kube_date_of(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
 {
     days += DAYS_TO_1970;
     int64_t era = (days >= 0 ? days : days - (DAYS_PER_400_YEARS - 1)) / DAYS_PER_400_YEARS;
@@ -39,7 +39,7 @@ bool kube_time_write(int64_t seconds, int32_t nanos, bool micro, char text[KUBE_
         return false;
     int64_t days = (seconds - KUBE_TIME_NONE) / SECONDS_PER_DAY + KUBE_TIME_NONE / SECONDS_PER_DAY;
     int left = (int)(seconds - days * SECONDS_PER_DAY);
-    date_from_days(days, &year, &month, &day);
+    kube_date_of(days, &year, &month, &day);
     char line[80];
     int len = snprintf(line, sizeof(line), "%04d-%02d-%02dT%02d:%02d:%02d", (int)year, month, day,
                        left / 3600, left / 60 % 60, left % 60);
@@ -122,21 +122,30 @@ static bool date_is_real(int64_t year, int64_t month, int64_t day)
            day <= days[month - 1] + (month == 2 && leap ? 1 : 0);
 }
 
-bool kube_time_read(struct slice text, int64_t *ret_seconds, int32_t *ret_nanos)
+bool kube_time_read_offset(struct slice text, int64_t *ret_seconds, int32_t *ret_nanos,
+                           int64_t *ret_offset)
 {
     int64_t year, month, day, hour, minute, second, offset;
     int32_t nanos;
     if (!read_digits(&text, 4, &year) || !read_byte(&text, '-') || !read_digits(&text, 2, &month) ||
         !read_byte(&text, '-') || !read_digits(&text, 2, &day) || !read_byte(&text, 'T') ||
-        !read_digits(&text, 2, &hour) || !read_byte(&text, ':') ||
+        /* Go reads an hour of one digit as well. */
+        !(read_digits(&text, 2, &hour) || read_digits(&text, 1, &hour)) || !read_byte(&text, ':') ||
         !read_digits(&text, 2, &minute) || !read_byte(&text, ':') ||
         !read_digits(&text, 2, &second) || !read_fraction(&text, &nanos) ||
         !read_offset(&text, &offset) || text.len)
         return false;
     if (!date_is_real(year, month, day) || hour > 23 || minute > 59 || second > 59)
         return false;
-    *ret_seconds = days_from_date(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 +
+    *ret_seconds = kube_days_of(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 +
                    second - offset;
     *ret_nanos = nanos;
+    *ret_offset = offset;
     return true;
+}
+
+bool kube_time_read(struct slice text, int64_t *ret_seconds, int32_t *ret_nanos)
+{
+    int64_t offset;
+    return kube_time_read_offset(text, ret_seconds, ret_nanos, &offset);
 }

@@ -18,5 +18,14 @@ void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES]);
 /* False: not a valid time. Accepts UTC offsets and fractions of any length. */
 MUST_CHECK
 bool kube_time_read(struct slice text, int64_t *ret_seconds, int32_t *ret_nanos);
+/* The same, with the offset from UTC in seconds, up to a day and an hour. */
+MUST_CHECK
+bool kube_time_read_offset(struct slice text, int64_t *ret_seconds, int32_t *ret_nanos,
+                           int64_t *ret_offset);
+
+/* The day with this number, counted from January 1, 1970; months and days count from 1. */
+void kube_date_of(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day);
+/* The number of a day. */
+int64_t kube_days_of(int64_t year, int64_t month, int64_t day);
 
 #endif

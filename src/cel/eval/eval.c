@@ -1,6 +1,7 @@
-#include "cel/eval/container.h"
-#include "cel/eval/convert.h"
 #include "cel/eval/program.h"
+#include "cel/library/convert.h"
+#include "cel/value/container.h"
+#include "cel/value/opaque.h"
 
 #include <stdio.h>
 
@@ -218,7 +219,10 @@ static struct cel_value eval_equality(struct eval *e, const struct cel_node *nod
         result = cel_equal(&e->work, args[0], args[1]);
     if (result.kind == CEL_BOOL)
         result.truth = result.truth == wanted;
-    return charge(e, cel_overload_cost(CEL_OVERLOAD_EQUALS, args), result);
+    /* Kubernetes knows that == compares opaque values at once, but not that != does. */
+    uint64_t cost =
+        wanted && args[0].kind == CEL_OPAQUE ? 1 : cel_overload_cost(CEL_OVERLOAD_EQUALS, args);
+    return charge(e, cost, result);
 }
 
 /* "no such overload: int(list, string)" */
@@ -234,6 +238,20 @@ static struct cel_value no_overload(struct eval *e, const struct cel_node *node,
                                types);
 }
 
+/* Whether the values are those of the only overload that the checker found. Its types are known
+ * before, except where the expression has dyn. */
+static bool fits(const struct cel_node *node, const struct cel_value *args)
+{
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct cel_type *wanted = cel_overloads[node->call.overload].args[i];
+        const struct cel_type *type = cel_value_type(args[i]);
+        if (type != wanted && wanted->kind != CEL_TYPE_DYN && wanted->kind != CEL_TYPE_PARAM &&
+            strcmp(type->name, wanted->name) != 0)
+            return false;
+    }
+    return true;
+}
+
 static struct cel_value call(struct eval *e, const struct cel_node *node,
                              const struct cel_value *args)
 {
@@ -244,6 +262,8 @@ static struct cel_value call(struct eval *e, const struct cel_node *node,
         /* cel-go tries the function as a member of the value, if its type has some. */
         return has_members ? CEL_NO_OVERLOAD
                            : cel_of_error_format(&e->work, "no such overload: %s", builtin->name);
+    if (builtin->names_types && node->call.overload >= 0 && !fits(node, args))
+        return no_overload(e, node, args);
     struct cel_value result = builtin->fn(&e->work, args);
     if (!builtin->names_types || result.kind != CEL_ERROR ||
         result.bytes != (const uint8_t *)cel_no_overload)
@@ -351,6 +371,8 @@ static const char *go_type_name(struct cel_value value)
         [CEL_TYPE_VALUE] = "*types.Type",
         [CEL_OPTIONAL] = "*types.Optional",
     };
+    if (value.kind == CEL_OPAQUE)
+        return value.opaque->ops->go_type;
     return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
 }
 

@@ -1,6 +1,6 @@
-#include "cel/eval/container.h"
 #include "cel/eval/program.h"
 #include "cel/syntax/parser.h"
+#include "cel/value/container.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 #include "cel/eval/program.h"
 
-#include "cel/eval/container.h"
+#include "cel/value/container.h"
 
 /* A variable of a comprehension, in the scopes that are open. */
 struct local {

@@ -11,7 +11,7 @@
 #define VIGIL_CEL_EVAL_PROGRAM_H
 
 #include "cel/check/checker.h"
-#include "cel/eval/builtin.h"
+#include "cel/library/builtin.h"
 
 enum cel_node_kind {
     CEL_NODE_CONSTANT,

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
@@ -102,10 +103,22 @@ func show(value ref.Val) string {
 		return "[" + strings.Join(items, ", ") + "]"
 	case *types.Type:
 		return "type " + v.TypeName()
+	case types.Duration:
+		return fmt.Sprintf("duration %d", int64(v.Duration))
+	case types.Timestamp:
+		return "timestamp " + v.Format(time.RFC3339Nano)
+	}
+	if opaque[value.Type().TypeName()] {
+		return "a " + value.Type().TypeName()
 	}
 	log.Fatalf("a value of type %T", value)
 	return ""
 }
+
+// Values of these types are known only to functions.
+var opaque = map[string]bool{"kubernetes.Quantity": true, "net.IP": true, "net.CIDR": true, "kubernetes.Semver": true, "kubernetes.URL": true,
+	"kubernetes.NamedFormat": true, "kubernetes.authorization.Authorizer": true, "kubernetes.authorization.PathCheck": true,
+	"kubernetes.authorization.GroupCheck": true, "kubernetes.authorization.ResourceCheck": true, "kubernetes.authorization.Decision": true}
 
 // The value and the cost. Nothing is expected of an expression that is not valid.
 func evaluate(text string) (request, bool) {

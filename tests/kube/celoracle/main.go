@@ -2,8 +2,10 @@
 // from a list, and random ones made of their parts.
 //
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
+//	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle functions                   writes src/cel/check/overloads.inc
+//	go run ./celoracle printable                   writes src/codec/printable.inc
 package main
 
 import (
@@ -243,8 +245,12 @@ func main() {
 		writeFunctions()
 		return
 	}
-	usage := func() { log.Fatal("usage: celoracle check PROGRAM COUNT SEED | record COUNT SEED | functions") }
-	if len(args) < 3 || (args[0] == "check") != (len(args) == 4) {
+	if len(args) == 1 && args[0] == "printable" {
+		writePrintable()
+		return
+	}
+	usage := func() { log.Fatal("usage: celoracle check|kinds PROGRAM COUNT SEED | record COUNT SEED | functions") }
+	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
 	}
 	count, err := strconv.Atoi(args[len(args)-2])
@@ -259,7 +265,7 @@ func main() {
 			cases = append(cases, checked)
 		}
 	}
-	for _, text := range evaluated {
+	for _, text := range append(append([]string{}, evaluated...), evaluatedKinds...) {
 		value, valid := evaluate(text)
 		if !valid {
 			log.Fatalf("not valid: %s", text)
@@ -268,13 +274,22 @@ func main() {
 	}
 	for i := 0; i < count; i++ {
 		made, valid := request{}, true
-		switch i % 3 {
+		part := i % 3
+		if args[0] == "kinds" {
+			part = 3
+		}
+		switch part {
 		case 0:
 			made = parse(randomExpression(r))
 		case 1:
 			made, valid = check(randomTyped(r, r.Intn(4)))
 		case 2:
 			made, valid = evaluate(randomValue(r))
+			if r.Intn(2) == 0 {
+				made, valid = evaluate(randomKind(r))
+			}
+		case 3:
+			made, valid = evaluate(randomKind(r))
 		}
 		if valid {
 			cases = append(cases, made)

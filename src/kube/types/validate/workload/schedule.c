@@ -2,6 +2,7 @@
 #include "kube/types/validate/workload/job.h"
 
 #include "codec/go_duration.h"
+#include "codec/time_zone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,22 +12,6 @@ enum { FIELDS = 5, SHOWN_MAX = 256, WHY_BYTES = 3 * SHOWN_MAX };
 #define SHOWN(s) (int)size_min((s).len, SHOWN_MAX), (const char *)(s).ptr
 
 /* -- Time zones -- */
-
-static const char *const zones[] = {
-#include "kube/types/validate/workload/zones.inc"
-};
-
-static int zone_order(const void *key, const void *element)
-{
-    return slice_compare(*(const struct slice *)key,
-                         slice_from_text(*(const char *const *)element));
-}
-
-static bool is_zone(struct slice name)
-{
-    return !name.len || rule_one_of(name, "UTC,Local") ||
-           bsearch(&name, zones, COUNT_OF(zones), sizeof(zones[0]), zone_order);
-}
 
 static bool is_zone_part(struct slice part)
 {
@@ -75,7 +60,7 @@ void rule_time_zone(struct check *c, const struct at *at, const struct json_node
         bad_text(c, at, name,
                  "timeZone must be an explicit time zone as defined in "
                  "https://www.iana.org/time-zones");
-    if (!is_zone(name))
+    if (!time_zone_exists(name))
         bad_text(c, at, name, why);
 }
 
@@ -282,7 +267,7 @@ static bool cut_zone(struct slice *schedule, char why[WHY_BYTES])
     *schedule = rest;
     while (schedule->len && is_space(schedule->ptr[0]))
         *schedule = slice_sub(*schedule, 1, schedule->len - 1);
-    if (!is_zone(name))
+    if (name.len && !time_zone_exists(name))
         snprintf(why, WHY_BYTES, "provided bad location %.*s: unknown time zone %.*s", SHOWN(name),
                  SHOWN(name));
     return !why[0];

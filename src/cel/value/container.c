@@ -1,4 +1,6 @@
-#include "cel/eval/container.h"
+#include "cel/value/container.h"
+
+#include "cel/value/opaque.h"
 
 #include <math.h>
 
@@ -346,7 +348,12 @@ static bool is_nan(struct cel_value value)
     return value.kind == CEL_DOUBLE && isnan(value.number);
 }
 
-static bool equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth);
+/* An opaque value cannot be compared with a value of another type, which is an error. Within lists
+ * and maps cel-go takes the error for equality. */
+enum equality { DIFFERENT, EQUAL, INCOMPARABLE };
+
+static enum equality equal(struct cel_work *work, struct cel_value a, struct cel_value b,
+                           int depth);
 
 static bool lists_equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
 {
@@ -355,7 +362,7 @@ static bool lists_equal(struct cel_work *work, struct cel_value a, struct cel_va
     cel_walk_init(&left, work, a);
     cel_walk_init(&right, work, b);
     while (cel_walk_next(&left, &index, &x) && cel_walk_next(&right, &index, &y))
-        if (!equal(work, x, y, depth + 1))
+        if (equal(work, x, y, depth + 1) == DIFFERENT)
             return false;
     return true;
 }
@@ -366,51 +373,81 @@ static bool maps_equal(struct cel_work *work, struct cel_value a, struct cel_val
     struct cel_value key, x, y;
     cel_walk_init(&walk, work, a);
     while (cel_walk_next(&walk, &key, &x))
-        if (!cel_map_find(work, b, key, &y) || !equal(work, x, y, depth + 1))
+        if (!cel_map_find(work, b, key, &y) || equal(work, x, y, depth + 1) == DIFFERENT)
             return false;
     return true;
 }
 
-static bool equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
+static enum equality opaques_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
+{
+    bool result;
+    const struct cel_opaque_ops *ops = a.opaque->ops;
+    if (b.kind != CEL_OPAQUE || !ops->equal || !ops->equal(work, a.opaque, b.opaque, &result))
+        return INCOMPARABLE;
+    return result ? EQUAL : DIFFERENT;
+}
+
+static enum equality optionals_equal(struct cel_work *work, struct cel_value a, struct cel_value b,
+                                     int depth)
+{
+    if (!a.some || !b.some)
+        return !a.some && !b.some ? EQUAL : DIFFERENT;
+    if (a.some->kind == CEL_OPAQUE)
+        return opaques_equal(work, *a.some, *b.some);
+    return equal(work, *a.some, *b.some, depth + 1);
+}
+
+static enum equality equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
 {
     if (--work->steps_left < 0 || depth > DEPTH_MAX)
-        return false;
+        return DIFFERENT;
     if (is_number(a) && is_number(b))
-        return !is_nan(a) && !is_nan(b) && order_numbers(a, b) == 0;
+        return !is_nan(a) && !is_nan(b) && order_numbers(a, b) == 0 ? EQUAL : DIFFERENT;
+    if (a.kind == CEL_OPAQUE && b.kind != CEL_NULL)
+        return opaques_equal(work, a, b);
     if (a.kind != b.kind)
-        return false;
+        return DIFFERENT;
+    bool same = false;
     switch ((enum cel_value_kind)a.kind) {
     case CEL_NULL:
-        return true;
+        return EQUAL;
     case CEL_BOOL:
-        return a.truth == b.truth;
+        same = a.truth == b.truth;
+        break;
     case CEL_STRING:
     case CEL_BYTES:
         work->steps_left -= (int64_t)(size_min(a.length, b.length) / 64);
-        return slice_equal(cel_text(a), cel_text(b));
+        same = slice_equal(cel_text(a), cel_text(b));
+        break;
     case CEL_DURATION:
-        return a.nanoseconds == b.nanoseconds;
+        same = a.nanoseconds == b.nanoseconds;
+        break;
     case CEL_TIMESTAMP:
-        return a.i64 == b.i64 && a.nanoseconds == b.nanoseconds;
+        same = a.i64 == b.i64 && a.nanoseconds == b.nanoseconds;
+        break;
     case CEL_LIST:
-        return a.count == b.count && lists_equal(work, a, b, depth);
+        same = a.count == b.count && lists_equal(work, a, b, depth);
+        break;
     case CEL_MAP:
-        return a.count == b.count && maps_equal(work, a, b, depth);
+        same = a.count == b.count && maps_equal(work, a, b, depth);
+        break;
     case CEL_TYPE_VALUE:
-        return strcmp(a.type->name, b.type->name) == 0;
+        same = strcmp(a.type->name, b.type->name) == 0;
+        break;
     case CEL_OPTIONAL:
-        if (!a.some || !b.some)
-            return !a.some && !b.some;
-        return equal(work, *a.some, *b.some, depth + 1);
+        return optionals_equal(work, a, b, depth);
     default:
-        return false;
+        break;
     }
+    return same ? EQUAL : DIFFERENT;
 }
 
 struct cel_value cel_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
 {
-    bool result = equal(work, a, b, 0);
-    return work->steps_left < 0 ? CEL_TOO_MUCH_WORK : cel_of_bool(result);
+    enum equality result = equal(work, a, b, 0);
+    if (work->steps_left < 0)
+        return CEL_TOO_MUCH_WORK;
+    return result == INCOMPARABLE ? CEL_NO_OVERLOAD : cel_of_bool(result == EQUAL);
 }
 
 bool cel_compare(struct cel_value a, struct cel_value b, int *ret_order,

@@ -1,15 +1,16 @@
-#include "cel/eval/builtin.h"
+#include "cel/library/builtin.h"
 
 #include "cel/check/function.h"
-#include "cel/eval/convert.h"
-#include "cel/eval/operators.h"
-#include "cel/eval/optional.h"
-#include "cel/eval/texts.h"
-#include "codec/utf8.h"
+#include "cel/library/convert.h"
+#include "cel/library/operators.h"
+#include "cel/library/optional.h"
+#include "cel/library/texts.h"
+#include "cel/library/times.h"
 
 /* Sets of kinds of values. */
 enum {
-    SIGNED = 1 << CEL_BOOL | 1 << CEL_INT | 1 << CEL_DOUBLE, /* a bool has a ! */
+    SIGNED =
+        1 << CEL_BOOL | 1 << CEL_INT | 1 << CEL_DOUBLE | 1 << CEL_DURATION, /* a bool has a ! */
     WHOLE = 1 << CEL_INT | 1 << CEL_UINT,
     NUMBERS = WHOLE | 1 << CEL_DOUBLE,
     TIMES = 1 << CEL_DURATION | 1 << CEL_TIMESTAMP,
@@ -55,6 +56,7 @@ static const struct cel_builtin standard[] = {
 
 static const struct cel_library *const libraries[] = {
     &(const struct cel_library)CEL_LIBRARY(standard),
+    &cel_times,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)
@@ -69,28 +71,6 @@ const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)
 }
 
 /* -- Cost -- */
-
-uint64_t cel_cost_size(struct cel_value value)
-{
-    switch ((enum cel_value_kind)value.kind) {
-    case CEL_STRING:
-        return utf8_count(cel_text(value));
-    case CEL_BYTES:
-        return value.length;
-    case CEL_LIST:
-    case CEL_MAP:
-        return value.count;
-    case CEL_OPTIONAL:
-        return value.some ? cel_cost_size(*value.some) : 1;
-    default:
-        return 1;
-    }
-}
-
-uint64_t cel_cost_traversal(uint64_t size)
-{
-    return size / 10 + (size % 10 != 0);
-}
 
 uint64_t cel_overload_cost(int overload, const struct cel_value *args)
 {

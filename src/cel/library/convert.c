@@ -1,5 +1,6 @@
-#include "cel/eval/convert.h"
+#include "cel/library/convert.h"
 
+#include "cel/library/times.h"
 #include "codec/utf8.h"
 
 #include <ctype.h>
@@ -214,6 +215,9 @@ struct cel_value cel_to_string(struct cel_work *work, const struct cel_value *ar
         if (!utf8_valid(cel_text(from)))
             return CEL_FAIL("invalid UTF-8 in bytes, cannot convert to string");
         return cel_of_string(cel_text(from));
+    case CEL_DURATION:
+    case CEL_TIMESTAMP:
+        return cel_time_to_string(work, from);
     default:
         return CEL_NO_OVERLOAD;
     }

@@ -1,4 +1,4 @@
-#include "cel/eval/optional.h"
+#include "cel/library/optional.h"
 
 struct cel_value cel_optional_of(struct cel_work *work, const struct cel_value *args)
 {
@@ -23,6 +23,8 @@ static bool is_zero(struct cel_value value)
         return value.length == 0;
     case CEL_DURATION:
         return value.nanoseconds == 0;
+    case CEL_TIMESTAMP: /* the first second of the year 1 is Go's zero time */
+        return value.i64 == -62135596800 && value.nanoseconds == 0;
     case CEL_LIST:
     case CEL_MAP:
         return value.count == 0;

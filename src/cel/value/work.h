@@ -1,6 +1,6 @@
 /* What an evaluation may use, and the functions that it calls. */
-#ifndef VIGIL_CEL_EVAL_WORK_H
-#define VIGIL_CEL_EVAL_WORK_H
+#ifndef VIGIL_CEL_VALUE_WORK_H
+#define VIGIL_CEL_VALUE_WORK_H
 
 #include "base/memory/arena.h"
 

@@ -5,12 +5,12 @@
  *
  * An error is a value, too. It passes through functions, and only && and || may ignore it.
  */
-#ifndef VIGIL_CEL_EVAL_VALUE_H
-#define VIGIL_CEL_EVAL_VALUE_H
+#ifndef VIGIL_CEL_VALUE_VALUE_H
+#define VIGIL_CEL_VALUE_VALUE_H
 
 #include "base/memory/arena.h"
 #include "cel/check/type.h"
-#include "cel/eval/work.h"
+#include "cel/value/work.h"
 #include "codec/json/tree.h"
 
 enum cel_value_kind {
@@ -28,17 +28,22 @@ enum cel_value_kind {
     CEL_MAP,
     CEL_TYPE_VALUE, /* the value of the name int, and of type(x) */
     CEL_OPTIONAL,
+    CEL_OPAQUE, /* an IP address, a quantity: known only to the functions of a library */
 };
 
 struct cel_value;
 
 struct cel_array;       /* container.h */
 struct cel_entry_array; /* container.h */
+struct cel_opaque;      /* opaque.h */
 
 struct cel_value {
-    uint8_t kind;   /* enum cel_value_kind */
-    bool is_view;   /* a list or map is the node of JSON */
-    uint32_t count; /* items of a list, entries of a map */
+    uint8_t kind; /* enum cel_value_kind */
+    bool is_view; /* a list or map is the node of JSON */
+    union {
+        uint32_t count;       /* items of a list, entries of a map */
+        int32_t zone_minutes; /* the offset from UTC with which a timestamp is written */
+    };
     union {
         bool truth;
         int64_t i64; /* the value of an int; the seconds since 1970 of a timestamp */
@@ -50,6 +55,7 @@ struct cel_value {
         struct cel_entry_array *entries;
         const struct cel_type *type;
         const struct cel_value *some; /* the value of an optional; NULL: it has none */
+        const struct cel_opaque *opaque;
     };
     union {
         size_t length;
@@ -79,7 +85,7 @@ static inline struct cel_value cel_of_double(double value)
     return (struct cel_value){.kind = CEL_DOUBLE, .number = value};
 }
 
-/* Borrows the text. */
+/* Texts and bytes are borrowed. */
 static inline struct cel_value cel_of_string(struct slice text)
 {
     return (struct cel_value){.kind = CEL_STRING, .bytes = text.ptr, .length = text.len};
@@ -90,7 +96,6 @@ static inline struct cel_value cel_of_bytes(struct slice bytes)
     return (struct cel_value){.kind = CEL_BYTES, .bytes = bytes.ptr, .length = bytes.len};
 }
 
-/* Borrows the text, which is usually a literal. */
 static inline struct cel_value cel_of_error(struct slice text)
 {
     return (struct cel_value){.kind = CEL_ERROR, .bytes = text.ptr, .length = text.len};

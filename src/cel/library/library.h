@@ -1,12 +1,9 @@
-/*
- * The functions and operators of the language. They take values of any kind: what the checker did
- * not know is decided when an expression is evaluated, and a function that does not accept a value
- * answers with "no such overload".
- */
-#ifndef VIGIL_CEL_EVAL_BUILTIN_H
-#define VIGIL_CEL_EVAL_BUILTIN_H
+/* What the source of a library brings: its functions as rows, and what a call of them costs. */
+#ifndef VIGIL_CEL_LIBRARY_LIBRARY_H
+#define VIGIL_CEL_LIBRARY_LIBRARY_H
 
-#include "cel/eval/value.h"
+#include "cel/value/opaque.h"
+#include "cel/value/value.h"
 
 /* A call that has been made. If an argument is an error, so is the result. */
 struct cel_called {
@@ -40,20 +37,23 @@ struct cel_library {
         builtins, COUNT_OF(builtins) \
     }
 
-/* NULL: there is no such function with so many arguments. */
-const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args);
-
-/* Instead of an overload: x in [constants], which cel-go turns into a set. */
-enum { CEL_WITHOUT_COST = -2 };
-
-/* The cost of an operator or call, as cel-go counts it; overload: its only one, CEL_WITHOUT_COST,
- * or -1. */
-uint64_t cel_overload_cost(int overload, const struct cel_value *args);
-
 /* What libraries count with: the characters of a string, the items of a list or map; 1 for
  * everything else. */
 uint64_t cel_cost_size(struct cel_value value);
 /* A tenth, rounded up: what it costs to traverse a text of this size. */
 uint64_t cel_cost_traversal(uint64_t size);
+
+/* The text in quotes, as Go writes it into errors. "" without memory. */
+const char *cel_quoted(struct cel_work *work, struct slice text);
+
+static inline struct cel_value cel_of_opaque(const struct cel_opaque *opaque)
+{
+    return (struct cel_value){.kind = CEL_OPAQUE, .opaque = opaque};
+}
+
+static inline bool cel_is_opaque(struct cel_value value, const struct cel_opaque_ops *ops)
+{
+    return value.kind == CEL_OPAQUE && value.opaque->ops == ops;
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* Lists and maps, whether they are views of JSON or were made by an expression. */
-#ifndef VIGIL_CEL_EVAL_CONTAINER_H
-#define VIGIL_CEL_EVAL_CONTAINER_H
+#ifndef VIGIL_CEL_VALUE_CONTAINER_H
+#define VIGIL_CEL_VALUE_CONTAINER_H
 
-#include "cel/eval/value.h"
+#include "cel/value/value.h"
 
 /* Items that grow at the end. Values with fewer items share the array, as slices in Go do. */
 struct cel_array {

@@ -1,5 +1,6 @@
-#include "cel/eval/value.h"
+#include "cel/value/value.h"
 
+#include "cel/value/opaque.h"
 #include "codec/json/number.h"
 
 #include <stdarg.h>
@@ -8,20 +9,22 @@
 
 const char cel_no_overload[] = "no such overload";
 
-enum { ERROR_BYTES_MAX = 1024, NUMBER_BYTES_MAX = 400 };
+enum { NUMBER_BYTES_MAX = 400 };
 
 struct cel_value cel_of_error_format(struct cel_work *work, const char *format, ...)
 {
-    char text[ERROR_BYTES_MAX];
-    struct slice copy;
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(text, sizeof(text), format, args);
+    int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    size_t kept = length < 0 ? 0 : size_min((size_t)length, sizeof(text) - 1);
-    if (arena_dup(work->arena, slice_of(text, kept), &copy) != ST_OK)
+    char *text = length < 0 ? NULL : arena_alloc(work->arena, (size_t)length + 1);
+    if (!text)
         return CEL_NO_MEMORY;
-    return cel_of_error(copy);
+    work->steps_left -= length / 64;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return cel_of_error(slice_of(text, (size_t)length));
 }
 
 /* A number without fraction and exponent is an integer, as in Kubernetes' JSON. */
@@ -75,6 +78,8 @@ struct cel_value cel_of_some(struct cel_work *work, struct cel_value value)
 
 const struct cel_type *cel_value_type(struct cel_value value)
 {
+    if (value.kind == CEL_OPAQUE)
+        return value.opaque->ops->type;
     static const struct cel_type *const types[] = {
         [CEL_ERROR] = &cel_type_ERROR,       [CEL_NULL] = &cel_type_NULL,
         [CEL_BOOL] = &cel_type_BOOL,         [CEL_INT] = &cel_type_INT,

@@ -1,6 +1,7 @@
-#include "cel/eval/operators.h"
+#include "cel/library/operators.h"
 
-#include "cel/eval/container.h"
+#include "cel/library/times.h"
+#include "cel/value/container.h"
 #include "codec/utf8.h"
 
 /* -- Arithmetic -- */
@@ -43,6 +44,8 @@ struct cel_value cel_add(struct cel_work *work, const struct cel_value *args)
         return join(work, args[0], args[1]);
     if (both(args, CEL_LIST))
         return cel_list_concat(work, args[0], args[1]);
+    if (args[0].kind == CEL_DURATION || args[0].kind == CEL_TIMESTAMP)
+        return cel_add_times(args[0], args[1]);
     return CEL_NO_OVERLOAD;
 }
 
@@ -58,6 +61,8 @@ struct cel_value cel_subtract(struct cel_work *work, const struct cel_value *arg
         return args[1].u64 > args[0].u64 ? UINT_OVERFLOW : cel_of_uint(args[0].u64 - args[1].u64);
     if (both(args, CEL_DOUBLE))
         return cel_of_double(args[0].number - args[1].number);
+    if (args[0].kind == CEL_DURATION || args[0].kind == CEL_TIMESTAMP)
+        return cel_subtract_times(args[0], args[1]);
     return CEL_NO_OVERLOAD;
 }
 
@@ -113,6 +118,8 @@ struct cel_value cel_negate(struct cel_work *work, const struct cel_value *args)
     (void)work;
     if (args[0].kind == CEL_DOUBLE)
         return cel_of_double(-args[0].number);
+    if (args[0].kind == CEL_DURATION)
+        return cel_subtract_times((struct cel_value){.kind = CEL_DURATION}, args[0]);
     if (args[0].kind != CEL_INT)
         return CEL_NO_OVERLOAD;
     return args[0].i64 == INT64_MIN ? INT_OVERFLOW : cel_of_int(-args[0].i64);
@@ -180,10 +187,11 @@ struct cel_value cel_in(struct cel_work *work, const struct cel_value *args)
     cel_walk_init(&walk, work, args[1]);
     while (cel_walk_next(&walk, &key, &item)) {
         found = cel_equal(work, args[0], item);
-        if (cel_is_error(found) || found.truth)
+        if (cel_is_true(found))
             return found;
     }
-    return cel_of_bool(false);
+    /* An item that cannot be compared is not the one that is looked for. */
+    return work->steps_left < 0 ? CEL_TOO_MUCH_WORK : cel_of_bool(false);
 }
 
 /* cel.@mapInsert(map, key, value), the step of transformMap. */

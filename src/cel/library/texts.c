@@ -1,4 +1,4 @@
-#include "cel/eval/texts.h"
+#include "cel/library/texts.h"
 
 static bool are_strings(const struct cel_value *args)
 {

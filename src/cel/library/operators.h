@@ -1,8 +1,8 @@
 /* Arithmetic, order, membership and sizes. */
-#ifndef VIGIL_CEL_EVAL_OPERATORS_H
-#define VIGIL_CEL_EVAL_OPERATORS_H
+#ifndef VIGIL_CEL_LIBRARY_OPERATORS_H
+#define VIGIL_CEL_LIBRARY_OPERATORS_H
 
-#include "cel/eval/value.h"
+#include "cel/value/value.h"
 
 cel_builtin_fn cel_add, cel_subtract, cel_multiply, cel_divide, cel_modulo, cel_negate, cel_not,
     cel_not_strictly_false, cel_less, cel_less_equals, cel_greater, cel_greater_equals, cel_in,

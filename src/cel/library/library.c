@@ -1,0 +1,38 @@
+#include "cel/library/library.h"
+
+#include "codec/go_quote.h"
+#include "codec/utf8.h"
+
+uint64_t cel_cost_size(struct cel_value value)
+{
+    switch ((enum cel_value_kind)value.kind) {
+    case CEL_STRING:
+        return utf8_count(cel_text(value));
+    case CEL_BYTES:
+        return value.length;
+    case CEL_LIST:
+    case CEL_MAP:
+        return value.count;
+    case CEL_OPTIONAL:
+        return value.some ? cel_cost_size(*value.some) : 1;
+    case CEL_OPAQUE:
+        return value.opaque->ops->size ? value.opaque->ops->size(value.opaque) : 1;
+    default:
+        return 1;
+    }
+}
+
+uint64_t cel_cost_traversal(uint64_t size)
+{
+    return size / 10 + (size % 10 != 0);
+}
+
+const char *cel_quoted(struct cel_work *work, struct slice text)
+{
+    char *quoted = arena_alloc(work->arena, go_quote_room(text.len));
+    if (!quoted)
+        return "";
+    work->steps_left -= (int64_t)(text.len / 16);
+    go_quoted(text, quoted);
+    return quoted;
+}

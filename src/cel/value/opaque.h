@@ -1,0 +1,30 @@
+/*
+ * Values that only the functions of one library know: quantities, IP addresses, URLs. The library
+ * has a struct that begins with struct cel_opaque, in the arena of the evaluation.
+ */
+#ifndef VIGIL_CEL_VALUE_OPAQUE_H
+#define VIGIL_CEL_VALUE_OPAQUE_H
+
+#include "cel/check/type.h"
+#include "cel/value/work.h"
+
+struct cel_opaque;
+
+/* What the language needs to know of one opaque type. Ops are compared by their address. */
+struct cel_opaque_ops {
+    const struct cel_type *type;
+    const char *go_type; /* the name in Go, which is in some of cel-go's errors */
+    /* Whether two of them are equal. False: they cannot be compared, which is "no such overload".
+     * NULL: none can. */
+    bool (*equal)(struct cel_work *work, const struct cel_opaque *a, const struct cel_opaque *b,
+                  bool *ret_equal);
+    /* What counts for the cost; NULL: 1. */
+    uint64_t (*size)(const struct cel_opaque *opaque);
+};
+
+/* The beginning of a value of an opaque type. */
+struct cel_opaque {
+    const struct cel_opaque_ops *ops;
+};
+
+#endif

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+)
+
+// Expressions with times, and values of the types that Kubernetes' libraries bring.
+var evaluatedKinds = []string{
+	`duration('1h30m') + duration('1s')`, `duration('-0.5s')`, `string(duration('1h'))`, `string(duration('0.000000001s'))`, `string(duration('-2562047h47m16.854775807s'))`, `duration('2562047h47m16.854775807s') + duration('1ns')`,
+	`duration('2562047h').getHours()`, `duration('2562046h59m59.999999999s').getHours()`, `duration('-1.5h').getMinutes()`, `duration('9223372036s').getSeconds()`, `duration('1500ms').getMilliseconds()`, `int(duration('1s'))`, `duration(y)`, `duration(dyn(x))`,
+	`timestamp('2020-02-29T12:30:45.123456789Z')`, `timestamp('2020-02-29T12:30:45+05:30')`, `string(timestamp('2020-02-29T12:30:45+05:30'))`, `timestamp('2020-02-29T12:30:45-24:60') + duration('1s')`, `timestamp('2020-01-01T1:00:00Z')`, `timestamp('2020-01-01T00:00:00,5Z')`,
+	`timestamp('0001-01-01T00:00:00Z')`, `optional.ofNonZeroValue(timestamp('0001-01-01T00:00:00Z'))`, `timestamp(string(y + 'Z'))`, `timestamp(b1 ? '0000-12-31T23:59:59Z' : y)`, `timestamp(253402300799)`, `timestamp(x * 253402300800)`, `timestamp('9999-12-31T23:59:59Z') + duration('1ns')`, `timestamp('9999-12-31T23:59:59Z') + duration('1s')`,
+	`timestamp('9999-12-31T23:59:59Z') - timestamp('0001-01-01T00:00:00Z')`, `timestamp('2020-01-01T00:00:00Z') - timestamp('2019-01-01T00:00:00Z')`, `timestamp('2020-01-01T00:00:00Z') - duration('1h')`, `int(timestamp('2020-01-01T00:00:00Z'))`, `timestamp('9999-12-31T23:30:00+01:00') + duration('1h')`,
+	`timestamp('2020-02-29T12:30:45.5Z').getFullYear()`, `timestamp('2020-02-29T12:30:45.5Z').getMonth()`, `timestamp('2020-02-29T12:30:45.5Z').getDate()`, `timestamp('2020-02-29T12:30:45.5Z').getDayOfMonth()`, `timestamp('2020-12-31T12:30:45.5Z').getDayOfYear()`, `timestamp('2020-02-29T12:30:45.5Z').getDayOfWeek()`,
+	`timestamp('2020-02-29T12:30:45.5+03:00').getHours()`, `timestamp('2020-02-29T12:30:45.5Z').getMinutes('+05:45')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('-08:00')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('America/New_York')`, `timestamp('2020-07-29T12:30:45.5Z').getHours('Europe/Berlin')`, `timestamp('2120-07-29T12:30:45.5Z').getHours('Australia/Sydney')`,
+	`timestamp('1800-07-29T12:30:45.5Z').getMinutes('Europe/Berlin')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('Nowhere/City')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('../x')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('/x')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('a:00')`,
+	`timestamp('2020-02-29T12:30:45.5Z').getHours(':00')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('99999999999999999999:00')`, `timestamp('2020-02-29T12:30:45.5Z').getHours('999999:99')`, `timestamp('2020-02-29T12:30:45.5Z').getMilliseconds('UTC')`, `dyn(x).getHours()`, `dyn(timestamp('2020-02-29T12:30:45.5Z')).getHours(dyn(x))`, `-dyn(duration('1s'))`,
+	`timestamp('2020-01-01T00:00:00Z') < timestamp('2020-01-01T01:00:00+01:00')`, `timestamp('2020-01-01T00:00:00Z') == timestamp('2020-01-01T01:00:00+01:00')`, `duration('1s') < duration('2s')`, `type(duration('1s'))`, `type(timestamp('2020-01-01T00:00:00Z'))`, `dyn(duration('1s')) == 1`, `dyn(duration('1s')) + dyn(x)`, `dyn(duration('1s')) - timestamp('2020-01-01T00:00:00Z')`, `dyn(timestamp('2020-01-01T00:00:00Z')) + dyn(timestamp('2020-01-01T00:00:00Z'))`,
+}
+
+type maker struct {
+	*rand.Rand
+}
+
+func (m maker) pick(options ...string) string { return options[m.Intn(len(options))] }
+
+// A text with one of its characters changed, sometimes.
+func (m maker) damage(text string) string {
+	for m.Intn(4) == 0 && len(text) > 0 {
+		at := m.Intn(len(text))
+		switch m.Intn(4) {
+		case 0:
+			text = text[:at] + text[at+1:]
+		case 1:
+			text = text[:at] + m.pick("0", "9", ".", ":", "-", "+", "/", "%", "Z", "e", "é", " ", "\\u0000", "i") + text[at:]
+		case 2:
+			text = text[:at] + text[at:at+1] + text[at:]
+		default:
+			text = text[:at] + m.pick("0", "1", ".", "-", "_", "x") + text[at+1:]
+		}
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// As a literal, or as an expression whose value is not known before.
+func (m maker) text(text string) string {
+	quoted := "'" + strings.ReplaceAll(text, "'", "\\'") + "'"
+	switch m.Intn(8) {
+	case 0:
+		return "dyn(" + quoted + ")"
+	case 1:
+		return "(b1 ? " + quoted + " : y)"
+	case 2:
+		return m.pick("y", "d", "dyn(x)", "d.s", "dyn(null)")
+	default:
+		return quoted
+	}
+}
+
+func (m maker) timestamp() string {
+	year := m.pick("2020", "1969", "1970", "0001", "9999", "1900", "2037", "2100", fmt.Sprintf("%04d", m.Intn(10001)))
+	return fmt.Sprintf("%s-%02d-%02dT%02d:%02d:%02d%s%s", year, m.Intn(14), m.Intn(33), m.Intn(25), m.Intn(61), m.Intn(61),
+		m.pick("", "", ".5", ".123456789", ".0000000001", ",25", "."), m.pick("Z", "Z", "Z", "+01:00", "-08:30", "+24:00", "+25:00", "z", "", "-00:00", "+14:45"))
+}
+
+func (m maker) validTimestamp() string {
+	year := m.pick("2020", "1969", "1970", "0001", "9999", "1900", "2037", "2100", fmt.Sprintf("%04d", 1+m.Intn(9999)))
+	return fmt.Sprintf("%s-%02d-%02dT%02d:%02d:%02d%s%s", year, 1+m.Intn(12), 1+m.Intn(28), m.Intn(24), m.Intn(60), m.Intn(60),
+		m.pick("", "", ".5", ".123456789"), m.pick("Z", "Z", "Z", "+01:00", "-08:30", "+23:59"))
+}
+
+func (m maker) duration() string {
+	text := m.pick("", "", "", "-", "+")
+	for i := 0; i <= m.Intn(3); i++ {
+		text += m.pick("1", "30", "0", "1.5", "0.000000001", "2562047", "9223372036.854775807", ".5", "5.", "99999999999") + m.pick("h", "m", "s", "ms", "us", "µs", "ns", "", "d")
+	}
+	return text
+}
+
+func (m maker) zone() string {
+	return m.pick("UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia", "Antarctica/Troll", "Europe/Dublin", "Asia/Gaza",
+		"Local", "", "Nowhere", "america/new_york", "+01:00", "-08:00", "05:30", "+5:45", "-0:30", "99:99", "1:2:3", "a:b", ":", "+:", "--1:00", "../UTC", "9223372036854775807:1", "-9223372036854775809:1")
+}
+
+func (m maker) timeExpression(kind string, depth int) string {
+	leaf := depth <= 0
+	switch kind {
+	case "timestamp":
+		if leaf || m.Intn(3) > 0 {
+			if m.Intn(3) == 0 {
+				return "timestamp(" + m.pick("dyn(", "string(", "(b1 ? '' : y) + (") + m.text(m.damage(m.timestamp())) + "))"
+			}
+			return m.pick("timestamp(", "timestamp(", "timestamp(dyn(") + "'" + m.validTimestamp() + "'))"
+		}
+		return m.pick("("+m.timeExpression("timestamp", depth-1)+m.pick(" + ", " - ")+m.timeExpression("duration", depth-1)+")",
+			"("+m.timeExpression("duration", depth-1)+" + "+m.timeExpression("timestamp", depth-1)+")", "timestamp("+m.timeExpression("int", depth-1)+")", "dyn("+m.timeExpression("timestamp", depth-1)+")")
+	case "duration":
+		if leaf || m.Intn(3) > 0 {
+			return "duration(" + m.pick("dyn(", "string(", "(") + m.text(m.damage(m.duration())) + "))"
+		}
+		return m.pick("("+m.timeExpression("duration", depth-1)+m.pick(" + ", " - ")+m.timeExpression("duration", depth-1)+")",
+			"("+m.timeExpression("timestamp", depth-1)+" - "+m.timeExpression("timestamp", depth-1)+")", "-dyn("+m.timeExpression("duration", depth-1)+")")
+	case "int":
+		if leaf {
+			return m.pick("x", "1", "-62135596800", "253402300799", "253402300800", "1600000000")
+		}
+		return m.pick(m.timeExpression("timestamp", depth-1)+m.pick(".getFullYear()", ".getMonth()", ".getDate()", ".getDayOfMonth()", ".getDayOfWeek()", ".getDayOfYear()", ".getHours()", ".getMinutes()", ".getSeconds()", ".getMilliseconds()"),
+			m.timeExpression("timestamp", depth-1)+m.pick(".getFullYear(", ".getMonth(", ".getDate(", ".getDayOfMonth(", ".getDayOfWeek(", ".getDayOfYear(", ".getHours(", ".getMinutes(", ".getSeconds(", ".getMilliseconds(")+m.text(m.zone())+")",
+			m.timeExpression("duration", depth-1)+m.pick(".getHours()", ".getMinutes()", ".getSeconds()", ".getMilliseconds()"), "int("+m.timeExpression(m.pick("timestamp", "duration"), depth-1)+")")
+	case "string":
+		return "string(" + m.timeExpression(m.pick("timestamp", "duration"), depth-1) + ")"
+	default:
+		kind := m.pick("timestamp", "duration", "int")
+		return "(" + m.timeExpression(kind, depth-1) + m.pick(" < ", " <= ", " == ", " != ", " > ", " >= ") + m.timeExpression(kind, depth-1) + ")"
+	}
+}
+
+func randomKind(r *rand.Rand) string {
+	m := maker{r}
+	return m.timeExpression(m.pick("timestamp", "duration", "int", "int", "string", "bool"), 1+r.Intn(3))
+}
