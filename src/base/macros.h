@@ -40,6 +40,14 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Moves a state machine to its next state. `moves` has a word for each state, with a bit for each
+ * state that may follow. A macro, so that a failed assertion names the line of the wrong move. */
+#define STATE_MOVE(state, moves, next)             \
+    do {                                           \
+        assert((moves)[(state)] & (1u << (next))); \
+        (state) = (next);                          \
+    } while (0)
+
 /* TRY(x): returns the status of x to the caller unless it is ST_OK. */
 #define TRY(expression)                         \
     do {                                        \

@@ -161,8 +161,7 @@ int embed_handle_open(struct embed_store *store, const vigil_options *given,
     handle->store = store;
     handle->member.failed = store_failed;
     links_init(&handle->links, started);
-    int code =
-        client_new_local(&handle->links.network, &handle->local, &options, ret_client, error);
+    int code = client_new_over(&handle->links.network, &handle->local, &options, ret_client, error);
     if (code != VIGIL_OK)
         return code;
     handle->client = *ret_client;

@@ -21,7 +21,7 @@ struct wire_server;
 
 /* Embedded in the store's part; the loop's thread. */
 struct links {
-    struct network network;   /* for client_new_local */
+    struct network network;   /* for client_new_over */
     struct loop *loop;        /* borrowed; NULL: not made yet */
     struct wire_server *wire; /* borrowed; NULL: connections are refused … */
     const char *refusal;      /* … for this reason */

@@ -103,18 +103,17 @@ static void kept_free(struct kept_lease *kept)
     free(kept);
 }
 
-static void queue_loss(struct lease_item *item, const vigil_error *error)
-{
-    LOCK_SCOPE(&item->lease->client->driver.lock);
-    item->error = *error;
-    queue_item_push(&item->in_queue);
-}
-
+/* Reports the loss through the queue or the callback, whichever the program uses, and releases the
+ * loop's reference. */
 static void tell_lost(struct vigil_lease *lease, const vigil_error *error)
 {
     struct vigil_client *client = lease->client;
-    if (lease->item)
-        queue_loss(lease->item, error);
+    if (lease->item) {
+        lock_take(&client->driver.lock);
+        lease->item->error = *error;
+        queue_item_push(&lease->item->in_queue);
+        lock_release(&client->driver.lock);
+    }
     if (lease->lost && driver_callback_begin(&client->driver, &lease->object)) {
         lease->lost(lease, error, lease->user);
         driver_callback_end(&client->driver);
@@ -127,6 +126,7 @@ static void lose(struct kept_lease *kept, const vigil_error *error)
     struct list leases;
     list_init(&leases);
     list_append(&leases, &kept->leases);
+    /* Before the callbacks: they may keep a lease with the same id again. */
     kept_free(kept);
     for (struct list *link; (link = list_pop_front(&leases));) {
         struct vigil_lease *lease = LIST_ENTRY(link, struct vigil_lease, in_kept);
@@ -137,6 +137,7 @@ static void lose(struct kept_lease *kept, const vigil_error *error)
 
 static void lose_all(struct lease_keeper *keeper, const vigil_error *error)
 {
+    /* From the beginning after each one, because the callbacks may change the map. */
     size_t at = 0;
     for (struct kept_lease *kept; (kept = hash_map_each(&keeper->kept, &at)); at = 0)
         lose(kept, error);
@@ -159,6 +160,7 @@ static void renew(struct kept_lease *kept)
     struct lease_keeper *keeper = kept->keeper;
     struct loop *loop = keeper->client->driver.loop;
     struct pb_lease_keep_alive_request request = {.id = kept->id};
+    /* Without a stream nothing is sent: on_open renews every lease as soon as there is one. */
     if (client_stream_is_open(&keeper->stream))
         client_stream_send(&keeper->stream, &pb_lease_keep_alive_request_table, &request);
     loop_timer_set(loop, &kept->renew, loop_now_ns(loop) + kept->ttl_ns / 3);
@@ -201,10 +203,11 @@ static void on_message(struct client_stream *stream, struct slice message)
     client_stream_works(stream);
     struct kept_lease *kept = find(keeper, response.id);
     if (!kept)
-        return;
+        return; /* the program has freed it while the answer was on its way */
     if (response.ttl > 0) {
         renewed(kept, response.ttl);
     } else {
+        /* A TTL of 0 is how etcd says that it does not know the lease. */
         vigil_error error;
         client_error_from_server(&error, GRPC_NOT_FOUND,
                                  slice_from_text(status_text(ST_LEASE_NOT_FOUND)));
@@ -299,26 +302,26 @@ static enum status kept_new(struct lease_keeper *keeper, const struct vigil_leas
     return ST_OK;
 }
 
-static enum status keep(struct vigil_lease *lease)
-{
-    struct lease_keeper **keeper = &lease->client->lease_keeper;
-    if (!*keeper)
-        TRY(lease_keeper_new(lease->client, keeper));
-    struct kept_lease *kept = find(*keeper, lease->id);
-    if (!kept)
-        TRY(kept_new(*keeper, lease, &kept));
-    lease->kept = kept;
-    list_push_back(&kept->leases, &lease->in_kept);
-    return ST_OK;
-}
-
 static void start(struct vigil_lease *lease)
 {
+    struct lease_keeper **keeper = &lease->client->lease_keeper;
+    struct kept_lease *kept = NULL;
     vigil_error error;
     if (lease->client->driver.ended) {
         set_end_error(&lease->client->driver, &error);
         tell_lost(lease, &error);
-    } else if (keep(lease) != ST_OK) {
+        return;
+    }
+    /* Handles of the same lease share its renewals, and all leases share one stream. */
+    enum status status = *keeper ? ST_OK : lease_keeper_new(lease->client, keeper);
+    if (status == ST_OK)
+        kept = find(*keeper, lease->id);
+    if (status == ST_OK && !kept)
+        status = kept_new(*keeper, lease, &kept);
+    if (status == ST_OK) {
+        lease->kept = kept;
+        list_push_back(&kept->leases, &lease->in_kept);
+    } else {
         client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_NOT_SENT, "out of memory");
         tell_lost(lease, &error);
     }
@@ -345,11 +348,6 @@ static void run_command(struct driver_command *command)
     if (wanted & LEASE_WANTS_END)
         end(lease);
     lease_unref(lease);
-}
-
-static void want(struct vigil_lease *lease, uint32_t what)
-{
-    driver_shared_want(&lease->shared, &lease->client->driver, what);
 }
 
 /* -- Public functions -- */
@@ -383,37 +381,24 @@ int vigil_lease_keep(vigil_client *client, int64_t id, int64_t ttl, vigil_lease_
         return code;
     lease->lost = lost;
     *ret_lease = lease;
-    want(lease, LEASE_WANTS_START);
+    driver_shared_want(&lease->shared, &lease->client->driver, LEASE_WANTS_START);
     return VIGIL_OK;
-}
-
-static struct vigil_lease *lease_of(struct queue_item *item)
-{
-    return CONTAINER_OF(item, struct lease_item, in_queue)->lease;
 }
 
 static void ref_item(struct queue_item *item)
 {
-    driver_shared_ref(&lease_of(item)->shared);
+    driver_shared_ref(&CONTAINER_OF(item, struct lease_item, in_queue)->lease->shared);
 }
 
 static void unref_item(struct queue_item *item)
 {
-    lease_unref(lease_of(item));
-}
-
-static void item_init(struct lease_item *item, struct vigil_lease *lease, vigil_queue *queue)
-{
-    static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
-    item->lease = lease;
-    item->in_queue.shown = (vigil_item){
-        .what = VIGIL_ITEM_LEASE, .user = lease->user, .lease = lease, .error = &item->error};
-    queue_item_init(&item->in_queue, queue, &item_ops);
+    lease_unref(CONTAINER_OF(item, struct lease_item, in_queue)->lease);
 }
 
 int vigil_queue_lease(vigil_queue *queue, int64_t id, int64_t ttl, void *user,
                       vigil_lease **ret_lease)
 {
+    static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
     struct vigil_lease *lease;
     if (!queue)
         return VIGIL_ERROR_ARGUMENT;
@@ -425,10 +410,13 @@ int vigil_queue_lease(vigil_queue *queue, int64_t id, int64_t ttl, void *user,
         free(item);
         return code;
     }
-    item_init(item, lease, queue);
+    item->lease = lease;
+    item->in_queue.shown = (vigil_item){
+        .what = VIGIL_ITEM_LEASE, .user = lease->user, .lease = lease, .error = &item->error};
+    queue_item_init(&item->in_queue, queue, &item_ops);
     lease->item = item;
     *ret_lease = lease;
-    want(lease, LEASE_WANTS_START);
+    driver_shared_want(&lease->shared, &lease->client->driver, LEASE_WANTS_START);
     return VIGIL_OK;
 }
 
@@ -439,7 +427,7 @@ void vigil_lease_free(vigil_lease *lease)
     driver_drop(&lease->client->driver, &lease->object);
     if (lease->item)
         queue_item_drop(&lease->item->in_queue);
-    want(lease, LEASE_WANTS_END);
+    driver_shared_want(&lease->shared, &lease->client->driver, LEASE_WANTS_END);
     lease_unref(lease);
 }
 

@@ -62,35 +62,25 @@ struct pages_call {
     bool last; /* the page that was delivered last is the last one */
 };
 
-static struct pages_call *pages_of(struct parts_call *parts)
-{
-    return CONTAINER_OF(parts, struct pages_call, parts);
-}
-
 static void release_pages(struct parts_call *parts)
 {
-    struct pages_call *pages = pages_of(parts);
+    struct pages_call *pages = CONTAINER_OF(parts, struct pages_call, parts);
     buf_fini(&pages->key);
     buf_fini(&pages->end);
-}
-
-static enum status encode_request(struct pages_call *pages)
-{
-    pages->request.key = buf_slice(&pages->key);
-    pages->request.range_end = buf_slice(&pages->end);
-    return client_call_encode(&pages->parts.call, &pages->request);
 }
 
 /* After a page was delivered. */
 static void go_on(struct parts_call *parts)
 {
-    struct pages_call *pages = pages_of(parts);
+    struct pages_call *pages = CONTAINER_OF(parts, struct pages_call, parts);
     if (pages->last) {
         parts->call.response = &parts->result;
         client_call_complete(&parts->call);
         return;
     }
-    enum status status = encode_request(pages);
+    pages->request.key = buf_slice(&pages->key);
+    pages->request.range_end = buf_slice(&pages->end);
+    enum status status = client_call_encode(&pages->parts.call, &pages->request);
     if (status == ST_OK)
         client_call_continue(&parts->call);
     else
@@ -115,24 +105,21 @@ static enum status advance(struct pages_call *pages, const struct pb_range_respo
     return ST_OK;
 }
 
-static enum status take_page(struct pages_call *pages, const struct pb_range_response *page)
+static void deliver_page(struct pages_call *pages)
 {
     struct parts_call *parts = &pages->parts;
-    if (!page->header)
-        return ST_MALFORMED;
-    if (!parts->result.header) {
+    const struct pb_range_response *page = parts->call.response;
+    enum status status = page->header ? ST_OK : ST_MALFORMED;
+    if (status == ST_OK && !parts->result.header) {
+        /* The first page decides about the revision of all others, so that together they show the
+         * keys at one moment. */
         parts_note_header(parts, page);
         if (pages->request.revision <= 0)
             pages->request.revision = page->header->revision;
     }
     pages->last = !page->more;
-    return pages->last ? ST_OK : advance(pages, page);
-}
-
-static void deliver_page(struct pages_call *pages)
-{
-    struct parts_call *parts = &pages->parts;
-    enum status status = take_page(pages, parts->call.response);
+    if (status == ST_OK && !pages->last)
+        status = advance(pages, page);
     if (status != ST_OK) {
         client_call_stop_for(&parts->call, status);
         return;
@@ -151,6 +138,7 @@ static void end_page(struct vigil_call *call)
     if (call->operation.error.code == VIGIL_OK) {
         deliver_page(pages);
     } else if (call->operation.error.code == VIGIL_ERROR_TOO_LARGE && pages->request.limit > 1) {
+        /* The values are larger than expected: the same page is requested with fewer keys. */
         pages->request.limit /= 2;
         go_on(&pages->parts);
     } else {
@@ -173,17 +161,6 @@ static const struct parts_hooks pages_hooks = {
     .resumed = go_on,
 };
 
-/* The keys of a page are requested by their order, and a filter or a limit needs no other. */
-static void settle_order(struct pages_call *pages)
-{
-    struct pb_range_request *request = &pages->request;
-    if (request->sort_target != VIGIL_SORT_KEY || request->sort_order == VIGIL_SORT_DESCEND)
-        pages->parts.call.invalid = "pages need the order of ascending keys";
-    request->sort_order = VIGIL_SORT_NONE; /* the same, and etcd then reads no more than a page */
-    if (request->limit <= 0)
-        request->limit = PAGE_KEYS_DEFAULT;
-}
-
 static enum status set_range(struct pages_call *pages)
 {
     struct pb_range_request *request = &pages->request;
@@ -201,9 +178,16 @@ vigil_call *vigil_range_pages(vigil_client *client, const vigil_range_request *r
         parts_call_new(client, &pages_method, &pages_hooks, sizeof(struct pages_call), user);
     if (!parts)
         return NULL;
-    struct pages_call *pages = pages_of(parts);
+    struct pages_call *pages = CONTAINER_OF(parts, struct pages_call, parts);
     kv_request_copy(&pages->request, sizeof(pages->request), request);
-    settle_order(pages);
+    /* The next page begins behind the last key of the one before, which needs ascending keys. That
+     * is etcd's order without sorting, too, and then it reads no more keys than a page has. */
+    struct pb_range_request *own = &pages->request;
+    if (own->sort_target != VIGIL_SORT_KEY || own->sort_order == VIGIL_SORT_DESCEND)
+        parts->call.invalid = "pages need the order of ascending keys";
+    own->sort_order = VIGIL_SORT_NONE;
+    if (own->limit <= 0)
+        own->limit = PAGE_KEYS_DEFAULT;
     parts->fn.range = fn;
     if (set_range(pages) != ST_OK) {
         vigil_call_free(&parts->call);

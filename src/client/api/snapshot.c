@@ -17,14 +17,11 @@ struct snapshot_call {
     uint64_t bytes; /* so far */
 };
 
-static struct snapshot_call *snapshot_of(struct parts_call *parts)
+static const void *open_part(struct parts_call *parts, void *response)
 {
-    return CONTAINER_OF(parts, struct snapshot_call, parts);
-}
-
-/* What the new bytes push out of the tail belongs to the database. */
-static void add_bytes(struct snapshot_call *snapshot, struct slice bytes)
-{
+    /* What the new bytes push out of the tail belongs to the database. */
+    struct snapshot_call *snapshot = CONTAINER_OF(parts, struct snapshot_call, parts);
+    struct slice bytes = ((struct pb_snapshot_response *)response)->blob;
     size_t total = snapshot->tail_len + bytes.len;
     size_t kept = size_min(total, SHA256_BYTES);
     size_t from_bytes = size_min(kept, bytes.len);
@@ -36,11 +33,6 @@ static void add_bytes(struct snapshot_call *snapshot, struct slice bytes)
     slice_copy(snapshot->tail + from_tail, slice_sub(bytes, bytes.len - from_bytes, from_bytes));
     snapshot->tail_len = kept;
     snapshot->bytes += bytes.len;
-}
-
-static const void *open_part(struct parts_call *parts, void *response)
-{
-    add_bytes(snapshot_of(parts), ((struct pb_snapshot_response *)response)->blob);
     return response;
 }
 
@@ -51,7 +43,7 @@ static int call_back(struct parts_call *parts, const void *part)
 
 static const char *check_digest(struct parts_call *parts)
 {
-    struct snapshot_call *snapshot = snapshot_of(parts);
+    struct snapshot_call *snapshot = CONTAINER_OF(parts, struct snapshot_call, parts);
     uint8_t digest[SHA256_BYTES];
     if (snapshot->bytes % DATABASE_UNIT_BYTES != SHA256_BYTES)
         return "the snapshot has no digest at its end, so it may not be complete";
@@ -64,7 +56,7 @@ static const char *check_digest(struct parts_call *parts)
 
 static void release(struct parts_call *parts)
 {
-    sha256_free(TAKE(snapshot_of(parts)->sum));
+    sha256_free(TAKE(CONTAINER_OF(parts, struct snapshot_call, parts)->sum));
 }
 
 static const struct client_method snapshot_method = {
@@ -88,7 +80,7 @@ vigil_call *vigil_snapshot(vigil_client *client, vigil_snapshot_fn fn, void *use
                                               sizeof(struct snapshot_call), user);
     if (!parts)
         return NULL;
-    struct snapshot_call *snapshot = snapshot_of(parts);
+    struct snapshot_call *snapshot = CONTAINER_OF(parts, struct snapshot_call, parts);
     parts->fn.snapshot = fn;
     snapshot->sum = sha256_new();
     if (!snapshot->sum) {

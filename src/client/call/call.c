@@ -23,12 +23,6 @@ static const uint8_t moves[] = {
     [CALL_COMPLETED] = 0,
 };
 
-static void move(struct vigil_call *call, enum call_state next)
-{
-    assert(moves[call->state] & (1u << next));
-    call->state = next;
-}
-
 void client_call_check(const struct vigil_call *call)
 {
     bool waits = call->waiter.in_channel.next && !list_empty(&call->waiter.in_channel);
@@ -43,14 +37,9 @@ void client_call_check(const struct vigil_call *call)
 
 /* -- Completion -- */
 
-static struct vigil_call *call_of(struct operation *operation)
-{
-    return CONTAINER_OF(operation, struct vigil_call, operation);
-}
-
 static void free_call(struct operation *operation)
 {
-    struct vigil_call *call = call_of(operation);
+    struct vigil_call *call = CONTAINER_OF(operation, struct vigil_call, operation);
     if (call->method->parts)
         call->method->parts->release(call);
     arena_fini(&call->arena);
@@ -61,7 +50,7 @@ static void free_call(struct operation *operation)
 
 static void publish(struct operation *operation)
 {
-    struct vigil_call *call = call_of(operation);
+    struct vigil_call *call = CONTAINER_OF(operation, struct vigil_call, operation);
     if (call->item.queue)
         queue_item_push(&call->item);
 }
@@ -69,13 +58,13 @@ static void publish(struct operation *operation)
 void client_call_complete(struct vigil_call *call)
 {
     struct vigil_client *client = call->client;
-    move(call, CALL_COMPLETED);
+    STATE_MOVE(call->state, moves, CALL_COMPLETED);
     channel_waiter_cancel(&call->waiter);
     loop_timer_cancel(client->driver.loop, &call->deadline);
     loop_timer_cancel(client->driver.loop, &call->pause);
     if (call->method->parts)
         call->method->parts->release(call);
-    atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
+    counter_add(&client->counters.calls_completed, 1);
     operation_complete(&call->operation);
 }
 
@@ -155,17 +144,6 @@ static void set_deadline(struct vigil_call *call, int64_t now_ns)
     loop_timer_set(call->client->driver.loop, &call->deadline, call->reach_by_ns);
 }
 
-/* A call that waits long was sent, but not processed. A server that breaks one attempt after the
- * other does not prolong the timeout. */
-static void limit_reaching(struct vigil_call *call)
-{
-    int64_t now_ns = loop_now_ns(call->client->driver.loop);
-    if (now_ns >= call->reach_by_ns)
-        set_deadline(call, now_ns);
-    else
-        loop_timer_set(call->client->driver.loop, &call->deadline, call->reach_by_ns);
-}
-
 /* The time of the turn may be long ago, if the user's callback took long. */
 void client_call_restart_clock(struct vigil_call *call)
 {
@@ -206,7 +184,7 @@ static void try_to_send(struct vigil_call *call)
         fail(call, VIGIL_ERROR_ARGUMENT, CHANNEL_BAD_CREDENTIALS);
         return;
     }
-    move(call, CALL_SENT);
+    STATE_MOVE(call->state, moves, CALL_SENT);
     if (call->waits_long)
         client_call_stop_clock(call);
     call->attempts++;
@@ -222,7 +200,7 @@ static void on_channel_ready(struct channel_waiter *waiter)
 static void on_pause_over(struct timer *timer)
 {
     struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, pause);
-    move(call, CALL_WAITING);
+    STATE_MOVE(call->state, moves, CALL_WAITING);
     try_to_send(call);
 }
 
@@ -241,7 +219,7 @@ void client_call_progressed(struct vigil_call *call)
 
 void client_call_hold(struct vigil_call *call)
 {
-    move(call, CALL_HOLDING);
+    STATE_MOVE(call->state, moves, CALL_HOLDING);
 }
 
 void client_call_continue(struct vigil_call *call)
@@ -249,28 +227,33 @@ void client_call_continue(struct vigil_call *call)
     client_call_drop_response(call);
     call->attempts = call->renewals = 0;
     client_call_restart_clock(call);
-    move(call, CALL_WAITING);
+    STATE_MOVE(call->state, moves, CALL_WAITING);
     try_to_send(call);
 }
 
 static void try_again(struct vigil_call *call, bool at_once)
 {
     struct vigil_client *client = call->client;
-    atomic_fetch_add_explicit(&client->counters.calls_retried, 1, memory_order_relaxed);
+    counter_add(&client->counters.calls_retried, 1);
     client_call_drop_response(call);
     if (call->method->parts && call->method->parts->repeat)
         call->method->parts->repeat(call);
-    move(call, at_once ? CALL_WAITING : CALL_PAUSING);
-    if (call->waits_long)
-        limit_reaching(call);
+    int64_t now_ns = loop_now_ns(client->driver.loop);
+    STATE_MOVE(call->state, moves, at_once ? CALL_WAITING : CALL_PAUSING);
+    /* The timeout of a call that waits long ended when it was sent, and begins again because the
+     * server has not processed it. It ends at the same time as before, so that a server that breaks
+     * one attempt after the other does not prolong it. */
+    if (call->waits_long && now_ns >= call->reach_by_ns)
+        set_deadline(call, now_ns);
+    else if (call->waits_long)
+        loop_timer_set(client->driver.loop, &call->deadline, call->reach_by_ns);
     if (at_once) {
         try_to_send(call);
         return;
     }
     int64_t pause = PAUSE_NS << (call->attempts < 6 ? call->attempts - 1 : 5);
     loop_timer_set(client->driver.loop, &call->pause,
-                   loop_now_ns(client->driver.loop) +
-                       (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
+                   now_ns + (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
 }
 
 /* -- What the connection says -- */
@@ -298,28 +281,25 @@ enum status client_call_decode(struct vigil_call *call, struct slice message)
     return ST_OK;
 }
 
-static enum status take_response(struct vigil_call *call, struct slice message)
-{
-    struct slice bytes;
-    if (call->response)
-        return ST_MALFORMED; /* one response too many */
-    TRY(arena_dup(&call->arena, message, &bytes));
-    return client_call_decode(call, bytes);
-}
-
 static void on_message(struct grpc_client_call *grpc, struct slice message)
 {
     struct vigil_call *call = CONTAINER_OF(grpc, struct vigil_call, grpc);
     const struct client_part_ops *parts = call->method->parts;
-    enum status status =
-        parts && parts->receive ? parts->receive(call, message) : take_response(call, message);
+    enum status status;
+    struct slice bytes;
+    if (parts && parts->receive) {
+        status = parts->receive(call, message);
+    } else if (call->response) {
+        status = ST_MALFORMED; /* one response too many */
+    } else {
+        /* The message is only valid inside this callback, but the decoded response refers to its
+         * bytes until the user frees the call. */
+        status = arena_dup(&call->arena, message, &bytes);
+        if (status == ST_OK)
+            status = client_call_decode(call, bytes);
+    }
     if (status != ST_OK)
         client_call_stop_for(call, status);
-}
-
-static bool may_be_repeated(const struct vigil_call *call)
-{
-    return call->method->reads && !call->delivered;
 }
 
 /* The server answered with an error. */
@@ -344,7 +324,7 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
     if (policy.is_not_done && !call->delivered && channel_has_choice(channel)) {
         channel_avoid(channel, call->generation);
         try_again(call, call->attempts == 1); /* all endpoints may be such servers */
-    } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
+    } else if (outcome->code == GRPC_UNAVAILABLE && (call->method->reads && !call->delivered)) {
         if (policy.leaves)
             channel_avoid(channel, call->generation);
         try_again(call, false);
@@ -401,7 +381,9 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
     } else if (outcome->from_peer) {
         refused(call, outcome);
     } else if (outcome->unprocessed ||
-               (may_be_repeated(call) && outcome->code == GRPC_UNAVAILABLE)) {
+               (call->method->reads && !call->delivered && outcome->code == GRPC_UNAVAILABLE)) {
+        /* The server has certainly not seen the call, or the call reads and may be repeated. A
+         * change that the server may have seen is never sent again. */
         try_again(call, outcome->unprocessed && call->attempts == 1);
     } else {
         client_error_set(&call->operation.error, broken_code(outcome), VIGIL_UNKNOWN, "%.*s",
@@ -414,6 +396,7 @@ static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_en
 
 /* -- For the operation -- */
 
+/* The server would refuse it, too, but only after it has received all of it. */
 static bool is_too_large(const struct vigil_call *call)
 {
     size_t bytes = grpc_client_call_queued_bytes(&call->grpc) - GRPC_PREFIX_BYTES;
@@ -445,29 +428,14 @@ static void note_arrival(struct vigil_call *call)
 void client_call_pass_on(struct vigil_call *call)
 {
     client_call_drop_response(call);
-    move(call, CALL_WAITING);
+    STATE_MOVE(call->state, moves, CALL_WAITING);
     call->attempts = 0;
     try_to_send(call);
 }
 
-/* True: the store in this process executes it. */
-static bool begin_here(struct vigil_call *call)
-{
-    struct client_local *local = call->client->local;
-    if (!local || !call->method->kind)
-        return false;
-    move(call, CALL_SENT);
-    call->attempts = 1;
-    if (local->ops->begin(local, call))
-        return true;
-    move(call, CALL_WAITING);
-    call->attempts = 0;
-    return false;
-}
-
 static void begin(struct operation *operation)
 {
-    struct vigil_call *call = call_of(operation);
+    struct vigil_call *call = CONTAINER_OF(operation, struct vigil_call, operation);
     struct vigil_client *client = call->client;
     note_arrival(call);
     if (call->invalid) {
@@ -478,17 +446,26 @@ static void begin(struct operation *operation)
         fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
         return;
     }
-    atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
+    counter_add(&client->counters.calls_started, 1);
     set_deadline(call, loop_now_ns(client->driver.loop));
-    move(call, CALL_WAITING);
-    if (!begin_here(call))
-        try_to_send(call);
+    STATE_MOVE(call->state, moves, CALL_WAITING);
+    if (client->local && call->method->kind) {
+        STATE_MOVE(call->state, moves, CALL_SENT);
+        call->attempts = 1;
+        if (client->local->ops->begin(client->local, call))
+            return;
+        /* The store in this process has not begun the call, so that it has changed nothing. It goes
+         * through the connection like a call of a remote client. */
+        STATE_MOVE(call->state, moves, CALL_WAITING);
+        call->attempts = 0;
+    }
+    try_to_send(call);
 }
 
 static void stop(struct operation *operation, enum vigil_code code, const char *text)
 {
-    note_arrival(call_of(operation));
-    client_call_stop(call_of(operation), code, text);
+    note_arrival(CONTAINER_OF(operation, struct vigil_call, operation));
+    client_call_stop(CONTAINER_OF(operation, struct vigil_call, operation), code, text);
 }
 
 static const struct operation_ops operation_ops = {
@@ -578,20 +555,15 @@ void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
     call->waits_long = false;
 }
 
-static struct operation *operation_of(struct vigil_call *call)
-{
-    return call ? &call->operation : NULL;
-}
-
 static void make_callback(struct operation *operation)
 {
-    struct vigil_call *call = call_of(operation);
+    struct vigil_call *call = CONTAINER_OF(operation, struct vigil_call, operation);
     call->done(call, call->user);
 }
 
 int vigil_call_start(vigil_call *call, vigil_done done, void *user)
 {
-    int code = operation_claim(operation_of(call));
+    int code = operation_claim(call ? &call->operation : NULL);
     if (code != VIGIL_OK)
         return code;
     call->done = done;
@@ -615,7 +587,7 @@ int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
     static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
     if (!queue || (call && call->client != queue_client(queue)))
         return VIGIL_ERROR_ARGUMENT;
-    int code = operation_claim(operation_of(call));
+    int code = operation_claim(call ? &call->operation : NULL);
     if (code != VIGIL_OK)
         return code;
     call->item.shown = (vigil_item){
@@ -637,36 +609,32 @@ static bool run_here(struct vigil_call *call)
         return false;
     if (!local->ops->run(local, call))
         return false;
-    atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
+    counter_add(&client->counters.calls_started, 1);
+    counter_add(&client->counters.calls_completed, 1);
     operation_complete_here(&call->operation);
     return true;
-}
-
-/* A blocking call drives a client in the program's loop, also if it did not have to wait. */
-static void make_due_callbacks(struct driver *driver)
-{
-    if (!driver->own_thread && !atomic_load(&driver->loop_ended) && driver_timeout_ms(driver) == 0)
-        driver_process(driver);
 }
 
 int vigil_call_run(vigil_call *call)
 {
     if (!call || !call->client->local || !call->method->kind ||
         driver_must_not_wait(&call->client->driver))
-        return operation_run(operation_of(call));
+        return operation_run(call ? &call->operation : NULL);
     int code = operation_claim(&call->operation);
     if (code != VIGIL_OK)
         return code;
     if (!run_here(call))
         return operation_run_claimed(&call->operation);
-    make_due_callbacks(&call->client->driver);
+    /* A blocking call drives a client in the program's loop, also if it did not have to wait. */
+    if (!call->client->driver.own_thread && !atomic_load(&call->client->driver.loop_ended) &&
+        driver_timeout_ms(&call->client->driver) == 0)
+        driver_process(&call->client->driver);
     return call->operation.error.code;
 }
 
 void vigil_call_cancel(vigil_call *call)
 {
-    operation_cancel(operation_of(call));
+    operation_cancel(call ? &call->operation : NULL);
 }
 
 void vigil_call_free(vigil_call *call)

@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-static struct vigil_client *client_of(struct driver *driver)
-{
-    return CONTAINER_OF(driver, struct vigil_client, driver);
-}
-
 /* -- The program's handle -- */
 
 void vigil_client_shutdown(vigil_client *client)
@@ -87,37 +82,23 @@ static enum status open_channel(struct vigil_client *client, struct network *net
     return channel_new(client->driver.loop, network, &options, &client->channel, error);
 }
 
-static enum status copy_prefix(struct vigil_client *client, const char *prefix)
-{
-    if (!prefix || !*prefix)
-        return ST_OK;
-    char *copy = strdup(prefix);
-    client->prefix = slice_of(copy, copy ? strlen(copy) : 0);
-    return copy ? ST_OK : ST_NOMEM;
-}
-
-static void publish(_Atomic uint64_t *counter, uint64_t value)
-{
-    atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
 /* The counters of the channel belong to the loop's thread. */
 static void publish_stats(struct driver *driver)
 {
-    struct vigil_client *client = client_of(driver);
+    struct vigil_client *client = CONTAINER_OF(driver, struct vigil_client, driver);
     if (!client->channel)
         return;
     struct channel_stats stats = channel_stats(client->channel);
-    publish(&client->counters.connects, stats.connects);
-    publish(&client->counters.connect_errors, stats.connect_errors);
-    publish(&client->counters.disconnects, stats.disconnects);
-    publish(&client->counters.bytes_sent, stats.bytes_sent);
-    publish(&client->counters.bytes_received, stats.bytes_received);
+    counter_set(&client->counters.connects, stats.connects);
+    counter_set(&client->counters.connect_errors, stats.connect_errors);
+    counter_set(&client->counters.disconnects, stats.disconnects);
+    counter_set(&client->counters.bytes_sent, stats.bytes_sent);
+    counter_set(&client->counters.bytes_received, stats.bytes_received);
 }
 
 static void close_channel(struct driver *driver)
 {
-    struct vigil_client *client = client_of(driver);
+    struct vigil_client *client = CONTAINER_OF(driver, struct vigil_client, driver);
     channel_free(client->channel);
     client->channel = NULL;
     if (client->local)
@@ -126,7 +107,7 @@ static void close_channel(struct driver *driver)
 
 static void destroy(struct driver *driver)
 {
-    struct vigil_client *client = client_of(driver);
+    struct vigil_client *client = CONTAINER_OF(driver, struct vigil_client, driver);
     assert(!client->channel);
     free((void *)client->prefix.ptr);
     if (client->local)
@@ -152,19 +133,13 @@ static bool local_end_of_turn(void *ctx)
 {
     struct vigil_client *client = ctx;
     publish_stats(&client->driver);
+    /* The store has received every write that arrived in this turn. From now on, writes of other
+     * threads may overtake them no more, so they may run on their own thread again. */
     bool more = client->local->ops->end_of_turn(client->local);
     if (client->writes_arrived)
         atomic_fetch_sub(&client->writes_posted, client->writes_arrived);
     client->writes_arrived = 0;
     return more;
-}
-
-static void attach_local(struct vigil_client *client)
-{
-    if (client->local)
-        loop_set_hooks(client->driver.loop, (struct loop_hooks){.after_input = local_after_input,
-                                                                .end_of_turn = local_end_of_turn,
-                                                                .ctx = client});
 }
 
 static enum status client_init(struct vigil_client *client, struct network *network,
@@ -181,8 +156,17 @@ static enum status client_init(struct vigil_client *client, struct network *netw
         .receive_bytes_max = options->receive_bytes_max,
     };
     TRY(driver_init(&client->driver, network, &client_driver_ops));
-    attach_local(client);
-    TRY(copy_prefix(client, options->prefix));
+    /* The hooks of the store replace the driver's own, which only publish counters. */
+    if (client->local)
+        loop_set_hooks(client->driver.loop, (struct loop_hooks){.after_input = local_after_input,
+                                                                .end_of_turn = local_end_of_turn,
+                                                                .ctx = client});
+    if (options->prefix && *options->prefix) {
+        char *copy = strdup(options->prefix);
+        if (!copy)
+            return ST_NOMEM;
+        client->prefix = slice_of(copy, strlen(copy));
+    }
     TRY(open_channel(client, network, options, error));
     return driver_start(&client->driver);
 }
@@ -206,49 +190,32 @@ static int refuse(vigil_error *error, enum vigil_code code, const char *text)
     return (int)code;
 }
 
-static bool has_negative_time(const vigil_options *o)
-{
-    return o->connect_timeout_ms < 0 || o->call_timeout_ms < 0 || o->keepalive_ms < 0 ||
-           o->keepalive_timeout_ms < 0 || o->backoff_min_ms < 0 ||
-           o->backoff_max_ms < o->backoff_min_ms;
-}
-
-/* Why these options cannot be used; NULL if they can. */
-static const char *fault_of(const vigil_options *o)
-{
-    if (has_negative_time(o))
-        return "a time is negative, or backoff_max_ms is less than backoff_min_ms";
-    if (!o->cert_file != !o->key_file)
-        return "cert_file and key_file belong together, but only one of them is set";
-    if (o->password && !o->user)
-        return "password is set without user";
-    return NULL;
-}
-
 /* The options with the defaults for fields that the program's header does not have. */
 static int complete_options(const vigil_options *options, vigil_options *ret_complete,
                             vigil_error *error)
 {
-    vigil_options_init(ret_complete);
-    if (options && (options->size == 0 || options->size > sizeof(*ret_complete)))
+    vigil_options *o = ret_complete;
+    const char *fault = NULL;
+    vigil_options_init(o);
+    if (options && (options->size == 0 || options->size > sizeof(*o)))
         return refuse(error, VIGIL_ERROR_ARGUMENT,
                       "the options were not set up with vigil_options_init");
+    /* A program that was compiled with an older header has a shorter struct. */
     if (options)
-        memcpy(ret_complete, options, options->size);
-    const char *fault = fault_of(ret_complete);
+        memcpy(o, options, options->size);
+    if (o->connect_timeout_ms < 0 || o->call_timeout_ms < 0 || o->keepalive_ms < 0 ||
+        o->keepalive_timeout_ms < 0 || o->backoff_min_ms < 0 ||
+        o->backoff_max_ms < o->backoff_min_ms)
+        fault = "a time is negative, or backoff_max_ms is less than backoff_min_ms";
+    else if (!o->cert_file != !o->key_file)
+        fault = "cert_file and key_file belong together, but only one of them is set";
+    else if (o->password && !o->user)
+        fault = "password is set without user";
     return fault ? refuse(error, VIGIL_ERROR_ARGUMENT, fault) : VIGIL_OK;
 }
 
-static void drop_local(struct client_local *local)
-{
-    if (!local)
-        return;
-    local->ops->close(local);
-    local->ops->free(local);
-}
-
-static int create(struct network *network, struct client_local *local, const vigil_options *options,
-                  vigil_client **ret_client, vigil_error *error)
+int client_new_over(struct network *network, struct client_local *local,
+                    const vigil_options *options, vigil_client **ret_client, vigil_error *error)
 {
     vigil_options complete;
     struct vigil_client *client = NULL;
@@ -257,7 +224,11 @@ static int create(struct network *network, struct client_local *local, const vig
         client = aligned_alloc(_Alignof(struct vigil_client),
                                align_up(sizeof(*client), _Alignof(struct vigil_client)));
     if (!client) {
-        drop_local(local);
+        /* The client owns its side of the store, even if it cannot be created. */
+        if (local) {
+            local->ops->close(local);
+            local->ops->free(local);
+        }
         return code == VIGIL_OK ? refuse(error, VIGIL_ERROR_MEMORY, "out of memory") : code;
     }
     struct error why = {0};
@@ -272,23 +243,11 @@ static int create(struct network *network, struct client_local *local, const vig
     return VIGIL_OK;
 }
 
-int client_new_over(struct network *network, const vigil_options *options,
-                    vigil_client **ret_client, vigil_error *error)
-{
-    return create(network, NULL, options, ret_client, error);
-}
-
-int client_new_local(struct network *network, struct client_local *local,
-                     const vigil_options *options, vigil_client **ret_client, vigil_error *error)
-{
-    return create(network, local, options, ret_client, error);
-}
-
 int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)
 {
     if (!ret_client)
         return refuse(error, VIGIL_ERROR_ARGUMENT, "there is no place for the client");
-    return client_new_over(network_posix(), options, ret_client, error);
+    return client_new_over(network_posix(), NULL, options, ret_client, error);
 }
 
 void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_stats, size_t size)

@@ -3,6 +3,7 @@
 #ifndef VIGIL_CLIENT_CALL_CLIENT_H
 #define VIGIL_CLIENT_CALL_CLIENT_H
 
+#include "base/metric/counter.h"
 #include "client/call/local.h"
 #include "client/connect/channel.h"
 #include "client/driver/driver.h"
@@ -40,13 +41,10 @@ struct vigil_client {
 };
 
 /* vigil_client_new over any network. The loops of a simulated one are stepped, so such a client has
- * no own thread. */
-int client_new_over(struct network *network, const vigil_options *options,
-                    vigil_client **ret_client, vigil_error *error);
-
-/* A client of a store in this process, which owns local from then on, also if this fails. */
-int client_new_local(struct network *network, struct client_local *local,
-                     const vigil_options *options, vigil_client **ret_client, vigil_error *error);
+ * no own thread. `local` is NULL, or a store in this process: the client owns it from then on, even
+ * if this fails. */
+int client_new_over(struct network *network, struct client_local *local,
+                    const vigil_options *options, vigil_client **ret_client, vigil_error *error);
 
 /* The prefix of the keys of a client, which may be NULL; no call is made with NULL. */
 static inline struct slice client_prefix(const struct vigil_client *client)

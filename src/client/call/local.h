@@ -3,7 +3,7 @@
  * the store without sockets, and its part of the store works in the turns of the client's loop.
  * Some calls it executes itself, without encoding them for a connection.
  *
- *     created ── client_new_local ──► turns ──► close ──► free
+ *     created ── client_new_over ──► turns ──► close ──► free
  */
 #ifndef VIGIL_CLIENT_CALL_LOCAL_H
 #define VIGIL_CLIENT_CALL_LOCAL_H

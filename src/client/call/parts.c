@@ -7,11 +7,6 @@
 
 enum { SCRATCH_BYTES = 1024 }; /* a part with a few keys needs no memory from the heap */
 
-static struct parts_call *parts_of(struct vigil_call *call)
-{
-    return CONTAINER_OF(call, struct parts_call, call);
-}
-
 void parts_check(const struct parts_call *parts)
 {
     const struct vigil_call *call = &parts->call;
@@ -34,13 +29,6 @@ void parts_note_header(struct parts_call *parts, const void *part)
     parts->result.header = &parts->header;
 }
 
-static void pause_call(struct parts_call *parts)
-{
-    parts->paused = true;
-    client_call_stop_clock(&parts->call);
-    grpc_client_call_withhold(&parts->call.grpc, true);
-}
-
 /* The call may be cancelled or freed by the user inside, but our reference keeps it. */
 void parts_deliver(struct parts_call *parts, const void *part)
 {
@@ -51,34 +39,39 @@ void parts_deliver(struct parts_call *parts, const void *part)
         return;
     int answer = parts->hooks->call_back(parts, part);
     driver_callback_end(&client->driver);
-    if (answer == VIGIL_PART_PAUSE)
-        pause_call(parts);
+    if (answer == VIGIL_PART_PAUSE) {
+        /* The server stops sending when its window is full, and the time that the program takes
+         * does not count. */
+        parts->paused = true;
+        client_call_stop_clock(&parts->call);
+        grpc_client_call_withhold(&parts->call.grpc, true);
+    }
 }
 
-static void deliver_response(struct parts_call *parts, void *response)
-{
-    struct vigil_call *call = &parts->call;
-    if (call->client->prefix.len && call->method->strip)
-        call->method->strip(response, call->client->prefix.len);
-    call->response = &parts->result;
-    const void *part = parts->hooks->open(parts, response);
-    if (!part)
-        return;
-    call->delivered = !parts->hooks->repeatable;
-    parts_note_header(parts, part);
-    parts_deliver(parts, part);
-}
-
+/* Decodes one message and delivers it. Its memory is needed only until the callback returns. */
 static enum status deliver_message(struct parts_call *parts, struct slice message)
 {
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES];
-    const struct pb_message *type = parts->call.method->response;
+    struct vigil_call *call = &parts->call;
+    const struct pb_message *type = call->method->response;
     struct arena arena;
-    arena_init(&arena, scratch, sizeof(scratch), client_decode_bytes_max(parts->call.client));
+    const void *part = NULL;
+    arena_init(&arena, scratch, sizeof(scratch), client_decode_bytes_max(call->client));
     void *response = arena_alloc(&arena, type->struct_bytes);
     enum status status = response ? pb_decode(type, message, &arena, response) : ST_NOMEM;
-    if (status == ST_OK)
-        deliver_response(parts, response);
+    if (status == ST_OK) {
+        if (call->client->prefix.len && call->method->strip)
+            call->method->strip(response, call->client->prefix.len);
+        call->response = &parts->result;
+        part = parts->hooks->open(parts, response);
+    }
+    if (part) {
+        /* The program has seen this part, so the call cannot begin again unless its parts may
+         * repeat. */
+        call->delivered = !parts->hooks->repeatable;
+        parts_note_header(parts, part);
+        parts_deliver(parts, part);
+    }
     arena_fini(&arena);
     return status;
 }
@@ -88,31 +81,20 @@ static enum status deliver_message(struct parts_call *parts, struct slice messag
 static void count_held(struct parts_call *parts, int64_t bytes)
 {
     parts->held_bytes = (size_t)((int64_t)parts->held_bytes + bytes);
-    atomic_fetch_add_explicit(&parts->call.client->counters.queued_bytes, (uint64_t)bytes,
-                              memory_order_relaxed);
-}
-
-static enum status hold(struct parts_call *parts, struct slice message)
-{
-    TRY(client_messages_push(&parts->held, message));
-    count_held(parts, (int64_t)message.len);
-    /* Again, because the call may have been repeated while it was paused. */
-    grpc_client_call_withhold(&parts->call.grpc, true);
-    return ST_OK;
-}
-
-static void drop_held(struct parts_call *parts)
-{
-    client_messages_free(&parts->held);
-    count_held(parts, -(int64_t)parts->held_bytes);
+    counter_add(&parts->call.client->counters.queued_bytes, (uint64_t)bytes);
 }
 
 static enum status stream_receive(struct vigil_call *call, struct slice message)
 {
-    struct parts_call *parts = parts_of(call);
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
     client_call_progressed(call);
-    if (parts->paused)
-        return hold(parts, message);
+    if (parts->paused) {
+        TRY(client_messages_push(&parts->held, message));
+        count_held(parts, (int64_t)message.len);
+        /* Again, because the call may have been repeated while it was paused. */
+        grpc_client_call_withhold(&parts->call.grpc, true);
+        return ST_OK;
+    }
     TRY(deliver_message(parts, message));
     if (!parts->paused)
         client_call_restart_clock(call);
@@ -122,7 +104,9 @@ static enum status stream_receive(struct vigil_call *call, struct slice message)
 /* What is held is older than what the repeated call begins with. */
 static void stream_repeat(struct vigil_call *call)
 {
-    drop_held(parts_of(call));
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
+    client_messages_free(&parts->held);
+    count_held(parts, -(int64_t)parts->held_bytes);
 }
 
 static void finish(struct parts_call *parts)
@@ -138,7 +122,8 @@ static void finish(struct parts_call *parts)
 
 static void stream_end(struct vigil_call *call)
 {
-    struct parts_call *parts = parts_of(call);
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
+    /* The completion waits, too: it must not overtake parts that the program has not received. */
     if (parts->paused)
         client_call_hold(call);
     else
@@ -147,8 +132,9 @@ static void stream_end(struct vigil_call *call)
 
 void parts_release(struct vigil_call *call)
 {
-    struct parts_call *parts = parts_of(call);
-    drop_held(parts);
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
+    client_messages_free(&parts->held);
+    count_held(parts, -(int64_t)parts->held_bytes);
     if (parts->hooks->release)
         parts->hooks->release(parts);
 }
@@ -162,8 +148,9 @@ const struct client_part_ops parts_stream_ops = {
 
 /* -- Resuming -- */
 
-static enum status deliver_held(struct parts_call *parts)
+static void stream_resumed(struct parts_call *parts)
 {
+    struct vigil_call *call = &parts->call;
     enum status status = ST_OK;
     while (parts->held && !parts->paused && status == ST_OK) {
         struct client_message *message = client_messages_pop(&parts->held);
@@ -171,17 +158,10 @@ static enum status deliver_held(struct parts_call *parts)
         status = deliver_message(parts, slice_of(message->bytes, message->len));
         free(message);
     }
-    return status;
-}
-
-static void stream_resumed(struct parts_call *parts)
-{
-    struct vigil_call *call = &parts->call;
-    enum status status = deliver_held(parts);
     if (status != ST_OK) {
         client_call_stop_for(call, status);
     } else if (parts->paused) {
-        return;
+        return; /* by the callback of one of the held parts */
     } else if (call->state == CALL_HOLDING) {
         finish(parts);
     } else {
@@ -208,7 +188,7 @@ void vigil_call_resume(vigil_call *call)
 {
     if (!call || !call->method->parts)
         return;
-    struct parts_call *parts = parts_of(call);
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
     if (atomic_exchange(&parts->resume_posted, true))
         return;
     operation_ref(&call->operation);
@@ -223,7 +203,7 @@ struct parts_call *parts_call_new(struct vigil_client *client, const struct clie
     struct vigil_call *call = client_call_new_sized(client, method, bytes);
     if (!call)
         return NULL;
-    struct parts_call *parts = parts_of(call);
+    struct parts_call *parts = CONTAINER_OF(call, struct parts_call, call);
     parts->hooks = hooks;
     parts->user = user;
     parts->resume.run = run_resume;

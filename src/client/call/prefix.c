@@ -2,18 +2,18 @@
 
 #include <stdlib.h>
 
-static struct slice no_end(void)
-{
-    return slice_of("", 1); /* one zero byte */
-}
+/* As the end of a range, one zero byte means that the range has no end. */
+#define NO_END slice_of("", 1)
 
 struct slice prefix_end(struct slice prefix, uint8_t *buffer)
 {
     size_t len = prefix.len;
+    /* The first key behind all keys with the prefix: the last byte that can be increased is, and
+     * what follows it is cut off. */
     while (len && prefix.ptr[len - 1] == 0xff)
         len--;
     if (len == 0)
-        return no_end();
+        return NO_END;
     slice_copy(buffer, slice_sub(prefix, 0, len));
     buffer[len - 1]++;
     return slice_of(buffer, len);
@@ -44,7 +44,8 @@ enum status prefix_range(struct slice prefix, struct slice key, struct slice end
     uint8_t *second = memory + prefix.len + key.len;
     ret_range->memory = memory;
     ret_range->key = join(memory, prefix, key);
-    if (slice_equal(end, no_end()))
+    /* A range without an end must still not reach beyond the keys of this client. */
+    if (slice_equal(end, NO_END))
         ret_range->end = prefix_end(prefix, second);
     else if (end.len)
         ret_range->end = join(second, prefix, end);
@@ -60,7 +61,7 @@ enum status prefix_all(struct slice prefix, struct slice of, struct prefixed_ran
     struct slice whole = join(memory, prefix, of);
     /* "\0" is the first key: an empty key would not be a range. */
     *ret_range = (struct prefixed_range){
-        .key = len ? whole : no_end(),
+        .key = len ? whole : slice_of("", 1),
         .end = prefix_end(whole, memory + len),
         .memory = memory,
     };

@@ -25,25 +25,9 @@ static const uint8_t moves[] = {
     [QUEUE_ITEM_TAKEN] = TO(QUEUED) | TO(IDLE),
 };
 
-static void move(struct queue_item *item, enum queue_item_state next)
-{
-    assert(moves[item->state] & (1u << next));
-    item->state = next;
-}
-
-static struct lock *lock_of(const struct vigil_queue *queue)
-{
-    return &queue->client->driver.lock;
-}
-
 struct vigil_client *queue_client(const struct vigil_queue *queue)
 {
     return queue->client;
-}
-
-static void queue_ref(struct vigil_queue *queue)
-{
-    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
 }
 
 static void queue_unref(struct vigil_queue *queue)
@@ -63,14 +47,14 @@ static bool is_over(const struct vigil_queue *queue)
 
 static void settle_fd(struct vigil_queue *queue)
 {
-    assert(lock_held(lock_of(queue)));
+    assert(lock_held(&queue->client->driver.lock));
     readable_set(&queue->readable, !list_empty(&queue->items) || is_over(queue));
 }
 
 void queue_check(struct vigil_queue *queue)
 {
     const struct queue_item *item;
-    LOCK_SCOPE(lock_of(queue));
+    LOCK_SCOPE(&queue->client->driver.lock);
     assert(queue->readable.is_set == (!list_empty(&queue->items) || is_over(queue)));
     assert(!queue->closed || list_empty(&queue->items));
     LIST_FOREACH (item, &queue->items, in_queue) {
@@ -84,7 +68,7 @@ void queue_check(struct vigil_queue *queue)
 void queue_item_init(struct queue_item *item, struct vigil_queue *queue,
                      const struct queue_item_ops *ops)
 {
-    queue_ref(queue);
+    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
     item->queue = queue;
     item->ops = ops;
     item->state = QUEUE_ITEM_IDLE;
@@ -101,40 +85,39 @@ void queue_item_fini(struct queue_item *item)
 /* The item is not in the list, and has its reference to the object. */
 static void enqueue(struct queue_item *item)
 {
-    move(item, QUEUE_ITEM_QUEUED);
+    STATE_MOVE(item->state, moves, QUEUE_ITEM_QUEUED);
     list_push_back(&item->queue->items, &item->in_queue);
     settle_fd(item->queue);
 }
 
-static bool is_wanted(const struct queue_item *item)
-{
-    return !item->dropped && !item->queue->closed;
-}
-
 void queue_item_push(struct queue_item *item)
 {
-    assert(lock_held(lock_of(item->queue)));
-    if (item->state != QUEUE_ITEM_IDLE || !is_wanted(item))
+    assert(lock_held(&item->queue->client->driver.lock));
+    /* An item that is queued already will show everything that has happened until it is taken, and
+     * one that is taken is looked at again when it is released. */
+    if (item->state != QUEUE_ITEM_IDLE || item->dropped || item->queue->closed)
         return;
     item->ops->ref(item);
     enqueue(item);
 }
 
-static bool dequeue(struct queue_item *item)
-{
-    LOCK_SCOPE(lock_of(item->queue));
-    item->dropped = true;
-    if (item->state != QUEUE_ITEM_QUEUED)
-        return false;
-    list_remove(&item->in_queue);
-    move(item, QUEUE_ITEM_IDLE);
-    settle_fd(item->queue);
-    return true;
-}
-
 void queue_item_drop(struct queue_item *item)
 {
-    if (item->queue && dequeue(item))
+    if (!item->queue)
+        return;
+    struct lock *lock = &item->queue->client->driver.lock;
+    lock_take(lock);
+    item->dropped = true;
+    bool was_queued = item->state == QUEUE_ITEM_QUEUED;
+    if (was_queued) {
+        list_remove(&item->in_queue);
+        STATE_MOVE(item->state, moves, QUEUE_ITEM_IDLE);
+        settle_fd(item->queue);
+    }
+    lock_release(lock);
+    /* Without the lock, because the last reference frees the object. A taken item keeps its
+     * reference until the program releases it. */
+    if (was_queued)
         item->ops->unref(item);
 }
 
@@ -143,16 +126,16 @@ void queue_item_drop(struct queue_item *item)
 static struct queue_item_next put_back(struct queue_item *item)
 {
     struct queue_item_next next = {0};
-    LOCK_SCOPE(lock_of(item->queue));
+    LOCK_SCOPE(&item->queue->client->driver.lock);
     if (item->ops->settle)
         next = item->ops->settle(item);
-    next.more = next.more && is_wanted(item);
+    next.more = next.more && !item->dropped && !item->queue->closed;
     if (next.wake)
         item->ops->ref(item);
     if (next.more)
         enqueue(item);
     else
-        move(item, QUEUE_ITEM_IDLE);
+        STATE_MOVE(item->state, moves, QUEUE_ITEM_IDLE);
     return next;
 }
 
@@ -179,23 +162,17 @@ void vigil_item_release(const vigil_item *shown)
 /* Without waiting. */
 static int take(struct vigil_queue *queue, const vigil_item **ret_item)
 {
-    LOCK_SCOPE(lock_of(queue));
+    LOCK_SCOPE(&queue->client->driver.lock);
     if (list_empty(&queue->items))
         return is_over(queue) ? VIGIL_ERROR_CANCELED : VIGIL_ERROR_TIMEOUT;
     struct queue_item *item =
         LIST_ENTRY(list_pop_front(&queue->items), struct queue_item, in_queue);
-    move(item, QUEUE_ITEM_TAKEN);
+    STATE_MOVE(item->state, moves, QUEUE_ITEM_TAKEN);
     if (item->ops->fill)
         item->ops->fill(item);
     settle_fd(queue);
     *ret_item = &item->shown;
     return VIGIL_OK;
-}
-
-/* The shorter of two timeouts of poll, in which a negative one has no limit. */
-static int shorter(int a_ms, int b_ms)
-{
-    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
 /* Waits until something may have been queued. In the program's loop it also drives the client. */
@@ -207,7 +184,10 @@ static void wait_for_items(struct vigil_queue *queue, int timeout_ms)
     bool drives = !client->driver.own_thread && !atomic_load(&client->driver.loop_ended);
     if (drives) {
         fds[1].fd = vigil_client_fd(client);
-        timeout_ms = shorter(timeout_ms, vigil_client_timeout_ms(client));
+        /* The shorter of two timeouts, in which a negative one has no limit. */
+        int client_ms = vigil_client_timeout_ms(client);
+        if (timeout_ms < 0 || (client_ms >= 0 && client_ms < timeout_ms))
+            timeout_ms = client_ms;
     }
     (void)poll(fds, COUNT_OF(fds), timeout_ms); /* interrupted: an early look */
     if (drives)
@@ -223,16 +203,6 @@ static int left_ms(int64_t deadline_ns)
     return left <= 0 ? 0 : (int)((left + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static int take_until(struct vigil_queue *queue, int64_t deadline_ns, const vigil_item **ret_item)
-{
-    int code, timeout_ms = -1;
-    while ((code = take(queue, ret_item)) == VIGIL_ERROR_TIMEOUT && timeout_ms != 0) {
-        timeout_ms = left_ms(deadline_ns);
-        wait_for_items(queue, timeout_ms);
-    }
-    return code;
-}
-
 int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item)
 {
     if (!queue || !ret_item)
@@ -246,8 +216,15 @@ int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_
     int64_t deadline_ns = timeout_ms < 0
                               ? CLOCK_NEVER
                               : clock_mono_ns(clock_system()) + timeout_ms * (int64_t)NS_PER_MS;
-    queue_ref(queue);
-    int code = take_until(queue, deadline_ns, ret_item);
+    /* Another thread may free the queue while this one waits, so it has a reference. An item that
+     * arrives at the last moment is still taken, because the loop tries once more after the time is
+     * over. */
+    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
+    int code, left = -1;
+    while ((code = take(queue, ret_item)) == VIGIL_ERROR_TIMEOUT && left != 0) {
+        left = left_ms(deadline_ns);
+        wait_for_items(queue, left);
+    }
     queue_unref(queue);
     return code;
 }
@@ -289,28 +266,26 @@ int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
     return VIGIL_OK;
 }
 
-/* Closes the queue and returns its items, which are idle now and keep their references. */
-static void close_queue(struct vigil_queue *queue, struct list *ret_items)
-{
-    struct queue_item *item;
-    LOCK_SCOPE(lock_of(queue));
-    queue->closed = true;
-    list_remove(&queue->observer.in_driver);
-    LIST_FOREACH (item, &queue->items, in_queue)
-        move(item, QUEUE_ITEM_IDLE);
-    list_append(ret_items, &queue->items);
-    settle_fd(queue);
-}
-
 void vigil_queue_free(vigil_queue *queue)
 {
+    struct queue_item *item;
     struct list items;
     if (!queue || driver_is_inherited(&queue->client->driver))
         return;
+    struct lock *lock = &queue->client->driver.lock;
     list_init(&items);
-    close_queue(queue, &items);
+    lock_take(lock);
+    queue->closed = true;
+    list_remove(&queue->observer.in_driver);
+    LIST_FOREACH (item, &queue->items, in_queue)
+        STATE_MOVE(item->state, moves, QUEUE_ITEM_IDLE);
+    list_append(&items, &queue->items);
+    settle_fd(queue);
+    lock_release(lock);
+    /* The references of the items are released without the lock, because the last one frees the
+     * object and takes the lock itself. */
     for (struct list *link; (link = list_pop_front(&items));) {
-        struct queue_item *item = LIST_ENTRY(link, struct queue_item, in_queue);
+        item = LIST_ENTRY(link, struct queue_item, in_queue);
         item->ops->unref(item);
     }
     queue_unref(queue);

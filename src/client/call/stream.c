@@ -17,12 +17,6 @@ static const uint8_t moves[] = {
     [STREAM_PAUSING] = TO(WAITING) | TO(IDLE),
 };
 
-static void move(struct client_stream *stream, enum client_stream_state next)
-{
-    assert(moves[stream->state] & (1u << next));
-    stream->state = next;
-}
-
 void client_stream_check(const struct client_stream *stream)
 {
     bool waits = stream->waiter.in_channel.next && !list_empty(&stream->waiter.in_channel);
@@ -56,14 +50,14 @@ static int64_t next_attempt(struct client_stream *stream)
 static void begin_again(struct client_stream *stream)
 {
     if (!stream->wanted) {
-        move(stream, STREAM_IDLE);
+        STATE_MOVE(stream->state, moves, STREAM_IDLE);
         return;
     }
     loop_timer_set(stream->client->driver.loop, &stream->pause, next_attempt(stream));
-    move(stream, STREAM_PAUSING);
+    STATE_MOVE(stream->state, moves, STREAM_PAUSING);
 }
 
-/* The call is over. */
+/* The call is over, and another one follows. */
 static void broken(struct client_stream *stream)
 {
     stream->given_up = false;
@@ -71,12 +65,15 @@ static void broken(struct client_stream *stream)
     stream->hooks->on_break(stream);
 }
 
+/* The call is over, and another one would end in the same way. The owner decides whether it wants
+ * the stream again; until then there is a pause, so that an owner that always wants it does not
+ * keep the server busy. */
 static void refused(struct client_stream *stream, enum grpc_code code, struct slice text)
 {
     stream->wanted = false;
     stream->given_up = false;
     stream->again_ns = next_attempt(stream);
-    move(stream, STREAM_IDLE);
+    STATE_MOVE(stream->state, moves, STREAM_IDLE);
     stream->hooks->on_break(stream);
     stream->hooks->on_refused(stream, code, text);
 }
@@ -107,7 +104,7 @@ static void open_call(struct client_stream *stream)
         refused(stream, GRPC_INVALID_ARGUMENT, SLICE_LITERAL(CHANNEL_BAD_CREDENTIALS));
         return;
     }
-    move(stream, STREAM_OPEN);
+    STATE_MOVE(stream->state, moves, STREAM_OPEN);
     stream->of_use = false;
     stream->too_large = false;
     stream->generation = channel_generation(channel);
@@ -123,28 +120,25 @@ static void on_channel_ready(struct channel_waiter *waiter)
 static void on_pause_over(struct timer *timer)
 {
     struct client_stream *stream = CONTAINER_OF(timer, struct client_stream, pause);
-    move(stream, STREAM_WAITING);
+    STATE_MOVE(stream->state, moves, STREAM_WAITING);
     open_call(stream);
 }
 
 /* -- What the owner wants -- */
 
-static void cancel_call(struct client_stream *stream)
-{
-    stream->canceling = true;
-    grpc_client_call_cancel(&stream->call);
-    stream->canceling = false;
-}
-
 static void go_idle(struct client_stream *stream)
 {
-    if (stream->state == STREAM_OPEN)
-        cancel_call(stream);
+    if (stream->state == STREAM_OPEN) {
+        /* The session reports the end of the call from within; it is not an end to recover from. */
+        stream->canceling = true;
+        grpc_client_call_cancel(&stream->call);
+        stream->canceling = false;
+    }
     stream->given_up = false;
     channel_waiter_cancel(&stream->waiter);
     loop_timer_cancel(stream->client->driver.loop, &stream->pause);
     if (stream->state != STREAM_IDLE)
-        move(stream, STREAM_IDLE);
+        STATE_MOVE(stream->state, moves, STREAM_IDLE);
 }
 
 static void on_settle(struct deferred *deferred)
@@ -156,16 +150,19 @@ static void on_settle(struct deferred *deferred)
         if (was_open)
             stream->hooks->on_break(stream);
     } else if (stream->given_up) {
-        cancel_call(stream);
+        stream->canceling = true;
+        grpc_client_call_cancel(&stream->call);
+        stream->canceling = false;
         if (stream->too_large)
             refused(stream, GRPC_RESOURCE_EXHAUSTED,
                     SLICE_LITERAL("a response takes too much memory when it is decoded"));
         else
             broken(stream);
     } else if (stream->state == STREAM_IDLE) {
+        /* A stream that was refused a moment ago waits for the rest of its pause. */
         struct loop *loop = stream->client->driver.loop;
         bool must_pause = loop_now_ns(loop) < stream->again_ns;
-        move(stream, must_pause ? STREAM_PAUSING : STREAM_WAITING);
+        STATE_MOVE(stream->state, moves, must_pause ? STREAM_PAUSING : STREAM_WAITING);
         if (must_pause)
             loop_timer_set(loop, &stream->pause, stream->again_ns);
         else
@@ -216,18 +213,16 @@ static bool names(struct slice reason, enum status status)
     return reason.len && memmem(reason.ptr, reason.len, text, strlen(text));
 }
 
-/* Etcd 3.4 refuses a watch without a token as one without permission. There is none if
- * authentication was enabled after the connection was made. */
-static bool is_about_token(const struct client_stream *stream, struct slice reason)
-{
-    return names(reason, ST_INVALID_AUTH_TOKEN) || names(reason, ST_AUTH_OLD_REVISION) ||
-           names(reason, ST_USER_EMPTY) ||
-           (names(reason, ST_PERMISSION_DENIED) && !channel_has_token(stream->client->channel));
-}
-
 static bool get_token(struct client_stream *stream, struct slice reason)
 {
-    if (!is_about_token(stream, reason) || stream->renewals >= RENEWALS_MAX ||
+    /* Etcd 3.4 refuses a watch without a token as one without permission. There is none if
+     * authentication was enabled after the connection was made. */
+    bool is_about_token =
+        names(reason, ST_INVALID_AUTH_TOKEN) || names(reason, ST_AUTH_OLD_REVISION) ||
+        names(reason, ST_USER_EMPTY) ||
+        (names(reason, ST_PERMISSION_DENIED) && !channel_has_token(stream->client->channel));
+    /* A server that refuses every new token, too, is not asked for tokens forever. */
+    if (!is_about_token || stream->renewals >= RENEWALS_MAX ||
         !channel_renew_token(stream->client->channel, stream->generation))
         return false;
     stream->renewals++;
@@ -280,23 +275,23 @@ static void on_end(struct grpc_client_call *call, const struct grpc_outcome *out
         channel_worked(channel, stream->generation);
     if (stream->canceling)
         return;
+    bool is_refused = true;
     stream->too_large |= outcome->reason == ST_LIMIT;
-    if (stream->too_large) { /* the message would exceed our limit again */
-        refused(stream, outcome->code, outcome->text);
+    if (stream->too_large) {
+        /* The server would send the same message again, and it would exceed our limit again. */
     } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
                get_token(stream, outcome->text)) {
-        broken(stream);
+        is_refused = false;
     } else if (leaves) {
         channel_avoid(channel, stream->generation);
         /* Without a leader it ends if its owner requires one: the next stream has another server.
          */
-        if (stream->require_leader && client_status_of(outcome->text) == ST_NO_LEADER)
-            refused(stream, outcome->code, outcome->text);
-        else
-            broken(stream);
-    } else {
-        refused(stream, outcome->code, outcome->text);
+        is_refused = stream->require_leader && client_status_of(outcome->text) == ST_NO_LEADER;
     }
+    if (is_refused)
+        refused(stream, outcome->code, outcome->text);
+    else
+        broken(stream);
 }
 
 /* -- Life -- */

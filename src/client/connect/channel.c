@@ -51,20 +51,7 @@ static int64_t max_ns(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 /* -- Waiters -- */
-
-static void wait_on(struct channel *channel, struct channel_waiter *waiter)
-{
-    if (!waiter->in_channel.next)
-        list_init(&waiter->in_channel);
-    if (list_empty(&waiter->in_channel))
-        list_push_back(&channel->waiters, &waiter->in_channel);
-}
 
 void channel_waiter_cancel(struct channel_waiter *waiter)
 {
@@ -89,12 +76,6 @@ void channel_wake_waiters(struct channel *channel)
 
 /* -- Credentials -- */
 
-static struct slice via_of(const struct channel *channel, const struct channel_request *request)
-{
-    const char *usual = channel->options.via;
-    return request->via.len ? request->via : slice_from_text(usual ? usual : "vigil");
-}
-
 enum status channel_start_call(struct channel *channel, struct grpc_client_call *call,
                                const struct channel_request *request)
 {
@@ -102,9 +83,15 @@ enum status channel_start_call(struct channel *channel, struct grpc_client_call 
     struct h2_session *session = connection_session(channel->current->connection);
     if (!session)
         return ST_CLOSED;
+    /* A call that is passed on for somebody else has the credentials of that caller, and says which
+     * servers it has come through, so that servers that pass calls to each other notice a circle.
+     */
+    struct slice via = request->via;
+    if (request->caller && !via.len)
+        via = slice_from_text(channel->options.via ? channel->options.via : "vigil");
     struct client_credentials credentials = {
         .token = request->caller ? *request->caller : buf_slice(&channel->token),
-        .via = request->caller ? via_of(channel, request) : SLICE_EMPTY,
+        .via = request->caller ? via : SLICE_EMPTY,
         .is_usual = !request->via.len,
         .require_leader = request->require_leader,
         .metadata = request->metadata,
@@ -128,7 +115,7 @@ enum status channel_start_call(struct channel *channel, struct grpc_client_call 
 /* -- Connecting -- */
 
 static void connect_next(struct channel *channel);
-static void attempt_failed(struct channel *channel);
+static void begin_attempt(struct channel *channel);
 
 int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns)
 {
@@ -233,6 +220,7 @@ static void on_draining(void *owner, enum h2_error code, const char *text)
     struct link *link = owner;
     struct channel *channel = link->channel;
     int64_t *keepalive = &channel->connector.options.h2.keepalive_ns;
+    /* This is how gRPC servers say that the client pings too often. Later connections ping less. */
     if (code == H2_ENHANCE_YOUR_CALM && strcmp(text, "too_many_pings") == 0 &&
         *keepalive < KEEPALIVE_NS_MAX / 2)
         *keepalive *= 2;
@@ -263,7 +251,12 @@ static void on_closed(void *owner, const struct error *error)
         channel_note_failure(channel, error->text);
         channel->stats.connect_errors++;
         link_free(link);
-        attempt_failed(channel);
+        /* Another endpoint follows at once, if there is one that was not tried. */
+        loop_timer_cancel(channel->loop, &channel->next_attempt);
+        if (list_empty(&channel->attempts))
+            go_on(channel);
+        else if (channel->tried < channel->endpoints.count && !list_empty(&channel->waiters))
+            begin_attempt(channel);
         return;
     }
     if (link != channel->current) {
@@ -273,6 +266,8 @@ static void on_closed(void *owner, const struct error *error)
     channel_note_failure(channel, error->text);
     retire(channel);
     link_free(link);
+    /* A connection that was lost before the server has accepted the user is like one that could not
+     * be made. */
     if (was_ready) {
         channel->stats.disconnects++;
         connect_again(channel);
@@ -328,22 +323,6 @@ static void on_next_attempt(struct timer *timer)
         begin_attempt(channel);
 }
 
-/* Another endpoint follows at once, if there is one that was not tried. */
-static void attempt_failed(struct channel *channel)
-{
-    loop_timer_cancel(channel->loop, &channel->next_attempt);
-    if (list_empty(&channel->attempts))
-        go_on(channel);
-    else if (channel->tried < channel->endpoints.count && !list_empty(&channel->waiters))
-        begin_attempt(channel);
-}
-
-static void connect_endpoint(struct channel *channel)
-{
-    channel_move(channel, CHANNEL_CONNECTING);
-    begin_attempt(channel);
-}
-
 /* -- SRV records -- */
 
 void channel_take_targets(struct channel *channel, const struct lookup_result *result)
@@ -360,41 +339,35 @@ static void on_targets(void *owner, const struct lookup_result *result)
     struct channel *channel = owner;
     channel->lookup = NULL;
     channel_take_targets(channel, result);
-    if (channel->endpoints.count)
-        connect_endpoint(channel);
-    else
+    /* If the lookup has failed, the endpoints of an earlier one are still good. */
+    if (channel->endpoints.count) {
+        channel_move(channel, CHANNEL_CONNECTING);
+        begin_attempt(channel);
+    } else {
         pause_then_connect(channel);
+    }
 }
 
-enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
-                            struct lookup **ret_lookup)
-{
-    return endpoint_list_look_up(&channel->endpoints, channel->resolver, hooks, ret_lookup);
-}
-
-static void look_up_targets(struct channel *channel)
-{
-    struct lookup_hooks hooks = {on_targets, channel};
-    channel_move(channel, CHANNEL_RESOLVING);
-    if (channel_look_up(channel, hooks, &channel->lookup) == ST_OK)
-        return;
-    channel_note_failure(channel, "cannot look up the SRV records");
-    pause_then_connect(channel);
-}
-
-/* The records are looked up again after every endpoint has failed once. */
 static void connect_next(struct channel *channel)
 {
-    if (channel->options.srv_domain && channel->tried == 0)
-        look_up_targets(channel);
-    else
-        connect_endpoint(channel);
+    struct lookup_hooks hooks = {on_targets, channel};
+    if (!channel->options.srv_domain || channel->tried > 0) {
+        channel_move(channel, CHANNEL_CONNECTING);
+        begin_attempt(channel);
+        return;
+    }
+    /* The records are looked up again after every endpoint has failed once. */
+    channel_move(channel, CHANNEL_RESOLVING);
+    if (endpoint_list_look_up(&channel->endpoints, channel->resolver, hooks, &channel->lookup) !=
+        ST_OK) {
+        channel_note_failure(channel, "cannot look up the SRV records");
+        pause_then_connect(channel);
+    }
 }
 
 static void on_pause_over(struct timer *timer)
 {
-    struct channel *channel = CONTAINER_OF(timer, struct channel, pause);
-    connect_next(channel);
+    connect_next(CONTAINER_OF(timer, struct channel, pause));
 }
 
 /* -- Ready -- */
@@ -421,35 +394,34 @@ void channel_give_up_connection(struct channel *channel, const char *text)
 
 /* -- Calls -- */
 
-/* A call waits although the connection is ready. If the server allows no streams at all, another
- * endpoint may; the only one is kept, because it may allow them later. */
-static void leave_without_streams(struct channel *channel)
-{
-    static const char reason[] = "the server allows no streams";
-    struct h2_session *session = connection_session(channel->current->connection);
-    if (!session || h2_session_peer_streams_max(session) > 0)
-        return;
-    if (channel->endpoints.count > 1)
-        channel_give_up_connection(channel, reason);
-    else
-        memcpy(channel->failure, reason, sizeof(reason));
-}
-
 enum status channel_start(struct channel *channel, struct grpc_client_call *call,
                           const struct channel_request *request, struct channel_waiter *waiter)
 {
+    static const char no_streams[] = "the server allows no streams";
     if (channel->state == CHANNEL_READY && !channel->token_wanted) {
         enum status status = channel_start_call(channel, call, request);
         if (status != ST_AGAIN && status != ST_CLOSED)
             return status;
     }
-    wait_on(channel, waiter);
+    if (!waiter->in_channel.next)
+        list_init(&waiter->in_channel);
+    if (list_empty(&waiter->in_channel))
+        list_push_back(&channel->waiters, &waiter->in_channel);
     if (channel->state == CHANNEL_READY && channel->token_wanted)
         channel_authenticate(channel);
-    if (channel->state == CHANNEL_READY)
-        leave_without_streams(channel);
-    else if (channel->state == CHANNEL_IDLE)
+    if (channel->state == CHANNEL_IDLE)
         connect_next(channel);
+    if (channel->state != CHANNEL_READY)
+        return ST_AGAIN;
+    /* The call waits although the connection is ready. If the server allows no streams at all,
+     * another endpoint may; the only one is kept, because it may allow them later. */
+    struct h2_session *session = connection_session(channel->current->connection);
+    if (session && h2_session_peer_streams_max(session) == 0) {
+        if (channel->endpoints.count > 1)
+            channel_give_up_connection(channel, no_streams);
+        else
+            memcpy(channel->failure, no_streams, sizeof(no_streams));
+    }
     return ST_AGAIN;
 }
 
@@ -473,14 +445,6 @@ static void on_move(struct timer *timer)
                 lasting->avoided(lasting);
 }
 
-/* They may be many, and an endpoint may be unavailable for some calls only; so not too often. */
-static void move_lasting(struct channel *channel)
-{
-    int64_t now = loop_now_ns(channel->loop);
-    if (!channel->move.set)
-        loop_timer_set(channel->loop, &channel->move, max_ns(now, channel->move_again_ns));
-}
-
 void channel_avoid(struct channel *channel, uint64_t generation)
 {
     struct link *link = channel->current;
@@ -488,7 +452,11 @@ void channel_avoid(struct channel *channel, uint64_t generation)
         !channel_has_choice(channel))
         return;
     link->avoided = true;
-    move_lasting(channel);
+    /* The streams that last on this connection move to another one, too, but not too often: they
+     * may be many, and an endpoint may be unavailable for some calls only. */
+    int64_t now = loop_now_ns(channel->loop);
+    if (!channel->move.set)
+        loop_timer_set(channel->loop, &channel->move, max_ns(now, channel->move_again_ns));
     retire(channel);
     connection_shutdown(link->connection);
     channel->tried = 1; /* this one */
@@ -499,12 +467,15 @@ void channel_avoid(struct channel *channel, uint64_t generation)
 
 void channel_blame(struct channel *channel, uint64_t generation)
 {
+    /* If every endpoint fails in the same way, changing them with every call would help nobody. */
     if (loop_now_ns(channel->loop) - channel->opened_ns >= BLAME_NS)
         channel_avoid(channel, generation);
 }
 
 void channel_timed_out(struct channel *channel, uint64_t generation, int64_t sent_ns, bool quorum)
 {
+    /* If another call was answered since this one was sent, the server works, and it is the request
+     * that is slow. */
     if ((quorum ? channel->agreed_ns : channel->worked_ns) < sent_ns)
         channel_blame(channel, generation);
 }
@@ -571,11 +542,6 @@ struct connector *channel_connector(struct channel *channel)
     return &channel->connector;
 }
 
-const struct endpoint_list *channel_endpoints(const struct channel *channel)
-{
-    return &channel->endpoints;
-}
-
 const struct channel_options *channel_get_options(const struct channel *channel)
 {
     return &channel->options;
@@ -591,37 +557,35 @@ void channel_report(struct channel *channel, enum channel_news news, const char 
 
 /* -- Life -- */
 
-static void open_connector(struct channel *channel, struct network *network)
-{
-    const struct channel_options *o = &channel->options;
-    struct connector_options options = CONNECTOR_OPTIONS_DEFAULT;
-    options.loop = channel->loop;
-    options.network = network;
-    options.resolver = channel->resolver;
-    options.tls = channel->tls;
-    options.server_name = or_empty(o->server_name);
-    options.connect_timeout_ns = o->connect_timeout_ns;
-    options.h2.keepalive_ns = o->keepalive_ns;
-    options.h2.keepalive_timeout_ns = o->keepalive_timeout_ns;
-    connector_init(&channel->connector, &options);
-}
-
 static enum status channel_init(struct channel *channel, struct network *network,
                                 const struct channel_options *options, struct error *error)
 {
     uint64_t seed = random_seed_system();
     TRY(channel_options_copy(options, &channel->options));
     if (!channel->options.srv_domain)
-        TRY(endpoint_list_parse(&channel->endpoints, or_empty(channel->options.endpoints), error));
+        TRY(endpoint_list_parse(&channel->endpoints,
+                                channel->options.endpoints ? channel->options.endpoints : "",
+                                error));
     TRY(channel_options_open_tls(&channel->options, &channel->endpoints, &channel->tls, error));
     channel->endpoints.srv_domain = channel->options.srv_domain;
     channel->endpoints.srv_name = channel->options.srv_name;
     channel->endpoints.srv_secure = channel->tls != NULL;
     TRY(resolver_new(channel->loop, &resolver_system, seed, &channel->resolver));
-    open_connector(channel, network);
+    const struct channel_options *o = &channel->options;
+    struct connector_options connector = CONNECTOR_OPTIONS_DEFAULT;
+    connector.loop = channel->loop;
+    connector.network = network;
+    connector.resolver = channel->resolver;
+    connector.tls = channel->tls;
+    connector.server_name = o->server_name ? o->server_name : "";
+    connector.connect_timeout_ns = o->connect_timeout_ns;
+    connector.h2.keepalive_ns = o->keepalive_ns;
+    connector.h2.keepalive_timeout_ns = o->keepalive_timeout_ns;
+    connector_init(&channel->connector, &connector);
     if (channel->options.token)
         TRY(buf_append_text(&channel->token, channel->options.token));
     random_init(&channel->random, seed);
+    /* Clients with the same list of endpoints do not all begin with the first one. */
     if (channel->endpoints.count)
         channel->next_endpoint = random_below(&channel->random, channel->endpoints.count);
     channel->options.backoff_min_ns = max_ns(channel->options.backoff_min_ns, BACKOFF_NS_MIN);

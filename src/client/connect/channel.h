@@ -128,12 +128,7 @@ struct channel_stats channel_stats(const struct channel *channel);
  */
 
 struct connector *channel_connector(struct channel *channel);
-/* They may change with every lookup of SRV records. */
-const struct endpoint_list *channel_endpoints(const struct channel *channel);
-/* A lookup of the SRV records, whose result is for channel_take_targets. */
-MUST_CHECK
-enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
-                            struct lookup **ret_lookup);
+/* The result of a lookup of the SRV records. */
 void channel_take_targets(struct channel *channel, const struct lookup_result *result);
 /* How long to pause after a failure of every endpoint, with jitter; *backoff_ns grows, and is 0 at
  * first. */

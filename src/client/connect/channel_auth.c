@@ -10,20 +10,6 @@ enum { SCRATCH_BYTES = 1024 };
 /* The server may need long for it, because passwords are hashed on purpose in a slow way. */
 #define AUTH_NS_MIN (5 * NS_PER_S)
 
-/* The server refuses the user: everything that waits fails. The next call tries once more. */
-static void reject(struct channel *channel, struct slice text)
-{
-    char line[CHANNEL_FAILURE_BYTES];
-    snprintf(line, sizeof(line), "cannot authenticate: %.*s", SLICE_ARGS(text));
-    channel_note_failure(channel, line);
-    loop_timer_cancel(channel->loop, &channel->auth_limit);
-    channel->rejected = true;
-    channel_wake_waiters(channel);
-    channel->rejected = false;
-    channel->token_wanted = true;
-    channel_move(channel, CHANNEL_READY);
-}
-
 static void on_auth_message(struct grpc_client_call *call, struct slice message)
 {
     struct channel *channel = CONTAINER_OF(call, struct channel, auth);
@@ -44,14 +30,6 @@ void channel_on_auth_limit(struct timer *timer)
     channel_give_up_connection(channel, "cannot authenticate: the server does not answer");
 }
 
-/* The server may be able to authenticate later, or another one now. */
-static bool is_temporary(const struct grpc_outcome *outcome)
-{
-    return !outcome->from_peer || outcome->code == GRPC_OK || outcome->code == GRPC_UNAVAILABLE ||
-           outcome->code == GRPC_DEADLINE_EXCEEDED || outcome->code == GRPC_CANCELLED ||
-           outcome->code == GRPC_RESOURCE_EXHAUSTED;
-}
-
 static void on_auth_end(struct grpc_client_call *call, const struct grpc_outcome *outcome)
 {
     struct channel *channel = CONTAINER_OF(call, struct channel, auth);
@@ -62,14 +40,28 @@ static void on_auth_end(struct grpc_client_call *call, const struct grpc_outcome
     if (outcome->code == GRPC_OK && channel->auth_answered) {
         channel_become_ready(channel);
     } else if (outcome->from_peer && status == ST_AUTH_NOT_ENABLED) {
+        /* As with etcd's client, a user is no error for a server without authentication. */
         channel->token.len = 0;
         channel_become_ready(channel);
     } else if (!connection_session(channel->current->connection)) {
         return; /* it is closed: on_closed follows */
-    } else if (is_temporary(outcome)) {
+    } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
+               outcome->code == GRPC_UNAVAILABLE || outcome->code == GRPC_DEADLINE_EXCEEDED ||
+               outcome->code == GRPC_CANCELLED || outcome->code == GRPC_RESOURCE_EXHAUSTED) {
+        /* The server may be able to authenticate later, or another one now. */
         channel_give_up_connection(channel, "the server cannot authenticate now");
     } else {
-        reject(channel, outcome->text);
+        /* The server refuses the user: everything that waits fails. The next call tries once more.
+         */
+        char line[CHANNEL_FAILURE_BYTES];
+        snprintf(line, sizeof(line), "cannot authenticate: %.*s", SLICE_ARGS(outcome->text));
+        channel_note_failure(channel, line);
+        loop_timer_cancel(channel->loop, &channel->auth_limit);
+        channel->rejected = true;
+        channel_wake_waiters(channel);
+        channel->rejected = false;
+        channel->token_wanted = true;
+        channel_move(channel, CHANNEL_READY);
     }
 }
 

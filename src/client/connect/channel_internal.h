@@ -1,5 +1,4 @@
-/* The inside of a channel, which client/connect/channel.c and client/connect/channel_auth.c share.
- */
+/* The inside of a channel, which channel.c, channel_auth.c and http_link.c share. */
 #ifndef VIGIL_CLIENT_CONNECT_CHANNEL_INTERNAL_H
 #define VIGIL_CLIENT_CONNECT_CHANNEL_INTERNAL_H
 

@@ -63,17 +63,6 @@ struct connection {
     struct error error; /* the first failure; the text is "" without one */
 };
 
-static void move(struct connection *c, enum connection_state next)
-{
-    assert(moves[c->state] & (1u << next));
-    c->state = next;
-}
-
-static struct loop *loop_of(const struct connection *c)
-{
-    return c->connector->options.loop;
-}
-
 /* NULL: the endpoint is reached directly. */
 static const struct proxy *proxy_of(const struct connection *c)
 {
@@ -87,12 +76,12 @@ static bool is_established(const struct connection *c)
 
 static int64_t now_of(const struct connection *c)
 {
-    return loop_now_ns(loop_of(c));
+    return loop_now_ns(c->connector->options.loop);
 }
 
 static void schedule(struct connection *c)
 {
-    loop_defer(loop_of(c), &c->turn_end);
+    loop_defer(c->connector->options.loop, &c->turn_end);
 }
 
 /* -- life -- */
@@ -110,7 +99,7 @@ static void destroy(struct connection *c)
 {
     assert(c->busy == 0);
     drop_addresses(c);
-    loop_timer_cancel(loop_of(c), &c->timer);
+    loop_timer_cancel(c->connector->options.loop, &c->timer);
     loop_defer_cancel(&c->turn_end);
     session_free(&c->session);
     transport_close(&c->transport);
@@ -118,11 +107,8 @@ static void destroy(struct connection *c)
     free(c);
 }
 
-static void enter(struct connection *c)
-{
-    c->busy++;
-}
-
+/* The end of a function that began with busy++. The owner may have freed the connection inside one
+ * of its hooks; then the last such function destroys it. */
 static void leave(struct connection *c)
 {
     assert(c->busy > 0);
@@ -136,22 +122,22 @@ void connection_free(struct connection *c)
         return;
     assert(!c->freed);
     c->freed = true;
-    enter(c);
+    c->busy++;
     if (session_exists(&c->session) && c->busy == 1) /* otherwise its functions may be under way */
         session_lost(&c->session, "the connection was freed");
     leave(c);
 }
 
-/* -- failures; within enter and leave -- */
+/* -- failures; while it is busy -- */
 
 static void connect_next(struct connection *c);
 
 /* Streams are closed here, and may look at the error. */
 static void close_now(struct connection *c)
 {
-    move(c, CONNECTION_CLOSED);
+    STATE_MOVE(c->state, moves, CONNECTION_CLOSED);
     drop_addresses(c);
-    loop_timer_cancel(loop_of(c), &c->timer);
+    loop_timer_cancel(c->connector->options.loop, &c->timer);
     if (session_exists(&c->session))
         session_lost(&c->session, c->error.text);
     transport_close(&c->transport);
@@ -187,6 +173,7 @@ static void fail(struct connection *c, enum status status, const char *reason)
     if (c->state == CONNECTION_CLOSED || c->freed)
         return;
     keep_error(c, status, reason);
+    /* Without memory or time, the next address would fail as well. */
     if (is_established(c) || c->address_next >= c->address_count || status == ST_NOMEM ||
         now_of(c) >= c->deadline_ns) {
         close_now(c);
@@ -196,11 +183,6 @@ static void fail(struct connection *c, enum status status, const char *reason)
     c->goaway = c->news_room = false;
     transport_close(&c->transport);
     connect_next(c);
-}
-
-static void fail_with(struct connection *c, const struct error *error)
-{
-    fail(c, error->status, error->text);
 }
 
 /* The session is over, or the server sends nothing any more. */
@@ -235,9 +217,11 @@ static void end_input(struct connection *c)
 
 /* -- time -- */
 
-static int64_t deadline(const struct connection *c)
+static void arm(struct connection *c)
 {
     int64_t at = CLOCK_NEVER;
+    if (c->state == CONNECTION_CLOSED)
+        return;
     if (c->state == CONNECTION_LOOKING_UP)
         at = c->deadline_ns;
     else if (c->state < CONNECTION_OPEN)
@@ -246,16 +230,10 @@ static int64_t deadline(const struct connection *c)
         at = transport_timeout(&c->transport);
     if (session_exists(&c->session) && session_timeout(&c->session) < at)
         at = session_timeout(&c->session);
-    return at;
-}
-
-/* A deadline that moves with every call does not change the heap: the timer fires early, finds
- * nothing due, and is set again. */
-static void arm(struct connection *c)
-{
-    int64_t at = c->state == CONNECTION_CLOSED ? CLOCK_NEVER : deadline(c);
+    /* A deadline that moves with every call does not change the heap: the timer fires early, finds
+     * nothing due, and is set again. */
     if (at != CLOCK_NEVER && (!c->timer.set || at < c->timer.at_ns))
-        loop_timer_set(loop_of(c), &c->timer, at);
+        loop_timer_set(c->connector->options.loop, &c->timer, at);
 }
 
 static void fail_by_time(struct connection *c)
@@ -281,19 +259,13 @@ static void fail_by_time(struct connection *c)
     }
 }
 
-static bool is_late(const struct connection *c, int64_t now_ns)
-{
-    if (c->state == CONNECTION_LOOKING_UP)
-        return now_ns >= c->deadline_ns;
-    return c->state < CONNECTION_OPEN && now_ns >= c->attempt_deadline_ns;
-}
-
 static void on_timer(struct timer *timer)
 {
     struct connection *c = CONTAINER_OF(timer, struct connection, timer);
     int64_t now = now_of(c);
-    enter(c);
-    if (is_late(c, now)) {
+    int64_t due = c->state == CONNECTION_LOOKING_UP ? c->deadline_ns : c->attempt_deadline_ns;
+    c->busy++;
+    if (c->state < CONNECTION_OPEN && now >= due) {
         fail_by_time(c);
     } else if (transport_timeout(&c->transport) <= now) {
         transport_tick(&c->transport, now);
@@ -336,17 +308,10 @@ static void on_goaway(void *owner, enum h2_error code, struct slice text)
 
 static void become_open(struct connection *c)
 {
-    move(c, CONNECTION_OPEN);
+    STATE_MOVE(c->state, moves, CONNECTION_OPEN);
     drop_addresses(c);
     c->error.text[0] = 0; /* drops the error of addresses that failed earlier */
     c->news_open = true;
-}
-
-static enum session_protocol agreed_protocol(const struct connection *c)
-{
-    if (c->protocol != SESSION_NEGOTIATED)
-        return c->protocol;
-    return transport_selected_http2(&c->transport) ? SESSION_HTTP2 : SESSION_HTTP1;
 }
 
 static void begin_session(struct connection *c)
@@ -356,50 +321,43 @@ static void begin_session(struct connection *c)
         .on_room = on_room,
         .on_goaway = on_goaway,
     };
-    enum session_protocol protocol = agreed_protocol(c);
+    /* The handshake of TLS is complete and may have chosen the protocol. A server that does not
+     * negotiate, or one without TLS, speaks HTTP/1.1. */
+    enum session_protocol protocol = c->protocol;
+    if (protocol == SESSION_NEGOTIATED)
+        protocol = c->transport.tls && tls_client_selected_http2(c->transport.tls) ? SESSION_HTTP2
+                                                                                   : SESSION_HTTP1;
     if (session_begin(&c->session, protocol, &c->connector->options, &ops, c, now_of(c)) != ST_OK) {
         fail(c, ST_NOMEM, "out of memory");
         return;
     }
-    move(c, CONNECTION_GREETING);
+    STATE_MOVE(c->state, moves, CONNECTION_GREETING);
     if (protocol == SESSION_HTTP1)
         become_open(c);
-    schedule(c);
-}
-
-static void feed(struct connection *c, struct slice bytes)
-{
-    session_feed(&c->session, bytes, now_of(c));
-    schedule(c);
-    if (c->state == CONNECTION_GREETING && session_established(&c->session))
-        become_open(c);
-}
-
-static void begin_tls(struct connection *c)
-{
-    const char *name = c->connector->options.server_name;
-    struct error error;
-    static const enum tls_client_protocol offers[] = {
-        [SESSION_HTTP2] = TLS_CLIENT_HTTP2,
-        [SESSION_HTTP1] = TLS_CLIENT_HTTP1,
-        [SESSION_NEGOTIATED] = TLS_CLIENT_NEGOTIATED,
-    };
-    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, offers[c->protocol],
-                            &error) != ST_OK) {
-        fail_with(c, &error);
-        return;
-    }
-    move(c, CONNECTION_SHAKING);
     schedule(c);
 }
 
 /* Bytes reach the server, directly or through a proxy. */
 static void on_reached(struct connection *c)
 {
-    if (c->secure)
-        begin_tls(c);
-    else
+    static const enum tls_client_protocol offers[] = {
+        [SESSION_HTTP2] = TLS_CLIENT_HTTP2,
+        [SESSION_HTTP1] = TLS_CLIENT_HTTP1,
+        [SESSION_NEGOTIATED] = TLS_CLIENT_NEGOTIATED,
+    };
+    const char *name = c->connector->options.server_name;
+    struct error error;
+    if (!c->secure) {
         begin_session(c);
+        return;
+    }
+    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, offers[c->protocol],
+                            &error) != ST_OK) {
+        fail(c, error.status, error.text);
+        return;
+    }
+    STATE_MOVE(c->state, moves, CONNECTION_SHAKING);
+    schedule(c);
 }
 
 /* -- receiving -- */
@@ -412,7 +370,7 @@ static void follow_transport(struct connection *c)
     if (status == ST_END)
         end_input(c);
     else if (status != ST_OK && status != ST_AGAIN)
-        fail_with(c, &error);
+        fail(c, error.status, error.text);
     else if (status == ST_OK && c->state == CONNECTION_TUNNELLING)
         on_reached(c);
     else if (status == ST_OK && c->state == CONNECTION_SHAKING)
@@ -425,7 +383,7 @@ static void take_all(struct connection *c)
     struct error error;
     for (;;) {
         if (transport_take(&c->transport, &bytes, &error) != ST_OK) {
-            fail_with(c, &error);
+            fail(c, error.status, error.text);
             return;
         }
         if (bytes.len == 0)
@@ -438,7 +396,10 @@ static void take_all(struct connection *c)
             begin_session(c);
         if (!session_exists(&c->session))
             return;
-        feed(c, bytes);
+        session_feed(&c->session, bytes, now_of(c));
+        schedule(c);
+        if (c->state == CONNECTION_GREETING && session_established(&c->session))
+            become_open(c);
         if (c->freed)
             return;
     }
@@ -458,7 +419,7 @@ static bool receive(struct connection *c)
     else if (status == ST_END)
         follow_transport(c);
     else if (status != ST_AGAIN)
-        fail_with(c, &error);
+        fail(c, error.status, error.text);
     return status == ST_OK;
 }
 
@@ -476,16 +437,10 @@ static void fail_by_write(struct connection *c, const struct error *error)
         if (!receive(c))
             break;
     if (is_connected(c))
-        fail_with(c, error);
+        fail(c, error->status, error->text);
 }
 
 /* -- sending -- */
-
-static bool wants_write(const struct connection *c)
-{
-    return transport_wants_write(&c->transport) ||
-           (session_exists(&c->session) && session_wants_write(&c->session));
-}
 
 /* Fills the buffer once and sends it. False: nothing was sent. */
 static bool send_once(struct connection *c, size_t *total)
@@ -509,27 +464,6 @@ static bool send_once(struct connection *c, size_t *total)
     return true;
 }
 
-/* Sends all output, or as much as a turn or the socket allows. */
-static void send_all(struct connection *c)
-{
-    size_t total = 0;
-    while (c->transport.held.len == 0 && wants_write(c) && total < TURN_BYTES_MAX)
-        if (!send_once(c, &total))
-            return;
-    if (total >= TURN_BYTES_MAX)
-        schedule(c);
-}
-
-static void send_held(struct connection *c)
-{
-    struct error error;
-    enum status status = transport_send_held(&c->transport, &error);
-    if (status == ST_OK)
-        schedule(c);
-    else if (status != ST_AGAIN)
-        fail_by_write(c, &error);
-}
-
 static void update_watch(struct connection *c)
 {
     bool connecting = c->state == CONNECTION_CONNECTING;
@@ -538,77 +472,51 @@ static void update_watch(struct connection *c)
         fail(c, ST_NOMEM, "out of memory");
 }
 
-static void flush(struct connection *c)
-{
-    if (is_connected(c))
-        send_all(c);
-    if (is_connected(c))
-        follow_transport(c);
-    if (is_connected(c) && session_exists(&c->session) && !c->transport.held.len &&
-        session_over(&c->session))
-        fail_by_session(c);
-    if (is_connected(c))
-        update_watch(c);
-    if (!c->freed)
-        arm(c);
-}
-
 /* -- connecting -- */
-
-static void begin_tunnel(struct connection *c)
-{
-    struct error error;
-    if (transport_begin_tunnel(&c->transport, proxy_of(c), &c->endpoint, &error) != ST_OK) {
-        fail_with(c, &error);
-        return;
-    }
-    move(c, CONNECTION_TUNNELLING);
-    schedule(c);
-}
-
-static void on_connected(struct connection *c)
-{
-    struct error error;
-    if (transport_connected(&c->transport, &error) != ST_OK)
-        fail_with(c, &error);
-    else if (proxy_of(c))
-        begin_tunnel(c);
-    else
-        on_reached(c);
-}
 
 static void on_ready(struct io_watch *watch, unsigned ready)
 {
     struct connection *c = CONTAINER_OF(watch, struct connection, transport.watch);
-    enter(c);
+    struct error error;
+    c->busy++;
     if (c->state == CONNECTION_CONNECTING) {
-        on_connected(c);
+        if (transport_connected(&c->transport, &error) != ST_OK) {
+            fail(c, error.status, error.text);
+        } else if (!proxy_of(c)) {
+            on_reached(c);
+        } else if (transport_begin_tunnel(&c->transport, proxy_of(c), &c->endpoint, &error) !=
+                   ST_OK) {
+            fail(c, error.status, error.text);
+        } else {
+            STATE_MOVE(c->state, moves, CONNECTION_TUNNELLING);
+            schedule(c);
+        }
     } else {
-        if (c->transport.held.len && ready & (IO_WRITE | IO_BROKEN))
-            send_held(c);
+        if (c->transport.held.len && ready & (IO_WRITE | IO_BROKEN)) {
+            enum status status = transport_send_held(&c->transport, &error);
+            if (status == ST_OK)
+                schedule(c);
+            else if (status != ST_AGAIN)
+                fail_by_write(c, &error);
+        }
         if (is_connected(c) && ready & (IO_READ | IO_BROKEN) && watch->events & IO_READ)
             (void)receive(c);
     }
     leave(c);
 }
 
-/* Its part of the time that is left. */
-static int64_t attempt_deadline(const struct connection *c)
-{
-    size_t left = c->address_count - c->address_next + 1;
-    int64_t now = now_of(c), part = (c->deadline_ns - now) / (int64_t)left;
-    int64_t at = clock_add(now, part > ATTEMPT_NS_MIN ? part : ATTEMPT_NS_MIN);
-    return at < c->deadline_ns ? at : c->deadline_ns;
-}
-
 static void connect_next(struct connection *c)
 {
     struct error error;
     const struct address *address = &c->addresses[c->address_next++];
-    move(c, CONNECTION_CONNECTING);
-    c->attempt_deadline_ns = attempt_deadline(c);
+    STATE_MOVE(c->state, moves, CONNECTION_CONNECTING);
+    /* This address gets its part of the time that is left for all of them. */
+    size_t left = c->address_count - c->address_next + 1;
+    int64_t now = now_of(c), part = (c->deadline_ns - now) / (int64_t)left;
+    int64_t at = clock_add(now, part > ATTEMPT_NS_MIN ? part : ATTEMPT_NS_MIN);
+    c->attempt_deadline_ns = at < c->deadline_ns ? at : c->deadline_ns;
     if (transport_connect(&c->transport, address, &error) != ST_OK) {
-        fail_with(c, &error);
+        fail(c, error.status, error.text);
         return;
     }
     update_watch(c);
@@ -630,7 +538,7 @@ static void connect_to(struct connection *c, const struct address *addresses, si
 static void on_lookup(void *owner, const struct lookup_result *result)
 {
     struct connection *c = owner;
-    enter(c);
+    c->busy++;
     c->lookup = NULL;
     if (result->status == ST_OK)
         connect_to(c, result->addresses, result->address_count);
@@ -639,42 +547,52 @@ static void on_lookup(void *owner, const struct lookup_result *result)
     leave(c);
 }
 
-/* What needs no lookup begins at the end of the turn in which the connection was made. */
-static void begin(struct connection *c)
-{
-    if (c->secure && !c->connector->options.tls)
-        fail(c, ST_INVALID, "the endpoint requires TLS, which is not configured");
-    else
-        connect_to(c, &c->endpoint.path, 1);
-}
-
 /* -- the end of a turn -- */
-
-static void report_progress(struct connection *c)
-{
-    if (c->news_open) {
-        c->news_open = false;
-        c->hooks.on_open(c->hooks.owner);
-    }
-    if (!c->freed && c->goaway && c->state == CONNECTION_OPEN) {
-        move(c, CONNECTION_DRAINING);
-        c->hooks.on_draining(c->hooks.owner, c->goaway_code, c->goaway_text);
-    }
-    if (!c->freed && c->news_room && is_established(c)) {
-        c->news_room = false;
-        c->hooks.on_room(c->hooks.owner);
-    }
-}
 
 static void on_turn_end(struct deferred *deferred)
 {
     struct connection *c = CONTAINER_OF(deferred, struct connection, turn_end);
-    enter(c);
-    if (c->state == CONNECTION_LOOKING_UP)
-        begin(c);
-    if (is_established(c))
-        report_progress(c);
-    flush(c);
+    c->busy++;
+    if (c->state == CONNECTION_LOOKING_UP) {
+        /* What needs no lookup begins at the end of the turn in which the connection was made. */
+        if (c->secure && !c->connector->options.tls)
+            fail(c, ST_INVALID, "the endpoint requires TLS, which is not configured");
+        else
+            connect_to(c, &c->endpoint.path, 1);
+    }
+    if (is_established(c)) {
+        if (c->news_open) {
+            c->news_open = false;
+            c->hooks.on_open(c->hooks.owner);
+        }
+        if (!c->freed && c->goaway && c->state == CONNECTION_OPEN) {
+            STATE_MOVE(c->state, moves, CONNECTION_DRAINING);
+            c->hooks.on_draining(c->hooks.owner, c->goaway_code, c->goaway_text);
+        }
+        if (!c->freed && c->news_room && is_established(c)) {
+            c->news_room = false;
+            c->hooks.on_room(c->hooks.owner);
+        }
+    }
+    /* Sends all output, or as much as a turn or the socket allows. Each step may fail or make the
+     * owner free the connection, so the next one looks again. */
+    size_t sent = 0;
+    while (is_connected(c) && c->transport.held.len == 0 && sent < TURN_BYTES_MAX &&
+           (transport_wants_write(&c->transport) ||
+            (session_exists(&c->session) && session_wants_write(&c->session))))
+        if (!send_once(c, &sent))
+            break;
+    if (is_connected(c) && sent >= TURN_BYTES_MAX)
+        schedule(c);
+    if (is_connected(c))
+        follow_transport(c);
+    if (is_connected(c) && session_exists(&c->session) && !c->transport.held.len &&
+        session_over(&c->session))
+        fail_by_session(c);
+    if (is_connected(c))
+        update_watch(c);
+    if (!c->freed)
+        arm(c);
     if (!c->freed && c->news_closed) {
         c->news_closed = false;
         c->hooks.on_closed(c->hooks.owner, &c->error);
@@ -683,12 +601,6 @@ static void on_turn_end(struct deferred *deferred)
 }
 
 /* -- for the owner -- */
-
-static bool is_secure(const struct connector *connector, const struct endpoint *endpoint)
-{
-    return endpoint->security == ENDPOINT_TLS ||
-           (endpoint->security == ENDPOINT_TLS_IF_CONFIGURED && connector->options.tls);
-}
 
 enum status connection_new(struct connector *connector, const struct endpoint *endpoint,
                            enum session_protocol protocol, struct connection_hooks hooks,
@@ -701,12 +613,15 @@ enum status connection_new(struct connector *connector, const struct endpoint *e
     c->protocol = protocol;
     c->hooks = hooks;
     c->endpoint = *endpoint;
-    c->secure = is_secure(connector, endpoint);
+    c->secure = endpoint->security == ENDPOINT_TLS ||
+                (endpoint->security == ENDPOINT_TLS_IF_CONFIGURED && connector->options.tls);
     transport_init(&c->transport, connector, on_ready);
     c->timer.fn = on_timer;
     c->turn_end.fn = on_turn_end;
     c->deadline_ns = clock_add(now_of(c), connector->options.connect_timeout_ns);
     connector->connections++;
+    /* Without a lookup there is no event to begin with: the end of the turn is. Hooks are never
+     * called from within this function. */
     bool begins_itself = endpoint->is_path || (c->secure && !connector->options.tls);
     const struct endpoint *first = proxy_of(c) ? &proxy_of(c)->endpoint : endpoint;
     enum status status =
@@ -754,10 +669,10 @@ void connection_shutdown(struct connection *c)
 {
     if (c->state == CONNECTION_CLOSED)
         return;
-    enter(c);
+    c->busy++;
     if (is_established(c)) {
         if (c->state == CONNECTION_OPEN)
-            move(c, CONNECTION_DRAINING);
+            STATE_MOVE(c->state, moves, CONNECTION_DRAINING);
         session_shutdown(&c->session, now_of(c));
         schedule(c);
     } else {

@@ -15,6 +15,7 @@ static void free_buffers(struct connector *c)
 static void on_idle(struct timer *timer)
 {
     struct connector *c = CONTAINER_OF(timer, struct connector, idle);
+    /* A client that has nothing to do gives its buffers back; the next use makes new ones. */
     if (!c->used) {
         free_buffers(c);
         return;
@@ -36,27 +37,13 @@ void connector_fini(struct connector *c)
     free_buffers(c);
 }
 
-static uint8_t *get(struct connector *c, uint8_t **buffer)
+uint8_t *connector_buffer(struct connector *c, uint8_t **buffer)
 {
+    assert(buffer == &c->raw || buffer == &c->plain || buffer == &c->middle);
     c->used = true;
     if (!*buffer)
         *buffer = malloc(CONNECTOR_BUFFER_BYTES);
     if (*buffer && !c->idle.set)
         loop_timer_set(c->options.loop, &c->idle, clock_add(loop_now_ns(c->options.loop), IDLE_NS));
     return *buffer;
-}
-
-uint8_t *connector_raw(struct connector *c)
-{
-    return get(c, &c->raw);
-}
-
-uint8_t *connector_plain(struct connector *c)
-{
-    return get(c, &c->plain);
-}
-
-uint8_t *connector_middle(struct connector *c)
-{
-    return get(c, &c->middle);
 }

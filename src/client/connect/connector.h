@@ -52,20 +52,18 @@ struct connector {
     struct connector_options options;
     struct connector_stats stats;
     unsigned connections; /* that use it */
-    uint8_t *raw, *plain; /* owned; NULL while nothing passes */
-    uint8_t *middle;      /* the same, between two layers of TLS */
-    bool used;            /* since the timer was set */
-    struct timer idle;    /* set while a buffer exists */
+    /* Owned; NULL while nothing passes. Bytes of a socket, without encryption, and between the TLS
+     * of a proxy and that of the server behind it. */
+    uint8_t *raw, *plain, *middle;
+    bool used;         /* since the timer was set */
+    struct timer idle; /* set while a buffer exists */
 };
 
 void connector_init(struct connector *connector, const struct connector_options *options);
 void connector_fini(struct connector *connector); /* after its connections */
 
-/* CONNECTOR_BUFFER_BYTES, to be used within this call: bytes of a socket, and without encryption.
- * NULL: no memory. */
-uint8_t *connector_raw(struct connector *connector);
-uint8_t *connector_plain(struct connector *connector);
-/* Between the TLS of a proxy and that of the server behind it. */
-uint8_t *connector_middle(struct connector *connector);
+/* CONNECTOR_BUFFER_BYTES, to be used within this call: &connector->raw, plain or middle. NULL: no
+ * memory. */
+uint8_t *connector_buffer(struct connector *connector, uint8_t **buffer);
 
 #endif

@@ -1,8 +1,7 @@
 #include "client/connect/http_link.h"
 
 #include "client/connect/channel.h"
-#include "client/connect/connection.h"
-#include "client/names/endpoint_list.h"
+#include "client/connect/channel_internal.h"
 
 #include <stdio.h>
 
@@ -17,44 +16,27 @@ static const uint8_t moves[] = {
     [HTTP_LINK_PAUSING] = TO(READY) | TO(IDLE),
 };
 
-static void move(struct http_link *link, enum http_link_state next)
-{
-    assert(moves[link->state] & (1u << next));
-    link->state = next;
-}
-
-static struct loop *loop_of(const struct http_link *link)
-{
-    return channel_connector(link->channel)->options.loop;
-}
-
 /* -- Failures -- */
 
 static void begin(struct http_link *link);
-
-static void drop_connection(struct http_link *link)
-{
-    connection_free(link->connection);
-    link->connection = NULL;
-    link->used = false;
-}
 
 static void pause_then_go_on(struct http_link *link)
 {
     int64_t pause = channel_next_pause(link->channel, &link->backoff_ns);
     link->failed = 0;
-    move(link, HTTP_LINK_PAUSING);
-    loop_timer_set(loop_of(link), &link->pause, clock_add(loop_now_ns(loop_of(link)), pause));
+    STATE_MOVE(link->state, moves, HTTP_LINK_PAUSING);
+    loop_timer_set(link->channel->loop, &link->pause,
+                   clock_add(loop_now_ns(link->channel->loop), pause));
 }
 
 static void on_pause_over(struct timer *timer)
 {
     struct http_link *link = CONTAINER_OF(timer, struct http_link, pause);
     if (link->connection) {
-        move(link, HTTP_LINK_READY);
+        STATE_MOVE(link->state, moves, HTTP_LINK_READY);
         link->on_ready(link);
     } else {
-        move(link, HTTP_LINK_IDLE);
+        STATE_MOVE(link->state, moves, HTTP_LINK_IDLE);
         begin(link);
     }
 }
@@ -64,10 +46,17 @@ static void try_next(struct http_link *link)
 {
     link->endpoint++;
     link->failed++;
-    if (link->failed >= channel_endpoints(link->channel)->count)
+    if (link->failed >= link->channel->endpoints.count)
         pause_then_go_on(link);
     else
         begin(link);
+}
+
+static void drop_connection(struct http_link *link)
+{
+    connection_free(link->connection);
+    link->connection = NULL;
+    link->used = false;
 }
 
 /* -- Connecting -- */
@@ -78,7 +67,7 @@ static void on_open(void *owner)
     char text[ENDPOINT_TEXT_BYTES + 32];
     snprintf(text, sizeof(text), "connected to %s", connection_endpoint(link->connection)->text);
     channel_report(link->channel, CHANNEL_CONNECTED, text);
-    move(link, HTTP_LINK_READY);
+    STATE_MOVE(link->state, moves, HTTP_LINK_READY);
     link->on_ready(link);
 }
 
@@ -101,7 +90,7 @@ static void on_closed(void *owner, const struct error *error)
     drop_connection(link);
     if (link->state == HTTP_LINK_PAUSING)
         return; /* on_pause_over connects again */
-    move(link, HTTP_LINK_IDLE);
+    STATE_MOVE(link->state, moves, HTTP_LINK_IDLE);
     channel_report(link->channel, was_connecting ? CHANNEL_CONNECT_FAILED : CHANNEL_DISCONNECTED,
                    error->text);
     if (was_connecting)
@@ -111,11 +100,10 @@ static void on_closed(void *owner, const struct error *error)
 static void connect_endpoint(struct http_link *link)
 {
     struct connection_hooks hooks = {on_open, on_draining, on_room, on_closed, link};
-    const struct endpoint *endpoint =
-        endpoint_list_at(channel_endpoints(link->channel), link->endpoint);
-    if (connection_new(channel_connector(link->channel), endpoint, SESSION_HTTP1, hooks,
+    const struct endpoint *endpoint = endpoint_list_at(&link->channel->endpoints, link->endpoint);
+    if (connection_new(&link->channel->connector, endpoint, SESSION_HTTP1, hooks,
                        &link->connection) == ST_OK) {
-        move(link, HTTP_LINK_CONNECTING);
+        STATE_MOVE(link->state, moves, HTTP_LINK_CONNECTING);
         return;
     }
     channel_report(link->channel, CHANNEL_CONNECT_FAILED, "out of memory");
@@ -126,9 +114,9 @@ static void on_targets(void *owner, const struct lookup_result *result)
 {
     struct http_link *link = owner;
     link->lookup = NULL;
-    move(link, HTTP_LINK_IDLE);
+    STATE_MOVE(link->state, moves, HTTP_LINK_IDLE);
     channel_take_targets(link->channel, result);
-    if (channel_endpoints(link->channel)->count)
+    if (link->channel->endpoints.count)
         connect_endpoint(link);
     else
         pause_then_go_on(link);
@@ -138,10 +126,12 @@ static void on_targets(void *owner, const struct lookup_result *result)
 static void begin(struct http_link *link)
 {
     struct lookup_hooks hooks = {on_targets, link};
-    if (!channel_endpoints(link->channel)->srv_domain || link->failed)
+    struct channel *channel = link->channel;
+    if (!channel->endpoints.srv_domain || link->failed)
         connect_endpoint(link);
-    else if (channel_look_up(link->channel, hooks, &link->lookup) == ST_OK)
-        move(link, HTTP_LINK_RESOLVING);
+    else if (endpoint_list_look_up(&channel->endpoints, channel->resolver, hooks, &link->lookup) ==
+             ST_OK)
+        STATE_MOVE(link->state, moves, HTTP_LINK_RESOLVING);
     else
         pause_then_go_on(link);
 }
@@ -158,7 +148,7 @@ void http_link_fini(struct http_link *link)
 {
     if (!link->channel)
         return;
-    loop_timer_cancel(loop_of(link), &link->pause);
+    loop_timer_cancel(link->channel->loop, &link->pause);
     lookup_cancel(link->lookup);
     connection_free(link->connection);
     *link = (struct http_link){0};
@@ -172,7 +162,7 @@ struct http1_client *http_link_get(struct http_link *link)
         return client;
     if (link->state == HTTP_LINK_READY) { /* it was closed after its last response */
         drop_connection(link);
-        move(link, HTTP_LINK_IDLE);
+        STATE_MOVE(link->state, moves, HTTP_LINK_IDLE);
     }
     if (link->state == HTTP_LINK_IDLE)
         begin(link);
@@ -199,7 +189,9 @@ void http_link_failed(struct http_link *link, bool answered, const char *text)
         return;
     channel_report(link->channel, CHANNEL_DISCONNECTED, text);
     drop_connection(link);
-    move(link, HTTP_LINK_IDLE);
+    STATE_MOVE(link->state, moves, HTTP_LINK_IDLE);
+    /* A server closes connections that are not used for a while. It still works, so that the next
+     * connection is made to the same endpoint. */
     if (was_idle_too_long)
         begin(link);
     else

@@ -9,34 +9,12 @@
 
 enum { BYTES_MAX = 8192 }; /* a default of many servers for all header fields */
 
-static enum status measure(const vigil_metadata *fields, size_t count, size_t *ret_bytes)
-{
-    *ret_bytes = 0;
-    if (count > CLIENT_METADATA_FIELDS_MAX)
-        return ST_LIMIT;
-    for (size_t i = 0; i < count; i++) {
-        if (!fields[i].name || !fields[i].value)
-            return ST_INVALID;
-        *ret_bytes += strlen(fields[i].name) + strlen(fields[i].value);
-        if (*ret_bytes > BYTES_MAX)
-            return ST_LIMIT;
-    }
-    return ST_OK;
-}
-
 static struct slice copy_text(uint8_t **at, const char *text)
 {
     struct slice copy = slice_of(*at, strlen(text));
     memcpy(*at, text, copy.len);
     *at += copy.len;
     return copy;
-}
-
-static bool is_binary(struct slice name)
-{
-    struct slice suffix = SLICE_LITERAL("-bin");
-    return name.len >= suffix.len &&
-           slice_equal(slice_sub(name, name.len - suffix.len, suffix.len), suffix);
 }
 
 /* The rules of a request decide. Binary values would have to be encoded, so they are not allowed.
@@ -49,20 +27,32 @@ static enum status check(const struct client_metadata *metadata)
         .metadata = metadata->fields,
         .metadata_count = metadata->count,
     };
-    for (size_t i = 0; i < metadata->count; i++)
-        if (is_binary(metadata->fields[i].name))
+    struct slice binary = SLICE_LITERAL("-bin");
+    for (size_t i = 0; i < metadata->count; i++) {
+        struct slice name = metadata->fields[i].name;
+        if (name.len >= binary.len &&
+            slice_equal(slice_sub(name, name.len - binary.len, binary.len), binary))
             return ST_INVALID;
+    }
     return grpc_head_new(&fields, &head);
 }
 
 enum status client_metadata_new(const vigil_metadata *fields, size_t count,
                                 struct client_metadata **ret_metadata)
 {
-    size_t bytes;
+    size_t bytes = 0;
     *ret_metadata = NULL;
     if (count == 0)
         return ST_OK;
-    TRY(measure(fields, count, &bytes));
+    if (count > CLIENT_METADATA_FIELDS_MAX)
+        return ST_LIMIT;
+    for (size_t i = 0; i < count; i++) {
+        if (!fields[i].name || !fields[i].value)
+            return ST_INVALID;
+        bytes += strlen(fields[i].name) + strlen(fields[i].value);
+        if (bytes > BYTES_MAX)
+            return ST_LIMIT;
+    }
     struct client_metadata *metadata =
         malloc(sizeof(*metadata) + count * sizeof(metadata->fields[0]) + bytes);
     if (!metadata)
@@ -124,22 +114,6 @@ static enum status make_head(const struct connection *connection,
     return grpc_head_new(&fields, ret_head);
 }
 
-static enum status find_caller(struct client_heads *heads, const struct connection *connection,
-                               const struct client_credentials *credentials,
-                               struct grpc_head **ret_head)
-{
-    struct slice token = credentials->token;
-    if (!heads->callers)
-        heads->callers = grpc_head_cache_new(random_seed_system());
-    if (!heads->callers)
-        return ST_NOMEM;
-    if (grpc_head_cache_get(heads->callers, token, credentials->require_leader, ret_head))
-        return ST_OK;
-    TRY(make_head(connection, credentials, ret_head));
-    grpc_head_cache_put(heads->callers, token, credentials->require_leader, *ret_head);
-    return ST_OK;
-}
-
 /* Metadata of the program's own and calls that others have passed on are rare, so their heads are
  * not kept. */
 enum status client_heads_find(struct client_heads *heads, const struct connection *connection,
@@ -149,8 +123,19 @@ enum status client_heads_find(struct client_heads *heads, const struct connectio
     struct grpc_head **kept = &heads->own[credentials->require_leader];
     if (credentials->metadata || (credentials->via.len && !credentials->is_usual))
         return make_head(connection, credentials, ret_head);
-    if (credentials->via.len)
-        return find_caller(heads, connection, credentials, ret_head);
+    if (credentials->via.len) {
+        /* A server that passes on the calls of many users needs one head for each of them. */
+        struct slice token = credentials->token;
+        if (!heads->callers)
+            heads->callers = grpc_head_cache_new(random_seed_system());
+        if (!heads->callers)
+            return ST_NOMEM;
+        if (grpc_head_cache_get(heads->callers, token, credentials->require_leader, ret_head))
+            return ST_OK;
+        TRY(make_head(connection, credentials, ret_head));
+        grpc_head_cache_put(heads->callers, token, credentials->require_leader, *ret_head);
+        return ST_OK;
+    }
     if (!*kept)
         TRY(make_head(connection, credentials, kept));
     grpc_head_ref(*kept);

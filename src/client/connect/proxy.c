@@ -32,16 +32,6 @@ static const struct scheme *cut_scheme(struct slice *url)
     return NULL;
 }
 
-/* The part before the path, the query and the fragment. */
-static struct slice authority_of(struct slice rest)
-{
-    static const uint8_t ends[] = {'/', '?', '#'};
-    size_t len = 0;
-    while (len < rest.len && !memchr(ends, rest.ptr[len], sizeof(ends)))
-        len++;
-    return slice_sub(rest, 0, len);
-}
-
 /* -- The user -- */
 
 static bool decode(struct slice text, char to[static PROXY_USER_BYTES])
@@ -58,19 +48,6 @@ static bool decode(struct slice text, char to[static PROXY_USER_BYTES])
     return true;
 }
 
-static void set_authorization(struct proxy *proxy)
-{
-    uint8_t plain[2 * PROXY_USER_BYTES];
-    size_t user = strlen(proxy->user), password = strlen(proxy->password);
-    memcpy(plain, proxy->user, user);
-    plain[user] = ':';
-    memcpy(plain + user + 1, proxy->password, password);
-    struct slice pair = slice_of(plain, user + 1 + password);
-    memcpy(proxy->authorization, "Basic ", 6);
-    base64_encode(pair, (uint8_t *)proxy->authorization + 6);
-    proxy->authorization[6 + base64_encoded_len(pair.len)] = 0;
-}
-
 /* Removes "user:password@". False: it is malformed or too long. */
 static bool cut_user(struct slice *authority, struct proxy *proxy)
 {
@@ -84,18 +61,16 @@ static bool cut_user(struct slice *authority, struct proxy *proxy)
     proxy->has_user = true;
     if (!decode(user, proxy->user) || !decode(password, proxy->password))
         return false;
-    set_authorization(proxy);
+    char plain[2 * PROXY_USER_BYTES];
+    int plain_len = snprintf(plain, sizeof(plain), "%s:%s", proxy->user, proxy->password);
+    struct slice pair = slice_of(plain, (size_t)plain_len);
+    memcpy(proxy->authorization, "Basic ", 6);
+    base64_encode(pair, (uint8_t *)proxy->authorization + 6);
+    proxy->authorization[6 + base64_encoded_len(pair.len)] = 0;
     return true;
 }
 
 /* -- The whole -- */
-
-static bool has_port(struct slice host)
-{
-    const uint8_t *colon = host.len ? memrchr(host.ptr, ':', host.len) : NULL;
-    const uint8_t *bracket = host.len ? memrchr(host.ptr, ']', host.len) : NULL;
-    return colon && (!bracket || colon > bracket);
-}
 
 static enum status set_endpoint(struct proxy *proxy, const struct scheme *scheme, struct slice host,
                                 struct error *error)
@@ -103,7 +78,10 @@ static enum status set_endpoint(struct proxy *proxy, const struct scheme *scheme
     char text[ENDPOINT_TEXT_BYTES + 16], port[8] = "";
     if (host.len == 0 || host.len >= ENDPOINT_TEXT_BYTES)
         return error_set(error, ST_INVALID, "the URL of the proxy has no host, or a too long one");
-    if (!has_port(host))
+    /* A colon within the brackets of an IPv6 address does not begin a port. */
+    const uint8_t *colon = memrchr(host.ptr, ':', host.len);
+    const uint8_t *bracket = memrchr(host.ptr, ']', host.len);
+    if (!colon || (bracket && colon < bracket))
         snprintf(port, sizeof(port), ":%u", scheme->port);
     int len = snprintf(text, sizeof(text), "%s://%.*s%s", scheme->secure ? "https" : "http",
                        SLICE_ARGS(host), port);
@@ -118,7 +96,12 @@ enum status proxy_parse(struct slice url, struct proxy *ret_proxy, struct error 
         return error_set(error, ST_INVALID,
                          "the URL of the proxy must begin with http://, https:// or socks5://");
     struct proxy proxy = {.kind = scheme->kind};
-    struct slice authority = authority_of(rest);
+    /* The path, the query and the fragment mean nothing to a proxy. */
+    static const uint8_t ends[] = {'/', '?', '#'};
+    size_t len = 0;
+    while (len < rest.len && !memchr(ends, rest.ptr[len], sizeof(ends)))
+        len++;
+    struct slice authority = slice_sub(rest, 0, len);
     if (!cut_user(&authority, &proxy))
         return error_set(error, ST_INVALID,
                          "the user or the password in the URL of the proxy is malformed or longer "

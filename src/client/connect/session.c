@@ -18,11 +18,6 @@ void session_free(struct session *s)
     *s = (struct session){0};
 }
 
-bool session_established(const struct session *s)
-{
-    return s->http1 || (h2_session_established(s->h2) && !h2_session_failed(s->h2));
-}
-
 void session_feed(struct session *s, struct slice bytes, int64_t now_ns)
 {
     if (s->http1)
@@ -33,18 +28,10 @@ void session_feed(struct session *s, struct slice bytes, int64_t now_ns)
 
 void session_feed_end(struct session *s)
 {
+    /* The end may be what completes a response of HTTP/1.1. In HTTP/2 a stream never ends in this
+     * way. */
     if (s->http1)
         http1_client_feed_end(s->http1);
-}
-
-bool session_wants_read(const struct session *s)
-{
-    return s->http1 ? http1_client_wants_read(s->http1) : h2_session_wants_read(s->h2);
-}
-
-bool session_wants_write(const struct session *s)
-{
-    return s->http1 ? http1_client_wants_write(s->http1) : h2_session_wants_write(s->h2);
 }
 
 size_t session_fill(struct session *s, uint8_t *dst, size_t room, int64_t now_ns)
@@ -70,11 +57,6 @@ void session_shutdown(struct session *s, int64_t now_ns)
         h2_session_shutdown(s->h2, now_ns);
 }
 
-bool session_over(const struct session *s)
-{
-    return s->http1 ? http1_client_is_over(s->http1) : h2_session_over(s->h2);
-}
-
 bool session_failed(const struct session *s, enum status *ret_status, const char **ret_reason)
 {
     if (s->http1) {
@@ -88,11 +70,6 @@ bool session_failed(const struct session *s, enum status *ret_status, const char
     bool no_memory = code == H2_INTERNAL_ERROR && strcmp(*ret_reason, "out of memory") == 0;
     *ret_status = no_memory ? ST_NOMEM : ST_CLOSED;
     return h2_session_failed(s->h2);
-}
-
-int64_t session_timeout(const struct session *s)
-{
-    return s->http1 ? http1_client_timeout(s->http1) : h2_session_timeout(s->h2);
 }
 
 void session_tick(struct session *s, int64_t now_ns)

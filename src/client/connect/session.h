@@ -34,24 +34,48 @@ static inline bool session_exists(const struct session *session)
 }
 
 /* The server speaks the protocol; HTTP/1.1 has no greeting, so nothing is known of it. */
-bool session_established(const struct session *session);
+static inline bool session_established(const struct session *session)
+{
+    return session->http1 ||
+           (h2_session_established(session->h2) && !h2_session_failed(session->h2));
+}
+
 void session_feed(struct session *session, struct slice bytes, int64_t now_ns);
 /* The server sends nothing any more. */
 void session_feed_end(struct session *session);
-bool session_wants_read(const struct session *session);
-bool session_wants_write(const struct session *session);
+
+static inline bool session_wants_read(const struct session *session)
+{
+    return session->http1 ? http1_client_wants_read(session->http1)
+                          : h2_session_wants_read(session->h2);
+}
+
+static inline bool session_wants_write(const struct session *session)
+{
+    return session->http1 ? http1_client_wants_write(session->http1)
+                          : h2_session_wants_write(session->h2);
+}
+
 size_t session_fill(struct session *session, uint8_t *dst, size_t room, int64_t now_ns);
 /* The connection is lost: everything that it carries ends. */
 void session_lost(struct session *session, const char *reason);
 void session_shutdown(struct session *session, int64_t now_ns);
 
 /* Nothing more will happen. */
-bool session_over(const struct session *session);
+static inline bool session_over(const struct session *session)
+{
+    return session->http1 ? http1_client_is_over(session->http1) : h2_session_over(session->h2);
+}
+
 /* It is over because of an error, whose status is ST_CLOSED or ST_NOMEM. */
 bool session_failed(const struct session *session, enum status *ret_status,
                     const char **ret_reason);
 
-int64_t session_timeout(const struct session *session);
+static inline int64_t session_timeout(const struct session *session)
+{
+    return session->http1 ? http1_client_timeout(session->http1) : h2_session_timeout(session->h2);
+}
+
 void session_tick(struct session *session, int64_t now_ns);
 void session_check(const struct session *session);
 

@@ -9,11 +9,6 @@ void transport_init(struct transport *t, struct connector *connector,
     *t = (struct transport){.connector = connector, .socket.handle = -1, .watch.fn = on_ready};
 }
 
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 static enum status socket_failed(const struct transport *t, struct error *error)
 {
     char reason[SOCKET_REASON_BYTES];
@@ -40,43 +35,30 @@ enum status transport_connected(struct transport *t, struct error *error)
     return socket_connected(&t->socket) == ST_OK ? ST_OK : socket_failed(t, error);
 }
 
-static enum status begin_tls(struct transport *t, const char *host,
-                             enum tls_client_protocol protocol, struct tls_client **ret_tls,
-                             struct error *error)
-{
-    const struct connector_options *o = &t->connector->options;
-    return tls_client_new(o->tls, host, protocol, &o->tls_limits, loop_now_ns(o->loop), ret_tls,
-                          error);
-}
-
 enum status transport_begin_tunnel(struct transport *t, const struct proxy *proxy,
                                    const struct endpoint *server, struct error *error)
 {
+    const struct connector_options *o = &t->connector->options;
     const struct endpoint *e = &proxy->endpoint;
-    if (e->security == ENDPOINT_TLS && !t->connector->options.tls)
+    if (e->security == ENDPOINT_TLS && !o->tls)
         return error_set(error, ST_INVALID, "it requires TLS, which is not configured");
     if (e->security == ENDPOINT_TLS)
-        TRY(begin_tls(t, e->host, TLS_CLIENT_HTTP1, &t->proxy_tls, error));
-    return tunnel_new(proxy, server, &t->tunnel) == ST_OK ? ST_OK : no_memory(error);
+        TRY(tls_client_new(o->tls, e->host, TLS_CLIENT_HTTP1, &o->tls_limits, loop_now_ns(o->loop),
+                           &t->proxy_tls, error));
+    return tunnel_new(proxy, server, &t->tunnel) == ST_OK
+               ? ST_OK
+               : error_set(error, ST_NOMEM, "out of memory");
 }
 
 enum status transport_begin_tls(struct transport *t, const char *host,
                                 enum tls_client_protocol protocol, struct error *error)
 {
-    return begin_tls(t, host, protocol, &t->tls, error);
-}
-
-bool transport_selected_http2(const struct transport *t)
-{
-    return t->tls && tls_client_selected_http2(t->tls);
+    const struct connector_options *o = &t->connector->options;
+    return tls_client_new(o->tls, host, protocol, &o->tls_limits, loop_now_ns(o->loop), &t->tls,
+                          error);
 }
 
 /* -- The layers of TLS -- */
-
-static bool is_open(const struct tls_client *tls)
-{
-    return !tls || tls_client_state(tls) == TLS_CLIENT_OPEN;
-}
 
 /* How many bytes the layer above the proxy's TLS may send at once. */
 static size_t lower_room(const struct transport *t)
@@ -85,48 +67,38 @@ static size_t lower_room(const struct transport *t)
                         : CONNECTOR_BUFFER_BYTES;
 }
 
-/* The server's TLS encrypts the bytes into the middle buffer, or into the raw one if that is all.
- * NULL: no memory. */
-static uint8_t *encrypt(struct transport *t, struct slice bytes, size_t *ret_len)
-{
-    uint8_t *dst = t->proxy_tls ? connector_middle(t->connector) : connector_raw(t->connector);
-    if (dst)
-        *ret_len = tls_client_fill(t->tls, bytes, dst, lower_room(t));
-    return dst;
-}
-
 /* What the socket gets for these bytes, in the raw buffer. NULL: no memory. */
 static uint8_t *encrypt_all(struct transport *t, struct slice bytes, size_t *ret_len)
 {
-    uint8_t *raw = connector_raw(t->connector);
-    size_t len = bytes.len;
-    const uint8_t *from = t->tls ? encrypt(t, bytes, &len) : bytes.ptr;
-    if (!raw || !from)
+    struct connector *c = t->connector;
+    uint8_t *raw = connector_buffer(c, &c->raw);
+    if (!raw)
         return NULL;
-    *ret_len = len;
+    if (t->tls) {
+        /* The server's TLS encrypts into the raw buffer, unless the proxy's one follows. */
+        uint8_t *dst = t->proxy_tls ? connector_buffer(c, &c->middle) : raw;
+        if (!dst)
+            return NULL;
+        bytes = slice_of(dst, tls_client_fill(t->tls, bytes, dst, lower_room(t)));
+    }
+    *ret_len = bytes.len;
     if (t->proxy_tls)
-        *ret_len = tls_client_fill(t->proxy_tls, slice_of(from, len), raw, CONNECTOR_BUFFER_BYTES);
+        *ret_len = tls_client_fill(t->proxy_tls, bytes, raw, CONNECTOR_BUFFER_BYTES);
     return raw;
-}
-
-static void say_goodbye(struct transport *t)
-{
-    size_t n, sent;
-    if ((!t->tls && !t->proxy_tls) || t->held.len)
-        return;
-    if (t->tls)
-        tls_client_shutdown(t->tls);
-    if (t->proxy_tls && !t->tls)
-        tls_client_shutdown(t->proxy_tls);
-    uint8_t *raw = transport_wants_write(t) ? encrypt_all(t, SLICE_EMPTY, &n) : NULL;
-    if (raw && n && socket_write(&t->socket, slice_of(raw, n), &sent) == ST_OK)
-        t->connector->stats.bytes_sent += sent;
 }
 
 void transport_close(struct transport *t)
 {
     if (transport_is_open(t)) {
-        say_goodbye(t);
+        /* With TLS, the peer learns by an alert that the bytes ended here on purpose and were not
+         * cut off. It follows what was sent, so it cannot be sent while something is held. */
+        size_t n, sent;
+        if (t->held.len == 0 && (t->tls || t->proxy_tls)) {
+            tls_client_shutdown(t->tls ? t->tls : t->proxy_tls);
+            uint8_t *raw = transport_wants_write(t) ? encrypt_all(t, SLICE_EMPTY, &n) : NULL;
+            if (raw && n && socket_write(&t->socket, slice_of(raw, n), &sent) == ST_OK)
+                t->connector->stats.bytes_sent += sent;
+        }
         loop_unwatch(t->connector->options.loop, &t->watch);
         socket_close(&t->socket);
     }
@@ -155,10 +127,10 @@ enum status transport_watch(struct transport *t, bool reads, bool writes)
 enum status transport_read(struct transport *t, struct error *error)
 {
     struct connector *connector = t->connector;
-    uint8_t *raw = connector_raw(connector);
+    uint8_t *raw = connector_buffer(connector, &connector->raw);
     size_t n = 0;
     if (!raw)
-        return no_memory(error);
+        return error_set(error, ST_NOMEM, "out of memory");
     enum status status = socket_read(&t->socket, raw, CONNECTOR_BUFFER_BYTES, &n);
     if (status == ST_AGAIN)
         return status;
@@ -190,33 +162,10 @@ static enum status take_lower(struct transport *t, struct slice *ret_bytes, stru
         t->arrived = SLICE_EMPTY;
         return ST_OK;
     }
-    uint8_t *middle = connector_middle(t->connector);
+    uint8_t *middle = connector_buffer(t->connector, &t->connector->middle);
     if (!middle)
-        return no_memory(error);
+        return error_set(error, ST_NOMEM, "out of memory");
     *ret_bytes = slice_of(middle, tls_client_read(t->proxy_tls, middle, CONNECTOR_BUFFER_BYTES));
-    return ST_OK;
-}
-
-/* What follows the proxy's last byte is left in `arrived`. */
-static enum status feed_tunnel(struct transport *t, struct slice bytes, struct error *error)
-{
-    size_t used;
-    enum status status = tunnel_feed(t->tunnel, bytes, &used, error);
-    if (status == ST_AGAIN)
-        return ST_OK;
-    TRY(status);
-    tunnel_free(t->tunnel);
-    t->tunnel = NULL;
-    t->arrived = slice_sub(bytes, used, bytes.len - used);
-    return ST_OK;
-}
-
-static enum status take_plain(struct transport *t, struct slice *ret_bytes, struct error *error)
-{
-    uint8_t *plain = connector_plain(t->connector);
-    if (!plain)
-        return no_memory(error);
-    *ret_bytes = slice_of(plain, tls_client_read(t->tls, plain, CONNECTOR_BUFFER_BYTES));
     return ST_OK;
 }
 
@@ -224,17 +173,29 @@ enum status transport_take(struct transport *t, struct slice *ret_bytes, struct 
 {
     for (;;) {
         if (t->tls) {
-            TRY(take_plain(t, ret_bytes, error));
+            uint8_t *plain = connector_buffer(t->connector, &t->connector->plain);
+            if (!plain)
+                return error_set(error, ST_NOMEM, "out of memory");
+            *ret_bytes = slice_of(plain, tls_client_read(t->tls, plain, CONNECTOR_BUFFER_BYTES));
             if (ret_bytes->len || !t->proxy_tls)
                 return ST_OK;
         }
         TRY(take_lower(t, ret_bytes, error));
         if (ret_bytes->len == 0 || (!t->tunnel && !t->tls))
             return ST_OK;
-        if (t->tunnel)
-            TRY(feed_tunnel(t, *ret_bytes, error));
-        else
+        if (!t->tunnel) {
             tls_client_feed(t->tls, *ret_bytes);
+            continue;
+        }
+        size_t used;
+        enum status status = tunnel_feed(t->tunnel, *ret_bytes, &used, error);
+        if (status == ST_AGAIN)
+            continue;
+        TRY(status);
+        /* The tunnel is open. What follows the proxy's last byte is from the server behind it. */
+        tunnel_free(t->tunnel);
+        t->tunnel = NULL;
+        t->arrived = slice_sub(*ret_bytes, used, ret_bytes->len - used);
     }
 }
 
@@ -269,8 +230,10 @@ bool transport_wants_write(const struct transport *t)
 {
     if (t->proxy_tls && tls_client_wants_write(t->proxy_tls))
         return true;
-    if (!is_open(t->proxy_tls))
+    /* Nothing passes through the proxy's TLS before its handshake is complete. */
+    if (t->proxy_tls && tls_client_state(t->proxy_tls) != TLS_CLIENT_OPEN)
         return false;
+    /* The server's TLS begins when the tunnel is open. */
     return t->tunnel ? tunnel_wants_write(t->tunnel) : t->tls && tls_client_wants_write(t->tls);
 }
 
@@ -283,7 +246,9 @@ size_t transport_room(const struct transport *t)
 
 uint8_t *transport_buffer(struct transport *t)
 {
-    return t->tls || t->proxy_tls ? connector_plain(t->connector) : connector_raw(t->connector);
+    struct connector *c = t->connector;
+    /* Without TLS the bytes are sent from where they are written. */
+    return connector_buffer(c, t->tls || t->proxy_tls ? &c->plain : &c->raw);
 }
 
 /* ST_OK with a part of the bytes, or none. */
@@ -308,12 +273,13 @@ enum status transport_send(struct transport *t, size_t len, struct error *error)
         len = tunnel_fill(t->tunnel, buffer, lower_room(t));
     uint8_t *raw = buffer ? encrypt_all(t, slice_of(buffer, len), &len) : NULL;
     if (!raw)
-        return no_memory(error);
+        return error_set(error, ST_NOMEM, "out of memory");
     if (len == 0)
         return ST_OK;
     TRY(write_some(t, slice_of(raw, len), &sent, error));
+    /* The buffers belong to all connections, so what the socket does not take is copied. */
     if (sent < len && buf_append(&t->held, slice_of(raw + sent, len - sent)) != ST_OK)
-        return no_memory(error);
+        return error_set(error, ST_NOMEM, "out of memory");
     return ST_OK;
 }
 

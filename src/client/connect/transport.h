@@ -51,8 +51,7 @@ enum status transport_begin_tunnel(struct transport *transport, const struct pro
 MUST_CHECK
 enum status transport_begin_tls(struct transport *transport, const char *host,
                                 enum tls_client_protocol protocol, struct error *error);
-/* The server has selected HTTP/2; valid once transport_status is ST_OK. */
-bool transport_selected_http2(const struct transport *transport);
+
 /* Closes the socket; an alert or the close notification of TLS is sent if there is room for it. No
  * effect if it is closed. */
 void transport_close(struct transport *transport);

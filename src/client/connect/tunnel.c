@@ -45,17 +45,6 @@ struct tunnel {
     size_t head_seen;
 };
 
-static void move(struct tunnel *t, enum tunnel_state next)
-{
-    assert(moves[t->state] & (1u << next));
-    t->state = next;
-}
-
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 /* -- HTTP -- */
 
 static enum status put_connect(struct tunnel *t)
@@ -67,20 +56,6 @@ static enum status put_connect(struct tunnel *t)
     return buf_append(&t->out, SLICE_LITERAL("\r\n"));
 }
 
-static enum status judge_response(struct tunnel *t, struct slice head, struct error *error)
-{
-    struct http1_response response;
-    const char *fault = http1_response_parse(head, HTTP1_FIELDS_MAX, &response);
-    if (fault)
-        return error_set(error, ST_CLOSED, "the proxy does not speak HTTP: %s", fault);
-    if (response.status / 100 != 2)
-        return error_set(error, ST_CLOSED, "the proxy answered CONNECT with status %u%s",
-                         response.status,
-                         response.status == 407 ? ": it requires a user and a password" : "");
-    move(t, TUNNEL_OPEN);
-    return ST_OK;
-}
-
 /* The first bytes of `in`; *ret_len: how long the response is. */
 static enum status read_response(struct tunnel *t, size_t *ret_len, struct error *error)
 {
@@ -90,7 +65,16 @@ static enum status read_response(struct tunnel *t, size_t *ret_len, struct error
     if (len == 0)
         return ST_AGAIN;
     *ret_len = len;
-    return judge_response(t, slice_of(t->in.ptr, len), error);
+    struct http1_response response;
+    const char *fault = http1_response_parse(slice_of(t->in.ptr, len), HTTP1_FIELDS_MAX, &response);
+    if (fault)
+        return error_set(error, ST_CLOSED, "the proxy does not speak HTTP: %s", fault);
+    if (response.status / 100 != 2)
+        return error_set(error, ST_CLOSED, "the proxy answered CONNECT with status %u%s",
+                         response.status,
+                         response.status == 407 ? ": it requires a user and a password" : "");
+    STATE_MOVE(t->state, moves, TUNNEL_OPEN);
+    return ST_OK;
 }
 
 /* -- SOCKS5 -- */
@@ -113,41 +97,22 @@ static enum status put_text(struct tunnel *t, const char *text)
     return put_bytes(t, text, strlen(text));
 }
 
-static enum status put_greeting(struct tunnel *t)
-{
-    static const uint8_t without[] = {SOCKS_VERSION, 1, SOCKS_NO_AUTHENTICATION};
-    static const uint8_t with[] = {SOCKS_VERSION, 2, SOCKS_NO_AUTHENTICATION, SOCKS_PASSWORD};
-    return t->proxy->has_user ? put_bytes(t, with, sizeof(with))
-                              : put_bytes(t, without, sizeof(without));
-}
-
-static enum status put_password(struct tunnel *t)
-{
-    TRY(put_byte(t, SOCKS_PASSWORD_VERSION));
-    TRY(put_text(t, t->proxy->user));
-    return put_text(t, t->proxy->password);
-}
-
-static enum status put_host(struct tunnel *t)
-{
-    uint8_t address[16];
-    if (inet_pton(AF_INET, t->server.host, address) == 1) {
-        TRY(put_byte(t, SOCKS_IPV4));
-        return put_bytes(t, address, 4);
-    }
-    if (inet_pton(AF_INET6, t->server.host, address) == 1) {
-        TRY(put_byte(t, SOCKS_IPV6));
-        return put_bytes(t, address, 16);
-    }
-    TRY(put_byte(t, SOCKS_NAME));
-    return put_text(t, t->server.host);
-}
-
 static enum status put_request(struct tunnel *t)
 {
     static const uint8_t head[] = {SOCKS_VERSION, SOCKS_CONNECT, 0};
+    uint8_t address[16];
     TRY(put_bytes(t, head, sizeof(head)));
-    TRY(put_host(t));
+    /* A name is sent as it is, so that the proxy looks it up: it may be known only there. */
+    if (inet_pton(AF_INET, t->server.host, address) == 1) {
+        TRY(put_byte(t, SOCKS_IPV4));
+        TRY(put_bytes(t, address, 4));
+    } else if (inet_pton(AF_INET6, t->server.host, address) == 1) {
+        TRY(put_byte(t, SOCKS_IPV6));
+        TRY(put_bytes(t, address, 16));
+    } else {
+        TRY(put_byte(t, SOCKS_NAME));
+        TRY(put_text(t, t->server.host));
+    }
     TRY(put_byte(t, t->server.port >> 8));
     return put_byte(t, t->server.port & 0xff);
 }
@@ -168,21 +133,6 @@ static const char *socks_reason(uint8_t code)
     return code < COUNT_OF(reasons) ? reasons[code] : "unknown error";
 }
 
-static enum status choose_method(struct tunnel *t, const uint8_t *in, struct error *error)
-{
-    enum status status;
-    if (in[1] == SOCKS_PASSWORD && t->proxy->has_user) {
-        move(t, TUNNEL_AUTHENTICATING);
-        status = put_password(t);
-    } else if (in[1] == SOCKS_NO_AUTHENTICATION) {
-        move(t, TUNNEL_REQUESTING);
-        status = put_request(t);
-    } else {
-        return error_set(error, ST_CLOSED, "the proxy requires another kind of authentication");
-    }
-    return status == ST_OK ? ST_OK : no_memory(error);
-}
-
 /* The length of the response that this state waits for; 0: more bytes are needed to know it. */
 static size_t socks_length(const struct tunnel *t)
 {
@@ -196,30 +146,41 @@ static size_t socks_length(const struct tunnel *t)
     return 4 + address + 2;
 }
 
-static enum status judge_reply(struct tunnel *t, const uint8_t *in, struct error *error)
-{
-    if (in[1] != 0)
-        return error_set(error, ST_CLOSED, "the proxy answered: %s", socks_reason(in[1]));
-    if (in[3] != SOCKS_IPV4 && in[3] != SOCKS_NAME && in[3] != SOCKS_IPV6)
-        return error_set(error, ST_CLOSED, "the proxy does not speak SOCKS5");
-    move(t, TUNNEL_OPEN);
-    return ST_OK;
-}
-
 static enum status judge_socks(struct tunnel *t, struct error *error)
 {
     const uint8_t *in = t->in.ptr;
     uint8_t version = t->state == TUNNEL_AUTHENTICATING ? SOCKS_PASSWORD_VERSION : SOCKS_VERSION;
     if (in[0] != version)
         return error_set(error, ST_CLOSED, "the proxy does not speak SOCKS5");
-    if (t->state == TUNNEL_GREETING)
-        return choose_method(t, in, error);
-    if (t->state == TUNNEL_REQUESTING)
-        return judge_reply(t, in, error);
+    if (t->state == TUNNEL_GREETING) {
+        enum status status;
+        if (in[1] == SOCKS_PASSWORD && t->proxy->has_user) {
+            STATE_MOVE(t->state, moves, TUNNEL_AUTHENTICATING);
+            status = put_byte(t, SOCKS_PASSWORD_VERSION);
+            if (status == ST_OK)
+                status = put_text(t, t->proxy->user);
+            if (status == ST_OK)
+                status = put_text(t, t->proxy->password);
+        } else if (in[1] == SOCKS_NO_AUTHENTICATION) {
+            STATE_MOVE(t->state, moves, TUNNEL_REQUESTING);
+            status = put_request(t);
+        } else {
+            return error_set(error, ST_CLOSED, "the proxy requires another kind of authentication");
+        }
+        return status == ST_OK ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
+    }
+    if (t->state == TUNNEL_REQUESTING) {
+        if (in[1] != 0)
+            return error_set(error, ST_CLOSED, "the proxy answered: %s", socks_reason(in[1]));
+        if (in[3] != SOCKS_IPV4 && in[3] != SOCKS_NAME && in[3] != SOCKS_IPV6)
+            return error_set(error, ST_CLOSED, "the proxy does not speak SOCKS5");
+        STATE_MOVE(t->state, moves, TUNNEL_OPEN);
+        return ST_OK;
+    }
     if (in[1] != 0)
         return error_set(error, ST_CLOSED, "the proxy refused the user or the password");
-    move(t, TUNNEL_REQUESTING);
-    return put_request(t) == ST_OK ? ST_OK : no_memory(error);
+    STATE_MOVE(t->state, moves, TUNNEL_REQUESTING);
+    return put_request(t) == ST_OK ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
 }
 
 /* One response after the other; those before the last are removed from `in`. */
@@ -245,11 +206,21 @@ enum status tunnel_new(const struct proxy *proxy, const struct endpoint *server,
     AUTO(tunnel_freep) struct tunnel *t = calloc(1, sizeof(*t));
     if (!t)
         return ST_NOMEM;
-    bool socks = proxy->kind == PROXY_SOCKS5;
     t->proxy = proxy;
     t->server = *server;
-    t->state = socks ? TUNNEL_GREETING : TUNNEL_REQUESTING;
-    TRY(socks ? put_greeting(t) : put_connect(t));
+    if (proxy->kind == PROXY_SOCKS5) {
+        /* The proxy chooses one of the offered methods. A password is offered only if there is one.
+         */
+        static const uint8_t greeting[] = {SOCKS_VERSION, 2, SOCKS_NO_AUTHENTICATION,
+                                           SOCKS_PASSWORD};
+        static const uint8_t without_user[] = {SOCKS_VERSION, 1, SOCKS_NO_AUTHENTICATION};
+        t->state = TUNNEL_GREETING;
+        TRY(proxy->has_user ? put_bytes(t, greeting, sizeof(greeting))
+                            : put_bytes(t, without_user, sizeof(without_user)));
+    } else {
+        t->state = TUNNEL_REQUESTING;
+        TRY(put_connect(t));
+    }
     *ret_tunnel = TAKE(t);
     return ST_OK;
 }
@@ -281,7 +252,7 @@ enum status tunnel_feed(struct tunnel *t, struct slice bytes, size_t *ret_used, 
     size_t len = 0;
     assert(t->state != TUNNEL_OPEN);
     if (buf_append(&t->in, bytes) != ST_OK)
-        return no_memory(error);
+        return error_set(error, ST_NOMEM, "out of memory");
     enum status status =
         t->proxy->kind == PROXY_SOCKS5 ? read_socks(t, &len, error) : read_response(t, &len, error);
     if (status == ST_OK)

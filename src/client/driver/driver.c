@@ -204,15 +204,6 @@ void driver_drop(struct driver *driver, struct driver_object *object)
 
 /* -- The end -- */
 
-static void notify_observers(struct driver *driver)
-{
-    struct driver_observer *observer;
-    LOCK_SCOPE(&driver->lock);
-    driver->all_ended = true;
-    LIST_FOREACH (observer, &driver->observers, in_driver)
-        observer->ended(observer);
-}
-
 static void end_all(struct driver *driver)
 {
     driver->ended = true;
@@ -225,15 +216,11 @@ static void end_all(struct driver *driver)
     struct driver_part *part;
     LIST_FOREACH (part, &driver->parts, in_driver)
         part->end(part);
-    notify_observers(driver);
-}
-
-static void free_parts(struct driver *driver)
-{
-    for (struct list *link; (link = list_pop_front(&driver->parts));) {
-        struct driver_part *part = LIST_ENTRY(link, struct driver_part, in_driver);
-        part->free(part);
-    }
+    struct driver_observer *observer;
+    LOCK_SCOPE(&driver->lock);
+    driver->all_ended = true;
+    LIST_FOREACH (observer, &driver->observers, in_driver)
+        observer->ended(observer);
 }
 
 static void run_shutdown(struct driver_command *command)
@@ -243,15 +230,18 @@ static void run_shutdown(struct driver_command *command)
     driver_unref(driver);
 }
 
+/* Threads that were about to signal the loop when it was closed do so now, and then never again.
+ * They need no lock for it and are done after a few instructions. */
 static void wait_for_signals(struct driver *driver)
 {
     while (atomic_load(&driver->signalling))
         sched_yield();
 }
 
-/* Ends everything, and calls that were to be freed by their callbacks do not remain. */
-static void end_with_completions(struct driver *driver)
+/* On the thread that drives the loop, which makes no turn any more. */
+static void end_loop(struct driver *driver)
 {
+    /* Ends everything, and calls that were to be freed by their callbacks do not remain. */
     struct mailbox_node *node;
     atomic_store(&driver->closing, true);
     wait_for_signals(driver); /* those of starts that were accepted before */
@@ -259,24 +249,18 @@ static void end_with_completions(struct driver *driver)
     while ((node = mailbox_take(&driver->mailbox)))
         run_commands(node);
     atomic_store(&driver->silent, true);
-}
-
-/* Objects that the program does not free keep the driver, but not its descriptors. */
-static void close_loop(struct driver *driver)
-{
+    for (struct list *link; (link = list_pop_front(&driver->parts));) {
+        struct driver_part *part = LIST_ENTRY(link, struct driver_part, in_driver);
+        part->free(part);
+    }
+    driver->ops->close(driver);
+    /* A command that is posted before this store is run below; the thread that posts one after it
+     * sees the store and runs the command itself. */
+    atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
+    /* Objects that the program does not free keep the driver, but not its descriptors. */
     loop_rest(driver->loop);
     wait_for_signals(driver);
     loop_close(driver->loop);
-}
-
-/* On the thread that drives the loop, which makes no turn any more. */
-static void end_loop(struct driver *driver)
-{
-    end_with_completions(driver);
-    free_parts(driver);
-    driver->ops->close(driver);
-    atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
-    close_loop(driver);
     run_rest(driver);
 }
 
@@ -304,37 +288,12 @@ void driver_shutdown_for(struct driver *driver, enum vigil_code code, const char
     driver_post(driver, &driver->shutdown);
 }
 
-static void stop_thread(struct driver *driver, bool inside)
-{
-    pthread_t thread = driver->thread;
-    atomic_fetch_add(&driver->signalling, 1);
-    loop_stop(driver->loop);
-    atomic_fetch_sub(&driver->signalling, 1);
-    if (inside) {
-        pthread_detach(thread); /* it is this thread or waits for it, and ends after the callback */
-        return;
-    }
-    driver_thread_waits(true); /* for the callbacks that the thread makes at its end, too */
-    pthread_join(thread, NULL);
-    driver_thread_waits(false);
-}
-
 static void *run_end(void *arg)
 {
     struct driver *driver = arg;
     end_loop(driver);
     driver_unref(driver);
     return NULL;
-}
-
-/* In the program's loop, but inside a callback of the owner: the end waits for what waits for us.
- */
-static void end_loop_later(struct driver *driver)
-{
-    pthread_t thread;
-    driver_ref(driver);
-    if (driver_thread_new(run_end, driver, &thread) == ST_OK)
-        pthread_detach(thread); /* otherwise it is never freed */
 }
 
 void driver_free(struct driver *driver)
@@ -348,14 +307,32 @@ void driver_free(struct driver *driver)
     lock_take(&driver->lock);
     driver_changed(driver);
     lock_release(&driver->lock);
-    if (driver->own_thread)
-        stop_thread(driver, driver_must_not_wait(driver));
-    else if (inside)
-        driver->free_wanted = true;
-    else if (driver_must_not_wait(driver))
-        end_loop_later(driver);
-    else
+    if (driver->own_thread) {
+        pthread_t thread = driver->thread;
+        bool must_not_wait = driver_must_not_wait(driver);
+        atomic_fetch_add(&driver->signalling, 1);
+        loop_stop(driver->loop);
+        atomic_fetch_sub(&driver->signalling, 1);
+        if (must_not_wait) {
+            /* The thread is this one or waits for it, and ends after the callback. */
+            pthread_detach(thread);
+        } else {
+            driver_thread_waits(true); /* for the callbacks that the thread makes at its end, too */
+            pthread_join(thread, NULL);
+            driver_thread_waits(false);
+        }
+    } else if (inside) {
+        driver->free_wanted = true; /* driver_process frees it when its turn is over */
+    } else if (driver_must_not_wait(driver)) {
+        /* In the program's loop, but inside a callback of the owner: the end waits for what waits
+         * for us. */
+        pthread_t thread;
+        driver_ref(driver);
+        if (driver_thread_new(run_end, driver, &thread) == ST_OK)
+            pthread_detach(thread); /* otherwise it is never freed */
+    } else {
         end_loop(driver);
+    }
     if (!driver->free_wanted)
         driver_unref(driver);
 }
@@ -416,15 +393,6 @@ enum status driver_thread_new(void *(*run)(void *arg), void *arg, pthread_t *ret
     return failed ? status_from_errno(failed) : ST_OK;
 }
 
-static enum status start_thread(struct driver *driver)
-{
-    driver_ref(driver);
-    enum status status = driver_thread_new(run_thread, driver, &driver->thread);
-    if (status != ST_OK)
-        driver_unref(driver);
-    return status;
-}
-
 static bool end_of_turn(void *ctx)
 {
     struct driver *driver = ctx;
@@ -457,8 +425,13 @@ enum status driver_init(struct driver *driver, struct network *network,
 
 enum status driver_start(struct driver *driver)
 {
-    if (driver->own_thread)
-        return start_thread(driver);
+    if (driver->own_thread) {
+        driver_ref(driver);
+        enum status status = driver_thread_new(run_thread, driver, &driver->thread);
+        if (status != ST_OK)
+            driver_unref(driver);
+        return status;
+    }
     loop_turn_nested(driver->loop);
     return ST_OK;
 }

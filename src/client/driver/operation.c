@@ -16,26 +16,23 @@ void operation_unref(struct operation *operation)
 
 /* -- The loop's thread -- */
 
-static void make_callback(struct operation *operation)
+void operation_complete(struct operation *operation)
 {
     struct driver *driver = operation->driver;
+    if (operation->member.in_driver.next)
+        list_remove(&operation->member.in_driver);
+    /* From here on, a thread that waits for the operation may continue and free it. The loop's
+     * reference keeps it until the callback has returned. */
     lock_take(&driver->lock);
     atomic_store_explicit(&operation->completed, true, memory_order_release);
     driver_changed(driver);
     if (operation->ops->publish)
         operation->ops->publish(operation);
     lock_release(&driver->lock);
-    if (!operation->done || !driver_completion_begin(driver, &operation->object))
-        return;
-    operation->done(operation);
-    driver_callback_end(driver);
-}
-
-void operation_complete(struct operation *operation)
-{
-    if (operation->member.in_driver.next)
-        list_remove(&operation->member.in_driver);
-    make_callback(operation);
+    if (operation->done && driver_completion_begin(driver, &operation->object)) {
+        operation->done(operation);
+        driver_callback_end(driver);
+    }
     operation_unref(operation);
 }
 
@@ -105,13 +102,6 @@ int operation_post(struct operation *operation)
     return VIGIL_ERROR_CANCELED;
 }
 
-static void wait_for_thread(struct operation *operation)
-{
-    LOCK_SCOPE(&operation->driver->lock);
-    while (!operation_has_completed(operation))
-        driver_wait(operation->driver);
-}
-
 int operation_run(struct operation *operation)
 {
     if (!operation)
@@ -131,8 +121,13 @@ int operation_run_claimed(struct operation *operation)
     int code = operation_post(operation);
     if (code != VIGIL_OK)
         return code;
-    if (driver->own_thread || atomic_load(&driver->loop_ended))
-        wait_for_thread(operation);
+    if (driver->own_thread || atomic_load(&driver->loop_ended)) {
+        lock_take(&driver->lock);
+        while (!operation_has_completed(operation))
+            driver_wait(driver);
+        lock_release(&driver->lock);
+    }
+    /* Without a thread of its own, the client makes its turns on this one until it is done. */
     while (!operation_has_completed(operation))
         driver_process_and_wait(driver);
     return operation->error.code;

@@ -19,17 +19,30 @@ struct driver_shared {
 };
 
 /* run is called on the loop's thread, and ends with the release of the command's reference. */
-void driver_shared_init(struct driver_shared *shared, uint32_t refs,
-                        void (*run)(struct driver_command *command));
+static inline void driver_shared_init(struct driver_shared *shared, uint32_t refs,
+                                      void (*run)(struct driver_command *command))
+{
+    *shared = (struct driver_shared){.command.run = run, .refs = refs};
+}
 
-void driver_shared_ref(struct driver_shared *shared);
+static inline void driver_shared_ref(struct driver_shared *shared)
+{
+    atomic_fetch_add_explicit(&shared->refs, 1, memory_order_relaxed);
+}
+
 /* True: that was the last reference, and the caller frees the object. */
 MUST_CHECK
-bool driver_shared_unref(struct driver_shared *shared);
+static inline bool driver_shared_unref(struct driver_shared *shared)
+{
+    return atomic_fetch_sub_explicit(&shared->refs, 1, memory_order_acq_rel) == 1;
+}
 
 /* On any thread that has a reference. */
 void driver_shared_want(struct driver_shared *shared, struct driver *driver, uint32_t what);
 /* In run: everything that is wanted. */
-uint32_t driver_shared_wanted(struct driver_shared *shared);
+static inline uint32_t driver_shared_wanted(struct driver_shared *shared)
+{
+    return atomic_exchange(&shared->wanted, 0);
+}
 
 #endif

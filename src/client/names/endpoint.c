@@ -11,21 +11,6 @@ static void copy_host(struct endpoint *endpoint, struct slice host)
     endpoint->host[len] = 0;
 }
 
-static enum status set_path(struct endpoint *endpoint, struct slice path, struct slice text,
-                            struct error *error)
-{
-    if (address_from_path(path, &endpoint->path) != ST_OK)
-        return error_set(error, ST_INVALID, "not a path for a Unix socket: %.*s",
-                         (int)size_min(text.len, 300), (const char *)text.ptr);
-    endpoint->is_path = true;
-    snprintf(endpoint->text, sizeof(endpoint->text), "%s", address_path(&endpoint->path));
-    const uint8_t *slash = memrchr(path.ptr, '/', path.len);
-    size_t skip = slash ? (size_t)(slash - path.ptr) + 1 : 0;
-    struct slice rest = slice_sub(path, skip, path.len - skip);
-    copy_host(endpoint, slice_cut(&rest, ':'));
-    return ST_OK;
-}
-
 static void set_text(struct endpoint *endpoint)
 {
     bool brackets = strchr(endpoint->host, ':') != NULL;
@@ -60,7 +45,15 @@ enum status endpoint_parse(struct slice text, struct endpoint *ret_endpoint, str
                         : has_scheme ? ENDPOINT_PLAIN
                                      : ENDPOINT_TLS_IF_CONFIGURED;
     if (parts.local) {
-        TRY(set_path(&endpoint, parts.path, text, error));
+        if (address_from_path(parts.path, &endpoint.path) != ST_OK)
+            return error_set(error, ST_INVALID, "not a path for a Unix socket: %.*s",
+                             (int)size_min(text.len, 300), (const char *)text.ptr);
+        endpoint.is_path = true;
+        snprintf(endpoint.text, sizeof(endpoint.text), "%s", address_path(&endpoint.path));
+        const uint8_t *slash = memrchr(parts.path.ptr, '/', parts.path.len);
+        size_t skip = slash ? (size_t)(slash - parts.path.ptr) + 1 : 0;
+        struct slice rest = slice_sub(parts.path, skip, parts.path.len - skip);
+        copy_host(&endpoint, slice_cut(&rest, ':'));
     } else {
         if (parts.host.len >= sizeof(endpoint.host) || !url_is_host(parts.host))
             return error_set(error, ST_INVALID, "not a host name: %.*s",

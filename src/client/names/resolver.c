@@ -82,12 +82,6 @@ struct resolver {
     struct random random;
 };
 
-static void move(struct lookup *l, enum lookup_state next)
-{
-    assert(moves[l->state] & (1u << next));
-    l->state = next;
-}
-
 static void free_lookup(struct lookup *l)
 {
     assert(list_empty(&l->in_queue));
@@ -96,38 +90,6 @@ static void free_lookup(struct lookup *l)
 }
 
 /* -- looking up, on any thread -- */
-
-static void fail(struct lookup *l, enum status status, const char *reason)
-{
-    error_set(&l->error, status, "lookup %s: %s", l->name, reason);
-}
-
-static void set_port(struct address *address, uint16_t port)
-{
-    void *at = &address->as.storage;
-    if (address->as.any.sa_family == AF_INET)
-        ((struct sockaddr_in *)at)->sin_port = htons(port);
-    else if (address->as.any.sa_family == AF_INET6)
-        ((struct sockaddr_in6 *)at)->sin6_port = htons(port);
-}
-
-static void run_host(struct lookup *l)
-{
-    struct error error;
-    struct address *addresses = calloc(RESOLVER_ADDRESSES_MAX, sizeof(*addresses));
-    if (!addresses) {
-        fail(l, ST_NOMEM, "out of memory");
-        return;
-    }
-    l->answer.addresses = addresses;
-    enum status status = l->backend->host(l->backend->ctx, l->name, addresses, &l->count, &error);
-    if (status != ST_OK)
-        fail(l, status, error.text);
-    else
-        assert(l->count > 0 && l->count <= RESOLVER_ADDRESSES_MAX);
-    for (size_t i = 0; status == ST_OK && i < l->count; i++)
-        set_port(&addresses[i], l->port);
-}
 
 static enum status query_srv(struct lookup *l, uint8_t *answer, struct error *error)
 {
@@ -141,24 +103,40 @@ static enum status query_srv(struct lookup *l, uint8_t *answer, struct error *er
     return status;
 }
 
-static void run_srv(struct lookup *l)
-{
-    struct error error;
-    uint8_t *answer = malloc(SRV_ANSWER_BYTES);
-    l->answer.targets = calloc(SRV_TARGETS_MAX, sizeof(*l->answer.targets));
-    enum status status = answer && l->answer.targets ? query_srv(l, answer, &error)
-                                                     : error_set(&error, ST_NOMEM, "out of memory");
-    if (status != ST_OK)
-        fail(l, status, error.text);
-    free(answer);
-}
-
 static void run(struct lookup *l)
 {
-    if (l->is_srv)
-        run_srv(l);
-    else
-        run_host(l);
+    if (l->is_srv) {
+        struct error error;
+        uint8_t *answer = malloc(SRV_ANSWER_BYTES);
+        l->answer.targets = calloc(SRV_TARGETS_MAX, sizeof(*l->answer.targets));
+        enum status status = answer && l->answer.targets
+                                 ? query_srv(l, answer, &error)
+                                 : error_set(&error, ST_NOMEM, "out of memory");
+        if (status != ST_OK)
+            error_set(&l->error, status, "lookup %s: %s", l->name, error.text);
+        free(answer);
+    } else {
+        struct error error;
+        struct address *addresses = calloc(RESOLVER_ADDRESSES_MAX, sizeof(*addresses));
+        if (!addresses) {
+            error_set(&l->error, ST_NOMEM, "lookup %s: %s", l->name, "out of memory");
+            return;
+        }
+        l->answer.addresses = addresses;
+        enum status status =
+            l->backend->host(l->backend->ctx, l->name, addresses, &l->count, &error);
+        if (status != ST_OK)
+            error_set(&l->error, status, "lookup %s: %s", l->name, error.text);
+        else
+            assert(l->count > 0 && l->count <= RESOLVER_ADDRESSES_MAX);
+        for (size_t i = 0; status == ST_OK && i < l->count; i++) {
+            void *at = &addresses[i].as.storage;
+            if (addresses[i].as.any.sa_family == AF_INET)
+                ((struct sockaddr_in *)at)->sin_port = htons(l->port);
+            else if (addresses[i].as.any.sa_family == AF_INET6)
+                ((struct sockaddr_in6 *)at)->sin6_port = htons(l->port);
+        }
+    }
 }
 
 /* -- helper threads -- */
@@ -182,7 +160,7 @@ static struct lookup *take_next(struct resolver_pool *pool)
         return NULL;
     }
     struct lookup *l = LIST_ENTRY(link, struct lookup, in_queue);
-    move(l, LOOKUP_RUNNING);
+    STATE_MOVE(l->state, moves, LOOKUP_RUNNING);
     return l;
 }
 
@@ -193,7 +171,7 @@ static void return_lookup(struct resolver_pool *pool, struct lookup *l)
         free_lookup(l);
         return;
     }
-    move(l, LOOKUP_POSTED);
+    STATE_MOVE(l->state, moves, LOOKUP_POSTED);
     mailbox_post(&l->resolver->mailbox, &l->in_mailbox);
 }
 
@@ -245,8 +223,9 @@ static bool start_thread(struct resolver_pool *pool)
 
 /* -- completion, on the loop's thread -- */
 
-static void finish(struct lookup *l)
+static void on_deferred(struct deferred *deferred)
 {
+    struct lookup *l = CONTAINER_OF(deferred, struct lookup, deferred);
     struct lookup_hooks hooks = l->hooks;
     bool found = l->error.status == ST_OK;
     struct lookup_result result = {.status = l->error.status, .reason = l->error.text};
@@ -263,11 +242,6 @@ static void finish(struct lookup *l)
     free_lookup(l);
 }
 
-static void on_deferred(struct deferred *deferred)
-{
-    finish(CONTAINER_OF(deferred, struct lookup, deferred));
-}
-
 /* done is not called from here, because it may free the resolver with the mailbox. */
 static void receive(void *owner, struct mailbox_node *node)
 {
@@ -277,7 +251,7 @@ static void receive(void *owner, struct mailbox_node *node)
         free_lookup(l);
         return;
     }
-    move(l, LOOKUP_READY);
+    STATE_MOVE(l->state, moves, LOOKUP_READY);
     loop_defer(r->loop, &l->deferred);
 }
 
@@ -287,13 +261,13 @@ static void receive(void *owner, struct mailbox_node *node)
 static bool queue(struct resolver *r, struct lookup *l)
 {
     LOCK_SCOPE(&r->pool->lock);
-    move(l, LOOKUP_QUEUED);
+    STATE_MOVE(l->state, moves, LOOKUP_QUEUED);
     list_push_back(&r->pool->queue, &l->in_queue);
     if (start_thread(r->pool))
         return true;
     list_remove(&l->in_queue);
-    move(l, LOOKUP_READY);
-    fail(l, ST_NOMEM, "cannot start a thread");
+    STATE_MOVE(l->state, moves, LOOKUP_READY);
+    error_set(&l->error, ST_NOMEM, "lookup %s: %s", l->name, "cannot start a thread");
     return false;
 }
 
@@ -307,7 +281,7 @@ static bool answer_locally(struct lookup *l)
         return false;
     l->answer.addresses = calloc(2, sizeof(first));
     if (!l->answer.addresses) {
-        fail(l, ST_NOMEM, "out of memory");
+        error_set(&l->error, ST_NOMEM, "lookup %s: %s", l->name, "out of memory");
         return true;
     }
     l->answer.addresses[l->count++] = first;
@@ -387,7 +361,7 @@ void lookup_cancel(struct lookup *l)
         free_lookup(l);
         break;
     case LOOKUP_RUNNING:
-        move(l, LOOKUP_ABANDONED);
+        STATE_MOVE(l->state, moves, LOOKUP_ABANDONED);
         break;
     default:
         assert(l->state == LOOKUP_POSTED);
@@ -426,16 +400,6 @@ enum status resolver_new(struct loop *loop, const struct resolver_backend *backe
     return ST_OK;
 }
 
-static void free_cancelled(struct resolver *r)
-{
-    for (struct mailbox_node *node = mailbox_take(&r->mailbox); node;) {
-        struct lookup *l = CONTAINER_OF(node, struct lookup, in_mailbox);
-        node = node->next;
-        assert(l->cancelled);
-        free_lookup(l);
-    }
-}
-
 void resolver_free(struct resolver *r)
 {
     if (!r)
@@ -443,7 +407,12 @@ void resolver_free(struct resolver *r)
     assert(list_empty(&r->lookups));
     mailbox_detach(&r->mailbox);
     lock_take(&r->pool->lock); /* a thread that posts has finished afterwards */
-    free_cancelled(r);
+    for (struct mailbox_node *node = mailbox_take(&r->mailbox); node;) {
+        struct lookup *l = CONTAINER_OF(node, struct lookup, in_mailbox);
+        node = node->next;
+        assert(l->cancelled);
+        free_lookup(l);
+    }
     lock_release(&r->pool->lock);
     pool_unref(r->pool);
     free(r);

@@ -48,12 +48,6 @@ static bool skip_name(struct slice *rest)
     return false;
 }
 
-static bool is_host_byte(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-}
-
 enum name_kind { NAME_HOST, NAME_OTHER, NAME_DAMAGED };
 
 /* Appends a label; NAME_OTHER if it has bytes that no host has. */
@@ -66,7 +60,10 @@ static enum name_kind append_label(struct slice label, char *host, size_t *used)
         host[(*used)++] = '.';
     for (size_t i = 0; i < label.len; i++) {
         host[(*used)++] = (char)label.ptr[i];
-        if (!is_host_byte(label.ptr[i]))
+        if (!((label.ptr[i] >= 'a' && label.ptr[i] <= 'z') ||
+              (label.ptr[i] >= 'A' && label.ptr[i] <= 'Z') ||
+              (label.ptr[i] >= '0' && label.ptr[i] <= '9') || label.ptr[i] == '-' ||
+              label.ptr[i] == '_'))
             kind = NAME_OTHER;
     }
     return kind;

@@ -123,7 +123,7 @@ static inline bool world_start(struct world *w, size_t members)
     w->options.endpoints = w->endpoints;
     vigil_error error;
     faulty_memory_begin();
-    int code = client_new_over(&faults.network, &w->options, &w->client, &error);
+    int code = client_new_over(&faults.network, NULL, &w->options, &w->client, &error);
     faulty_memory_end();
     assert_int_equal(code, error.code);
     assert_true(code == VIGIL_OK || code == VIGIL_ERROR_MEMORY);

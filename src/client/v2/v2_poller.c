@@ -15,11 +15,6 @@ enum { V2_KEY_NOT_FOUND = 100, V2_UNAUTHORIZED = 110, V2_INDEX_CLEARED = 401 };
 /* A server lets a poll wait for five minutes. */
 #define POLL_NS_MAX (6 * 60 * NS_PER_S)
 
-static struct v2_poller *poller_of(struct http1_call *call)
-{
-    return CONTAINER_OF(call, struct v2_poller, call);
-}
-
 void v2_reply_free(struct v2_reply *reply)
 {
     if (!reply)
@@ -39,19 +34,13 @@ static const unsigned poller_moves[] = {
     [V2_POLLER_OVER] = 0,
 };
 
-static void poller_move(struct v2_poller *p, enum v2_poller_state next)
-{
-    assert(poller_moves[p->state] & (1u << next));
-    p->state = next;
-}
-
 /* -- The end -- */
 
 static void stop(struct v2_poller *p)
 {
     if (p->state == V2_POLLER_OVER)
         return;
-    poller_move(p, V2_POLLER_OVER);
+    STATE_MOVE(p->state, poller_moves, V2_POLLER_OVER);
     if (p->limit.set)
         loop_timer_cancel(p->loop, &p->limit);
     http1_client_cancel(&p->call);
@@ -72,11 +61,6 @@ static void fail_with(struct v2_poller *p, enum vigil_code code, const char *tex
     fail(p, &error, 0);
 }
 
-static void fail_without_memory(struct v2_poller *p)
-{
-    fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
-}
-
 /* -- Responses -- */
 
 static struct v2_reply *reply_new(struct v2_poller *p)
@@ -95,7 +79,7 @@ static struct v2_reply *reply_new(struct v2_poller *p)
 static void give_state(struct v2_poller *p, struct v2_reply *reply, int64_t index)
 {
     reply->index = index;
-    poller_move(p, V2_POLLER_POLLING);
+    STATE_MOVE(p->state, poller_moves, V2_POLLER_POLLING);
     p->next_index = index + 1;
     http_link_succeeded(&p->link);
     p->hooks->on_reply(p, reply);
@@ -111,7 +95,7 @@ static void receive_state(struct v2_poller *p)
     if (reply)
         give_state(p, reply, p->store_index);
     else
-        fail_without_memory(p);
+        fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
 }
 
 /* A change without an index is repeated by the server until the next index is beyond it. */
@@ -130,7 +114,7 @@ static void receive_event(struct v2_poller *p)
     enum status status =
         reply ? v2_event_read(buf_slice(&reply->body), &reply->arena, &reply->event) : ST_NOMEM;
     if (status == ST_NOMEM) {
-        fail_without_memory(p);
+        fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
         return;
     }
     reply->index = status == ST_OK && reply->event.node.present ? reply->event.node.modified : 0;
@@ -153,16 +137,6 @@ static enum vigil_code code_of(unsigned status, int64_t code)
     return VIGIL_ERROR_SERVER;
 }
 
-/* In the words of etcd's client. */
-static void fail_by_server(struct v2_poller *p, const struct v2_error *e)
-{
-    vigil_error error;
-    client_error_set(&error, code_of(p->status, e->code), VIGIL_REFUSED,
-                     "%" PRId64 ": %.*s (%.*s) [%" PRId64 "]", e->code, SLICE_ARGS(e->message),
-                     SLICE_ARGS(e->cause), e->index);
-    fail(p, &error, e->code == V2_INDEX_CLEARED ? e->index : 0);
-}
-
 static void receive_error(struct v2_poller *p)
 {
     struct arena arena;
@@ -170,7 +144,7 @@ static void receive_error(struct v2_poller *p)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     enum status status = v2_error_read(buf_slice(&p->body), &arena, &e);
     if (status == ST_NOMEM) {
-        fail_without_memory(p);
+        fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
     } else if (status != ST_OK) {
         vigil_error error;
         client_error_set(&error, code_of(p->status, 0), VIGIL_REFUSED,
@@ -183,31 +157,26 @@ static void receive_error(struct v2_poller *p)
         if (reply)
             give_state(p, reply, e.index);
         else
-            fail_without_memory(p);
+            fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
     } else {
-        fail_by_server(p, &e);
+        /* In the words of etcd's client. */
+        vigil_error error;
+        client_error_set(&error, code_of(p->status, e.code), VIGIL_REFUSED,
+                         "%" PRId64 ": %.*s (%.*s) [%" PRId64 "]", e.code, SLICE_ARGS(e.message),
+                         SLICE_ARGS(e.cause), e.index);
+        fail(p, &error, e.code == V2_INDEX_CLEARED ? e.index : 0);
     }
     arena_fini(&arena);
 }
 
-static void try_again(struct v2_poller *p, bool answered, const char *text)
-{
-    p->retries++;
-    http_link_failed(&p->link, answered, text);
-}
-
-/* Another member of the cluster may be able to answer, or this one later. */
-static bool is_unavailable(unsigned status)
-{
-    return status >= 500 || status == 429;
-}
-
 static void receive(struct v2_poller *p)
 {
-    if (is_unavailable(p->status)) {
+    /* Another member of the cluster may be able to answer, or this one later. */
+    if (p->status >= 500 || p->status == 429) {
         char text[64];
         snprintf(text, sizeof(text), "the server answered with status %u", p->status);
-        try_again(p, true, text);
+        p->retries++;
+        http_link_failed(&p->link, true, text);
     } else if (p->status != 200 && p->status != 201) {
         receive_error(p);
     } else if (p->state == V2_POLLER_READING) {
@@ -273,7 +242,7 @@ static void poll(struct v2_poller *p)
 
 static void on_head(struct http1_call *call, const struct http1_response *response)
 {
-    struct v2_poller *p = poller_of(call);
+    struct v2_poller *p = CONTAINER_OF(call, struct v2_poller, call);
     struct slice text;
     uint64_t index;
     p->status = response->status;
@@ -285,23 +254,24 @@ static void on_head(struct http1_call *call, const struct http1_response *respon
 
 static void on_body(struct http1_call *call, struct slice bytes)
 {
-    struct v2_poller *p = poller_of(call);
+    struct v2_poller *p = CONTAINER_OF(call, struct v2_poller, call);
     if (bytes.len > p->receive_bytes_max - size_min(p->body.len, p->receive_bytes_max))
         fail_with(p, VIGIL_ERROR_TOO_LARGE, "the response exceeds the receive limit");
     else if (buf_append(&p->body, bytes) != ST_OK)
-        fail_without_memory(p);
+        fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
 }
 
 static void on_end(struct http1_call *call, enum status status, const char *reason)
 {
-    struct v2_poller *p = poller_of(call);
+    struct v2_poller *p = CONTAINER_OF(call, struct v2_poller, call);
     loop_timer_cancel(p->loop, &p->limit);
     if (status == ST_OK)
         receive(p);
-    else if (status == ST_CLOSED || status == ST_TIMEOUT)
-        try_again(p, call->answered, reason);
-    else if (status == ST_NOMEM)
-        fail_without_memory(p);
+    else if (status == ST_CLOSED || status == ST_TIMEOUT) {
+        p->retries++;
+        http_link_failed(&p->link, call->answered, reason);
+    } else if (status == ST_NOMEM)
+        fail_with(p, VIGIL_ERROR_MEMORY, "out of memory");
     else
         fail_with(p, VIGIL_ERROR_PROTOCOL, reason);
     if (p->state != V2_POLLER_OVER)
@@ -315,7 +285,8 @@ static void on_limit(struct timer *timer)
     struct v2_poller *p = CONTAINER_OF(timer, struct v2_poller, limit);
     bool answered = p->call.answered;
     http1_client_cancel(&p->call);
-    try_again(p, answered, "the server does not end the poll");
+    p->retries++;
+    http_link_failed(&p->link, answered, "the server does not end the poll");
     poll(p);
 }
 
@@ -330,12 +301,6 @@ void v2_poller_want(struct v2_poller *p, bool wanted)
 {
     p->wanted = wanted;
     poll(p);
-}
-
-static enum status append_path(struct buf *path, struct slice key)
-{
-    TRY(buf_append_text(path, key.len && key.ptr[0] == '/' ? "/v2/keys" : "/v2/keys/"));
-    return http_escape_append(path, key, "/");
 }
 
 enum status v2_poller_init(struct v2_poller *p, struct channel *channel,
@@ -355,7 +320,9 @@ enum status v2_poller_init(struct v2_poller *p, struct channel *channel,
     };
     http_link_init(&p->link, channel, on_ready);
     TRY(channel_options_basic_auth(channel_get_options(channel), &p->authorization));
-    return append_path(&p->path, options->key);
+    TRY(buf_append_text(&p->path,
+                        options->key.len && options->key.ptr[0] == '/' ? "/v2/keys" : "/v2/keys/"));
+    return http_escape_append(&p->path, options->key, "/");
 }
 
 void v2_poller_fini(struct v2_poller *p)

@@ -27,12 +27,6 @@ static const uint8_t moves[] = {
     [V2_WATCH_ENDED] = 0,
 };
 
-static void move(struct vigil_v2_watch *w, enum v2_watch_state next)
-{
-    assert(moves[w->state] & (1u << next));
-    w->state = next;
-}
-
 static void v2_watch_unref(struct vigil_v2_watch *w)
 {
     if (!driver_shared_unref(&w->shared))
@@ -41,41 +35,6 @@ static void v2_watch_unref(struct vigil_v2_watch *w)
     object_batch_fini(&w->batch);
     free(w);
     driver_unref(&client->driver);
-}
-
-/* -- Counters -- */
-
-static uint64_t get(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static void set(_Atomic uint64_t *counter, uint64_t value)
-{
-    atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
-static void count(_Atomic uint64_t *counter, uint64_t n)
-{
-    set(counter, get(counter) + n);
-}
-
-static void set_max(_Atomic uint64_t *counter, uint64_t value)
-{
-    if (value > get(counter))
-        set(counter, value);
-}
-
-static void count_requests(struct vigil_v2_watch *w)
-{
-    set(&w->counters.requests, w->poller.requests);
-    set(&w->counters.retries, w->poller.retries);
-}
-
-static void set_index(struct vigil_v2_watch *w, int64_t index)
-{
-    if (index > atomic_load_explicit(&w->index, memory_order_relaxed))
-        atomic_store_explicit(&w->index, index, memory_order_relaxed);
 }
 
 /* -- The queue -- */
@@ -88,19 +47,9 @@ static struct v2_reply *first_reply(const struct vigil_v2_watch *w)
 /* The client has a sum of all its watches. */
 static void set_queued(struct vigil_v2_watch *w, uint64_t replies, uint64_t bytes)
 {
-    atomic_fetch_add_explicit(&w->client->counters.queued_bytes,
-                              bytes - get(&w->counters.queued_bytes), memory_order_relaxed);
-    set(&w->counters.queued, replies);
-    set(&w->counters.queued_bytes, bytes);
-}
-
-static void push_reply(struct vigil_v2_watch *w, struct v2_reply *reply)
-{
-    struct v2_watch_counters *c = &w->counters;
-    list_push_back(&w->queue, &reply->in_queue);
-    set_queued(w, get(&c->queued) + 1, get(&c->queued_bytes) + reply->body.len);
-    set_max(&c->queued_max, get(&c->queued));
-    set_max(&c->queued_bytes_max, get(&c->queued_bytes));
+    counter_add(&w->client->counters.queued_bytes, bytes - counter_get(&w->counters.queued_bytes));
+    counter_set(&w->counters.queued, replies);
+    counter_set(&w->counters.queued_bytes, bytes);
 }
 
 /* Moves the first reply to another list. */
@@ -109,20 +58,26 @@ static void take_reply(struct vigil_v2_watch *w, struct list *to)
     struct v2_reply *reply = first_reply(w);
     list_remove(&reply->in_queue);
     list_push_back(to, &reply->in_queue);
-    set_queued(w, get(&w->counters.queued) - 1, get(&w->counters.queued_bytes) - reply->body.len);
+    set_queued(w, counter_get(&w->counters.queued) - 1,
+               counter_get(&w->counters.queued_bytes) - reply->body.len);
     w->tree_begun = false;
 }
 
-static void free_replies(struct list *replies)
+/* The server is asked for the next change only while the queue has room for it. */
+static void poll_if_room(struct vigil_v2_watch *w)
 {
-    for (struct list *link; (link = list_pop_front(replies));)
-        v2_reply_free(LIST_ENTRY(link, struct v2_reply, in_queue));
+    bool has_room = w->state == V2_WATCH_OPEN && counter_get(&w->counters.queued) < w->queue_max &&
+                    counter_get(&w->counters.queued_bytes) < w->buffer_bytes;
+    v2_poller_want(&w->poller, has_room);
+    counter_set(&w->counters.requests, w->poller.requests);
+    counter_set(&w->counters.retries, w->poller.retries);
 }
 
-static bool has_room(const struct vigil_v2_watch *w)
+static void set_index(struct vigil_v2_watch *w, int64_t index)
 {
-    return w->state == V2_WATCH_OPEN && get(&w->counters.queued) < w->queue_max &&
-           get(&w->counters.queued_bytes) < w->buffer_bytes;
+    /* The index from which the program would resume never goes back. */
+    if (index > atomic_load_explicit(&w->index, memory_order_relaxed))
+        atomic_store_explicit(&w->index, index, memory_order_relaxed);
 }
 
 /* -- The end -- */
@@ -133,13 +88,14 @@ static void end(struct vigil_v2_watch *w)
     if (w->state == V2_WATCH_ENDED)
         return;
     bool was_started = w->state != V2_WATCH_NEW;
-    move(w, V2_WATCH_ENDED);
+    STATE_MOVE(w->state, moves, V2_WATCH_ENDED);
     if (w->member.in_driver.next)
         list_remove(&w->member.in_driver);
     loop_defer_cancel(&w->delivery);
     if (was_started)
         v2_poller_fini(&w->poller);
-    free_replies(&w->queue);
+    for (struct list *link; (link = list_pop_front(&w->queue));)
+        v2_reply_free(LIST_ENTRY(link, struct v2_reply, in_queue));
     w->tree_begun = false;
     set_queued(w, 0, 0);
     atomic_fetch_sub_explicit(&w->client->counters.watches, 1, memory_order_relaxed);
@@ -153,33 +109,28 @@ static vigil_bytes bytes_of(struct slice s)
     return vigil_bytes_of(s.ptr, s.len);
 }
 
-static bool is_included(struct vigil_v2_watch *w, struct slice key)
-{
-    if (!w->include || w->include(bytes_of(key), w->hooks.user))
-        return true;
-    w->batch.filtered++;
-    return false;
-}
-
 /* Whether the node holds an object that is included; otherwise it is counted. */
 static bool holds_object(struct vigil_v2_watch *w, const struct v2_node *node)
 {
     if (!node->present || node->dir) {
-        count(&w->counters.skipped, 1);
+        counter_add(&w->counters.skipped, 1);
         return false;
     }
     if (node->bad_text) {
-        count(&w->counters.bad_values, 1);
+        counter_add(&w->counters.bad_values, 1);
         return false;
     }
-    return is_included(w, node->key);
+    if (!w->include || w->include(bytes_of(node->key), w->hooks.user))
+        return true;
+    w->batch.filtered++;
+    return false;
 }
 
 static void add_change(struct vigil_v2_watch *w, const struct object_change *change)
 {
     vigil_error ignored;
     if (!object_batch_change(&w->batch, change, &ignored))
-        count(&w->counters.bad_values, 1);
+        counter_add(&w->counters.bad_values, 1);
 }
 
 static void add_node(struct vigil_v2_watch *w, const struct v2_node *node, bool initial)
@@ -197,57 +148,47 @@ static void add_node(struct vigil_v2_watch *w, const struct v2_node *node, bool 
     add_change(w, &change);
 }
 
-static void add_modified(struct vigil_v2_watch *w, const struct v2_event *event)
+static void add_event(struct vigil_v2_watch *w, const struct v2_event *event)
 {
-    const struct v2_node *prev = &event->prev;
-    if (!holds_object(w, &event->node))
-        return;
-    struct object_change change = {
-        .key = bytes_of(event->node.key),
-        .value = bytes_of(event->node.value),
+    const struct v2_node *node = &event->node, *prev = &event->prev;
+    /* The object that was deleted has the index of its deletion, so that a watch can continue
+     * there. */
+    struct object_change deleted = {
+        .key = bytes_of(prev->key),
         .prev_value = bytes_of(prev->value),
-        .revision = event->node.modified,
+        .revision = node->present ? node->modified : prev->modified,
+        .has_prev_value = true,
+    };
+    /* If the object before cannot be decoded, it is as if there had been none: the new one counts.
+     */
+    struct object_change modified = {
+        .key = bytes_of(node->key),
+        .value = bytes_of(node->value),
+        .prev_value = bytes_of(prev->value),
+        .revision = node->modified,
         .has_value = true,
         .has_prev_value = prev->present && !prev->dir && !prev->bad_text,
         .may_lose_prev_value = true,
     };
-    add_change(w, &change);
-}
-
-/* The object that was deleted has the index of its deletion, so that a watch can continue there. */
-static void add_deleted(struct vigil_v2_watch *w, const struct v2_event *event)
-{
-    const struct v2_node *prev = &event->prev;
-    if (!holds_object(w, prev))
-        return;
-    struct object_change change = {
-        .key = bytes_of(prev->key),
-        .prev_value = bytes_of(prev->value),
-        .revision = event->node.present ? event->node.modified : prev->modified,
-        .has_prev_value = true,
-    };
-    add_change(w, &change);
-}
-
-static void add_event(struct vigil_v2_watch *w, const struct v2_event *event)
-{
     switch (event->action) {
     case V2_ACTION_GET:
     case V2_ACTION_CREATE:
-        add_node(w, &event->node, false);
+        add_node(w, node, false);
         break;
     case V2_ACTION_SET:
     case V2_ACTION_UPDATE:
     case V2_ACTION_COMPARE_AND_SWAP:
-        add_modified(w, event);
+        if (holds_object(w, node))
+            add_change(w, &modified);
         break;
     case V2_ACTION_DELETE:
     case V2_ACTION_EXPIRE:
     case V2_ACTION_COMPARE_AND_DELETE:
-        add_deleted(w, event);
+        if (holds_object(w, prev))
+            add_change(w, &deleted);
         break;
     case V2_ACTION_UNKNOWN:
-        count(&w->counters.skipped, 1);
+        counter_add(&w->counters.skipped, 1);
         break;
     }
 }
@@ -302,16 +243,6 @@ static void fill_batch(struct vigil_v2_watch *w, struct list *used, struct arena
 
 /* -- Delivery -- */
 
-static void count_events(struct vigil_v2_watch *w)
-{
-    uint64_t events = 0;
-    for (size_t i = 0; i < w->batch.count; i++)
-        events += w->batch.events[i].type <= VIGIL_OBJECT_DELETED;
-    count(&w->counters.events, events);
-    atomic_fetch_add_explicit(&w->client->counters.watch_events, events, memory_order_relaxed);
-    set(&w->counters.filtered, w->batch.filtered);
-}
-
 /* Calls the program, unless there is nothing to say. Inside a callback. */
 static void call_program(struct vigil_v2_watch *w, bool ended)
 {
@@ -321,28 +252,15 @@ static void call_program(struct vigil_v2_watch *w, bool ended)
         .revision = vigil_v2_watch_index(w),
         .ended = ended,
     };
-    count_events(w);
+    uint64_t events = 0;
+    for (size_t i = 0; i < w->batch.count; i++)
+        events += w->batch.events[i].type <= VIGIL_OBJECT_DELETED;
+    counter_add(&w->counters.events, events);
+    counter_add(&w->client->counters.watch_events, events);
+    counter_set(&w->counters.filtered, w->batch.filtered);
     if ((batch.event_count || ended) && w->fn(w, &batch, w->hooks.user) == VIGIL_WATCH_PAUSE)
         w->paused = true;
     object_batch_clear(&w->batch);
-}
-
-/* Makes one batch and delivers it. Inside a callback. True: the watch has ended. */
-static bool deliver_batch(struct vigil_v2_watch *w)
-{
-    struct list used;
-    struct arena texts;
-    list_init(&used);
-    arena_init(&texts, NULL, 0, SIZE_MAX);
-    if (object_batch_reserve(&w->batch, BATCH_EVENTS_MAX + 1) == ST_OK)
-        fill_batch(w, &used, &texts);
-    else
-        add_error(w, VIGIL_ERROR_MEMORY, "out of memory");
-    bool ended = object_batch_has_error(&w->batch);
-    call_program(w, ended);
-    arena_fini(&texts);
-    free_replies(&used);
-    return ended;
 }
 
 static bool has_delivery(const struct vigil_v2_watch *w)
@@ -359,42 +277,55 @@ static void schedule(struct vigil_v2_watch *w)
 static void on_delivery(struct deferred *deferred)
 {
     struct vigil_v2_watch *w = CONTAINER_OF(deferred, struct vigil_v2_watch, delivery);
+    struct list used;
+    struct arena texts;
     if (!has_delivery(w) || !driver_callback_begin(&w->client->driver, &w->object))
         return; /* freed by the user: its end is on the way */
-    bool ended = deliver_batch(w);
+    /* One batch in a turn, so that other watches and calls of the client have theirs. The functions
+     * of the program that decode and select objects are called while it is made, so all of it is
+     * inside the callback. */
+    list_init(&used);
+    arena_init(&texts, NULL, 0, SIZE_MAX);
+    if (object_batch_reserve(&w->batch, BATCH_EVENTS_MAX + 1) == ST_OK)
+        fill_batch(w, &used, &texts);
+    else
+        add_error(w, VIGIL_ERROR_MEMORY, "out of memory");
+    bool ended = object_batch_has_error(&w->batch);
+    call_program(w, ended);
+    arena_fini(&texts);
+    for (struct list *link; (link = list_pop_front(&used));)
+        v2_reply_free(LIST_ENTRY(link, struct v2_reply, in_queue));
     driver_callback_end(&w->client->driver);
     if (ended) {
         end(w);
         return;
     }
     schedule(w);
-    v2_poller_want(&w->poller, has_room(w));
-    count_requests(w);
+    poll_if_room(w);
 }
 
 /* -- The poller -- */
 
-static struct vigil_v2_watch *watch_of(struct v2_poller *poller)
-{
-    return CONTAINER_OF(poller, struct vigil_v2_watch, poller);
-}
-
 static void on_reply(struct v2_poller *poller, struct v2_reply *reply)
 {
-    struct vigil_v2_watch *w = watch_of(poller);
-    push_reply(w, reply);
-    v2_poller_want(poller, has_room(w));
-    count_requests(w);
+    struct vigil_v2_watch *w = CONTAINER_OF(poller, struct vigil_v2_watch, poller);
+    struct v2_watch_counters *c = &w->counters;
+    list_push_back(&w->queue, &reply->in_queue);
+    set_queued(w, counter_get(&c->queued) + 1, counter_get(&c->queued_bytes) + reply->body.len);
+    counter_raise(&c->queued_max, counter_get(&c->queued));
+    counter_raise(&c->queued_bytes_max, counter_get(&c->queued_bytes));
+    poll_if_room(w);
     schedule(w);
 }
 
 static void on_failed(struct v2_poller *poller, const vigil_error *error, int64_t cleared_index)
 {
-    struct vigil_v2_watch *w = watch_of(poller);
-    move(w, V2_WATCH_ENDING);
+    struct vigil_v2_watch *w = CONTAINER_OF(poller, struct vigil_v2_watch, poller);
+    STATE_MOVE(w->state, moves, V2_WATCH_ENDING);
     w->failure = *error;
     w->cleared_index = cleared_index;
-    count_requests(w);
+    counter_set(&w->counters.requests, w->poller.requests);
+    counter_set(&w->counters.retries, w->poller.retries);
     schedule(w);
 }
 
@@ -430,7 +361,7 @@ static void start(struct vigil_v2_watch *w)
         return;
     }
     list_push_back(&w->client->driver.members, &w->member.in_driver);
-    move(w, V2_WATCH_OPEN);
+    STATE_MOVE(w->state, moves, V2_WATCH_OPEN);
     if (v2_poller_init(&w->poller, w->client->channel, &options, &hooks) == ST_OK) {
         v2_poller_want(&w->poller, true);
         return;
@@ -466,12 +397,6 @@ void vigil_v2_watch_options_init(vigil_v2_watch_options *options)
     };
 }
 
-static bool is_valid(const vigil_v2_watch_options *o)
-{
-    return o->index >= 0 && o->index < INT64_MAX && o->key.size <= KEY_BYTES_MAX &&
-           o->queue_max > 0 && o->buffer_bytes > 0;
-}
-
 static void watch_init(struct vigil_v2_watch *w, vigil_client *client,
                        const vigil_v2_watch_options *o, vigil_v2_watch_fn fn, void *user)
 {
@@ -494,7 +419,7 @@ static void watch_init(struct vigil_v2_watch *w, vigil_client *client,
     driver_shared_init(&w->shared, 2, run_command);
     slice_copy(w->key, slice_of(o->key.data, o->key.size));
     driver_ref(&client->driver);
-    atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
+    counter_add(&client->counters.watches, 1);
 }
 
 int vigil_v2_watch_new(vigil_client *client, const vigil_v2_watch_options *options,
@@ -506,7 +431,8 @@ int vigil_v2_watch_new(vigil_client *client, const vigil_v2_watch_options *optio
         options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
-    if (!is_valid(&complete))
+    if (!(complete.index >= 0 && complete.index < INT64_MAX && complete.key.size <= KEY_BYTES_MAX &&
+          complete.queue_max > 0 && complete.buffer_bytes > 0))
         return VIGIL_ERROR_ARGUMENT;
     struct vigil_v2_watch *w = malloc(sizeof(*w) + complete.key.size);
     if (!w)
@@ -550,16 +476,16 @@ void vigil_v2_watch_get_stats(const vigil_v2_watch *w, vigil_v2_watch_stats *ret
     }
     const struct v2_watch_counters *c = &w->counters;
     vigil_v2_watch_stats stats = {
-        .events = get(&c->events),
-        .filtered = get(&c->filtered),
-        .skipped = get(&c->skipped),
-        .bad_values = get(&c->bad_values),
-        .requests = get(&c->requests),
-        .retries = get(&c->retries),
-        .queued = get(&c->queued),
-        .queued_max = get(&c->queued_max),
-        .queued_bytes = get(&c->queued_bytes),
-        .queued_bytes_max = get(&c->queued_bytes_max),
+        .events = counter_get(&c->events),
+        .filtered = counter_get(&c->filtered),
+        .skipped = counter_get(&c->skipped),
+        .bad_values = counter_get(&c->bad_values),
+        .requests = counter_get(&c->requests),
+        .retries = counter_get(&c->retries),
+        .queued = counter_get(&c->queued),
+        .queued_max = counter_get(&c->queued_max),
+        .queued_bytes = counter_get(&c->queued_bytes),
+        .queued_bytes_max = counter_get(&c->queued_bytes_max),
     };
     client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }
@@ -572,7 +498,8 @@ void v2_watch_check(const struct vigil_v2_watch *w)
         replies++;
         bytes += reply->body.len;
     }
-    assert(replies == get(&w->counters.queued) && bytes == get(&w->counters.queued_bytes));
+    assert(replies == counter_get(&w->counters.queued) &&
+           bytes == counter_get(&w->counters.queued_bytes));
     assert(w->state != V2_WATCH_ENDED || replies == 0);
     assert(w->batch.count == 0);
     assert(!w->tree_begun || first_reply(w));

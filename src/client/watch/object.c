@@ -90,19 +90,15 @@ static bool decode(const struct object_batch *batch, vigil_object *object, vigil
     return false;
 }
 
-static bool selects(const struct object_batch *batch, const vigil_object *object)
-{
-    const struct object_hooks *hooks = batch->hooks;
-    return !hooks->matches || hooks->matches(object, hooks->user);
-}
-
-/* Both objects are decoded as needed: the one before a change only if it decides about the event,
- * or is its object. */
+/* Both objects are decoded if they are needed. For the program, an object exists while it selects
+ * it: a change that makes it match adds it, and one after which it does not match deletes it. */
 static void add_change(struct object_batch *batch, const struct object_change *change,
                        vigil_object *before, vigil_object *after)
 {
-    bool matched = change->has_prev_value && selects(batch, before);
-    bool matches = change->has_value && selects(batch, after);
+    const struct object_hooks *hooks = batch->hooks;
+    bool matched =
+        change->has_prev_value && (!hooks->matches || hooks->matches(before, hooks->user));
+    bool matches = change->has_value && (!hooks->matches || hooks->matches(after, hooks->user));
     if (!matched && !matches) {
         batch->filtered++;
         return;
@@ -116,13 +112,6 @@ static void add_change(struct object_batch *batch, const struct object_change *c
     (matches ? after : before)->decoded = NULL; /* it belongs to the event now */
 }
 
-/* Whether the previous value decides about the event, or is its object. */
-static bool needs_before(const struct object_batch *batch, const struct object_change *change)
-{
-    return change->has_prev_value &&
-           (!change->has_value || batch->hooks->matches || change->may_lose_prev_value);
-}
-
 bool object_batch_change(struct object_batch *batch, const struct object_change *change,
                          vigil_error *ret_error)
 {
@@ -131,7 +120,9 @@ bool object_batch_change(struct object_batch *batch, const struct object_change 
     vigil_object before = {change->key, change->prev_value, change->revision, NULL};
     vigil_object after = {change->key, change->value, change->revision, NULL};
     bool valid = !change->has_value || decode(batch, &after, ret_error);
-    if (valid && needs_before(batch, change)) {
+    /* The previous value is decoded only if it is the object of the event, or decides about it. */
+    if (valid && change->has_prev_value &&
+        (!change->has_value || batch->hooks->matches || change->may_lose_prev_value)) {
         known.has_prev_value = decode(batch, &before, ret_error);
         valid = known.has_prev_value || change->may_lose_prev_value;
     }

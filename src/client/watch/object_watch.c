@@ -23,12 +23,6 @@ static const uint8_t moves[] = {
     [OBJECT_WATCH_ENDED] = 0,
 };
 
-static void move(struct vigil_object_watch *watch, enum object_watch_state next)
-{
-    assert(moves[watch->state] & (1u << next));
-    watch->state = next;
-}
-
 static int64_t revision_of(const struct vigil_object_watch *watch)
 {
     return atomic_load_explicit(&watch->revision, memory_order_relaxed);
@@ -55,46 +49,11 @@ static void object_watch_unref(struct vigil_object_watch *watch)
     driver_unref(&client->driver);
 }
 
-/* -- Counters -- */
-
-static void count(_Atomic uint64_t *counter, uint64_t n)
-{
-    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-static void set(_Atomic uint64_t *counter, uint64_t value)
-{
-    atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
-static uint64_t get(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static void set_max(_Atomic uint64_t *counter, uint64_t value)
-{
-    if (value > get(counter))
-        set(counter, value);
-}
-
-static void count_batch(struct vigil_object_watch *watch)
-{
-    struct object_watch_counters *counters = &watch->counters;
-    for (size_t i = 0; i < watch->batch.count; i++) {
-        int type = watch->batch.events[i].type;
-        count(&counters->events, type <= VIGIL_OBJECT_DELETED);
-        count(&counters->bookmarks, type == VIGIL_OBJECT_BOOKMARK);
-    }
-    set(&counters->filtered, watch->batch.filtered);
-    set_max(&counters->batch_events_max, watch->batch.count);
-}
-
 static void on_held(void *user, size_t bytes)
 {
     struct vigil_object_watch *watch = user;
-    set(&watch->counters.queued_bytes, bytes);
-    set_max(&watch->counters.queued_bytes_max, bytes);
+    counter_set(&watch->counters.queued_bytes, bytes);
+    counter_raise(&watch->counters.queued_bytes_max, bytes);
 }
 
 /* -- The end, and errors -- */
@@ -104,12 +63,12 @@ static void end(struct vigil_object_watch *watch)
 {
     if (watch->state == OBJECT_WATCH_ENDED)
         return;
-    move(watch, OBJECT_WATCH_ENDED);
+    STATE_MOVE(watch->state, moves, OBJECT_WATCH_ENDED);
     vigil_call_free(watch->pages);
     vigil_watch_free(watch->watch);
     watch->pages = NULL;
     watch->watch = NULL;
-    set(&watch->counters.queued_bytes, 0);
+    counter_set(&watch->counters.queued_bytes, 0);
     object_watch_unref(watch);
 }
 
@@ -123,11 +82,18 @@ static int deliver(struct vigil_object_watch *watch, bool ended)
         .revision = revision_of(watch),
         .ended = ended,
     };
-    count_batch(watch);
+    struct object_watch_counters *counters = &watch->counters;
+    for (size_t i = 0; i < watch->batch.count; i++) {
+        int type = watch->batch.events[i].type;
+        counter_add(&counters->events, type <= VIGIL_OBJECT_DELETED);
+        counter_add(&counters->bookmarks, type == VIGIL_OBJECT_BOOKMARK);
+    }
+    counter_set(&counters->filtered, watch->batch.filtered);
+    counter_raise(&counters->batch_events_max, watch->batch.count);
     int answer = batch.event_count || ended ? watch->fn(watch, &batch, watch->hooks.user)
                                             : VIGIL_WATCH_CONTINUE;
     object_batch_clear(&watch->batch);
-    count(&watch->counters.pauses, answer == VIGIL_WATCH_PAUSE);
+    counter_add(&watch->counters.pauses, answer == VIGIL_WATCH_PAUSE);
     return answer;
 }
 
@@ -244,17 +210,11 @@ static void add_events(struct vigil_object_watch *watch, const vigil_watch_batch
     }
     for (size_t i = 0; i < batch->event_count; i++)
         if (!add_event(watch, &batch->events[i])) {
+            /* A program that resumes there gets the event that it could not use again. */
             set_revision(watch, batch->events[i].kv->mod_revision - 1);
             return;
         }
     set_revision(watch, batch->revision);
-}
-
-/* The program may have requested it for another watch of the stream. */
-static void add_progress(struct vigil_object_watch *watch, int64_t revision)
-{
-    set_revision(watch, revision);
-    object_batch_bookmark(&watch->batch, revision_of(watch), false);
 }
 
 /* The end of an interval in which the program is called: the batch is delivered, and an error ends
@@ -275,12 +235,16 @@ static int on_watch_batch(vigil_watch *inner, const vigil_watch_batch *batch, vo
     (void)inner;
     if (!driver_callback_begin(&watch->client->driver, &watch->object))
         return VIGIL_WATCH_CONTINUE; /* the watch or its client has been freed */
-    if (batch->what == VIGIL_WATCH_EVENTS)
+    if (batch->what == VIGIL_WATCH_EVENTS) {
         add_events(watch, batch);
-    else if (batch->what == VIGIL_WATCH_PROGRESS)
-        add_progress(watch, batch->revision);
-    else if (batch->what == VIGIL_WATCH_ENDED)
+    } else if (batch->what == VIGIL_WATCH_PROGRESS) {
+        /* Progress may be older than what this watch has: the program may have requested it for
+         * another watch of the stream. */
+        set_revision(watch, batch->revision);
+        object_batch_bookmark(&watch->batch, revision_of(watch), false);
+    } else if (batch->what == VIGIL_WATCH_ENDED) {
         add_server_error(watch, batch->error, batch->compact_revision);
+    }
     return end_callback(watch, batch->what == VIGIL_WATCH_ENDED);
 }
 
@@ -297,52 +261,46 @@ static void start_watching(struct vigil_object_watch *watch)
     options.require_leader = watch->require_leader;
     options.buffer_bytes = watch->buffer_bytes;
     if (watch_new_observed(watch->client, &options, &observer, watch, &watch->watch) == VIGIL_OK)
-        move(watch, OBJECT_WATCH_WATCHING);
+        STATE_MOVE(watch->state, moves, OBJECT_WATCH_WATCHING);
     else
         end_without_memory(watch);
 }
 
 /* -- The state -- */
 
-/* False: the batch ends with an error. */
-static bool add_object(struct vigil_object_watch *watch, const vigil_kv *kv)
+static void add_page(struct vigil_object_watch *watch, const vigil_range_response *page)
 {
-    struct object_change change = {
-        .key = kv->key,
-        .value = kv->value,
-        .revision = kv->mod_revision,
-        .has_value = true,
-        .initial = true,
-    };
     vigil_error error;
-    if (object_batch_change(&watch->batch, &change, &error))
-        return true;
-    object_batch_internal_error(&watch->batch, &error);
-    return false;
-}
-
-static void add_objects(struct vigil_object_watch *watch, const vigil_range_response *page)
-{
-    for (size_t i = 0; i < page->kv_count; i++)
-        if (!add_object(watch, &page->kvs[i]))
+    if (watch->list_revision == 0)
+        watch->list_revision = page->header->revision;
+    counter_add(&watch->counters.pages, 1);
+    /* The watch begins behind this revision. */
+    if (watch->list_revision <= 0 || watch->list_revision == INT64_MAX) {
+        add_error(watch, VIGIL_ERROR_PROTOCOL, "the server sent a revision that is not valid");
+        return;
+    }
+    if (object_batch_reserve(&watch->batch, page->kv_count + 1) != ST_OK) {
+        add_error(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < page->kv_count; i++) {
+        struct object_change change = {
+            .key = page->kvs[i].key,
+            .value = page->kvs[i].value,
+            .revision = page->kvs[i].mod_revision,
+            .has_value = true,
+            .initial = true,
+        };
+        if (!object_batch_change(&watch->batch, &change, &error)) {
+            object_batch_internal_error(&watch->batch, &error);
             return;
+        }
+    }
+    /* A program that resumes before the last page begins with the first page again. */
     if (!page->more) {
         set_revision(watch, watch->list_revision);
         object_batch_bookmark(&watch->batch, watch->list_revision, true);
     }
-}
-
-static void add_page(struct vigil_object_watch *watch, const vigil_range_response *page)
-{
-    if (watch->list_revision == 0)
-        watch->list_revision = page->header->revision;
-    count(&watch->counters.pages, 1);
-    if (watch->list_revision <= 0 || watch->list_revision == INT64_MAX)
-        add_error(watch, VIGIL_ERROR_PROTOCOL, "the server sent a revision that is not valid");
-    else if (object_batch_reserve(&watch->batch, page->kv_count + 1) != ST_OK)
-        add_error(watch, VIGIL_ERROR_MEMORY, "out of memory");
-    else
-        add_objects(watch, page);
 }
 
 static int on_page(vigil_call *call, const vigil_range_response *page, void *user)
@@ -368,24 +326,22 @@ static void on_pages_done(vigil_call *call, void *user)
     start_watching(watch);
 }
 
-static struct vigil_call *pages_call(struct vigil_object_watch *watch, void *buffer)
-{
-    vigil_range_request request;
-    vigil_range_request_init(&request);
-    request.key = vigil_bytes_of(watch->key, watch->key_len);
-    request.limit = watch->page_limit;
-    if (watch->prefix)
-        request.range_end = vigil_prefix_end(request.key, buffer);
-    if (watch->prefix && watch->key_len + watch->client->prefix.len == 0)
-        request.key = vigil_bytes_of("", 1); /* "\0" is the first key */
-    return vigil_range_pages(watch->client, &request, on_page, watch);
-}
-
 /* The call has no deadline: it is repeated, like a watch, until a server answers. */
 static void start_listing(struct vigil_object_watch *watch)
 {
     void *buffer = malloc(watch->key_len + 1);
-    struct vigil_call *call = buffer ? pages_call(watch, buffer) : NULL;
+    struct vigil_call *call = NULL;
+    if (buffer) {
+        vigil_range_request request;
+        vigil_range_request_init(&request);
+        request.key = vigil_bytes_of(watch->key, watch->key_len);
+        request.limit = watch->page_limit;
+        if (watch->prefix)
+            request.range_end = vigil_prefix_end(request.key, buffer);
+        if (watch->prefix && watch->key_len + watch->client->prefix.len == 0)
+            request.key = vigil_bytes_of("", 1); /* "\0" is the first key */
+        call = vigil_range_pages(watch->client, &request, on_page, watch);
+    }
     free(buffer);
     if (!call) {
         end_without_memory(watch);
@@ -394,20 +350,12 @@ static void start_listing(struct vigil_object_watch *watch)
     call->operation.object.internal = true;
     vigil_call_set_timeout(call, 0);
     watch->pages = call;
-    move(watch, OBJECT_WATCH_LISTING);
+    STATE_MOVE(watch->state, moves, OBJECT_WATCH_LISTING);
     if (vigil_call_start(call, on_pages_done, watch) != VIGIL_OK) /* the client is freed */
         end_with(watch, vigil_call_error(call));
 }
 
 /* -- Commands -- */
-
-static void resume(struct vigil_object_watch *watch)
-{
-    if (watch->state == OBJECT_WATCH_LISTING)
-        vigil_call_resume(watch->pages);
-    else if (watch->state == OBJECT_WATCH_WATCHING)
-        vigil_watch_resume(watch->watch);
-}
 
 static void run_command(struct driver_command *command)
 {
@@ -418,8 +366,12 @@ static void run_command(struct driver_command *command)
         start_watching(watch);
     else if (wanted & WANTS_START)
         start_listing(watch);
-    if (wanted & WANTS_RESUME)
-        resume(watch);
+    if (wanted & WANTS_RESUME) {
+        if (watch->state == OBJECT_WATCH_LISTING)
+            vigil_call_resume(watch->pages);
+        else if (watch->state == OBJECT_WATCH_WATCHING)
+            vigil_watch_resume(watch->watch);
+    }
     if (wanted & WANTS_END)
         end(watch);
     object_watch_unref(watch);
@@ -512,14 +464,14 @@ void vigil_object_watch_get_stats(const vigil_object_watch *watch,
     }
     const struct object_watch_counters *c = &watch->counters;
     vigil_object_watch_stats stats = {
-        .events = get(&c->events),
-        .filtered = get(&c->filtered),
-        .bookmarks = get(&c->bookmarks),
-        .pages = get(&c->pages),
-        .pauses = get(&c->pauses),
-        .queued_bytes = get(&c->queued_bytes),
-        .queued_bytes_max = get(&c->queued_bytes_max),
-        .batch_events_max = get(&c->batch_events_max),
+        .events = counter_get(&c->events),
+        .filtered = counter_get(&c->filtered),
+        .bookmarks = counter_get(&c->bookmarks),
+        .pages = counter_get(&c->pages),
+        .pauses = counter_get(&c->pauses),
+        .queued_bytes = counter_get(&c->queued_bytes),
+        .queued_bytes_max = counter_get(&c->queued_bytes_max),
+        .batch_events_max = counter_get(&c->batch_events_max),
     };
     client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }

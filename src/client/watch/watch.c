@@ -93,18 +93,6 @@ static int64_t revision_of(const struct pb_event *event)
     return event->kv ? event->kv->mod_revision : 0;
 }
 
-/* An event without a pair gets an empty one, so that users need no check. */
-static void settle_event(struct pb_event *event, size_t prefix_len)
-{
-    static struct pb_key_value none;
-    if (!event->kv)
-        event->kv = &none;
-    else
-        prefix_strip(&event->kv->key, prefix_len);
-    if (event->prev_kv)
-        prefix_strip(&event->prev_kv->key, prefix_len);
-}
-
 static void deliver_events(struct vigil_watch *watch, const struct pb_watch_response *response)
 {
     struct pb_event *events = response->events;
@@ -123,10 +111,18 @@ static void deliver_events(struct vigil_watch *watch, const struct pb_watch_resp
         .events = (const vigil_event *)events,
         .event_count = count,
     };
-    for (size_t i = 0; i < count; i++)
-        settle_event(&events[i], watch->client->prefix.len);
+    for (size_t i = 0; i < count; i++) {
+        /* An event without a pair gets an empty one, so that users need no check. */
+        static struct pb_key_value none;
+        if (!events[i].kv)
+            events[i].kv = &none;
+        else
+            prefix_strip(&events[i].kv->key, watch->client->prefix.len);
+        if (events[i].prev_kv)
+            prefix_strip(&events[i].prev_kv->key, watch->client->prefix.len);
+    }
     set_delivered(watch, batch.revision);
-    atomic_fetch_add_explicit(&watch->client->counters.watch_events, count, memory_order_relaxed);
+    counter_add(&watch->client->counters.watch_events, count);
     call_back(watch, &batch);
 }
 
@@ -141,28 +137,24 @@ static void deliver_mark(struct vigil_watch *watch, enum vigil_watch_what what, 
     call_back(watch, &batch);
 }
 
-static void describe_end(const struct vigil_watch *watch, const struct pb_watch_response *response,
-                         vigil_error *ret_error)
-{
-    if (response->compact_revision)
-        client_error_from_server(ret_error, GRPC_OUT_OF_RANGE,
-                                 slice_from_text(status_text(ST_COMPACTED)));
-    else if (watch->end_code == GRPC_OK && response->cancel_reason.len == 0 && response->created)
-        client_error_from_server(ret_error, GRPC_OUT_OF_RANGE,
-                                 slice_from_text(status_text(ST_FUTURE_REV)));
-    else if (watch->end_code == WATCH_TOO_LARGE)
-        client_error_set(ret_error, VIGIL_ERROR_TOO_LARGE, VIGIL_REFUSED, "%.*s",
-                         SLICE_ARGS(response->cancel_reason));
-    else if (watch->end_code == GRPC_OK)
-        client_error_from_reason(ret_error, response->cancel_reason);
-    else
-        client_error_from_server(ret_error, watch->end_code, response->cancel_reason);
-}
-
 static void deliver_end(struct vigil_watch *watch, const struct pb_watch_response *response)
 {
     vigil_error error;
-    describe_end(watch, response, &error);
+    struct slice reason = response->cancel_reason;
+    /* etcd gives no reason for two errors: a compacted revision is known by the field that names
+     * the first one left, and one in the future by a watch that is cancelled as it is created. */
+    if (response->compact_revision)
+        client_error_from_server(&error, GRPC_OUT_OF_RANGE,
+                                 slice_from_text(status_text(ST_COMPACTED)));
+    else if (watch->end_code == GRPC_OK && reason.len == 0 && response->created)
+        client_error_from_server(&error, GRPC_OUT_OF_RANGE,
+                                 slice_from_text(status_text(ST_FUTURE_REV)));
+    else if (watch->end_code == WATCH_TOO_LARGE)
+        client_error_set(&error, VIGIL_ERROR_TOO_LARGE, VIGIL_REFUSED, "%.*s", SLICE_ARGS(reason));
+    else if (watch->end_code == GRPC_OK)
+        client_error_from_reason(&error, reason);
+    else
+        client_error_from_server(&error, watch->end_code, reason);
     vigil_watch_batch batch = {
         .what = VIGIL_WATCH_ENDED,
         .revision = watch_delivered(watch),
@@ -193,8 +185,7 @@ static void count_held(struct vigil_watch *watch, int64_t bytes)
 {
     uint32_t before = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
     atomic_store_explicit(&watch->held_bytes, (uint32_t)(before + bytes), memory_order_relaxed);
-    atomic_fetch_add_explicit(&watch->client->counters.queued_bytes, (uint64_t)bytes,
-                              memory_order_relaxed);
+    counter_add(&watch->client->counters.queued_bytes, (uint64_t)bytes);
     if (watch->object.internal && !watch->object.dropped)
         watch->observer->held(watch->user, watch->held_bytes);
 }
@@ -238,18 +229,13 @@ void watch_drop_held(struct vigil_watch *watch)
     count_held(watch, -(int64_t)watch->held_bytes);
 }
 
-void watch_drop_parts(struct vigil_watch *watch)
-{
-    client_messages_free(&watch->parts);
-}
-
 void watch_release(struct vigil_watch *watch)
 {
     if (watch->state == WATCH_NEW)
         free(TAKE(watch->metadata));
     watch_move(watch, WATCH_ENDED);
     watch->stream = NULL;
-    watch_drop_parts(watch);
+    client_messages_free(&watch->parts);
     watch_drop_held(watch);
     atomic_fetch_sub_explicit(&watch->client->counters.watches, 1, memory_order_relaxed);
     watch_unref(watch);
@@ -264,6 +250,8 @@ static enum status deliver_message(struct vigil_watch *watch, const struct clien
     enum status status = pb_decode(&pb_watch_response_table, slice_of(message->bytes, message->len),
                                    &arena, &response);
     if (status == ST_OK) {
+        /* Early progress says that the watch is alive, but not up to which revision it has received
+         * everything. */
         if (message->progress && !message->early)
             set_delivered(watch, header_revision(&response));
         if (message->early)
@@ -321,26 +309,23 @@ static enum status receive_whole(struct vigil_watch *watch, struct slice message
     return ST_OK;
 }
 
-/* The fragments and the last part as one message: protobuf appends repeated fields. */
-static enum status join_parts(struct vigil_watch *watch, struct slice last, struct buf *joined)
-{
-    enum status status = buf_reserve(joined, client_messages_bytes(watch->parts) + last.len);
-    while (watch->parts && status == ST_OK) {
-        struct client_message *part = client_messages_pop(&watch->parts);
-        status = buf_append(joined, slice_of(part->bytes, part->len));
-        free(part);
-    }
-    return status == ST_OK ? buf_append(joined, last) : status;
-}
-
 static enum status receive_joined(struct vigil_watch *watch, struct slice last)
 {
     AUTO(buf_fini) struct buf joined = {0};
     struct arena arena;
     struct pb_watch_response response;
-    TRY(join_parts(watch, last, &joined));
+    /* The fragments and the last part are one message when they are put together, because protobuf
+     * appends repeated fields. */
+    enum status status = buf_reserve(&joined, client_messages_bytes(watch->parts) + last.len);
+    while (watch->parts && status == ST_OK) {
+        struct client_message *part = client_messages_pop(&watch->parts);
+        status = buf_append(&joined, slice_of(part->bytes, part->len));
+        free(part);
+    }
+    TRY(status);
+    TRY(buf_append(&joined, last));
     arena_init(&arena, NULL, 0, client_decode_bytes_max(watch->client));
-    enum status status = pb_decode(&pb_watch_response_table, buf_slice(&joined), &arena, &response);
+    status = pb_decode(&pb_watch_response_table, buf_slice(&joined), &arena, &response);
     if (status == ST_OK)
         status = receive_whole(watch, buf_slice(&joined), &response);
     arena_fini(&arena);
@@ -358,21 +343,6 @@ static enum status keep_part(struct vigil_watch *watch, struct slice message)
 static int64_t last_revision(const struct pb_watch_response *response)
 {
     return response->events_count ? revision_of(&response->events[response->events_count - 1]) : 0;
-}
-
-/* The newest revision of the fragments that are kept. ST_NOMEM. */
-static enum status revision_of_parts(const struct vigil_watch *watch, int64_t *ret_revision)
-{
-    const struct client_message *newest = watch->parts;
-    struct arena arena;
-    struct pb_watch_response response;
-    arena_init(&arena, NULL, 0, client_decode_bytes_max(watch->client));
-    enum status status = pb_decode(&pb_watch_response_table, slice_of(newest->bytes, newest->len),
-                                   &arena, &response);
-    if (status == ST_OK)
-        *ret_revision = last_revision(&response);
-    arena_fini(&arena);
-    return status;
 }
 
 static enum status append_events(const struct pb_watch_response *response, size_t from, size_t to,
@@ -395,8 +365,19 @@ static enum status receive_part(struct vigil_watch *watch, struct slice message,
     size_t first = response->events_count; /* first event of the newest revision */
     while (first > 0 && revision_of(&response->events[first - 1]) == newest)
         first--;
-    if (watch->parts)
-        TRY(revision_of_parts(watch, &kept));
+    if (watch->parts) {
+        /* The fragments that are kept may belong to an earlier revision, which is complete now. */
+        struct slice part = slice_of(watch->parts->bytes, watch->parts->len);
+        struct pb_watch_response earlier;
+        struct arena arena;
+        arena_init(&arena, NULL, 0, client_decode_bytes_max(watch->client));
+        enum status status = pb_decode(&pb_watch_response_table, part, &arena, &earlier);
+        if (status == ST_OK)
+            kept = last_revision(&earlier);
+        arena_fini(&arena);
+        TRY(status);
+    }
+    /* Everything so far is of one revision, which may still not be complete. */
     if (first == 0 && kept == newest)
         return keep_part(watch, message);
     TRY(append_events(response, 0, first, &complete));
@@ -433,18 +414,6 @@ void watch_receive_progress(struct vigil_watch *watch, struct slice message,
     deliver_mark(watch, VIGIL_WATCH_PROGRESS, watch_delivered(watch), response);
 }
 
-/* Everything that is held, also if the item is full: the program takes nothing any more after the
- * end of the client, so its watch must not wait for it. */
-static enum status fill_item(struct vigil_watch *watch)
-{
-    enum status status = ST_OK;
-    while (watch->held && status == ST_OK) {
-        watch->paused = false;
-        status = watch_deliver_held(watch);
-    }
-    return status;
-}
-
 void watch_finish(struct vigil_watch *watch, enum grpc_code code,
                   const struct pb_watch_response *response)
 {
@@ -455,8 +424,15 @@ void watch_finish(struct vigil_watch *watch, enum grpc_code code,
     watch_move(watch, WATCH_ENDING);
     watch->stream = NULL;
     watch->end_code = (uint8_t)code;
-    watch_drop_parts(watch);
-    if (watch->for_queue && fill_item(watch) != ST_OK) {
+    client_messages_free(&watch->parts);
+    /* A queue gets everything that is held, even if its item is full: the program takes nothing any
+     * more after the end of the client, so its watch must not wait for it. */
+    enum status status = ST_OK;
+    while (watch->for_queue && watch->held && status == ST_OK) {
+        watch->paused = false;
+        status = watch_deliver_held(watch);
+    }
+    if (status != ST_OK) {
         watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
         return;
     }

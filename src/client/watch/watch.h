@@ -135,8 +135,7 @@ void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *tex
 MUST_CHECK
 enum status watch_deliver_held(struct vigil_watch *watch);
 
-/* The rest of an unfinished response will not follow; the user will not receive what is held. */
-void watch_drop_parts(struct vigil_watch *watch);
+/* The user will not receive what is held. */
 void watch_drop_held(struct vigil_watch *watch);
 /* Nothing more is delivered, not even an end. Releases the loop's reference. */
 void watch_release(struct vigil_watch *watch);

@@ -38,19 +38,6 @@ struct watch_item {
 
 /* -- Copies -- */
 
-static size_t kv_bytes(const vigil_kv *kv)
-{
-    return kv ? sizeof(*kv) + kv->key.size + kv->value.size : 0;
-}
-
-static size_t copy_bytes(const vigil_watch_batch *batch)
-{
-    size_t bytes = sizeof(struct batch_copy) + batch->event_count * sizeof(vigil_event);
-    for (size_t i = 0; i < batch->event_count; i++)
-        bytes += kv_bytes(batch->events[i].kv) + kv_bytes(batch->events[i].prev_kv);
-    return bytes;
-}
-
 /* Where a copy is being written: structs from the front, bytes behind all of them. */
 struct copier {
     vigil_kv *kvs;
@@ -77,23 +64,6 @@ static const vigil_kv *copy_kv(struct copier *to, const vigil_kv *from)
     return copy;
 }
 
-static void copy_events(struct batch_copy *copy, const vigil_watch_batch *batch)
-{
-    vigil_event *events = (vigil_event *)(copy + 1);
-    struct copier to = {.kvs = (vigil_kv *)(events + batch->event_count)};
-    size_t kvs = 0;
-    for (size_t i = 0; i < batch->event_count; i++)
-        kvs += (batch->events[i].kv != NULL) + (size_t)(batch->events[i].prev_kv != NULL);
-    to.bytes = (uint8_t *)(to.kvs + kvs);
-    for (size_t i = 0; i < batch->event_count; i++) {
-        events[i].type = batch->events[i].type;
-        events[i].kv = copy_kv(&to, batch->events[i].kv);
-        events[i].prev_kv = copy_kv(&to, batch->events[i].prev_kv);
-    }
-    assert(to.bytes == (uint8_t *)copy + copy->bytes);
-    copy->batch.events = events;
-}
-
 static const vigil_header *copy_header(vigil_header *to, const vigil_header *from)
 {
     if (!from)
@@ -104,49 +74,65 @@ static const vigil_header *copy_header(vigil_header *to, const vigil_header *fro
 
 static struct batch_copy *copy_new(const vigil_watch_batch *batch)
 {
-    size_t bytes = copy_bytes(batch);
+    size_t bytes = sizeof(struct batch_copy) + batch->event_count * sizeof(vigil_event);
+    size_t kvs = 0;
+    for (size_t i = 0; i < batch->event_count; i++) {
+        const vigil_kv *pair[] = {batch->events[i].kv, batch->events[i].prev_kv};
+        for (size_t k = 0; k < COUNT_OF(pair); k++) {
+            kvs += pair[k] != NULL;
+            bytes += pair[k] ? sizeof(*pair[k]) + pair[k]->key.size + pair[k]->value.size : 0;
+        }
+    }
+    /* One block: the copy, its events, their pairs, and then all bytes. */
     struct batch_copy *copy = malloc(bytes);
     if (!copy)
         return NULL;
     copy->bytes = bytes;
     copy->batch = *batch;
     copy->batch.header = copy_header(&copy->header, batch->header);
-    copy_events(copy, batch);
+    vigil_event *events = (vigil_event *)(copy + 1);
+    struct copier to = {.kvs = (vigil_kv *)(events + batch->event_count)};
+    to.bytes = (uint8_t *)(to.kvs + kvs);
+    for (size_t i = 0; i < batch->event_count; i++) {
+        events[i].type = batch->events[i].type;
+        events[i].kv = copy_kv(&to, batch->events[i].kv);
+        events[i].prev_kv = copy_kv(&to, batch->events[i].prev_kv);
+    }
+    assert(to.bytes == (uint8_t *)copy + copy->bytes);
+    copy->batch.events = events;
     return copy;
 }
 
 /* -- Taking -- */
 
-static struct watch_item *watch_item_of(struct queue_item *item)
-{
-    return CONTAINER_OF(item, struct watch_item, item);
-}
-
 static void add_bytes(struct watch_item *item, int64_t bytes)
 {
     struct client_counters *counters = &queue_client(item->item.queue)->counters;
     atomic_fetch_add_explicit(&item->bytes, (size_t)bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->queued_bytes, (uint64_t)bytes, memory_order_relaxed);
+    counter_add(&counters->queued_bytes, (uint64_t)bytes);
 }
 
-static void ref_item(struct queue_item *item)
+static void ref_item(struct queue_item *queued)
 {
-    watch_item_of(item)->hooks->ref(watch_item_of(item)->watch);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
+    item->hooks->ref(item->watch);
 }
 
-static void unref_item(struct queue_item *item)
+static void unref_item(struct queue_item *queued)
 {
-    watch_item_of(item)->hooks->unref(watch_item_of(item)->watch);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
+    item->hooks->unref(item->watch);
 }
 
-static void wake_item(struct queue_item *item)
+static void wake_item(struct queue_item *queued)
 {
-    watch_item_of(item)->hooks->resume(watch_item_of(item)->watch);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
+    item->hooks->resume(item->watch);
 }
 
 static void fill_item(struct queue_item *queued)
 {
-    struct watch_item *item = watch_item_of(queued);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
     struct list *link = list_pop_front(&item->copies);
     if (link) {
         item->taken = LIST_ENTRY(link, struct batch_copy, in_item);
@@ -162,7 +148,7 @@ static void fill_item(struct queue_item *queued)
 
 static void clear_item(struct queue_item *queued)
 {
-    struct watch_item *item = watch_item_of(queued);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
     if (item->taken)
         add_bytes(item, -(int64_t)item->taken->bytes);
     free(item->taken);
@@ -171,9 +157,11 @@ static void clear_item(struct queue_item *queued)
 
 static struct queue_item_next settle_item(struct queue_item *queued)
 {
-    struct watch_item *item = watch_item_of(queued);
+    struct watch_item *item = CONTAINER_OF(queued, struct watch_item, item);
     struct queue_item_next next = {
         .more = !list_empty(&item->copies) || item->end == END_QUEUED,
+        /* Not as soon as there is any room: the watch would be paused and resumed with every batch.
+         */
         .wake = item->paused && watch_item_bytes(item) <= item->bytes_max / 2,
     };
     item->paused = item->paused && !next.wake;
@@ -195,36 +183,21 @@ static void set_end(struct watch_item *item, const vigil_watch_batch *batch)
     queue_item_push(&item->item);
 }
 
-/* What follows is lost, so it is not delivered. */
-static void fail(struct watch_item *item)
-{
-    struct vigil_client *client = queue_client(item->item.queue);
-    vigil_error error;
-    client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_REFUSED, "out of memory");
-    vigil_watch_batch batch = {
-        .what = VIGIL_WATCH_ENDED, .revision = item->added_revision, .error = &error};
-    lock_take(&client->driver.lock);
-    set_end(item, &batch);
-    lock_release(&client->driver.lock);
-    item->hooks->end(item->watch);
-}
-
-/* True: paused. */
-static bool add_copy(struct watch_item *item, struct batch_copy *copy)
-{
-    add_bytes(item, (int64_t)copy->bytes);
-    list_push_back(&item->copies, &copy->in_item);
-    item->paused = item->paused || watch_item_bytes(item) >= item->bytes_max;
-    queue_item_push(&item->item);
-    return item->paused;
-}
-
 bool watch_item_add(struct watch_item *item, const vigil_watch_batch *batch, int64_t revision)
 {
     bool ends = batch->what == VIGIL_WATCH_ENDED;
     struct batch_copy *copy = ends ? NULL : copy_new(batch);
     if (!ends && !copy) {
-        fail(item);
+        /* What follows is lost, so it is not delivered. */
+        struct vigil_client *client = queue_client(item->item.queue);
+        vigil_error error;
+        client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_REFUSED, "out of memory");
+        vigil_watch_batch end = {
+            .what = VIGIL_WATCH_ENDED, .revision = item->added_revision, .error = &error};
+        lock_take(&client->driver.lock);
+        set_end(item, &end);
+        lock_release(&client->driver.lock);
+        item->hooks->end(item->watch);
         return true;
     }
     LOCK_SCOPE(&queue_client(item->item.queue)->driver.lock);
@@ -237,7 +210,11 @@ bool watch_item_add(struct watch_item *item, const vigil_watch_batch *batch, int
         return true;
     }
     item->added_revision = copy->revision = revision;
-    return add_copy(item, copy);
+    add_bytes(item, (int64_t)copy->bytes);
+    list_push_back(&item->copies, &copy->in_item);
+    item->paused = item->paused || watch_item_bytes(item) >= item->bytes_max;
+    queue_item_push(&item->item);
+    return item->paused;
 }
 
 /* -- Life -- */

@@ -18,23 +18,6 @@ enum {
 
 /* -- Commands -- */
 
-static void start(struct vigil_watch *watch)
-{
-    struct vigil_client *client = watch->client;
-    struct client_metadata *metadata = watch->metadata;
-    watch->in_stream = (struct list){0};
-    if (client->driver.ended) {
-        watch_fail(watch, driver_end_code(&client->driver.end),
-                   driver_end_text(&client->driver.end));
-    } else if (client_watch_stream_get(client, watch->require_leader, &metadata, &watch->stream) !=
-               ST_OK) {
-        watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
-    } else {
-        client_watch_stream_add(watch->stream, watch);
-    }
-    free(metadata);
-}
-
 static void end(struct vigil_watch *watch)
 {
     if (watch->stream)
@@ -62,8 +45,21 @@ static void run_command(struct driver_command *command)
 {
     struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, shared.command);
     uint32_t wanted = driver_shared_wanted(&watch->shared);
-    if (wanted & WATCH_WANTS_START)
-        start(watch);
+    if (wanted & WATCH_WANTS_START) {
+        struct vigil_client *client = watch->client;
+        struct client_metadata *metadata = watch->metadata;
+        watch->in_stream = (struct list){0};
+        if (client->driver.ended) {
+            watch_fail(watch, driver_end_code(&client->driver.end),
+                       driver_end_text(&client->driver.end));
+        } else if (client_watch_stream_get(client, watch->require_leader, &metadata,
+                                           &watch->stream) != ST_OK) {
+            watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        } else {
+            client_watch_stream_add(watch->stream, watch);
+        }
+        free(metadata);
+    }
     if (wanted & WATCH_WANTS_RESUME)
         resume(watch);
     if ((wanted & WATCH_WANTS_PROGRESS) && watch->stream)
@@ -73,25 +69,11 @@ static void run_command(struct driver_command *command)
     watch_unref(watch);
 }
 
-static void want(struct vigil_watch *watch, uint32_t what)
-{
-    driver_shared_want(&watch->shared, &watch->client->driver, what);
-}
-
 /* -- Public functions -- */
 
 void vigil_watch_options_init(vigil_watch_options *options)
 {
     *options = (vigil_watch_options){.size = sizeof(*options), .buffer_bytes = 1u << 20};
-}
-
-static enum status range_of(const vigil_client *client, const vigil_watch_options *options,
-                            struct prefixed_range *ret_range)
-{
-    struct slice key = slice_of(options->key.data, options->key.size);
-    struct slice range_end = slice_of(options->range_end.data, options->range_end.size);
-    return options->prefix ? prefix_all(client->prefix, key, ret_range)
-                           : prefix_range(client->prefix, key, range_end, ret_range);
 }
 
 static void watch_init(struct vigil_watch *watch, vigil_client *client,
@@ -117,7 +99,7 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
     slice_copy(watch->bytes, range->key);
     slice_copy(watch->bytes + range->key.len, range->end);
     driver_ref(&client->driver);
-    atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
+    counter_add(&client->counters.watches, 1);
 }
 
 /* Returns a vigil_code; the watch has no callback yet, and is not started. */
@@ -139,7 +121,10 @@ static int watch_create(vigil_client *client, const vigil_watch_options *options
     enum status status = client_metadata_new(complete.metadata, complete.metadata_count, &metadata);
     if (status != ST_OK)
         return status == ST_NOMEM ? VIGIL_ERROR_MEMORY : VIGIL_ERROR_ARGUMENT;
-    if (range_of(client, &complete, &range) != ST_OK)
+    struct slice key = slice_of(complete.key.data, complete.key.size);
+    struct slice range_end = slice_of(complete.range_end.data, complete.range_end.size);
+    if ((complete.prefix ? prefix_all(client->prefix, key, &range)
+                         : prefix_range(client->prefix, key, range_end, &range)) != ST_OK)
         return VIGIL_ERROR_MEMORY;
     struct vigil_watch *watch = malloc(sizeof(*watch) + range.key.len + range.end.len);
     if (!watch)
@@ -159,7 +144,7 @@ int watch_new_observed(vigil_client *client, const vigil_watch_options *options,
         return code;
     (*ret_watch)->observer = observer;
     (*ret_watch)->object.internal = true;
-    want(*ret_watch, WATCH_WANTS_START);
+    driver_shared_want(&(*ret_watch)->shared, &(*ret_watch)->client->driver, WATCH_WANTS_START);
     return VIGIL_OK;
 }
 
@@ -173,7 +158,7 @@ int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vi
         return code;
     watch->fn = fn;
     *ret_watch = watch;
-    want(watch, WATCH_WANTS_START);
+    driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_START);
     return VIGIL_OK;
 }
 
@@ -184,12 +169,12 @@ static void ref_watch(struct vigil_watch *watch)
 
 static void resume_watch(struct vigil_watch *watch)
 {
-    want(watch, WATCH_WANTS_RESUME);
+    driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_RESUME);
 }
 
 static void end_watch(struct vigil_watch *watch)
 {
-    want(watch, WATCH_WANTS_END);
+    driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_END);
 }
 
 /* One half of the buffer is for the item, the other one for what arrives while it is full. */
@@ -231,7 +216,7 @@ int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, vo
     watch->item = item;
     watch->for_queue = true;
     *ret_watch = watch;
-    want(watch, WATCH_WANTS_START);
+    driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_START);
     return VIGIL_OK;
 }
 
@@ -242,20 +227,20 @@ void vigil_watch_free(vigil_watch *watch)
     driver_drop(&watch->client->driver, &watch->object);
     if (watch->for_queue)
         watch_item_drop(watch->item);
-    want(watch, WATCH_WANTS_END);
+    driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_END);
     watch_unref(watch);
 }
 
 void vigil_watch_resume(vigil_watch *watch)
 {
     if (watch && !watch->for_queue) /* otherwise it is resumed when the program has taken enough */
-        want(watch, WATCH_WANTS_RESUME);
+        driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_RESUME);
 }
 
 void vigil_watch_request_progress(vigil_watch *watch)
 {
     if (watch)
-        want(watch, WATCH_WANTS_PROGRESS);
+        driver_shared_want(&watch->shared, &watch->client->driver, WATCH_WANTS_PROGRESS);
 }
 
 int64_t vigil_watch_revision(const vigil_watch *watch)
@@ -265,21 +250,6 @@ int64_t vigil_watch_revision(const vigil_watch *watch)
     return watch->for_queue ? watch_item_revision(watch->item) : watch_delivered(watch);
 }
 
-static uint64_t queued_bytes(const struct vigil_watch *watch)
-{
-    size_t bytes = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
-    return bytes + (watch->for_queue ? watch_item_bytes(watch->item) : 0);
-}
-
-static uint64_t lag(const struct vigil_watch *watch, int64_t revision)
-{
-    uint8_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
-    int64_t newest =
-        atomic_load_explicit(&watch->client->counters.watch_revision, memory_order_relaxed);
-    bool has_all = (state == WATCH_LIVE || state == WATCH_ENDED) && queued_bytes(watch) == 0;
-    return has_all || revision < 0 || newest < revision ? 0 : (uint64_t)(newest - revision);
-}
-
 void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stats, size_t size)
 {
     if (!watch) {
@@ -287,12 +257,20 @@ void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stat
         return;
     }
     uint32_t lives = atomic_load_explicit(&watch->lives, memory_order_relaxed);
+    uint8_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+    int64_t newest =
+        atomic_load_explicit(&watch->client->counters.watch_revision, memory_order_relaxed);
     vigil_watch_stats stats = {
         .revision = vigil_watch_revision(watch),
-        .queued_bytes = queued_bytes(watch),
+        .queued_bytes = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed),
         .resumes = lives ? lives - 1 : 0,
     };
-    stats.lag = lag(watch, stats.revision);
+    if (watch->for_queue)
+        stats.queued_bytes += watch_item_bytes(watch->item);
+    /* A live watch that holds nothing has everything: newer revisions did not change its keys. */
+    bool has_all = (state == WATCH_LIVE || state == WATCH_ENDED) && stats.queued_bytes == 0;
+    if (!has_all && stats.revision >= 0 && newest > stats.revision)
+        stats.lag = (uint64_t)(newest - stats.revision);
     client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }
 

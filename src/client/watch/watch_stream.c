@@ -1,6 +1,7 @@
 #include "client/watch/watch_stream.h"
 
 #include "base/random.h"
+#include "client/call/messages.h"
 #include "client/call/stream.h"
 #include "client/connect/metadata.h"
 #include "client/watch/watch.h"
@@ -111,11 +112,6 @@ static struct watch_entry *find_id(const struct client_watch_stream *stream, int
     return hash_map_get(&stream->ids, slice_of(&id, sizeof(id)));
 }
 
-static struct vigil_watch *watch_of(struct watch_entry *entry)
-{
-    return CONTAINER_OF(entry, struct vigil_watch, entry);
-}
-
 static void remove_id(struct client_watch_stream *stream, int64_t id)
 {
     struct watch_entry *entry = hash_map_remove(&stream->ids, slice_of(&id, sizeof(id)));
@@ -125,19 +121,6 @@ static void remove_id(struct client_watch_stream *stream, int64_t id)
     }
     stream->unknown_count--;
     free(entry);
-}
-
-static void clear_ids(struct client_watch_stream *stream)
-{
-    struct watch_entry *entry;
-    MAP_FOREACH (entry, &stream->ids) {
-        entry->id = WATCH_NO_ID;
-        if (entry->unknown)
-            free(entry);
-    }
-    hash_map_fini(&stream->ids);
-    hash_map_init(&stream->ids, id_of, stream->seed);
-    stream->unknown_count = 0;
 }
 
 /* False: the server repeats an id or uses an invalid one, or there is no memory. */
@@ -155,11 +138,6 @@ static bool set_id(struct client_watch_stream *stream, struct vigil_watch *watch
 
 /* -- Requests -- */
 
-static void send_request(struct client_watch_stream *stream, const struct pb_watch_request *request)
-{
-    client_stream_send(&stream->stream, &pb_watch_request_table, request);
-}
-
 static void send_cancel(struct client_watch_stream *stream, int64_t id)
 {
     struct pb_watch_cancel_request cancel = {.watch_id = id};
@@ -167,7 +145,7 @@ static void send_cancel(struct client_watch_stream *stream, int64_t id)
         .request_union_case = PB_WATCH_REQUEST_CANCEL_REQUEST,
         .cancel_request = &cancel,
     };
-    send_request(stream, &request);
+    client_stream_send(&stream->stream, &pb_watch_request_table, &request);
 }
 
 static void send_create(struct client_watch_stream *stream, const struct vigil_watch *watch)
@@ -190,7 +168,7 @@ static void send_create(struct client_watch_stream *stream, const struct vigil_w
         .request_union_case = PB_WATCH_REQUEST_CREATE_REQUEST,
         .create_request = &create,
     };
-    send_request(stream, &request);
+    client_stream_send(&stream->stream, &pb_watch_request_table, &request);
 }
 
 static void put_on(struct vigil_watch *watch, struct list *list, enum watch_state state)
@@ -223,32 +201,7 @@ static void send_requests(struct client_watch_stream *stream)
     }
 }
 
-/* The server sends something for an id without a watch. It is cancelled once; there is no watch
- * whose end would have to be delivered. */
-static void cancel_unknown(struct client_watch_stream *stream, int64_t id)
-{
-    struct watch_entry *entry = calloc(1, sizeof(*entry));
-    void *replaced = NULL;
-    if (entry)
-        *entry = (struct watch_entry){.id = id, .unknown = true};
-    if (!entry || stream->unknown_count >= UNKNOWN_MAX ||
-        hash_map_put(&stream->ids, entry, &replaced) != ST_OK) {
-        free(entry);
-        client_stream_give_up(&stream->stream);
-        return;
-    }
-    stream->unknown_count++;
-    send_cancel(stream, id);
-}
-
 /* -- Watches leave -- */
-
-/* The stream ends at the server with the last watch that the user wants. */
-static void count_out(struct client_watch_stream *stream)
-{
-    stream->watches--;
-    client_stream_want(&stream->stream, stream->watches > 0);
-}
 
 /* The server has answered or forgotten the requests of this watch, and its id is free. */
 static void settle_requests(struct client_watch_stream *stream, struct vigil_watch *watch)
@@ -262,23 +215,19 @@ static void settle_requests(struct client_watch_stream *stream, struct vigil_wat
 
 static void take_off(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
-    if (watch->state != WATCH_LEAVING)
-        count_out(stream);
+    if (watch->state != WATCH_LEAVING) {
+        stream->watches--;
+        client_stream_want(&stream->stream, stream->watches > 0);
+    }
     settle_requests(stream, watch);
     list_remove(&watch->in_stream);
-}
-
-static void take_off_and_release(struct client_watch_stream *stream, struct vigil_watch *watch)
-{
-    take_off(stream, watch);
-    watch_release(watch);
 }
 
 /* The server is to end this live watch, or this leaving one. */
 static void cancel(struct client_watch_stream *stream, struct vigil_watch *watch,
                    enum watch_state state)
 {
-    watch_drop_parts(watch);
+    client_messages_free(&watch->parts);
     put_on(watch, &stream->to_cancel, state);
     send_requests(stream);
 }
@@ -300,22 +249,6 @@ static struct vigil_watch *first_of(struct client_watch_stream *stream)
     return NULL;
 }
 
-/* The server has forgotten this watch. */
-static void requeue(struct client_watch_stream *stream, struct vigil_watch *watch,
-                    struct list *again)
-{
-    watch->cancel_sent = false;
-    watch_drop_parts(watch);
-    if (watch->state == WATCH_LEAVING) {
-        list_remove(&watch->in_stream);
-        watch_release(watch);
-    } else if (watch->state == WATCH_PARKING && watch->paused) {
-        put_on(watch, &stream->parked, WATCH_PARKED);
-    } else {
-        put_on(watch, again, WATCH_QUEUED);
-    }
-}
-
 /* All watches that the server knew are queued to be created again, in their order, before those
  * that it never knew. */
 static void requeue_all(struct client_stream *client_stream)
@@ -325,12 +258,33 @@ static void requeue_all(struct client_stream *client_stream)
     struct list *lists[] = {&stream->known, &stream->to_cancel, &stream->creating};
     struct list again;
     list_init(&again);
-    clear_ids(stream);
+    struct watch_entry *entry;
+    MAP_FOREACH (entry, &stream->ids) {
+        entry->id = WATCH_NO_ID;
+        if (entry->unknown)
+            free(entry);
+    }
+    hash_map_fini(&stream->ids);
+    hash_map_init(&stream->ids, id_of, stream->seed);
+    stream->unknown_count = 0;
     watch_progress_reset(&stream->progress);
     stream->creating_count = stream->canceling_count = 0;
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        for (struct list *first; (first = lists[i]->next) != lists[i];)
-            requeue(stream, LIST_ENTRY(first, struct vigil_watch, in_stream), &again);
+        for (struct list *first; (first = lists[i]->next) != lists[i];) {
+            /* The server has forgotten this watch. One that the program has ended need not be
+             * cancelled any more, and a full one is not created before there is room. */
+            struct vigil_watch *watch = LIST_ENTRY(first, struct vigil_watch, in_stream);
+            watch->cancel_sent = false;
+            client_messages_free(&watch->parts);
+            if (watch->state == WATCH_LEAVING) {
+                list_remove(&watch->in_stream);
+                watch_release(watch);
+            } else if (watch->state == WATCH_PARKING && watch->paused) {
+                put_on(watch, &stream->parked, WATCH_PARKED);
+            } else {
+                put_on(watch, &again, WATCH_QUEUED);
+            }
+        }
     list_append(&again, &stream->queued);
     list_append(&stream->queued, &again);
 }
@@ -355,15 +309,6 @@ static void receive(struct client_watch_stream *stream, struct vigil_watch *watc
     }
 }
 
-static void make_live(struct client_watch_stream *stream, struct vigil_watch *watch)
-{
-    stream->creating_count--;
-    put_on(watch, &stream->known, WATCH_LIVE);
-    if (atomic_fetch_add_explicit(&watch->lives, 1, memory_order_relaxed) > 0)
-        atomic_fetch_add_explicit(&stream->client->counters.watch_resumes, 1, memory_order_relaxed);
-    client_stream_works(&stream->stream);
-}
-
 static void created(struct client_watch_stream *stream, struct slice message,
                     struct pb_watch_response *response)
 {
@@ -374,7 +319,8 @@ static void created(struct client_watch_stream *stream, struct slice message,
     struct vigil_watch *watch = LIST_ENTRY(stream->creating.next, struct vigil_watch, in_stream);
     bool leaving = watch->state == WATCH_LEAVING;
     if (leaving && response->canceled) {
-        take_off_and_release(stream, watch);
+        take_off(stream, watch);
+        watch_release(watch);
     } else if (response->canceled) {
         if (!client_stream_renew_token(&stream->stream, response->cancel_reason))
             finish(stream, watch, GRPC_OK, response);
@@ -387,31 +333,23 @@ static void created(struct client_watch_stream *stream, struct slice message,
     } else {
         int64_t revision = response->header ? response->header->revision : 0;
         watch_progress_created(&stream->progress, watch->entry.progress_after, revision);
-        make_live(stream, watch);
+        stream->creating_count--;
+        put_on(watch, &stream->known, WATCH_LIVE);
+        if (atomic_fetch_add_explicit(&watch->lives, 1, memory_order_relaxed) > 0)
+            counter_add(&stream->client->counters.watch_resumes, 1);
+        client_stream_works(&stream->stream);
         receive(stream, watch, message, response);
         if (watch->next_revision > revision) /* it has no past that older answers could deny */
             watch->entry.progress_after = 0;
     }
 }
 
-/* Progress for all watches that it covers. Callbacks end none of them before the next turn, so the
- * list does not change. */
-static void broadcast(struct client_watch_stream *stream, struct slice message,
-                      const struct pb_watch_response *response)
-{
-    struct vigil_watch *watch;
-    bool early = watch_progress_is_early(&stream->progress, response);
-    LIST_FOREACH (watch, &stream->known, in_stream)
-        if (watch->state == WATCH_LIVE &&
-            (early || watch_progress_covers(&stream->progress, watch->entry.progress_after)))
-            watch_receive_progress(watch, message, response, early);
-}
-
 /* The server has ended a watch that we have cancelled. */
 static void canceled(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     if (watch->state == WATCH_LEAVING) {
-        take_off_and_release(stream, watch);
+        take_off(stream, watch);
+        watch_release(watch);
         return;
     }
     settle_requests(stream, watch);
@@ -421,45 +359,51 @@ static void canceled(struct client_watch_stream *stream, struct vigil_watch *wat
         put_on(watch, &stream->queued, WATCH_QUEUED);
 }
 
-static void dispatch_to(struct client_watch_stream *stream, struct watch_entry *entry,
-                        struct slice message, struct pb_watch_response *response)
-{
-    struct vigil_watch *watch = watch_of(entry);
-    if (!entry->unknown && watch->state == WATCH_LIVE) {
-        entry->progress_after = 0; /* older answers would have come before this */
-        if (response->canceled)
-            finish(stream, watch, GRPC_OK, response);
-        else
-            receive(stream, watch, message, response);
-    } else if (response->canceled) {
-        if (entry->unknown)
-            remove_id(stream, entry->id);
-        else
-            canceled(stream, watch);
-    }
-}
-
 static void dispatch(struct client_watch_stream *stream, struct slice message,
                      struct pb_watch_response *response)
 {
-    struct watch_entry *entry;
-    if (response->created)
+    struct watch_entry *entry = NULL;
+    struct vigil_watch *watch;
+    void *replaced = NULL;
+    if (response->created) {
         created(stream, message, response);
-    else if ((entry = find_id(stream, response->watch_id)))
-        dispatch_to(stream, entry, message, response);
-    else if (response->watch_id == WATCH_NO_ID && !response->canceled && !response->events_count)
-        broadcast(stream, message, response);
-    else if (!response->canceled)
-        cancel_unknown(stream, response->watch_id);
-}
-
-/* For statistics. */
-static void note_revision(struct vigil_client *client, const struct pb_watch_response *response)
-{
-    _Atomic int64_t *newest = &client->counters.watch_revision;
-    if (response->header &&
-        response->header->revision > atomic_load_explicit(newest, memory_order_relaxed))
-        atomic_store_explicit(newest, response->header->revision, memory_order_relaxed);
+    } else if ((entry = find_id(stream, response->watch_id))) {
+        watch = CONTAINER_OF(entry, struct vigil_watch, entry);
+        if (!entry->unknown && watch->state == WATCH_LIVE) {
+            entry->progress_after = 0; /* older answers would have come before this */
+            if (response->canceled)
+                finish(stream, watch, GRPC_OK, response);
+            else
+                receive(stream, watch, message, response);
+        } else if (response->canceled && entry->unknown) {
+            remove_id(stream, entry->id);
+        } else if (response->canceled) {
+            canceled(stream, watch);
+        } /* otherwise the server has sent it before it received our cancel request */
+    } else if (response->watch_id == WATCH_NO_ID && !response->canceled &&
+               !response->events_count) {
+        /* Progress for all watches that it covers. Callbacks end none of them before the next turn,
+         * so the list does not change. */
+        bool early = watch_progress_is_early(&stream->progress, response);
+        LIST_FOREACH (watch, &stream->known, in_stream)
+            if (watch->state == WATCH_LIVE &&
+                (early || watch_progress_covers(&stream->progress, watch->entry.progress_after)))
+                watch_receive_progress(watch, message, response, early);
+    } else if (!response->canceled) {
+        /* The server sends something for an id without a watch. It is cancelled once; there is no
+         * watch whose end would have to be delivered. */
+        entry = calloc(1, sizeof(*entry));
+        if (entry)
+            *entry = (struct watch_entry){.id = response->watch_id, .unknown = true};
+        if (!entry || stream->unknown_count >= UNKNOWN_MAX ||
+            hash_map_put(&stream->ids, entry, &replaced) != ST_OK) {
+            free(entry);
+            client_stream_give_up(&stream->stream);
+            return;
+        }
+        stream->unknown_count++;
+        send_cancel(stream, response->watch_id);
+    }
 }
 
 static void on_message(struct client_stream *client_stream, struct slice message)
@@ -472,7 +416,11 @@ static void on_message(struct client_stream *client_stream, struct slice message
                client_decode_bytes_max(stream->client));
     enum status status = watch_decode(&stream->decoder, message, &arena, &response);
     if (status == ST_OK) {
-        note_revision(stream->client, &response);
+        /* How far a watch lags behind is measured by the newest revision that was seen. */
+        _Atomic int64_t *newest = &stream->client->counters.watch_revision;
+        if (response.header &&
+            response.header->revision > atomic_load_explicit(newest, memory_order_relaxed))
+            atomic_store_explicit(newest, response.header->revision, memory_order_relaxed);
         dispatch(stream, message, &response);
     } else if (status == ST_LIMIT) {
         client_stream_overflow(client_stream);
@@ -521,18 +469,21 @@ void client_watch_stream_remove(struct client_watch_stream *stream, struct vigil
     watch_drop_held(watch);
     switch ((enum watch_state)watch->state) {
     case WATCH_LIVE:
-        count_out(stream);
+        stream->watches--;
+        client_stream_want(&stream->stream, stream->watches > 0);
         cancel(stream, watch, WATCH_LEAVING);
         break;
     case WATCH_CREATING: /* its answer is still to come */
     case WATCH_PARKING:
-        count_out(stream);
+        stream->watches--;
+        client_stream_want(&stream->stream, stream->watches > 0);
         watch_move(watch, WATCH_LEAVING);
         break;
     case WATCH_LEAVING:
         break;
     default:
-        take_off_and_release(stream, watch);
+        take_off(stream, watch);
+        watch_release(watch);
     }
 }
 
@@ -552,7 +503,7 @@ static void send_progress_request(struct watch_progress *progress)
         return;
     }
     progress->sent++;
-    send_request(stream, &request);
+    client_stream_send(&stream->stream, &pb_watch_request_table, &request);
 }
 
 void client_watch_stream_request_progress(struct client_watch_stream *stream)
@@ -569,6 +520,7 @@ static void end_part(struct driver_part *part)
     client_stream_fini(&stream->stream);
     requeue_all(&stream->stream);
     for (struct vigil_watch *watch; (watch = first_of(stream));) {
+        /* The callback may free its watch and others, so the list is read again each time. */
         take_off(stream, watch);
         const struct driver *driver = &watch->client->driver;
         watch_fail(watch, driver_end_code(&driver->end), driver_end_text(&driver->end));
@@ -623,11 +575,6 @@ struct client_watch_stream *client_watch_stream_next(const struct client_watch_s
     return stream->next;
 }
 
-static bool is_unused(const struct client_watch_stream *stream)
-{
-    return stream->watches == 0 && stream->stream.state == STREAM_IDLE;
-}
-
 /* A stream without watches is used again for other metadata, so there are only as many as are
  * needed at the same time. */
 enum status client_watch_stream_get(struct vigil_client *client, bool require_leader,
@@ -641,7 +588,7 @@ enum status client_watch_stream_get(struct vigil_client *client, bool require_le
             *ret_stream = s;
             return ST_OK;
         }
-        if (is_unused(s))
+        if (s->watches == 0 && s->stream.state == STREAM_IDLE)
             unused = s;
     }
     if (!unused)

@@ -39,7 +39,8 @@ static inline void member_connect(size_t receive_bytes_max)
     options.endpoints = endpoint;
     options.own_thread = 0;
     options.receive_bytes_max = receive_bytes_max;
-    assert_int_equal(client_new_over(sim_network(m.sim), &options, &m.client, NULL), VIGIL_OK);
+    assert_int_equal(client_new_over(sim_network(m.sim), NULL, &options, &m.client, NULL),
+                     VIGIL_OK);
 }
 
 /* Until the flag is set, or the time has passed. */
