@@ -114,7 +114,7 @@ static void write_proxy(struct metric_page *page, struct mirror_shard *shard,
     struct engine_status status;
     struct mirror_state *state = &shard->shared->state;
     uint64_t upstream = atomic_load(&state->upstream_watches);
-    engine_status_get(shard->mirror, &status);
+    engine_status_get(shard->store_shard, &status);
     /* Events without a watcher make the difference smaller; a counter must not go back. */
     mirror_state_raise(&state->coalesced, (int64_t)watches->events_sent -
                                               (int64_t)atomic_load(&state->upstream_events));
@@ -138,7 +138,7 @@ static void write_proxy(struct metric_page *page, struct mirror_shard *shard,
 void mirror_metrics_write(struct engine_shard *base, struct metric_page *page)
 {
     struct mirror_shard *shard = mirror_shard_of(base);
-    engine_metrics_write(shard->mirror, page);
+    engine_metrics_write(shard->store_shard, page);
     write_mirror(page, &shard->shared->state);
     write_upstreams(page, &shard->shared->state);
     write_work(page, &shard->shared->state);

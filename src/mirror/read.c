@@ -218,7 +218,7 @@ static void give_to_mirror(struct mirror_read *read)
     assert(list_empty(&read->in_reads));
     shard->in_progress--; /* the read may be over before the mirror returns */
     if (!is_compacted(shard->shared, read->request->revision) &&
-        local_mirror_range_start(shard->mirror, read->range)) {
+        local_mirror_range_start(shard->store_shard, read->range)) {
         atomic_fetch_add_explicit(&shard->shared->state.reads_mirrored, 1, memory_order_relaxed);
         return;
     }

@@ -147,7 +147,7 @@ static inline int set_up(void **state)
     f.shard = (struct mirror_shard){.base.engine = &f.shared.engine,
                                     .shared = &f.shared,
                                     .loop = f.loop,
-                                    .mirror = &f.mirror_shard};
+                                    .store_shard = &f.mirror_shard};
     f.shard.grants = grants_new(
         &(struct grants_options){.loop = f.loop, .state = &f.shared.state, .changed = on_changed});
     f.shard.probe = probe_new(f.loop, NULL, &f.shared.state, SLICE_EMPTY);

@@ -31,7 +31,7 @@ static void free_parts(struct mirror_shard *shard)
         grants_free(shard->grants);
     lease_streams_free(shard->lease_streams);
     upstream_free(shard->upstream);
-    engine_shard_free(shard->mirror);
+    engine_shard_free(shard->store_shard);
     backfill_free(shard->backfill);
     free(shard);
 }
@@ -100,20 +100,20 @@ static void refresh_identity(struct mirror_shard *shard)
         return;
     shard->identity = now;
     struct watch_identity shown = {now.cluster_id, now.member_id, now.raft_term};
-    watch_hub_set_identity(engine_watch_hub(shard->mirror), &shown);
+    watch_hub_set_identity(engine_watch_hub(shard->store_shard), &shown);
 }
 
 void mirror_turn_begin(struct engine_shard *base)
 {
     struct mirror_shard *shard = mirror_shard_of(base);
     refresh_identity(shard);
-    engine_shard_turn_begin(shard->mirror);
+    engine_shard_turn_begin(shard->store_shard);
     mirror_reads_continue(shard);
 }
 
 void mirror_turn_end(struct engine_shard *base)
 {
-    engine_shard_turn_end(mirror_shard_of(base)->mirror);
+    engine_shard_turn_end(mirror_shard_of(base)->store_shard);
 }
 
 /* For metrics, which any thread writes. */
@@ -133,28 +133,28 @@ static void show_backfill(struct mirror_shard *shard)
 void mirror_flushed(struct engine_shard *base)
 {
     struct mirror_shard *shard = mirror_shard_of(base);
-    engine_shard_flushed(shard->mirror);
+    engine_shard_flushed(shard->store_shard);
     backfill_flushed(shard->backfill);
     show_backfill(shard);
 }
 
 struct watch_hub *mirror_watch_hub(struct engine_shard *base)
 {
-    return engine_watch_hub(mirror_shard_of(base)->mirror);
+    return engine_watch_hub(mirror_shard_of(base)->store_shard);
 }
 
 /* Those of the mirror, in which authentication is disabled: the cluster itself decides, see
  * grants.h. */
 const struct auth_rights *mirror_auth_rights(struct engine_shard *base)
 {
-    return engine_auth_rights(mirror_shard_of(base)->mirror);
+    return engine_auth_rights(mirror_shard_of(base)->store_shard);
 }
 
 void mirror_status_get(struct engine_shard *base, struct engine_status *ret_status)
 {
     struct mirror_shard *shard = mirror_shard_of(base);
     struct mirror_state *state = &shard->shared->state;
-    engine_status_get(shard->mirror, ret_status);
+    engine_status_get(shard->store_shard, ret_status);
     ret_status->revision = atomic_load(&state->mirrored);
     ret_status->compact_revision = atomic_load(&state->compacted);
     ret_status->quota_bytes = 0;

@@ -53,10 +53,11 @@ struct mirror_shard {
     struct engine_shard base; /* first: what callers see */
     struct mirror_shared *shared;
     struct loop *loop;
-    struct engine_shard *mirror;         /* owned: the shard of the mirror on the same thread */
-    struct upstream *upstream;           /* owned */
-    struct grants *grants;               /* owned */
-    struct probe *probe;                 /* owned */
+    struct engine_shard
+        *store_shard;          /* owned: of the local store that holds the mirror, on this thread */
+    struct upstream *upstream; /* owned */
+    struct grants *grants;     /* owned */
+    struct probe *probe;       /* owned */
     struct lease_streams *lease_streams; /* owned */
     struct backfill *backfill;           /* owned: history older than the mirror's */
     struct shard_reads *reads;           /* owned (read.c) */

@@ -43,8 +43,8 @@ enum status mirror_store_shard_new(struct mirror_shard *shard)
         .is_void = cluster_is_void,
         .ctx = shard,
     });
-    TRY(engine_shard_new(shared->mirror->engine, shard->loop, &shard->mirror));
-    local_mirror_wrap_history(shard->mirror, wrap, shard->backfill);
+    TRY(engine_shard_new(shared->mirror->engine, shard->loop, &shard->store_shard));
+    local_mirror_wrap_history(shard->store_shard, wrap, shard->backfill);
     return ST_OK;
 }
 
@@ -87,5 +87,5 @@ void mirror_backfill_start(struct mirror_shard *shard)
         .cancel = upstream_cancel,
         .ctx = shard,
     };
-    backfill_start(shard->backfill, &calls, engine_watch_hub(shard->mirror));
+    backfill_start(shard->backfill, &calls, engine_watch_hub(shard->store_shard));
 }
