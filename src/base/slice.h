@@ -42,6 +42,11 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+static inline bool slice_is(struct slice s, const char *text)
+{
+    return slice_equal(s, slice_from_text(text));
+}
+
 /* Byte order, as etcd sorts keys: negative, zero or positive. */
 static inline int slice_compare(struct slice a, struct slice b)
 {
@@ -55,6 +60,11 @@ static inline int slice_compare(struct slice a, struct slice b)
 static inline bool slice_has_prefix(struct slice s, struct slice prefix)
 {
     return s.len >= prefix.len && slice_equal(slice_sub(s, 0, prefix.len), prefix);
+}
+
+static inline bool slice_has_suffix(struct slice s, struct slice suffix)
+{
+    return s.len >= suffix.len && slice_equal(slice_sub(s, s.len - suffix.len, suffix.len), suffix);
 }
 
 /* Without spaces and tabs at both ends. */

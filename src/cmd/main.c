@@ -41,18 +41,6 @@ static int run_version(int count, char **args)
     return EXIT_OK;
 }
 
-/* docs/flags.md. */
-static void write_flags_page(void)
-{
-    printf("# Flags\n\n`make docs` writes this page from the table of flags; do not edit it. Every "
-           "flag "
-           "can also be set as an environment variable\n(`--foo-bar` as `VIGIL_FOO_BAR` or "
-           "`ETCD_FOO_BAR`) and as a key of the file that `--config-file` names. Defaults and\n"
-           "meanings that differ from etcd are listed in "
-           "[compatibility-etcd.md](compatibility-etcd.md#flags-files-and-the-log).\n");
-    options_write_markdown(&serve_table, stdout);
-}
-
 static void write_overview(void); /* vigil(1) */
 
 /* The names of the pages of the client's commands, one a line: they are in section 1. */
@@ -75,7 +63,13 @@ static int run_man(int count, char **args)
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
-        write_flags_page();
+        printf("# Flags\n\n`make docs` writes this page from the table of flags; do not edit it. "
+               "Every flag can also be set as an environment variable\n(`--foo-bar` as "
+               "`VIGIL_FOO_BAR` or "
+               "`ETCD_FOO_BAR`) and as a key of the file that `--config-file` names. Defaults and\n"
+               "meanings that differ from etcd are listed in "
+               "[compatibility-etcd.md](compatibility-etcd.md#flags-files-and-the-log).\n");
+        options_write_markdown(&serve_table, stdout);
         return EXIT_OK;
     }
     if (count == 2 && strcmp(page, "vigil") == 0) {

@@ -76,21 +76,16 @@ struct salvage_report {
     struct progress progress;
 };
 
-static void write_json_key(struct slice key)
-{
-    uint8_t *text = xmalloc(base64_encoded_len(key.len) + 1);
-    base64_encode(key, text);
-    fwrite(text, 1, base64_encoded_len(key.len), stdout);
-    free(text);
-}
-
 static void show_lost(void *ctx, const struct store_lost *lost)
 {
     struct salvage_report *report = ctx;
     progress_end(&report->progress);
     if (report->json) {
         printf("%s{\"key\":\"", report->lost++ ? "," : "");
-        write_json_key(lost->key);
+        uint8_t *text = xmalloc(base64_encoded_len(lost->key.len) + 1);
+        base64_encode(lost->key, text);
+        fwrite(text, 1, base64_encoded_len(lost->key.len), stdout);
+        free(text);
         printf("\",\"revision\":%" PRId64 ",\"current\":%s,\"unsure\":%s}", lost->revision,
                lost->older ? "false" : "true", lost->unsure || lost->doubtful ? "true" : "false");
         return;
@@ -152,17 +147,6 @@ static const char *const checkpoint_texts[] = {
     [REBUILT_IN_PART] = "made from its intact parts and from the log",
 };
 
-static void write_rows(const struct store_rebuild *checkpoint)
-{
-    if (checkpoint->lost_rows)
-        printf("  lost: %" PRIu64 " leases, users, roles or alarms\n", checkpoint->lost_rows);
-    if (checkpoint->rows_unsure)
-        printf("  check leases, users and roles, and whether authentication is enabled, before "
-               "clients connect: they could not be verified\n");
-    if (checkpoint->identity_lost)
-        printf("  the ids of cluster and member are lost: the first start sets new ones\n");
-}
-
 static void write_text(struct salvage_report *report, const struct store_salvage *found,
                        const char *from, const char *to)
 {
@@ -183,7 +167,13 @@ static void write_text(struct salvage_report *report, const struct store_salvage
         printf("  disk         %" PRIu64 " bytes cannot be read\n", report->unreadable);
     if (found->unreadable)
         printf("  segments     %u could not be read\n", found->unreadable);
-    write_rows(&found->checkpoint);
+    if (found->checkpoint.lost_rows)
+        printf("  lost: %" PRIu64 " leases, users, roles or alarms\n", found->checkpoint.lost_rows);
+    if (found->checkpoint.rows_unsure)
+        printf("  check leases, users and roles, and whether authentication is enabled, before "
+               "clients connect: they could not be verified\n");
+    if (found->checkpoint.identity_lost)
+        printf("  the ids of cluster and member are lost: the first start sets new ones\n");
     printf("Start it with: vigil serve --data-dir %s\n", to);
 }
 

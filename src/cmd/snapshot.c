@@ -90,14 +90,6 @@ static int restore_to(const char *program, const char *path, const struct snapsh
     return import_and_report(program, &options, report);
 }
 
-static int restore(const struct words *words, const struct snapshot_flags *flags)
-{
-    if (flags->mark_compacted != (flags->bump_revision > 0))
-        return words_refuse(words, "--bump-revision and --mark-compacted go together");
-    return restore_to("vigil snapshot restore", words->words[1], flags,
-                      flags->json ? IMPORT_JSON : IMPORT_TEXT);
-}
-
 int snapshot_restore(const char *path, const char *name, const char *data_dir, bool skip_hash_check)
 {
     struct snapshot_flags flags = {
@@ -221,8 +213,12 @@ int snapshot_main(int count, char **args)
     int exit_status = words_read(&words, count - 1, args + 1);
     if (exit_status >= 0)
         return exit_status;
-    if (strcmp(words.words[0], "restore") == 0)
-        return restore(&words, &flags);
+    if (strcmp(words.words[0], "restore") == 0) {
+        if (flags.mark_compacted != (flags.bump_revision > 0))
+            return words_refuse(&words, "--bump-revision and --mark-compacted go together");
+        return restore_to("vigil snapshot restore", words.words[1], &flags,
+                          flags.json ? IMPORT_JSON : IMPORT_TEXT);
+    }
     if (strcmp(words.words[0], "status") == 0)
         return snapshot_show("vigil snapshot status", words.words[1],
                              flags.json ? SNAPSHOT_JSON : flags.write_out, false);

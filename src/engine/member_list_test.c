@@ -133,7 +133,7 @@ static void the_answer_outlives_the_list(void **state)
     assert_int_equal(answer.count, 2);
     assert_int_equal(answer.list[0].id, 1);
     assert_true(answer.list[0].learner);
-    assert_true(slice_equal(answer.list[1].peer_urls[0], SLICE_LITERAL("http://self:1")));
+    assert_true(slice_is(answer.list[1].peer_urls[0], "http://self:1"));
     arena_fini(&arena);
 }
 

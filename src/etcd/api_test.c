@@ -16,8 +16,8 @@ static void status_and_member_list_show_this_member(void **state)
                    peer_call(p, PB_MAINTENANCE_STATUS_PATH, &pb_status_request_table,
                              &(struct pb_status_request){0}),
                    &pb_status_response_table, &status);
-    assert_true(slice_equal(status.version, SLICE_LITERAL("3.7.0")));
-    assert_true(slice_equal(status.storage_version, SLICE_LITERAL("3.7.0")));
+    assert_true(slice_is(status.version, "3.7.0"));
+    assert_true(slice_is(status.storage_version, "3.7.0"));
     assert_int_equal(status.leader, 9);
     assert_int_equal(status.raft_term, 2);
     assert_int_equal(status.header->revision, 1);
@@ -29,7 +29,7 @@ static void status_and_member_list_show_this_member(void **state)
                    &pb_member_list_response_table, &members);
     assert_int_equal(members.members_count, 1);
     assert_int_equal(members.members[0].id, 9);
-    assert_true(slice_equal(members.members[0].name, SLICE_LITERAL("default")));
+    assert_true(slice_is(members.members[0].name, "default"));
     assert_true(slice_equal(members.members[0].client_urls[0], peer_urls[0]));
     struct pb_alarm_response alarms;
     assert_answers(p,

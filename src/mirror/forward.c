@@ -89,7 +89,7 @@ static void on_message(struct upstream_call *call, struct slice message)
     /* A user, a role or a permission was changed, so permissions that the cluster has confirmed
      * before do not count any more. A login changes none. */
     if (!forward->reads && slice_has_prefix(forward->path, SLICE_LITERAL("/etcdserverpb.Auth/")) &&
-        !slice_equal(forward->path, SLICE_LITERAL(PB_AUTH_AUTHENTICATE_PATH)))
+        !slice_is(forward->path, PB_AUTH_AUTHENTICATE_PATH))
         atomic_fetch_add(&state->rights_changes, 1);
     if (forward->reads)
         mirror_state_heard(state, revision);
@@ -157,7 +157,7 @@ void mirror_forward_start(struct engine_shard *base, struct engine_forward *forw
 
 enum status mirror_forward_send(struct engine_forward *forward, struct slice message)
 {
-    if (slice_equal(forward->path, SLICE_LITERAL(PB_KV_COMPACT_PATH)))
+    if (slice_is(forward->path, PB_KV_COMPACT_PATH))
         forward->compacts = compaction_of(message);
     return upstream_send(forward->state, message);
 }

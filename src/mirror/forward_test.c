@@ -82,7 +82,7 @@ static void revision_of_a_write_is_known_before_its_answer(void **state)
     (void)state;
     start(PB_KV_PUT_PATH, false, SLICE_LITERAL("x"));
     const struct upstream_request *request = &call_at(0)->request;
-    assert_true(slice_equal(request->caller.token, SLICE_LITERAL("anna.1")));
+    assert_true(slice_is(request->caller.token, "anna.1"));
     assert_false(request->caller.is_self || request->reads || request->lasts);
     assert_int_equal(request->deadline_ns, 77);
     assert_true(call_at(0)->half_closed);

@@ -44,7 +44,7 @@ static void a_mirror_that_is_late_is_not_waited_for(void **state)
     assert_int_equal(cluster.started, 1);
     /* A member that is behind would not have the write. */
     assert_false(range_of(call_at(0)).serializable);
-    assert_true(slice_equal(buf_slice(&call_at(0)->token), SLICE_LITERAL("t")));
+    assert_true(slice_is(buf_slice(&call_at(0)->token), "t"));
     mirror_has(12); /* too late */
     turn();
     assert_int_equal(r->done, 0);
@@ -174,7 +174,7 @@ static void a_failed_probe_fails_the_read_with_its_text(void **state)
     r = linearizable(0);
     turn();
     call_fail(call_at(0), ST_USER_EMPTY);
-    assert_true(slice_equal(buf_slice(&call_at(0)->token), SLICE_LITERAL("t")));
+    assert_true(slice_is(buf_slice(&call_at(0)->token), "t"));
     answer_kvs(call_at(0), 12, 1, 1);
     assert_int_equal(r->done, 1);
     engine_range_close(&r->range);
@@ -233,7 +233,7 @@ static void callers_without_the_right_are_refused(void **state)
     struct reading *refused = serializable(0);
     struct reading *permitted = start(1, (struct pb_range_request){.serializable = true}, "good");
     while (cluster.count) {
-        bool good = slice_equal(buf_slice(&call_at(0)->token), SLICE_LITERAL("good"));
+        bool good = slice_is(buf_slice(&call_at(0)->token), "good");
         call_fail(call_at(0), good ? ST_FUTURE_REV : ST_PERMISSION_DENIED);
     }
     expect_failed(refused, ST_PERMISSION_DENIED, "etcdserver: permission denied");
@@ -283,14 +283,14 @@ static void watches_are_admitted_by_the_cluster(void **state)
     engine_watch_admit(&f.shard.base, &bad);
     assert_int_equal(admissions_done, 2);
     while (cluster.count) {
-        bool permitted = slice_equal(buf_slice(&call_at(0)->token), SLICE_LITERAL("good")) &&
-                         range_of(call_at(0)).key.len == 3;
+        bool permitted =
+            slice_is(buf_slice(&call_at(0)->token), "good") && range_of(call_at(0)).key.len == 3;
         call_fail(call_at(0), permitted ? ST_FUTURE_REV : ST_PERMISSION_DENIED);
     }
     assert_int_equal(admissions_done, 4);
     assert_int_equal(good.op.status, ST_OK);
     assert_int_equal(bad.op.status, ST_PERMISSION_DENIED);
-    assert_true(slice_equal(bad.op.text, SLICE_LITERAL("etcdserver: permission denied")));
+    assert_true(slice_is(bad.op.text, "etcdserver: permission denied"));
     assert_int_equal(
         mirror_watch_recheck(&f.shard.base, &good.op.principal, good.key, good.range_end), ST_OK);
     assert_int_equal(mirror_watch_recheck(&f.shard.base, &bad.op.principal, bad.key, bad.range_end),

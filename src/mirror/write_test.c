@@ -210,7 +210,7 @@ static void put_is_sent_once_in_our_own_name_and_answered(void **state)
     assert_int_equal(cluster.half_closed, 1);
     assert_true(cluster.request.caller.is_self);
     assert_false(cluster.request.reads);
-    assert_true(slice_equal(cluster.request.path, SLICE_LITERAL("/etcdserverpb.KV/Put")));
+    assert_true(slice_is(cluster.request.path, "/etcdserverpb.KV/Put"));
     assert_true(cluster.request.deadline_ns > loop_now_ns(f->loop));
     assert_true(cluster.request.deadline_ns < CLOCK_NEVER);
     assert_int_equal(pb_decode(&pb_put_request_table, buf_slice(&cluster.sent), &f->arena, &sent),
@@ -231,7 +231,7 @@ static void client_without_credentials_never_borrows_ours(void **state)
     f->write.op.principal = (struct auth_principal){.token = SLICE_LITERAL("its.1")};
     start_put();
     assert_false(cluster.request.caller.is_self);
-    assert_true(slice_equal(cluster.request.caller.token, SLICE_LITERAL("its.1")));
+    assert_true(slice_is(cluster.request.caller.token, "its.1"));
     end_call(GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token");
     assert_int_equal(f->write.op.status, ST_INVALID_AUTH_TOKEN);
 }
@@ -570,7 +570,7 @@ static void time_to_live_has_sorted_keys(void **state)
     assert_int_equal(f->lease.ttl_s, 5);
     assert_int_equal(f->lease.granted_ttl_s, 60);
     assert_int_equal(f->lease.key_count, 2);
-    assert_true(slice_equal(f->lease.keys[0], SLICE_LITERAL("a")));
+    assert_true(slice_is(f->lease.keys[0], "a"));
 }
 
 static void leases_are_listed(void **state)

@@ -171,7 +171,7 @@ static void identity_is_kept_or_chosen_at_the_first_start(void **state)
 
 static enum status count_row(void *ctx, const struct row *row)
 {
-    *(size_t *)ctx += row->table == ROW_USER && slice_equal(row->value, SLICE_LITERAL("v"));
+    *(size_t *)ctx += row->table == ROW_USER && slice_is(row->value, "v");
     return ST_OK;
 }
 

@@ -17,17 +17,13 @@ static struct slice slice_of_bytes(vigil_bytes bytes)
     return slice_of(bytes.data, bytes.size);
 }
 
-/* Nothing that a shell would take for a flag, or that would change the terminal. */
-static bool can_be_typed(struct slice text)
-{
-    return text.len > 0 && text.ptr[0] != '-' && safe_text_is(text, SAFE_ONE_LINE);
-}
-
 static bool offer(struct slice text, const char *help, size_t *count)
 {
     if (*count >= COMPLETE_MAX)
         return false;
-    if (can_be_typed(text) && slice_has_prefix(text, slice_from_text(asked.current))) {
+    /* Nothing is offered that a shell would take for a flag, or that would change the terminal. */
+    if (text.len > 0 && text.ptr[0] != '-' && safe_text_is(text, SAFE_ONE_LINE) &&
+        slice_has_prefix(text, slice_from_text(asked.current))) {
         asked.offer(asked.ctx, text, help);
         ++*count;
     }
@@ -91,15 +87,6 @@ static void take_key(struct keys *keys, struct slice key)
         xalloc_check(buf_append(&keys->from, slice_of("\0", 1)) == ST_OK ? keys : NULL, 1);
 }
 
-static void take_page(struct keys *keys, const vigil_range_response *page)
-{
-    for (size_t i = 0; i < page->kv_count && keys->count < COMPLETE_MAX; i++) {
-        struct slice key = slice_of_bytes(page->kvs[i].key);
-        if (slice_compare(key, buf_slice(&keys->from)) >= 0 && key.len >= keys->prefix.len)
-            take_key(keys, key);
-    }
-}
-
 /* False: that was the last page. */
 static bool read_page(struct keys *keys)
 {
@@ -112,8 +99,13 @@ static bool read_page(struct keys *keys)
     vigil_call *call = vigil_range(keys->client, &request);
     bool more = vigil_call_run(call) == VIGIL_OK && vigil_range_result(call)->more;
     const vigil_range_response *page = vigil_range_result(call);
-    if (page)
-        take_page(keys, page);
+    if (page) {
+        for (size_t i = 0; i < page->kv_count && keys->count < COMPLETE_MAX; i++) {
+            struct slice key = slice_of_bytes(page->kvs[i].key);
+            if (slice_compare(key, buf_slice(&keys->from)) >= 0 && key.len >= keys->prefix.len)
+                take_key(keys, key);
+        }
+    }
     vigil_call_free(call);
     return more;
 }
@@ -121,14 +113,6 @@ static bool read_page(struct keys *keys)
 static bool is_late(const struct keys *keys)
 {
     return clock_mono_ns(clock_system()) >= keys->deadline_ns;
-}
-
-static void read_keys(struct keys *keys)
-{
-    set_range(keys);
-    bool more = true;
-    for (int page = 0; page < COMPLETE_PAGES_MAX && more; page++)
-        more = !is_late(keys) && keys->count < COMPLETE_MAX && read_page(keys);
 }
 
 /* A single part that ends with a slash leaves nothing to choose: what is below it is offered. */
@@ -151,7 +135,10 @@ static void ask_keys(vigil_client *client)
         keys_fini(&keys);
         memset(keys.found, 0, sizeof(keys.found));
         keys.prefix = buf_slice(&prefix);
-        read_keys(&keys);
+        set_range(&keys);
+        bool more = true;
+        for (int page = 0; page < COMPLETE_PAGES_MAX && more; page++)
+            more = !is_late(&keys) && keys.count < COMPLETE_MAX && read_page(&keys);
         if (!descend(&keys, &prefix))
             break;
     }
@@ -233,11 +220,6 @@ static void ask_profiles(struct ctl *ctl)
 
 /* -- The command -- */
 
-static bool needs_password(const struct ctl_globals *globals)
-{
-    return *globals->user && !*globals->token && !*globals->password && !strchr(globals->user, ':');
-}
-
 static void limit(int64_t *ns)
 {
     if (*ns <= 0 || *ns > COMPLETE_MS * NS_PER_MS)
@@ -251,7 +233,8 @@ static int run(struct ctl *ctl)
         ask_profiles(ctl);
         return CTL_OK;
     }
-    if (needs_password(globals))
+    /* The user would have to type the password, for which a completion cannot wait. */
+    if (*globals->user && !*globals->token && !*globals->password && !strchr(globals->user, ':'))
         return CTL_OK;
     limit(&globals->command_timeout_ns);
     limit(&globals->dial_timeout_ns);

@@ -19,24 +19,7 @@ struct complete {
     FILE *to;
 };
 
-static bool begins_with(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
 /* -- Candidates -- */
-
-/* Writes the first sentence of the help. */
-static void write_help(struct complete *c, const char *help)
-{
-    const char *end = strstr(help, ". ");
-    size_t len = end ? (size_t)(end - help) : strlen(help);
-    if (len > 0 && help[len - 1] == '.')
-        len--;
-    fputc('\t', c->to);
-    for (size_t i = 0; i < len; i++)
-        fputc(help[i] == '\n' || help[i] == '\t' ? ' ' : help[i], c->to);
-}
 
 static void offer(void *ctx, struct slice text, const char *help)
 {
@@ -44,8 +27,16 @@ static void offer(void *ctx, struct slice text, const char *help)
     if (!slice_has_prefix(text, slice_from_text(c->current)))
         return;
     fprintf(c->to, "%.*s%.*s", SLICE_ARGS(c->before), SLICE_ARGS(text));
-    if (help && *help)
-        write_help(c, help);
+    if (help && *help) {
+        /* The first sentence of the help is enough in a list. */
+        const char *end = strstr(help, ". ");
+        size_t len = end ? (size_t)(end - help) : strlen(help);
+        if (len > 0 && help[len - 1] == '.')
+            len--;
+        fputc('\t', c->to);
+        for (size_t i = 0; i < len; i++)
+            fputc(help[i] == '\n' || help[i] == '\t' ? ' ' : help[i], c->to);
+    }
     fputc('\n', c->to);
 }
 
@@ -79,7 +70,7 @@ static struct slice first_word(const char *path)
 static const struct complete_command *find_other(const struct complete *c, struct slice name)
 {
     for (size_t i = 0; i < c->others->count; i++)
-        if (slice_equal(slice_from_text(c->others->all[i].name), name))
+        if (slice_is(name, c->others->all[i].name))
             return &c->others->all[i];
     return NULL;
 }
@@ -104,14 +95,6 @@ static void offer_commands(struct complete *c)
         if (ctl_exists(command, c->others->style) && !was_offered(c, i, name))
             offer(c, name, name.len == strlen(command->path) ? command->summary : NULL);
     }
-}
-
-static void offer_family(struct complete *c, const char *family)
-{
-    const struct ctl_command *command;
-    for (size_t i = 0; (command = ctl_command_at(i)); i++)
-        if (ctl_exists(command, c->others->style) && ctl_is_of(command, family))
-            offer(c, slice_from_text(command->path + strlen(family) + 1), command->summary);
 }
 
 /* -- Values of flags -- */
@@ -243,14 +226,14 @@ static void offer_words(struct complete *c, struct slice name, const struct ctl_
         {"memberID", COMPLETE_MEMBERS}, {"transferee-member-id", COMPLETE_MEMBERS},
     };
     const char *path = found->command->path;
-    if (slice_equal(name, SLICE_LITERAL("filename")))
+    if (slice_is(name, "filename"))
         c->files = true;
-    else if (slice_equal(name, SLICE_LITERAL("permission type")))
+    else if (slice_is(name, "permission type"))
         offer_choices(c, PERMISSION_CHOICES);
-    else if (begins_with(path, "profile "))
+    else if (strncmp(path, "profile ", strlen("profile ")) == 0)
         ask(c, COMPLETE_PROFILES, found, c->count);
     for (size_t i = 0; i < COUNT_OF(kinds) && !ends_with(path, " add"); i++)
-        if (slice_equal(name, slice_from_text(kinds[i].name)))
+        if (slice_is(name, kinds[i].name))
             ask(c, kinds[i].kind, found, c->count);
 }
 
@@ -268,10 +251,15 @@ static void complete_client(struct complete *c, const struct ctl_found *found)
 
 static void complete_names(struct complete *c, const struct ctl_found *found)
 {
-    if (found->name_at[0] < 0)
+    if (found->name_at[0] < 0) {
         offer_commands(c);
-    else if (found->family && found->name_at[1] < 0)
-        offer_family(c, found->family);
+    } else if (found->family && found->name_at[1] < 0) {
+        const struct ctl_command *command;
+        for (size_t i = 0; (command = ctl_command_at(i)); i++)
+            if (ctl_exists(command, c->others->style) && ctl_is_of(command, found->family))
+                offer(c, slice_from_text(command->path + strlen(found->family) + 1),
+                      command->summary);
+    }
 }
 
 /* `vigil help lease grant` has the words of a command line. */

@@ -5,17 +5,6 @@
 #include "client/names/resolver.h"
 #include "cmd/ctl/session.h"
 
-/* As Go writes it, with the DNS server of the request. */
-static enum status describe(enum status status, const char *name, const struct error *reason,
-                            struct error *ret_error)
-{
-    char server[RESOLVER_SERVER_BYTES];
-    bool is_missing = !reason->text[0] || status == ST_NOT_FOUND;
-    resolver_system_server(!is_missing, server);
-    return error_set(ret_error, status, "lookup %s%s%s: %s", name, *server ? " on " : "", server,
-                     reason->text[0] ? reason->text : "no such host");
-}
-
 /* Looks up the targets of one service, in the order in which to try them. */
 static enum status look_up(const struct ctl_globals *globals, bool secure,
                            struct srv_target *targets, size_t *ret_count, struct error *error)
@@ -32,8 +21,13 @@ static enum status look_up(const struct ctl_globals *globals, bool secure,
     enum status status = resolver_system.srv(resolver_system.ctx, name, answer, &len, &reason);
     if (status == ST_OK)
         status = srv_parse(slice_of(answer, len), targets, ret_count);
-    if (status != ST_OK)
-        return describe(status, name, &reason, error);
+    if (status != ST_OK) {
+        char server[RESOLVER_SERVER_BYTES];
+        bool is_missing = !reason.text[0] || status == ST_NOT_FOUND;
+        resolver_system_server(!is_missing, server);
+        return error_set(error, status, "lookup %s%s%s: %s", name, *server ? " on " : "", server,
+                         reason.text[0] ? reason.text : "no such host");
+    }
     struct random random;
     random_init(&random, random_seed_system());
     srv_order(targets, *ret_count, &random);

@@ -61,16 +61,6 @@ static void write_unknown(const char *word, enum ctl_style style)
         fputc('\n', stderr);
 }
 
-/* The older one says it twice. */
-static int refuse_command(const char *word, enum ctl_style style)
-{
-    write_unknown(word, style);
-    fprintf(stderr, "Run '%s --help' for usage.\n", program_of(style));
-    if (style == CTL_ETCDCTL_3_4)
-        write_unknown(word, style);
-    return CTL_ERROR;
-}
-
 static int show_help(int count, char **args, enum ctl_style style)
 {
     struct ctl_found found = ctl_find(count, args, style);
@@ -118,8 +108,14 @@ static int without_command(const struct ctl_found *found, int count, char **args
     }
     if (word && is_called(word, "help", style))
         return show_help(count - found->name_at[0] - 1, args + found->name_at[0] + 1, style);
-    if (word)
-        return refuse_command(word, style);
+    if (word) {
+        /* etcdctl 3.4 says it twice. */
+        write_unknown(word, style);
+        fprintf(stderr, "Run '%s --help' for usage.\n", program_of(style));
+        if (style == CTL_ETCDCTL_3_4)
+            write_unknown(word, style);
+        return CTL_ERROR;
+    }
 
     struct ctl_globals globals;
     struct options options;
@@ -138,15 +134,6 @@ static int without_command(const struct ctl_found *found, int count, char **args
 }
 
 /* -- flags and words -- */
-
-static void take_rest(struct frame *frame, int count, char **args, const struct ctl_found *found)
-{
-    frame->rest = xcalloc((size_t)count + 1, sizeof(*frame->rest));
-    for (int i = 0; i < count; i++)
-        if (i != found->name_at[0] && i != found->name_at[1])
-            frame->rest[frame->rest_count++] = args[i];
-    frame->words.words = xcalloc((size_t)count + 1, sizeof(*frame->words.words));
-}
 
 /* Vigil says how to get help; etcdctl writes it, the older one to standard output. */
 static int refuse_flags(const struct frame *frame, const char *text)
@@ -289,7 +276,11 @@ int ctl_run(const struct ctl_found *found, int count, char **args, enum ctl_styl
     arena_init(&frame.arena, NULL, 0, SIZE_MAX);
     frame.ctl = (struct ctl){
         .style = style, .command = found->command, .out = stdout, .arena = &frame.arena};
-    take_rest(&frame, count, args, found);
+    frame.rest = xcalloc((size_t)count + 1, sizeof(*frame.rest));
+    for (int i = 0; i < count; i++)
+        if (i != found->name_at[0] && i != found->name_at[1])
+            frame.rest[frame.rest_count++] = args[i];
+    frame.words.words = xcalloc((size_t)count + 1, sizeof(*frame.words.words));
     frame.table = ctl_command_table(found->command, style, &frame.arena);
     void *config = xalloc_check(
         arena_calloc(&frame.arena, 1, ctl_flags_offset() + found->command->flags_bytes), 1);

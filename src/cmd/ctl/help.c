@@ -8,11 +8,6 @@ static const char *program_of(enum ctl_style style)
     return style == CTL_VIGIL ? "vigil" : "etcdctl";
 }
 
-static void write_line(const struct ctl_command *command, const char *name, FILE *to)
-{
-    fprintf(to, "  %-23s %s\n", name, command->summary);
-}
-
 void ctl_write_commands(enum ctl_style style, FILE *to)
 {
     const struct ctl_group *group;
@@ -24,7 +19,7 @@ void ctl_write_commands(enum ctl_style style, FILE *to)
             if (!titled)
                 fprintf(to, "\n%s:\n", group->title);
             titled = true;
-            write_line(&group->commands[i], group->commands[i].path, to);
+            fprintf(to, "  %-23s %s\n", group->commands[i].path, group->commands[i].summary);
         }
     }
 }
@@ -35,7 +30,7 @@ void ctl_write_family(const char *family, enum ctl_style style, FILE *to)
     const struct ctl_command *command;
     for (size_t i = 0; (command = ctl_command_at(i)); i++)
         if (ctl_is_of(command, family) && ctl_exists(command, style))
-            write_line(command, command->path + strlen(family) + 1, to);
+            fprintf(to, "  %-23s %s\n", command->path + strlen(family) + 1, command->summary);
     fprintf(to, "\n%s %s COMMAND --help shows the flags of a command.\n", program_of(style),
             family);
 }

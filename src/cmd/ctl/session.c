@@ -269,13 +269,6 @@ struct ctl_answer {
     vigil_call *call; /* owned */
 };
 
-static void keep(struct ctl *ctl, vigil_call *call)
-{
-    struct ctl_answer *answer = xmalloc(sizeof(*answer));
-    *answer = (struct ctl_answer){.next = ctl->answers, .call = call};
-    ctl->answers = answer;
-}
-
 void ctl_drop_answers(struct ctl *ctl)
 {
     while (ctl->answers) {
@@ -356,7 +349,9 @@ int ctl_call_at(struct ctl *ctl, vigil_client *client, enum client_method_id met
         return code;
     }
     *ret_response = client_result(call, method);
-    keep(ctl, call);
+    struct ctl_answer *answer = xmalloc(sizeof(*answer));
+    *answer = (struct ctl_answer){.next = ctl->answers, .call = call};
+    ctl->answers = answer;
     return VIGIL_OK;
 }
 

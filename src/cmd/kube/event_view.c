@@ -118,17 +118,14 @@ static void put_value(FILE *to, const struct json_node *node)
     buf_fini(&text);
 }
 
-static bool changes_always(struct slice path)
-{
-    return slice_equal(path, SLICE_LITERAL("metadata.resourceVersion")) ||
-           slice_has_prefix(path, SLICE_LITERAL("metadata.managedFields"));
-}
-
 static void show_difference(void *ctx, const struct json_difference *d)
 {
     struct shown *shown = ctx;
     FILE *to = shown->view->to;
-    if (changes_always(d->path) || shown->count++ >= DIFFERENCES_SHOWN_MAX)
+    /* These differ in every version. */
+    if (slice_is(d->path, "metadata.resourceVersion") ||
+        slice_has_prefix(d->path, SLICE_LITERAL("metadata.managedFields")) ||
+        shown->count++ >= DIFFERENCES_SHOWN_MAX)
         return;
     fprintf(to, "%*s%c ", INDENT, "", !d->before ? '+' : !d->after ? '-' : '~');
     put_safe(to, d->path);
@@ -224,26 +221,6 @@ static void show_other(struct event_view *view, const vigil_kube_event *event)
     }
 }
 
-static void show_text(struct event_view *view, const vigil_kube_event *event, int64_t wall_ns)
-{
-    const char *color = view->color ? type_colors[event->type] : "";
-    put_time(view->to, wall_ns, "%H:%M:%S");
-    fprintf(view->to, "  %s%-8s%s  ", color, type_names[event->type], *color ? "\033[0m" : "");
-    if (event->object)
-        show_object(view, event, wall_ns);
-    else
-        show_other(view, event);
-}
-
-static void put_status(struct json_writer *w, const vigil_kube_status *status)
-{
-    json_member_object(w, "status");
-    json_member_i64(w, "code", status->code);
-    json_member_text(w, "reason", status->reason);
-    json_member_text(w, "message", status->message);
-    json_end_object(w);
-}
-
 static void put_json(struct json_writer *w, const vigil_kube_event *event, int64_t wall_ns)
 {
     json_begin_object(w);
@@ -255,8 +232,13 @@ static void put_json(struct json_writer *w, const vigil_kube_event *event, int64
     if (event->initial_end) {
         json_member_bool(w, "initialEnd", true);
     }
-    if (event->status)
-        put_status(w, event->status);
+    if (event->status) {
+        json_member_object(w, "status");
+        json_member_i64(w, "code", event->status->code);
+        json_member_text(w, "reason", event->status->reason);
+        json_member_text(w, "message", event->status->message);
+        json_end_object(w);
+    }
     if (event->type == VIGIL_KUBE_ENDED) {
         json_member_text(w, "reason", event->reason ? event->reason : "");
     }
@@ -267,23 +249,25 @@ static void put_json(struct json_writer *w, const vigil_kube_event *event, int64
     json_end_object(w);
 }
 
-static void show_json(struct event_view *view, const vigil_kube_event *event, int64_t wall_ns)
-{
-    struct buf line = {0};
-    struct json_writer w;
-    json_writer_init(&w, &line);
-    put_json(&w, event, wall_ns);
-    if (json_writer_finish(&w) == ST_OK)
-        fprintf(view->to, "%.*s\n", SLICE_ARGS(buf_slice(&line)));
-    buf_fini(&line);
-}
-
 void event_view_show(struct event_view *view, const vigil_kube_event *event, int64_t wall_ns)
 {
-    if (view->json)
-        show_json(view, event, wall_ns);
-    else
-        show_text(view, event, wall_ns);
+    if (view->json) {
+        struct buf line = {0};
+        struct json_writer w;
+        json_writer_init(&w, &line);
+        put_json(&w, event, wall_ns);
+        if (json_writer_finish(&w) == ST_OK)
+            fprintf(view->to, "%.*s\n", SLICE_ARGS(buf_slice(&line)));
+        buf_fini(&line);
+    } else {
+        const char *color = view->color ? type_colors[event->type] : "";
+        put_time(view->to, wall_ns, "%H:%M:%S");
+        fprintf(view->to, "  %s%-8s%s  ", color, type_names[event->type], *color ? "\033[0m" : "");
+        if (event->object)
+            show_object(view, event, wall_ns);
+        else
+            show_other(view, event);
+    }
     if (event->object && view->differences && !view->json)
         remember(view, event);
     fflush(view->to);

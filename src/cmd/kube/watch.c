@@ -135,21 +135,9 @@ static void finish(struct session *s, int exit_code)
     kill(getpid(), SIGTERM);
 }
 
-static int64_t wall_ns(void)
-{
-    return clock_real_ns(clock_system());
-}
-
 /* -- Events -- */
 
 static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void *user);
-
-/* The versions of the state have no order; those after it have. */
-static void note_version(struct session *s, const vigil_kube_event *event)
-{
-    if (event->version.size && (event->initial_end || s->version[0]))
-        snprintf(s->version, sizeof(s->version), "%.*s", VIGIL_ARGS(event->version));
-}
 
 /* False: the watch is over. */
 static bool watch_again(struct session *s, int end)
@@ -168,8 +156,10 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
 {
     struct session *s = user;
     (void)watch;
-    event_view_show(&s->view, event, wall_ns());
-    note_version(s, event);
+    event_view_show(&s->view, event, clock_real_ns(clock_system()));
+    /* The versions of the state have no order; those after it have. */
+    if (event->version.size && (event->initial_end || s->version[0]))
+        snprintf(s->version, sizeof(s->version), "%.*s", VIGIL_ARGS(event->version));
     if (event->type == VIGIL_KUBE_ENDED) {
         if (!watch_again(s, event->end))
             finish(s, event->end == VIGIL_KUBE_END_COMPLETE ? EXIT_OK : EXIT_FAILED);
@@ -180,16 +170,6 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
         return VIGIL_KUBE_PAUSE;
     }
     return VIGIL_KUBE_CONTINUE;
-}
-
-static void wait_for_signal(void)
-{
-    sigset_t signals;
-    int got;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigwait(&signals, &got);
 }
 
 static void on_log(void *user, int level, const char *text)
@@ -213,7 +193,12 @@ static int show_events(struct session *s)
         fprintf(stderr, "vigil kube watch: %s\n", vigil_code_name(code));
         return EXIT_FAILED;
     }
-    wait_for_signal();
+    sigset_t signals;
+    int got;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigwait(&signals, &got);
     return atomic_load(&s->exit_code);
 }
 
@@ -238,7 +223,7 @@ static void show_informer(struct session *s, vigil_kube_informer *informer)
     vigil_kube_informer_stats stats;
     vigil_kube_informer_get_stats(informer, &stats, sizeof(stats));
     int64_t behind = versions_behind(s, stats.version);
-    int64_t now_ms = wall_ns() / NS_PER_MS;
+    int64_t now_ms = clock_real_ns(clock_system()) / NS_PER_MS;
     int64_t quiet_ms = stats.last_event_ms ? now_ms - stats.last_event_ms : -1;
     int synced = vigil_kube_informer_has_synced(informer);
     if (s->flags->output == OUTPUT_JSON) {

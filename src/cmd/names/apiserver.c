@@ -223,7 +223,7 @@ static bool list_has(const char *list, const char *word)
 {
     struct slice item;
     while (option_list_next(&list, &item))
-        if (slice_equal(item, slice_from_text(word)))
+        if (slice_is(item, word))
             return true;
     return false;
 }
@@ -236,8 +236,7 @@ static enum status add_authorization(const struct apiserver_flags *flags, struct
     const char *modes = get_or(flags, "authorization-mode", "AlwaysAllow");
     struct slice item;
     for (const char *rest = modes; option_list_next(&rest, &item);)
-        if (!slice_equal(item, SLICE_LITERAL("AlwaysAllow")) &&
-            !slice_equal(item, SLICE_LITERAL("RBAC")) && !slice_equal(item, SLICE_LITERAL("Node")))
+        if (!slice_is(item, "AlwaysAllow") && !slice_is(item, "RBAC") && !slice_is(item, "Node"))
             return error_set(error, ST_INVALID,
                              "--authorization-mode %.*s is not supported by Vigil, which has "
                              "AlwaysAllow, Node and RBAC",
@@ -327,11 +326,6 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
     return remove(path);
 }
 
-static void remove_mirror(const char *path)
-{
-    (void)nftw(path, remove_one, REMOVE_FILES_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
 /* -- The program -- */
 
 static const char *find_ours(const char *flag)
@@ -367,16 +361,6 @@ static void write_flag(const struct apiserver_flag *flag)
                row && row->same ? row->same : "", row ? row->why : "it is not known here");
 }
 
-static int write_help(void)
-{
-    const struct apiserver_flag *flag;
-    printf("Vigil under the name of kube-apiserver: serves the Kubernetes API from an etcd.\n\n"
-           "Usage:\n  kube-apiserver [flags]\n\nFlags:\n\n");
-    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
-        write_flag(flag);
-    return EXIT_OK;
-}
-
 static int fail(const struct error *error)
 {
     fprintf(stderr, "Error: %s\n", error->text);
@@ -396,7 +380,7 @@ static int serve(const struct apiserver_flags *flags, struct arena *arena,
     add(args, arena, "data-dir", mirror);
     struct serve_how how = {SERVE_AS_APISERVER, args->without_effect, args->not_enforced};
     int code = serve_main(args->count, args->args, &how);
-    remove_mirror(mirror);
+    (void)nftw(mirror, remove_one, REMOVE_FILES_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     return code;
 }
 
@@ -407,8 +391,14 @@ static int run(struct arena *arena, int count, char **args)
     struct apiserver_args translation;
     if (apiserver_flags_parse(&flags, arena, count, args, &error) != ST_OK)
         return fail(&error);
-    if (apiserver_flags_get(&flags, "help"))
-        return write_help();
+    if (apiserver_flags_get(&flags, "help")) {
+        const struct apiserver_flag *flag;
+        printf("Vigil under the name of kube-apiserver: serves the Kubernetes API from an etcd.\n\n"
+               "Usage:\n  kube-apiserver [flags]\n\nFlags:\n\n");
+        for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
+            write_flag(flag);
+        return EXIT_OK;
+    }
     if (apiserver_flags_get(&flags, "version")) {
         printf("Kubernetes v" KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR ".0-vigil." VIGIL_VERSION
                "\n");

@@ -45,15 +45,6 @@ static const char *program(const struct serve *s)
     return s->settings.options.table->program;
 }
 
-static void print_version(const struct serve *s)
-{
-    if (!s->as_etcd)
-        printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->settings.values.emulate_version);
-    else
-        printf("etcd Version: %s\nGit SHA: vigil-%s\nGo Version: none\nGo OS/Arch: linux/%s\n",
-               s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
-}
-
 /* The message is etcd's. etcd logs it as a warning, which is kept only under etcd's name, since the
  * server ends. */
 static int fail_settings(const struct serve *s, const struct error *error)
@@ -86,7 +77,11 @@ static int read_settings(struct serve *s, int count, char **args)
         options_write_help(table, stdout);
         return EXIT_OK;
     case SETTINGS_VERSION:
-        print_version(s);
+        if (!s->as_etcd)
+            printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->settings.values.emulate_version);
+        else
+            printf("etcd Version: %s\nGit SHA: vigil-%s\nGo Version: none\nGo OS/Arch: linux/%s\n",
+                   s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
         return EXIT_OK;
     case SETTINGS_MISUSED:
         fprintf(stderr, "%s\nUsage:\n  %s [flags]    (%s --help shows them)\n", error.text,
@@ -97,15 +92,6 @@ static int read_settings(struct serve *s, int count, char **args)
         return fail_settings(s, &error);
     }
     return EXIT_FAILED;
-}
-
-/* As in etcd, a value below the minimum is raised with a warning. */
-static void warn_raised(const struct serve *s)
-{
-    int64_t used = s->config.server.engine.watch_progress_interval_ns;
-    if (s->settings.values.watch_progress_notify_interval_ns < used)
-        log_warn("set the watch progress notify interval to its minimum",
-                 LOG_I64("watch-progress-notify-interval-ms", used / NS_PER_MS));
 }
 
 /* -- Logging -- */
@@ -231,25 +217,6 @@ static void tell_tls(const struct serve *s)
         server_tls_tell(tls);
 }
 
-static void tell_flags(const struct serve *s)
-{
-    if (*s->how->without_effect)
-        log_info("flags without effect here", LOG_LIST("flags", s->how->without_effect));
-    if (*s->how->not_enforced)
-        log_warn("flags on which the security of a cluster may rely have no effect here",
-                 LOG_LIST("flags", s->how->not_enforced));
-}
-
-/* The banner says it on a terminal. */
-static void tell_kube(const struct serve *s)
-{
-    if (s->config.kube_withheld && !s->for_people)
-        log_info("the Kubernetes API is not served: its default address is open to every user of "
-                 "this machine; ask for it with --listen-kube-urls, with tokens "
-                 "(--kube-token-file) or over TLS with certificates",
-                 LOG_TEXT("reason", s->config.kube_withheld));
-}
-
 /* -- Signals -- */
 
 static void notify_reloading(void)
@@ -258,15 +225,6 @@ static void notify_reloading(void)
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
              (long long)(clock_mono_ns(clock_system()) / NS_PER_US));
     notify_manager(state);
-}
-
-/* The log files have been rotated. The line also shows the operator that the signal arrived. */
-static void reload(void)
-{
-    notify_reloading();
-    logger_reopen();
-    log_info("reopened the log files");
-    notify_manager("READY=1");
 }
 
 /* Waits for a signal that ends the server, or for a reset (SIGNALS_WOKEN), and meanwhile feeds the
@@ -278,12 +236,18 @@ static int wait_for_end(struct serve *s)
         if (atomic_exchange(&s->reset, false)) /* perhaps during the start, which took the signal */
             return SIGNALS_WOKEN;
         int number = signals_wait(&s->signals, watchdog_ns > 0 ? watchdog_ns / 2 : -1);
-        if (number == 0)
+        if (number == 0) {
             notify_manager("WATCHDOG=1");
-        else if (number == SIGUSR1)
-            reload();
-        else if (number > 0)
+        } else if (number == SIGUSR1) {
+            /* The log files have been rotated. The line also shows the operator that the signal
+             * arrived. */
+            notify_reloading();
+            logger_reopen();
+            log_info("reopened the log files");
+            notify_manager("READY=1");
+        } else if (number > 0) {
             return number;
+        }
     }
 }
 
@@ -315,10 +279,23 @@ static enum status configure(struct serve *s, struct error *error)
     TRY(config_upstream_check_variables(&s->settings.options,
                                         s->settings.path ? NULL : s->settings.variables, error));
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
-    warn_raised(s);
-    tell_flags(s);
+    /* As in etcd, a value below the minimum is raised with a warning. */
+    int64_t used = s->config.server.engine.watch_progress_interval_ns;
+    if (s->settings.values.watch_progress_notify_interval_ns < used)
+        log_warn("set the watch progress notify interval to its minimum",
+                 LOG_I64("watch-progress-notify-interval-ms", used / NS_PER_MS));
+    if (*s->how->without_effect)
+        log_info("flags without effect here", LOG_LIST("flags", s->how->without_effect));
+    if (*s->how->not_enforced)
+        log_warn("flags on which the security of a cluster may rely have no effect here",
+                 LOG_LIST("flags", s->how->not_enforced));
     tell_tls(s);
-    tell_kube(s);
+    /* The banner says it on a terminal. */
+    if (s->config.kube_withheld && !s->for_people)
+        log_info("the Kubernetes API is not served: its default address is open to every user of "
+                 "this machine; ask for it with --listen-kube-urls, with tokens "
+                 "(--kube-token-file) or over TLS with certificates",
+                 LOG_TEXT("reason", s->config.kube_withheld));
     s->config.server.cluster.ctx = s;
     s->config.server.cluster.on_reset = on_reset;
     s->config.server.cluster.on_waiting = on_waiting;
@@ -360,19 +337,6 @@ static int end_by(const struct serve *s, int number)
     return EXIT_OK;
 }
 
-static void say_stopped(int number)
-{
-    log_info("received signal; stopping", LOG_TEXT("signal", signals_name(number)));
-}
-
-/* The next server listens where this one does, also if the ports were chosen. */
-static void keep_addresses(struct serve *s, const struct server *server)
-{
-    for (size_t i = 0; i < s->config.server.listen_count; i++)
-        if (server_bound(server, i))
-            s->config.urls[i] = *server_bound(server, i);
-}
-
 /* Ends what clients still do on a mirror that is void. Returns a signal that ends the server, or 0.
  */
 static int say_farewell(const struct serve *s, struct server *server)
@@ -390,7 +354,10 @@ static enum status restart(struct serve *s, struct server **server, int *ret_sig
                            struct error *error)
 {
     notify_reloading();
-    keep_addresses(s, *server);
+    /* The next server listens where this one does, also if the ports were chosen. */
+    for (size_t i = 0; i < s->config.server.listen_count; i++)
+        if (server_bound(*server, i))
+            s->config.urls[i] = *server_bound(*server, i);
     int64_t void_until = server_end_watches(*server);
     *ret_signal = say_farewell(s, *server);
     server_free(TAKE(*server));
@@ -420,7 +387,7 @@ static int run(struct serve *s, struct server *server)
         if (status != ST_OK && !number)
             return fail(s, &error);
         if (number) {
-            say_stopped(number);
+            log_info("received signal; stopping", LOG_TEXT("signal", signals_name(number)));
             return end_by(s, number);
         }
     }

@@ -104,6 +104,36 @@ const struct json_node *json_look_item(const struct json_node *array, size_t ind
 /* The first child of an array or object, and the child behind another; neither may be NULL. */
 #define json_node_first(parent) JSON_FOUND(parent, (parent)->first)
 #define json_node_next(child) JSON_FOUND(child, (child)->next)
+
+/* The first item of an array that has items, and NULL for anything else. */
+static inline const struct json_node *json_node_items(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
+}
+
+static inline const struct json_node *json_node_items_at(const struct json_node *root,
+                                                         const char *path)
+{
+    return json_node_items(json_look_path(root, path));
+}
+
+/* Whether the node exists and is not null. */
+static inline bool json_node_is_set(const struct json_node *node)
+{
+    return node && node->type != JSON_TYPE_NULL;
+}
+
+static inline bool json_node_is_true(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_BOOL && node->truth;
+}
+
+/* Whether it is a string that is not empty. */
+static inline bool json_node_has_text(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_STRING && node->text.len;
+}
+
 /* The decoded text of a string, allocated in the arena if it has escapes; otherwise empty.
  * ST_NOMEM. */
 MUST_CHECK
@@ -111,6 +141,13 @@ enum status json_node_text(const struct json_node *node, struct arena *arena,
                            struct slice *ret_text);
 /* For texts without characters that need escapes. */
 bool json_node_is_text(const struct json_node *node, const char *text);
+/* The same for the node at a path. */
+static inline bool json_node_text_is(const struct json_node *root, const char *path,
+                                     const char *text)
+{
+    return json_node_is_text(json_look_path(root, path), text);
+}
+
 /* False: it is not a 64-bit integer. */
 MUST_CHECK
 bool json_node_int(const struct json_node *node, int64_t *ret_value);
@@ -135,7 +172,16 @@ struct json_node *json_node_copy(struct arena *arena, const struct json_node *no
 MUST_CHECK
 enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
                           struct json_node *value);
-/* The same, and moves it to the front. */
+/* The same with a key as text. The value may be NULL, which is ST_NOMEM, so that a node can be
+ * created in the call. */
+MUST_CHECK
+static inline enum status json_node_put(struct arena *arena, struct json_node *object,
+                                        const char *key, struct json_node *value)
+{
+    return value ? json_node_set(arena, object, slice_from_text(key), value) : ST_NOMEM;
+}
+
+/* json_node_set, and moves the member to the front. */
 MUST_CHECK
 enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
                                 struct json_node *value);

@@ -51,8 +51,7 @@ struct forward_call {
 bool forward_requires_leader(const struct grpc_call *call)
 {
     struct slice value;
-    return grpc_call_metadata(call, SLICE_LITERAL("hasleader"), &value) &&
-           slice_equal(value, SLICE_LITERAL("true"));
+    return grpc_call_metadata(call, SLICE_LITERAL("hasleader"), &value) && slice_is(value, "true");
 }
 
 struct slice forward_via(const struct grpc_call *call)
@@ -71,7 +70,7 @@ struct slice forward_via(const struct grpc_call *call)
 struct slice forward_text(const struct grpc_call *call, const struct etcd_api *api,
                           struct slice text)
 {
-    bool nameless = slice_equal(text, slice_from_text(status_text(ST_USER_EMPTY)));
+    bool nameless = slice_is(text, status_text(ST_USER_EMPTY));
     if (nameless && api->config->names_from_certificates && grpc_call_peer_name(call) &&
         !etcd_call_token(call).len)
         return SLICE_LITERAL(NO_CERTIFICATES);

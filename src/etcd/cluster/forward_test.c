@@ -149,9 +149,9 @@ static void methods_are_passed_on_as_bytes(void **state)
             continue;
         uint32_t id = call(p, path, "\xff bytes");
         assert_int_equal(cluster.started, ++passed_on);
-        assert_true(slice_equal(buf_slice(&cluster.sent), SLICE_LITERAL("\xff bytes")));
+        assert_true(slice_is(buf_slice(&cluster.sent), "\xff bytes"));
         assert_true(cluster.half_closed);
-        assert_true(slice_equal(cluster.forward->path, slice_from_text(path)));
+        assert_true(slice_is(cluster.forward->path, path));
         answer(SLICE_LITERAL("answer"));
         end(GRPC_OK, "");
         expect_end(p, id, GRPC_OK, "");
@@ -381,7 +381,7 @@ static void members_have_the_advertised_urls(void **state)
     struct etcd_config config = peer_config;
     struct peer *p = begin_named(&config, PEER_WINDOW, NULL);
     struct slice url = list_members(p).members[0].client_urls[0];
-    assert_true(slice_equal(url, SLICE_LITERAL("http://10.0.0.1:2379")));
+    assert_true(slice_is(url, "http://10.0.0.1:2379"));
     config.client_urls_given = true;
     url = list_members(p).members[0].client_urls[0];
     assert_true(slice_equal(url, peer_urls[0]));

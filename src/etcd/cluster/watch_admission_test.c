@@ -101,8 +101,8 @@ static void a_watch_is_created_when_the_cluster_has_permitted_it(void **state)
     create(p, id, "a", 0);
     assert_string_equal(responses(p, id, &at), "");
     assert_int_equal(cluster.count, 1);
-    assert_true(slice_equal(cluster.asked[0]->op.principal.token, SLICE_LITERAL("anna.1")));
-    assert_true(slice_equal(cluster.asked[0]->key, SLICE_LITERAL("a")));
+    assert_true(slice_is(cluster.asked[0]->op.principal.token, "anna.1"));
+    assert_true(slice_is(cluster.asked[0]->key, "a"));
     assert_true(etcd_api_busy(p->api));
     answer(ST_OK, "");
     assert_string_equal(responses(p, id, &at), "0 created;");

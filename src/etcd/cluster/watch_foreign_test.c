@@ -31,15 +31,14 @@ static enum status watch_recheck(struct engine_shard *shard, const struct auth_p
                                  struct slice key, struct slice range_end)
 {
     (void)shard, (void)principal, (void)range_end;
-    return slice_equal(key, SLICE_LITERAL("f-taken")) && cluster.rights_taken ? ST_PERMISSION_DENIED
-                                                                              : ST_OK;
+    return slice_is(key, "f-taken") && cluster.rights_taken ? ST_PERMISSION_DENIED : ST_OK;
 }
 
 static void forward_start(struct engine_shard *shard, struct engine_forward *forward)
 {
     (void)shard;
     assert_null(cluster.forward);
-    assert_true(slice_equal(forward->principal.token, SLICE_LITERAL("anna.1")));
+    assert_true(slice_is(forward->principal.token, "anna.1"));
     assert_false(forward->principal.is_server);
     cluster.forward = forward;
     cluster.opened++;

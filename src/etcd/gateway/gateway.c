@@ -55,7 +55,7 @@ static bool is_post(const struct http_request *request)
     if (!slice_equal(request->method, post))
         return false;
     bool form = http_request_get(request, SLICE_LITERAL("content-type"), &type) &&
-                slice_equal(type, SLICE_LITERAL("application/x-www-form-urlencoded"));
+                slice_is(type, "application/x-www-form-urlencoded");
     if (!form || !http_request_get(request, SLICE_LITERAL("x-http-method-override"), &meant) ||
         meant.len == 0)
         return true;

@@ -67,7 +67,7 @@ static const struct gateway_row rows[] = {
 const struct gateway_row *gateway_row_find(struct slice path)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (slice_equal(path, slice_from_text(rows[i].path)))
+        if (slice_is(path, rows[i].path))
             return &rows[i];
     }
     return NULL;

@@ -48,7 +48,7 @@ static bool list_contains(const struct slice *list, size_t count, struct slice w
 {
     bool found = count == 0;
     for (size_t i = 0; i < count && !found; i++)
-        found = slice_equal(list[i], SLICE_LITERAL("*")) || slice_equal(list[i], wanted);
+        found = slice_is(list[i], "*") || slice_equal(list[i], wanted);
     return found;
 }
 
@@ -190,9 +190,9 @@ static size_t clean_path(struct slice path, uint8_t *to)
             slice_sub(path, at, end ? (size_t)(end - path.ptr) - at : path.len - at);
         at += part.len + 1;
         slash = end != NULL;
-        if (part.len == 0 || slice_equal(part, SLICE_LITERAL(".")))
+        if (part.len == 0 || slice_is(part, "."))
             continue;
-        if (slice_equal(part, SLICE_LITERAL(".."))) {
+        if (slice_is(part, "..")) {
             while (n && to[--n] != '/')
                 continue;
             continue;
@@ -236,8 +236,7 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
         TRY(buf_append(&location, request->query));
     }
     TRY(http_add_field(x, SLICE_LITERAL("Location"), buf_slice(&location)));
-    bool shown = slice_equal(request->method, SLICE_LITERAL("GET")) ||
-                 slice_equal(request->method, SLICE_LITERAL("HEAD"));
+    bool shown = slice_is(request->method, "GET") || slice_is(request->method, "HEAD");
     if (shown) {
         TRY(buf_append_text(&body, "<a href=\""));
         TRY(append_html(&body, buf_slice(&location)));
@@ -258,7 +257,7 @@ static bool check_path(struct http_exchange *x, const struct http_request *reque
     const uint8_t *mark = path.len ? memchr(path.ptr, '?', path.len) : NULL;
     path.len = mark ? (size_t)(mark - path.ptr) : path.len;
     if (path.len == 0 || path.len > PATH_BYTES_MAX || path.ptr[0] != '/' ||
-        slice_equal(request->method, SLICE_LITERAL("CONNECT")))
+        slice_is(request->method, "CONNECT"))
         return true;
     size_t len = clean_path(path, clean);
     if (slice_equal(slice_of(clean, len), path))
@@ -286,7 +285,7 @@ bool http_gate_clients(struct http_exchange *x, void *ctx, const struct http_req
     if (!add_date(x) || !check_host(x, api, request) || !check_origin(x, api, request) ||
         !add_origin(x, api->config, request))
         return false;
-    if (slice_equal(request->method, SLICE_LITERAL("OPTIONS"))) {
+    if (slice_is(request->method, "OPTIONS")) {
         http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY);
         return false;
     }

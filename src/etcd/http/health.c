@@ -168,8 +168,7 @@ static bool is_excluded(struct slice query, const char *name)
     AUTO(buf_fini) struct buf scratch = room_for(query);
     struct http_field pair;
     while (http_query_next(&query, &scratch, &pair)) {
-        if (slice_equal(pair.name, SLICE_LITERAL("exclude")) &&
-            slice_equal(pair.value, slice_from_text(name)))
+        if (slice_is(pair.name, "exclude") && slice_is(pair.value, name))
             return true;
     }
     return false;
@@ -370,7 +369,7 @@ static void health(struct http_exchange *x, void *service, const struct http_req
         return;
     bool serializable =
         http_query_get(request->query, SLICE_LITERAL("serializable"), &scratch, &value) &&
-        slice_equal(value, SLICE_LITERAL("true"));
+        slice_is(value, "true");
     const char *reason = alarm_reason(alarms_of(api), request->query);
     bool is_space = strcmp(reason, "ALARM NOSPACE") == 0;
     char fault[ENGINE_REASON_BYTES] = "", text[ENGINE_REASON_BYTES + 32];
@@ -431,7 +430,7 @@ static void single_check(struct http_exchange *x, void *service, const struct ht
         enum health_check check = check_names[i].check;
         enum health_check foreign = engine_forwards(api->engine) ? CHECK_DISK : CHECK_MIRROR;
         bool known = is_livez(request) ? check == CHECK_SERIALIZABLE_READ : check != foreign;
-        if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
+        if (known && slice_is(name, check_names[i].name)) {
             if (http_is_get(x, request))
                 start_read(x, service, check, check != CHECK_LINEARIZABLE_READ);
             return;

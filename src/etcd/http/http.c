@@ -40,7 +40,7 @@ void http_reply_text(struct http_exchange *x, unsigned status, struct slice body
 
 bool http_is_get(struct http_exchange *x, const struct http_request *request)
 {
-    if (slice_equal(request->method, SLICE_LITERAL("GET")))
+    if (slice_is(request->method, "GET"))
         return true;
     if (add_field(x, "Allow", "GET"))
         http_reply_text(x, 405, SLICE_LITERAL("Method Not Allowed\n"));

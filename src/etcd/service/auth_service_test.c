@@ -357,7 +357,7 @@ static void no_method_is_answered_without_a_user(void **state)
     for (size_t i = 0; i < count; i++) {
         bool is_open = false;
         for (size_t k = 0; k < COUNT_OF(open); k++)
-            is_open |= slice_equal(rows[i].path, slice_from_text(open[k]));
+            is_open |= slice_is(rows[i].path, open[k]);
         if (is_open)
             continue;
         uint32_t id = peer_call_bytes(&f->peer, (const char *)rows[i].path.ptr,
@@ -381,9 +381,8 @@ static void root_may_call_every_method(void **state)
         /* The first field is a name or an id, with which most methods reach the engine. */
         static const char *const messages[] = {"\x0a\x01k", "\x08\x01"};
         for (size_t k = 0; k < COUNT_OF(messages); k++) {
-            bool nameless =
-                k == 1 && slice_equal(rows[i].path, SLICE_LITERAL(PB_AUTH_USER_ADD_PATH));
-            if (nameless || slice_equal(rows[i].path, SLICE_LITERAL(PB_AUTH_AUTH_DISABLE_PATH)))
+            bool nameless = k == 1 && slice_is(rows[i].path, PB_AUTH_USER_ADD_PATH);
+            if (nameless || slice_is(rows[i].path, PB_AUTH_AUTH_DISABLE_PATH))
                 continue;
             uint32_t id = peer_call_bytes(&f->peer, (const char *)rows[i].path.ptr,
                                           SLICE_LITERAL("3.7"), slice_from_text(messages[k]));
@@ -422,7 +421,7 @@ static void user_has_the_permissions_of_its_roles(void **state)
                    call(f, PB_AUTH_ROLE_GET_PATH, &pb_auth_role_get_request_table, &writer),
                    &pb_auth_role_get_response_table, &role);
     assert_int_equal(role.perm_count, 2);
-    assert_true(slice_equal(role.perm[0].range_end, SLICE_LITERAL("b")));
+    assert_true(slice_is(role.perm[0].range_end, "b"));
     assert_refused(f, call(f, PB_AUTH_USER_LIST_PATH, &pb_auth_user_list_request_table, &list),
                    ST_PERMISSION_DENIED);
 }

@@ -222,7 +222,7 @@ static void campaign_of_the_leader_proclaims(void **state)
     call = peer_call(p, PB_ELECTION_LEADER_PATH, &pb_leader_request_table, &ask);
     settle(p);
     assert_answers(p, call, &pb_leader_response_table, &leader);
-    assert_true(slice_equal(leader.kv->value, SLICE_LITERAL("two")));
+    assert_true(slice_is(leader.kv->value, "two"));
     peer_free(p);
 }
 
@@ -310,7 +310,7 @@ static void observer_sees_each_leader(void **state)
         start_campaign(p, lease, values[i]);
         settle(p);
         assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
-        assert_true(slice_equal(leader.kv->value, slice_from_text(values[i])));
+        assert_true(slice_is(leader.kv->value, values[i]));
         revoke(p, lease);
     }
     peer_reset(p, observer);
@@ -338,7 +338,7 @@ static void observer_waits_for_the_prefix_after_its_bare_key(void **state)
     start_campaign(p, grant(p), "next");
     settle(p);
     assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
-    assert_true(slice_equal(leader.kv->value, SLICE_LITERAL("next")));
+    assert_true(slice_is(leader.kv->value, "next"));
     peer_reset(p, observer);
     peer_free(p);
 }
@@ -426,7 +426,7 @@ static void observer_continues_after_a_compaction(void **state)
         if (i == 2)
             put(p, lease, values[i]);
         assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
-        assert_true(slice_equal(leader.kv->value, slice_from_text(values[i])));
+        assert_true(slice_is(leader.kv->value, values[i]));
     }
     peer_reset(p, observer);
     peer_free(p);

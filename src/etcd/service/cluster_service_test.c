@@ -33,7 +33,7 @@ static void new_member_is_listed_without_name_and_clients(void **state)
     assert_int_equal(added.header->member_id, 9);
     assert_int_equal(added.header->revision, 0);
     assert_true(added.member->is_learner);
-    assert_true(slice_equal(added.member->peer_urls[0], SLICE_LITERAL("http://a:1")));
+    assert_true(slice_is(added.member->peer_urls[0], "http://a:1"));
     assert_int_equal(added.members_count, 2);
 
     call = start_list(p);

@@ -36,7 +36,7 @@ static void put_get_and_delete_answer_like_etcd(void **state)
     assert_null(put.prev_kv);
     assert_answers(p, start_put(p, SLICE_LITERAL("a"), SLICE_LITERAL("2")), &pb_put_response_table,
                    &put);
-    assert_true(slice_equal(put.prev_kv->value, SLICE_LITERAL("1")));
+    assert_true(slice_is(put.prev_kv->value, "1"));
 
     struct pb_range_response range;
     assert_answers(p, start_list(p, PB_KV_RANGE_PATH), &pb_range_response_table, &range);
@@ -51,7 +51,7 @@ static void put_get_and_delete_answer_like_etcd(void **state)
                    peer_call(p, PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table, &request),
                    &pb_delete_range_response_table, &deleted);
     assert_int_equal(deleted.deleted, 1);
-    assert_true(slice_equal(deleted.prev_kvs[0].value, SLICE_LITERAL("2")));
+    assert_true(slice_is(deleted.prev_kvs[0].value, "2"));
     peer_free(p);
 }
 

@@ -131,8 +131,8 @@ static void time_to_live_returns_times_and_keys(void **state)
     assert_int_equal(response.header->revision, 3);
     response = time_to_live(p, 5, true);
     assert_int_equal(response.keys_count, 2);
-    assert_true(slice_equal(response.keys[0], SLICE_LITERAL("a")));
-    assert_true(slice_equal(response.keys[1], SLICE_LITERAL("b")));
+    assert_true(slice_is(response.keys[0], "a"));
+    assert_true(slice_is(response.keys[1], "b"));
     response = time_to_live(p, 6, true); /* a missing lease is not an error */
     assert_int_equal(response.id, 6);
     assert_int_equal(response.ttl, -1);
@@ -159,7 +159,7 @@ static void many_keys_of_a_lease_are_sent_completely(void **state)
         assert_int_equal(response.granted_ttl, 60);
         assert_int_equal(response.keys_count, i + 1);
         for (size_t k = 0; k <= i; k++)
-            assert_true(slice_equal(response.keys[k], slice_from_text(keys[k])));
+            assert_true(slice_is(response.keys[k], keys[k]));
     }
     peer_free(p);
 }
@@ -181,7 +181,7 @@ static void revoking_a_lease_deletes_its_keys_in_one_revision(void **state)
     assert_answers(p, peer_call(p, PB_KV_RANGE_PATH, &pb_range_request_table, &all),
                    &pb_range_response_table, &left);
     assert_int_equal(left.kvs_count, 1);
-    assert_true(slice_equal(left.kvs[0].key, SLICE_LITERAL("a")));
+    assert_true(slice_is(left.kvs[0].key, "a"));
     peer_free(p);
 }
 

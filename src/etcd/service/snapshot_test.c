@@ -34,7 +34,7 @@ static void expect_whole(struct peer *p, uint32_t id, const char *version)
             assert_int_equal(message.blob.ptr[i], (seen + i) % FAKE_SNAPSHOT_CYCLE);
         seen += message.blob.len;
         assert_int_equal(message.remaining_bytes, FAKE_SNAPSHOT_BYTES - seen);
-        assert_true(slice_equal(message.version, slice_from_text(version)));
+        assert_true(slice_is(message.version, version));
         assert_null(message.header);
     }
     assert_true(next_message(p, id, &at, &pb_snapshot_response_table, &message));
@@ -42,7 +42,7 @@ static void expect_whole(struct peer *p, uint32_t id, const char *version)
     for (size_t i = 0; i < message.blob.len; i++)
         assert_int_equal(message.blob.ptr[i], 'd');
     assert_int_equal(message.remaining_bytes, 0);
-    assert_true(slice_equal(message.version, slice_from_text(version)));
+    assert_true(slice_is(message.version, version));
     assert_false(next_message(p, id, &at, &pb_snapshot_response_table, &message));
     assert_true(peer_stream(p, id)->ended);
     assert_int_equal(peer_stream(p, id)->code, GRPC_OK);

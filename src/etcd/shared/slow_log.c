@@ -41,7 +41,7 @@ struct call_facts {
 static const struct method_form *form_of(struct slice path)
 {
     for (size_t i = 0; i < COUNT_OF(forms); i++)
-        if (slice_equal(path, slice_from_text(forms[i].path)))
+        if (slice_is(path, forms[i].path))
             return &forms[i];
     return &other;
 }

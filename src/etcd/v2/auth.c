@@ -465,8 +465,8 @@ static void authorize(struct http_exchange *x, struct etcd_api *api,
     *a = (struct v2_auth){
         .call = {.exchange = x, .api = api, .fini = auth_fini},
         .area = area,
-        .put = slice_equal(request->method, SLICE_LITERAL("PUT")),
-        .removal = slice_equal(request->method, SLICE_LITERAL("DELETE")),
+        .put = slice_is(request->method, "PUT"),
+        .removal = slice_is(request->method, "DELETE"),
     };
     arena_init(&a->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&a->call.arena, http_exchange_account(x));

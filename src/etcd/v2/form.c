@@ -42,9 +42,9 @@ static bool get_bool(struct form_reader *r, const char *name, enum v2_given *ret
     if (!get(r, name, &text))
         return true;
     for (size_t i = 0; i < COUNT_OF(yes); i++) {
-        if (slice_equal(text, slice_from_text(yes[i])))
+        if (slice_is(text, yes[i]))
             *ret_given = V2_GIVEN_TRUE;
-        else if (slice_equal(text, slice_from_text(no[i])))
+        else if (slice_is(text, no[i]))
             *ret_given = V2_GIVEN_FALSE;
     }
     return *ret_given != V2_NOT_GIVEN;
@@ -125,8 +125,7 @@ static struct v2_fault read_all(struct form_reader *r, bool is_get, struct arena
 
 bool v2_form_has_body(const struct http_request *request)
 {
-    return slice_equal(request->method, SLICE_LITERAL("PUT")) ||
-           slice_equal(request->method, SLICE_LITERAL("POST"));
+    return slice_is(request->method, "PUT") || slice_is(request->method, "POST");
 }
 
 struct v2_fault v2_form_read(const struct http_request *request, struct arena *arena,
@@ -142,7 +141,7 @@ struct v2_fault v2_form_read(const struct http_request *request, struct arena *a
     /* Room for any pair, so that no condition is missed because memory runs out later. */
     if (buf_reserve(&r.scratch, size_max(r.body.len, r.query.len) + 1) != ST_OK)
         return no_memory;
-    bool is_get = slice_equal(request->method, SLICE_LITERAL("GET"));
+    bool is_get = slice_is(request->method, "GET");
     struct v2_fault fault = read_all(&r, is_get, arena, ret_form);
     buf_fini(&r.scratch);
     return fault;

@@ -94,8 +94,7 @@ static enum status roles_allow(struct v2_guard *g, const struct v2_policy *polic
     }
     struct slice method = http_exchange_request(g->call->exchange)->method;
     struct v2_access access = {
-        .write = !slice_equal(method, SLICE_LITERAL("GET")) &&
-                 !slice_equal(method, SLICE_LITERAL("HEAD")),
+        .write = !slice_is(method, "GET") && !slice_is(method, "HEAD"),
         .recursive = g->call->form.recursive,
     };
     TRY(path_of(g->call, &access.path));

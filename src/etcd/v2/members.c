@@ -160,7 +160,7 @@ static bool is_json(const struct http_request *request)
     const uint8_t *end = type.len ? memchr(type.ptr, ';', type.len) : NULL;
     if (end)
         type.len = (size_t)(end - type.ptr);
-    return slice_equal(type, SLICE_LITERAL("application/json"));
+    return slice_is(type, "application/json");
 }
 
 /* False: the request was answered with an error. */
@@ -203,20 +203,20 @@ static bool read_request(struct v2_members *m, const struct http_request *reques
     size_t prefix = size_min(request->path.len, strlen("/v2/members/"));
     struct slice rest = slice_sub(request->path, prefix, request->path.len - prefix);
     struct engine_members *members = &m->members;
-    if (slice_equal(request->method, SLICE_LITERAL("POST"))) {
+    if (slice_is(request->method, "POST")) {
         members->call = ENGINE_MEMBER_ADD;
         return read_body(m, request);
     }
-    if (slice_equal(request->method, SLICE_LITERAL("DELETE"))) {
+    if (slice_is(request->method, "DELETE")) {
         members->call = ENGINE_MEMBER_REMOVE;
         return read_id(m, rest);
     }
-    if (slice_equal(request->method, SLICE_LITERAL("PUT"))) {
+    if (slice_is(request->method, "PUT")) {
         members->call = ENGINE_MEMBER_UPDATE;
         return read_id(m, rest) && read_body(m, request);
     }
     members->call = ENGINE_MEMBER_LIST;
-    m->leader = slice_equal(rest, SLICE_LITERAL("leader"));
+    m->leader = slice_is(rest, "leader");
     if (rest.len == 0 || m->leader)
         return true;
     v2_reply_message(m->call.exchange, m->call.api, 404, "Not found");
@@ -253,7 +253,7 @@ static void authorize_members(struct http_exchange *x, void *service,
     arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&m->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &m->call);
-    bool looks = slice_equal(request->method, SLICE_LITERAL("GET"));
+    bool looks = slice_is(request->method, "GET");
     v2_guard_admit(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT);
 }
 

@@ -49,9 +49,9 @@ static enum status key_push(struct v2_key *key, uint8_t *bytes, struct slice par
 
 static enum status key_step(struct v2_key *key, uint8_t *bytes, struct slice part)
 {
-    if (part.len == 0 || slice_equal(part, SLICE_LITERAL(".")))
+    if (part.len == 0 || slice_is(part, "."))
         return ST_OK;
-    if (!slice_equal(part, SLICE_LITERAL("..")))
+    if (!slice_is(part, ".."))
         return key_push(key, bytes, part);
     if (key->depth)
         key->key.len = key->ends[--key->depth];

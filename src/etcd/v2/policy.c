@@ -224,7 +224,7 @@ static const struct v2_role *root_role(void)
 
 const struct v2_role *v2_policy_role(const struct v2_policy *policy, struct slice name)
 {
-    if (slice_equal(name, SLICE_LITERAL(V2_ROOT_ROLE)))
+    if (slice_is(name, V2_ROOT_ROLE))
         return root_role();
     size_t at = find(policy->roles, policy->role_count, sizeof(*policy->roles), name);
     bool is_there = at < policy->role_count && slice_equal(policy->roles[at].name, name);
@@ -321,7 +321,7 @@ static bool matches(struct slice pattern, const struct v2_access *access)
 bool v2_role_allows(const struct v2_role *role, const struct v2_access *access)
 {
     const struct v2_names *patterns = access->write ? &role->rights.write : &role->rights.read;
-    if (slice_equal(role->name, SLICE_LITERAL(V2_ROOT_ROLE)))
+    if (slice_is(role->name, V2_ROOT_ROLE))
         return true;
     for (size_t i = 0; i < patterns->count; i++) {
         if (matches(patterns->list[i], access))

@@ -181,7 +181,7 @@ bool v2_user_put(struct arena *arena, struct v2_policy *policy, const struct v2_
 
 bool v2_user_delete(struct v2_policy *policy, struct slice name, struct v2_refusal *refusal)
 {
-    if (policy->enabled && slice_equal(name, SLICE_LITERAL("root")))
+    if (policy->enabled && slice_is(name, "root"))
         return v2_refuse(refusal, 403, "auth: Cannot delete root user while auth is enabled.");
     if (!v2_policy_remove_user(policy, name))
         return v2_refuse(refusal, 404, "auth: User %.*s does not exist", SLICE_ARGS(name));
@@ -192,7 +192,7 @@ bool v2_user_delete(struct v2_policy *policy, struct slice name, struct v2_refus
 
 static bool is_root_role(struct slice name, struct v2_refusal *refusal)
 {
-    if (!slice_equal(name, SLICE_LITERAL(V2_ROOT_ROLE)))
+    if (!slice_is(name, V2_ROOT_ROLE))
         return false;
     (void)v2_refuse(refusal, 403, "auth: Cannot modify role root: is root role.");
     return true;

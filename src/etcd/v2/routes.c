@@ -14,8 +14,7 @@ static const struct keys_handler {
 static const struct keys_handler *handler_of(const struct http_request *request,
                                              const struct v2_form *form)
 {
-    if (!slice_equal(request->method, SLICE_LITERAL("GET")) &&
-        !slice_equal(request->method, SLICE_LITERAL("HEAD")))
+    if (!slice_is(request->method, "GET") && !slice_is(request->method, "HEAD"))
         return &write_handler;
     return form->wait ? &wait_handler : &list_handler;
 }

@@ -563,8 +563,8 @@ void v2_write_run(struct v2_call *call)
 {
     struct v2_write *write = CONTAINER_OF(call, struct v2_write, call);
     struct slice method = http_exchange_request(call->exchange)->method;
-    write->post = slice_equal(method, SLICE_LITERAL("POST"));
-    write->removal = slice_equal(method, SLICE_LITERAL("DELETE"));
+    write->post = slice_is(method, "POST");
+    write->removal = slice_is(method, "DELETE");
     write->key = call->key;
     write->action = action_of(write);
     if (call->form.has_ttl)

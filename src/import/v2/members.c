@@ -237,11 +237,6 @@ static enum status take_url(struct v2_member *member, const struct json_node *it
     return ST_OK;
 }
 
-static bool is_true(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_BOOL && node->truth;
-}
-
 /* The member is to be finished in any case. */
 static enum status parse_member(struct slice json, struct arena *arena,
                                 struct v2_member *ret_member, struct error *ret_error)
@@ -255,8 +250,8 @@ static enum status parse_member(struct slice json, struct arena *arena,
     const struct json_node *found = json_node_named(root, "id");
     if (found && found->type == JSON_TYPE_NUMBER && json_number_u64(found->text, &number))
         ret_member->id = number;
-    ret_member->is_learner = is_true(json_node_named(root, "isLearner"));
-    ret_member->is_promoted = is_true(json_node_named(root, "isPromote"));
+    ret_member->is_learner = json_node_is_true(json_node_named(root, "isLearner"));
+    ret_member->is_promoted = json_node_is_true(json_node_named(root, "isPromote"));
     const struct json_node *urls = json_node_named(root, "peerURLs");
     if (!urls || urls->type != JSON_TYPE_ARRAY)
         return ST_OK;
@@ -456,7 +451,7 @@ enum status v2_members_put(struct v2_members *members, struct slice path, struct
     const struct slice before = SLICE_LITERAL(MEMBERS "/"), behind = SLICE_LITERAL("attributes");
     struct slice rest = path;
     uint64_t id;
-    *ret_taken = slice_equal(path, SLICE_LITERAL(VERSION));
+    *ret_taken = slice_is(path, VERSION);
     if (*ret_taken)
         return set_version(members, value, ret_error);
     if (!slice_has_prefix(path, before))

@@ -16,15 +16,10 @@ enum { ENTRY_CONF_CHANGE = 1, METHODS = 5, NAME_BYTES_MAX = 256, NAMES_MAX = 100
 
 static const char *const methods[METHODS] = {"POST", "PUT", "DELETE", "QGET", "SYNC"};
 
-static bool method_is(struct slice method, const char *name)
-{
-    return slice_equal(method, slice_from_text(name));
-}
-
 static bool is_method(struct slice text)
 {
     for (size_t i = 0; i < METHODS; i++) {
-        if (method_is(text, methods[i]))
+        if (slice_is(text, methods[i]))
             return true;
     }
     return false;
@@ -59,17 +54,17 @@ static enum status apply(struct v2_tree *tree, struct v2_members *members,
         .prev_value = request->prev_value,
         .prev_index = request->prev_index,
     };
-    if (method_is(request->method, "PUT"))
+    if (slice_is(request->method, "PUT"))
         return put(tree, members, request, &change, ret_error);
-    if (method_is(request->method, "POST"))
+    if (slice_is(request->method, "POST"))
         return v2_tree_create(tree, &change, true);
-    if (method_is(request->method, "DELETE"))
+    if (slice_is(request->method, "DELETE"))
         return request->prev_index > 0 || request->prev_value.len > 0
                    ? v2_tree_compare_and_delete(tree, &change)
                    : v2_tree_delete(tree, request->path, request->dir, request->recursive);
-    if (method_is(request->method, "SYNC"))
+    if (slice_is(request->method, "SYNC"))
         v2_tree_expire(tree, request->time);
-    else if (!method_is(request->method, "QGET"))
+    else if (!slice_is(request->method, "QGET"))
         return error_set(ret_error, ST_DAMAGED, "the log has a request of no known method");
     return ST_OK;
 }

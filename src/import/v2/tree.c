@@ -136,9 +136,9 @@ static enum status parts_split(struct slice path, struct parts *ret_parts)
     ret_parts->count = 0;
     while (path.len) {
         struct slice part = slice_cut(&path, '/');
-        if (part.len == 0 || slice_equal(part, SLICE_LITERAL(".")))
+        if (part.len == 0 || slice_is(part, "."))
             continue;
-        if (slice_equal(part, SLICE_LITERAL(".."))) {
+        if (slice_is(part, "..")) {
             ret_parts->count -= ret_parts->count > 0;
             continue;
         }

@@ -49,7 +49,7 @@ static void assert_value(const struct v2_tree *tree, const char *path, const cha
 {
     const struct v2_tree_node *node = v2_tree_find(tree, path);
     assert_non_null(node);
-    assert_true(slice_equal(node->value, slice_from_text(value)));
+    assert_true(slice_is(node->value, value));
 }
 
 static void a_put_makes_its_directories_with_its_index(void **state)
@@ -232,9 +232,9 @@ static void children_are_sorted_and_hidden_ones_left_out(void **state)
     size_t count;
     const struct v2_tree_node **all = v2_tree_children(v2_tree_find(tree, "/1"), &count);
     assert_int_equal(count, 3);
-    assert_true(slice_equal(all[0]->name, SLICE_LITERAL("a")));
-    assert_true(slice_equal(all[1]->name, SLICE_LITERAL("a!")));
-    assert_true(slice_equal(all[2]->name, SLICE_LITERAL("b")));
+    assert_true(slice_is(all[0]->name, "a"));
+    assert_true(slice_is(all[1]->name, "a!"));
+    assert_true(slice_is(all[2]->name, "b"));
     free(all);
 }
 

@@ -30,20 +30,16 @@ struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exch
     return call;
 }
 
-static void count_call(const struct kube_call *call)
-{
-    bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
-    if (writes && call->code / 100 == 2 && call->api->config->written)
-        atomic_store_explicit(call->api->config->written, true, memory_order_relaxed);
-    int64_t duration_ns = clock_mono_ns(call->api->clock) - call->started_ns;
-    kube_count_request(&call->api->counter, call->verb, call->kind, call->code,
-                       call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);
-}
-
 static void call_free(struct kube_call *call)
 {
-    if (call->code && call->path.resource.len)
-        count_call(call);
+    if (call->code && call->path.resource.len) {
+        bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
+        if (writes && call->code / 100 == 2 && call->api->config->written)
+            atomic_store_explicit(call->api->config->written, true, memory_order_relaxed);
+        int64_t duration_ns = clock_mono_ns(call->api->clock) - call->started_ns;
+        kube_count_request(&call->api->counter, call->verb, call->kind, call->code,
+                           call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);
+    }
     kube_write_queue_leave(&call->ticket);
     kube_write_queue_leave(&call->quota_ticket);
     if (call->on_free)

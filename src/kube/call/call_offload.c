@@ -49,16 +49,6 @@ static bool dup_certificate(struct arena *arena, struct http_request *copy)
     return true;
 }
 
-/* Path and query refer to the request that they were parsed from: parses them again from the copy,
- * if they were parsed already. */
-static bool parse_again(struct kube_call *call)
-{
-    const struct http_request *copy = call->request;
-    return !call->kind ||
-           (kube_path_parse(&call->arena, copy->path, &call->path) == ST_OK &&
-            kube_query_parse(&call->arena, copy->query, &call->query, &call->status));
-}
-
 bool kube_call_keep_request(struct kube_call *call)
 {
     if (call->work.keeps_request)
@@ -74,7 +64,11 @@ bool kube_call_keep_request(struct kube_call *call)
         return false;
     call->request = copy;
     call->work.keeps_request = true;
-    return parse_again(call);
+    /* Path and query refer to the request that they were parsed from, so they are parsed again from
+     * the copy if they were parsed already. */
+    return !call->kind ||
+           (kube_path_parse(&call->arena, copy->path, &call->path) == ST_OK &&
+            kube_query_parse(&call->arena, copy->query, &call->query, &call->status));
 }
 
 /* -- To the worker and back -- */

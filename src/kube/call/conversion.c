@@ -6,13 +6,6 @@
 /* Memory for the tree of one object. */
 enum { CONVERT_BYTES_MAX = 64 << 20 };
 
-static bool set_text(struct arena *arena, struct json_node *object, const char *key,
-                     const char *text)
-{
-    struct json_node *value = json_node_new_text(arena, slice_from_text(text));
-    return value && json_node_set(arena, object, slice_from_text(key), value) == ST_OK;
-}
-
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object)
 {
     const struct json_node *says = json_node_named(object, "kind");
@@ -28,7 +21,9 @@ bool kube_conversion_to_stored(struct kube_call *call, struct arena *arena,
                kube_fail_engine(&call->status, ST_NOMEM);
     if (!custom || kube_conversion_is_foreign(call->kind, object))
         return true;
-    return set_text(arena, object, "apiVersion", custom->definition->api_version) ||
+    return json_node_put(arena, object, "apiVersion",
+                         json_node_new_text(
+                             arena, slice_from_text(custom->definition->api_version))) == ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
@@ -61,7 +56,8 @@ static enum status show(const struct kube_kind *kind, struct arena *arena, struc
         return ST_OK;
     if (object->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
-    if (!set_text(arena, object, "apiVersion", kube_kind_api_version(&custom->kind, version)))
+    struct slice shown = slice_from_text(kube_kind_api_version(&custom->kind, version));
+    if (json_node_put(arena, object, "apiVersion", json_node_new_text(arena, shown)) != ST_OK)
         return ST_NOMEM;
     const struct schema *schema = is_old(custom, revision) ? kube_custom_schema(custom) : NULL;
     if (!schema)
@@ -93,18 +89,6 @@ static enum status convert_tree(const struct kube_kind *kind, struct slice json,
     return status;
 }
 
-/* Replaces only apiVersion in the bytes. */
-static enum status convert_version(const struct kube_object *object, const char *version,
-                                   struct buf *to)
-{
-    struct slice json = object->json;
-    size_t from = (size_t)(object->api_version.ptr - json.ptr);
-    size_t behind = from + object->api_version.len;
-    TRY(buf_append(to, slice_sub(json, 0, from)));
-    TRY(buf_append_text(to, version));
-    return buf_append(to, slice_sub(json, behind, json.len - behind));
-}
-
 enum status kube_conversion_json(const struct kube_kind *kind, struct slice json, int64_t revision,
                                  struct buf *to, struct slice *ret_json)
 {
@@ -122,9 +106,15 @@ enum status kube_conversion_json(const struct kube_kind *kind, struct slice json
     }
     TRY(kube_object_parse_head(json, &object));
     kube_kind_api_version(kind, version);
-    if (!object.api_version.ptr || slice_equal(object.api_version, slice_from_text(version)))
+    if (!object.api_version.ptr || slice_is(object.api_version, version))
         return ST_OK;
-    TRY(convert_version(&object, version, to));
+    /* Only apiVersion differs, so the rest of the bytes is copied as it is. */
+    struct slice stored = object.json;
+    size_t from = (size_t)(object.api_version.ptr - stored.ptr);
+    size_t behind = from + object.api_version.len;
+    TRY(buf_append(to, slice_sub(stored, 0, from)));
+    TRY(buf_append_text(to, version));
+    TRY(buf_append(to, slice_sub(stored, behind, stored.len - behind)));
     *ret_json = buf_slice(to);
     return ST_OK;
 }

@@ -18,7 +18,7 @@ static bool is_public(struct slice path)
 {
     static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", "/version"};
     for (size_t i = 0; i < COUNT_OF(public_paths); i++) {
-        if (slice_equal(path, slice_from_text(public_paths[i])))
+        if (slice_is(path, public_paths[i]))
             return true;
     }
     return false;
@@ -94,18 +94,6 @@ void kube_unauthorized(const struct kube_api *api, struct kube_status *status)
                 : "Unauthorized");
 }
 
-static void respond_early(struct http_exchange *x, const struct kube_api *api)
-{
-    struct kube_status status;
-    char reason[ENGINE_REASON_BYTES], text[ENGINE_REASON_BYTES + 64];
-    (void)kube_fail_engine(&status, ST_NOT_SYNCED);
-    if (!engine_ready(api->engine, reason)) {
-        int len = snprintf(text, sizeof(text), "%s: %s", status.message, reason);
-        (void)kube_fail_later(&status, slice_of(text, (size_t)len));
-    }
-    kube_refuse(x, &status);
-}
-
 /* Impersonate-User, -Group, -Uid and -Extra-…: executed in the name of its sender, such a request
  * would do what the other user may not. */
 static const struct http_field *find_impersonation(const struct http_request *request)
@@ -120,24 +108,14 @@ static const struct http_field *find_impersonation(const struct http_request *re
     return NULL;
 }
 
-static void refuse_impersonation(struct http_exchange *x, const struct http_field *field)
-{
-    struct kube_status status;
-    kube_fail(&status, KUBE_FORBIDDEN,
-              "impersonation is not supported by this server: send the request without the header "
-              "%.*s",
-              (int)size_min(field->name.len, 64), (const char *)field->name.ptr);
-    kube_refuse(x, &status);
-}
-
 /* Kubernetes has no deadline for these, and ignores the option. */
 static bool is_long_running(const struct kube_attributes *attributes)
 {
     static const char *const subresources[] = {"attach", "exec", "log", "portforward", "proxy"};
     for (size_t i = 0; i < COUNT_OF(subresources); i++)
-        if (slice_equal(attributes->subresource, slice_from_text(subresources[i])))
+        if (slice_is(attributes->subresource, subresources[i]))
             return true;
-    return slice_equal(attributes->verb, SLICE_LITERAL("watch"));
+    return slice_is(attributes->verb, "watch");
 }
 
 /* Whether ?timeout= is a duration; false: *status says why not. It has no other effect. */
@@ -184,21 +162,32 @@ void kube_life_end(struct http_exchange *x, void *service)
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
     struct kube_api *api = ctx;
+    struct kube_status status;
     struct slice origin;
     bool local = http_host_is_loopback(request->host) && !http_is_foreign(request, &origin);
     const struct http_field *impersonation = api->access ? NULL : find_impersonation(request);
     if ((request->secure || local) && is_early(api, request)) {
-        respond_early(x, api);
+        char reason[ENGINE_REASON_BYTES], text[ENGINE_REASON_BYTES + 64];
+        (void)kube_fail_engine(&status, ST_NOT_SYNCED);
+        if (!engine_ready(api->engine, reason)) {
+            int len = snprintf(text, sizeof(text), "%s: %s", status.message, reason);
+            (void)kube_fail_later(&status, slice_of(text, (size_t)len));
+        }
+        kube_refuse(x, &status);
         return false;
     }
     if (request->secure || local) {
         bool known = is_public(request->path) || kube_lets_in(api, request);
         if (!known) {
-            struct kube_status status;
             kube_unauthorized(api, &status);
             kube_refuse(x, &status);
         } else if (impersonation) {
-            refuse_impersonation(x, impersonation);
+            kube_fail(&status, KUBE_FORBIDDEN,
+                      "impersonation is not supported by this server: send the request without the "
+                      "header %.*s",
+                      (int)size_min(impersonation->name.len, 64),
+                      (const char *)impersonation->name.ptr);
+            kube_refuse(x, &status);
         }
         return known && !impersonation && has_valid_timeout(x, request);
     }

@@ -110,22 +110,16 @@ void kube_count_peak(const struct kube_counter *counter, enum kube_total what, u
         metric_add(counter->block, slot, value - now);
 }
 
-static unsigned code_at(unsigned code)
-{
-    unsigned at = 0;
-    while (at + 1 < COUNT_OF(codes) && codes[at] != code)
-        at++;
-    return at;
-}
-
 void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,
                         const struct kube_kind *kind, unsigned code, int64_t duration_ns)
 {
     const struct kube_metrics *metrics = counter->metrics;
     if (!counter->block)
         return;
-    metric_add(counter->block,
-               kind_at(metrics, kind) + verb * (unsigned)COUNT_OF(codes) + code_at(code), 1);
+    unsigned at = 0;
+    while (at + 1 < COUNT_OF(codes) && codes[at] != code)
+        at++;
+    metric_add(counter->block, kind_at(metrics, kind) + verb * (unsigned)COUNT_OF(codes) + at, 1);
     if (duration_ns >= 0)
         metric_observe(counter->block, duration_at(metrics, verb), &durations, duration_ns);
 }
@@ -139,18 +133,13 @@ static void kind_labels(const struct kube_metrics *metrics, unsigned number, cha
              kind ? kind->group : "", kind ? kind->version : "", kind ? kind->plural : "other");
 }
 
-static uint64_t kind_sum(const struct kube_metrics *metrics, unsigned number, unsigned slot)
-{
-    return metric_sum(metrics->set, number * OF_A_KIND + slot);
-}
-
 static void write_requests_of(const struct kube_metrics *metrics, unsigned number,
                               struct metric_page *page)
 {
     char kind[LABEL_BYTES], labels[2 * LABEL_BYTES];
     kind_labels(metrics, number, kind);
     for (unsigned slot = 0; slot < REQUESTS; slot++) {
-        uint64_t value = kind_sum(metrics, number, slot);
+        uint64_t value = metric_sum(metrics->set, number * OF_A_KIND + slot);
         unsigned code = codes[slot % COUNT_OF(codes)];
         if (!value)
             continue;
@@ -193,8 +182,9 @@ static void write_kinds(const struct kube_metrics *metrics, struct metric_page *
     metric_page_head(page, name, type, help);
     for (unsigned i = 0; i <= metrics->kind_count; i++) {
         /* The ended ones are read first, so that the difference is never negative. */
-        uint64_t off = less != what ? kind_sum(metrics, i, REQUESTS + less) : 0;
-        uint64_t value = kind_sum(metrics, i, REQUESTS + what);
+        uint64_t off =
+            less != what ? metric_sum(metrics->set, i * OF_A_KIND + (REQUESTS + less)) : 0;
+        uint64_t value = metric_sum(metrics->set, i * OF_A_KIND + (REQUESTS + what));
         if (!value)
             continue;
         kind_labels(metrics, i, labels);
@@ -227,15 +217,6 @@ static void write_states(const struct kube_metrics *metrics, struct metric_page 
     }
 }
 
-static void write_undecodable(const struct kube_metrics *metrics, struct metric_page *page)
-{
-    static const char name[] = "vigil_kube_undecodable_values_total";
-    metric_page_head(page, name, METRIC_COUNTER,
-                     "Stored values that are not JSON objects, counted each time one is read.");
-    metric_page_row(page, name, "policy=\"error\"", total(metrics, KUBE_TOTAL_UNDECODABLE));
-    metric_page_row(page, name, "policy=\"skip\"", total(metrics, KUBE_TOTAL_SKIPPED));
-}
-
 void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *page)
 {
     write_requests(metrics, page);
@@ -250,7 +231,11 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
     write_kinds(metrics, page, "apiserver_storage_list_returned_objects_total", METRIC_COUNTER,
                 "Objects that lists have sent.", KUBE_COUNT_RETURNED, KUBE_COUNT_RETURNED);
     write_states(metrics, page);
-    write_undecodable(metrics, page);
+    static const char name[] = "vigil_kube_undecodable_values_total";
+    metric_page_head(page, name, METRIC_COUNTER,
+                     "Stored values that are not JSON objects, counted each time one is read.");
+    metric_page_row(page, name, "policy=\"error\"", total(metrics, KUBE_TOTAL_UNDECODABLE));
+    metric_page_row(page, name, "policy=\"skip\"", total(metrics, KUBE_TOTAL_SKIPPED));
     metric_page_counter(page, "vigil_kube_watch_sent_bytes_total", "Bytes of events.",
                         total(metrics, KUBE_TOTAL_WATCH_BYTES));
     metric_page_counter(page, "vigil_kube_watches_expired_total",

@@ -373,17 +373,6 @@ static void take_all(struct kube_registry *r)
     free(list);
 }
 
-static void drop_read(struct kube_registry *r)
-{
-    for (size_t i = 0; i < r->definition_count; i++)
-        kube_definition_unref(r->definitions[i]);
-    free(r->definitions);
-    r->definitions = NULL;
-    r->definition_count = 0;
-    kube_kinds_unref(r->before);
-    r->before = NULL;
-}
-
 static void finish_reading(struct kube_registry *r, enum status status)
 {
     struct list *link;
@@ -392,7 +381,13 @@ static void finish_reading(struct kube_registry *r, enum status status)
         take_all(r);
     else if (status != ST_NOT_SYNCED) /* which passes by itself */
         log_warn("the CustomResourceDefinitions cannot be read", LOG_TEXT("why", why(status)));
-    drop_read(r);
+    for (size_t i = 0; i < r->definition_count; i++)
+        kube_definition_unref(r->definitions[i]);
+    free(r->definitions);
+    r->definitions = NULL;
+    r->definition_count = 0;
+    kube_kinds_unref(r->before);
+    r->before = NULL;
     engine_range_close(&r->range);
     arena_fini(&r->arena);
     --*r->under_way;
@@ -426,16 +421,6 @@ static void add_read(struct kube_registry *r, struct slice name, enum status sta
         r->definitions[r->definition_count++] = definition;
 }
 
-/* Returns how many bytes were read. */
-static size_t take_next(struct kube_registry *r, struct kube_kv kv)
-{
-    struct kube_definition *definition;
-    bool known = find_known(r, name_of(kv), kv.mod_revision);
-    enum status status = renew(r, kv, &definition);
-    add_read(r, name_of(kv), status, definition);
-    return known ? READ_KNOWN_BYTES : size_max(kv.value.len, READ_KNOWN_BYTES);
-}
-
 static void read_more(struct deferred *deferred)
 {
     struct kube_registry *r = CONTAINER_OF(deferred, struct kube_registry, more);
@@ -449,7 +434,11 @@ static void read_more(struct deferred *deferred)
         struct kube_kv kv = kube_kv_of(field);
         if (is_long(r, kv) && maker_start(&r->reader, kv) == ST_OK)
             return;
-        bytes += take_next(r, kv);
+        struct kube_definition *definition;
+        bool known = find_known(r, name_of(kv), kv.mod_revision);
+        enum status status = renew(r, kv, &definition);
+        add_read(r, name_of(kv), status, definition);
+        bytes += known ? READ_KNOWN_BYTES : size_max(kv.value.len, READ_KNOWN_BYTES);
     }
     if (more)
         loop_defer(r->loop, &r->more);

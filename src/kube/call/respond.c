@@ -51,18 +51,6 @@ static enum status make_body(struct kube_call *call, struct slice json, enum kub
     return buf_append(to, json);
 }
 
-static enum status pack(struct kube_answer *answer)
-{
-    AUTO(buf_fini) struct buf packed = {0};
-    TRY(gzip(answer->body, &packed));
-    buf_fini(&answer->made);
-    answer->made = packed;
-    packed = (struct buf){0};
-    answer->body = buf_slice(&answer->made);
-    answer->packed = true;
-    return ST_OK;
-}
-
 static enum status make_answer(struct kube_call *call, struct slice json,
                                struct kube_answer *answer)
 {
@@ -71,8 +59,16 @@ static enum status make_answer(struct kube_call *call, struct slice json,
         TRY(make_body(call, json, &answer->format, &answer->made));
         answer->body = buf_slice(&answer->made);
     }
-    if (answer->body.len > GZIP_BYTES_MIN && http_accepts_gzip(call->request))
-        return pack(answer);
+    if (answer->body.len > GZIP_BYTES_MIN && http_accepts_gzip(call->request)) {
+        AUTO(buf_fini) struct buf packed = {0};
+        TRY(gzip(answer->body, &packed));
+        buf_fini(&answer->made);
+        answer->made = packed;
+        packed = (struct buf){0};
+        answer->body = buf_slice(&answer->made);
+        answer->packed = true;
+        return ST_OK;
+    }
     return ST_OK;
 }
 
@@ -139,12 +135,6 @@ static struct slice cluster_text(const struct kube_call *call, enum status statu
     return read->status == status ? read->text : SLICE_EMPTY;
 }
 
-/* What the cluster denies to the server's own user is not the fault of the client. */
-static bool denies_us(const struct kube_call *call, enum status status)
-{
-    return call->principal.is_server && status_code(status) == GRPC_PERMISSION_DENIED;
-}
-
 bool kube_call_set_engine(struct kube_call *call, enum status status)
 {
     struct slice text = cluster_text(call, status);
@@ -152,7 +142,8 @@ bool kube_call_set_engine(struct kube_call *call, enum status status)
     kube_fail_engine(answer, status);
     if (!text.len)
         return false;
-    if (denies_us(call, status))
+    /* What the cluster denies to the server's own user is not the fault of the client. */
+    if (call->principal.is_server && status_code(status) == GRPC_PERMISSION_DENIED)
         kube_fail(answer, KUBE_INTERNAL_ERROR,
                   "Internal error occurred: the cluster denies it to the user of this server, see "
                   "--upstream-user: %.*s",
@@ -211,18 +202,6 @@ void kube_call_begin(struct kube_call *call, unsigned code, struct slice content
     http_begin(call->exchange, code, content_type);
 }
 
-/* An error found after an allocation has failed may be wrong. After a write the status must not ask
- * the client to try again: it would write twice. */
-static void settle_status(struct kube_call *call)
-{
-    if (arena_ran_out(&call->arena) && !kube_code_is_no_memory(kube_status_code(&call->status)))
-        kube_fail_engine(&call->status, ST_NOMEM);
-    if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS)
-        kube_fail(&call->status, KUBE_INTERNAL_ERROR,
-                  "Internal error occurred: the change was made, but there is no memory for the "
-                  "answer");
-}
-
 void kube_call_fail(struct kube_call *call)
 {
     struct buf text = {0};
@@ -230,7 +209,14 @@ void kube_call_fail(struct kube_call *call)
     if (kube_call_defers(call, kube_call_fail))
         return;
     kube_call_use_set_aside(call);
-    settle_status(call);
+    /* An error found after an allocation has failed may be wrong. After a write the status must not
+     * ask the client to try again: it would write twice. */
+    if (arena_ran_out(&call->arena) && !kube_code_is_no_memory(kube_status_code(&call->status)))
+        kube_fail_engine(&call->status, ST_NOMEM);
+    if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS)
+        kube_fail(&call->status, KUBE_INTERNAL_ERROR,
+                  "Internal error occurred: the change was made, but there is no memory for the "
+                  "answer");
     call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
     if (kube_status_write(&call->status, &text) != ST_OK)
@@ -238,20 +224,6 @@ void kube_call_fail(struct kube_call *call)
     else if (!call->status.retry_after_s || add_field(call, "Retry-After", seconds))
         kube_call_respond(call, kube_status_code(&call->status), buf_slice(&text));
     buf_fini(&text);
-}
-
-/* As a Table or as metadata only. */
-static bool make_shape(struct kube_call *call, const struct kube_object *object, int64_t revision,
-                       struct slice *ret_json)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    struct kube_shaping shaping = kube_shaping_of(call);
-    if (!kube_shape_fits(call, false))
-        return false;
-    enum status status = kube_shape_single(&shaping, object, revision, true, &text);
-    if (status == ST_OK)
-        status = arena_dup(&call->arena, buf_slice(&text), ret_json);
-    return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
@@ -264,8 +236,16 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
         return false;
     if (kube_object_parse(seen, &object) != ST_OK)
         return kube_fail_stored(&call->status);
-    if (call->accept.shape != KUBE_WHOLE)
-        return make_shape(call, &object, revision, ret_json);
+    if (call->accept.shape != KUBE_WHOLE) {
+        AUTO(buf_fini) struct buf text = {0};
+        struct kube_shaping shaping = kube_shaping_of(call);
+        if (!kube_shape_fits(call, false))
+            return false;
+        enum status status = kube_shape_single(&shaping, &object, revision, true, &text);
+        if (status == ST_OK)
+            status = arena_dup(&call->arena, buf_slice(&text), ret_json);
+        return status == ST_OK || kube_fail_engine(&call->status, status);
+    }
     size_t size = kube_object_size(&object, revision, false);
     uint8_t *bytes = arena_alloc(&call->arena, size);
     if (!bytes)

@@ -6,20 +6,15 @@
 
 #include <stdio.h>
 
-static bool includes(const struct kube_call *call, const char *what)
-{
-    return slice_equal(call->query.include_object, slice_from_text(what));
-}
-
 struct kube_shaping kube_shaping_of(const struct kube_call *call)
 {
     return (struct kube_shaping){
         .kind = call->kind,
         .shape = call->accept.shape,
         .v1beta1 = call->accept.v1beta1,
-        .include = includes(call, "None")     ? KUBE_INCLUDE_NONE
-                   : includes(call, "Object") ? KUBE_INCLUDE_OBJECT
-                                              : KUBE_INCLUDE_METADATA,
+        .include = slice_is(call->query.include_object, "None")     ? KUBE_INCLUDE_NONE
+                   : slice_is(call->query.include_object, "Object") ? KUBE_INCLUDE_OBJECT
+                                                                    : KUBE_INCLUDE_METADATA,
         .clock = call->api->clock,
     };
 }
@@ -139,9 +134,13 @@ enum status kube_shape_item(const struct kube_shaping *s, const struct kube_obje
 
 /* -- Single objects -- */
 
-static enum status append_table(const struct kube_shaping *s, int64_t revision, bool columns,
-                                struct buf *to)
+enum status kube_shape_single(const struct kube_shaping *s, const struct kube_object *object,
+                              int64_t revision, bool columns, struct buf *to)
 {
+    if (s->shape == KUBE_WHOLE)
+        return append_whole(object, revision, to);
+    if (s->shape == KUBE_PARTIAL)
+        return append_partial(s, object, revision, false, to);
     TRY(buf_append_text(to, "{"));
     TRY(kube_shape_list_head(s, to));
     TRY(buf_append_format(to, "\"metadata\":{\"resourceVersion\":\"%lld\"},\"columnDefinitions\":",
@@ -150,17 +149,7 @@ static enum status append_table(const struct kube_shaping *s, int64_t revision, 
         TRY(kube_table_columns(s->kind, to));
     else
         TRY(buf_append_text(to, "null"));
-    return buf_append_text(to, ",\"rows\":[");
-}
-
-enum status kube_shape_single(const struct kube_shaping *s, const struct kube_object *object,
-                              int64_t revision, bool columns, struct buf *to)
-{
-    if (s->shape == KUBE_WHOLE)
-        return append_whole(object, revision, to);
-    if (s->shape == KUBE_PARTIAL)
-        return append_partial(s, object, revision, false, to);
-    TRY(append_table(s, revision, columns, to));
+    TRY(buf_append_text(to, ",\"rows\":["));
     TRY(append_row(s, object, revision, to));
     return buf_append_text(to, "]}");
 }

@@ -58,19 +58,6 @@ static void on_looked(struct engine_op *op)
     kube_job_next(job);
 }
 
-/* The mirror of a cluster is enough at first, so that a request that only reads makes no call of
- * the cluster if everything exists. */
-static void look(struct bootstrap *b)
-{
-    struct kube_job *job = &b->job;
-    struct slice key;
-    kube_job_reset_arena(job, ARENA_BYTES_MAX);
-    must(kube_start_key(&b->start, b->at, &job->arena, &key));
-    job->request =
-        (struct pb_range_request){.key = key, .serializable = b->attempts == 0, .count_only = true};
-    kube_job_read(job, on_looked);
-}
-
 /* -- Writing -- */
 
 static void on_written(struct engine_op *op)
@@ -135,25 +122,28 @@ static void write(struct bootstrap *b)
 
 /* -- The job -- */
 
-static void finish(struct bootstrap *b)
-{
-    struct kube_api *api = b->job.api;
-    void (*done)(struct kube_api * api, bool failed) = b->done;
-    bool failed = b->failed;
-    kube_job_end(&b->job);
-    done(api, failed);
-}
-
 static void bootstrap_step(struct kube_job *job)
 {
     struct bootstrap *b = bootstrap_of(job);
     bool all = b->at == kube_start_count(&b->start);
-    if (b->failed || (all && !b->missing.count))
-        finish(b);
-    else if (all || b->missing.count == BATCH)
+    if (b->failed || (all && !b->missing.count)) {
+        struct kube_api *api = b->job.api;
+        void (*done)(struct kube_api * api, bool failed) = b->done;
+        bool failed = b->failed;
+        kube_job_end(&b->job);
+        done(api, failed);
+    } else if (all || b->missing.count == BATCH) {
         write(b);
-    else
-        look(b);
+    } else {
+        /* The mirror of a cluster is enough at first, so that a request that only reads makes no
+         * call of the cluster if everything exists. */
+        struct slice key;
+        kube_job_reset_arena(job, ARENA_BYTES_MAX);
+        must(kube_start_key(&b->start, b->at, &job->arena, &key));
+        job->request = (struct pb_range_request){
+            .key = key, .serializable = b->attempts == 0, .count_only = true};
+        kube_job_read(job, on_looked);
+    }
 }
 
 static const struct kube_job_type bootstrap_type = {

@@ -30,11 +30,6 @@ struct compaction_job {
     struct pb_compaction_request request;
 };
 
-static struct compaction_job *compaction_of(struct kube_job *job)
-{
-    return CONTAINER_OF(job, struct compaction_job, job);
-}
-
 static void compaction_fini(struct kube_job *job)
 {
     (void)job;
@@ -52,7 +47,7 @@ static int64_t version_found(const struct kv_txn_answer *txn)
 static void on_claimed(struct engine_op *op)
 {
     struct kube_job *job = kube_job_of_write(op);
-    struct compaction_job *c = compaction_of(job);
+    struct compaction_job *c = CONTAINER_OF(job, struct compaction_job, job);
     const struct kv_txn_answer *txn = &job->write.engine.answer.txn;
     if (op->status == ST_OK) {
         c->revision = txn->succeeded ? c->noted : 0;
@@ -127,7 +122,7 @@ static bool is_wanted(const struct kube_api *api)
 
 static void step(struct kube_job *job)
 {
-    struct compaction_job *c = compaction_of(job);
+    struct compaction_job *c = CONTAINER_OF(job, struct compaction_job, job);
     if (c->revision) {
         compact(c);
     } else if (c->waited && is_wanted(job->api)) {

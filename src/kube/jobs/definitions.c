@@ -125,15 +125,6 @@ static void read_definition(struct definition_job *check, struct slice name)
     kube_job_next(job);
 }
 
-static void write_definition(struct definition_job *check)
-{
-    struct kube_job *job = &check->job;
-    job->write = (struct kube_write){
-        .key = job->request.key, .value = buf_slice(&check->value), .expected = check->revision};
-    check->revision = 0;
-    kube_job_put(job, on_written);
-}
-
 static void on_kinds(struct kube_registry_wait *wait)
 {
     struct kube_job *job = kube_job_of_kinds(wait);
@@ -178,12 +169,17 @@ static void finish_round(struct definition_job *check)
 static void definition_step(struct kube_job *job)
 {
     struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
-    if (!check->kinds)
+    if (!check->kinds) {
         kube_job_read_kinds(job, on_kinds);
-    else if (check->revision)
-        write_definition(check);
-    else if (!visit_next(check))
+    } else if (check->revision) {
+        job->write = (struct kube_write){.key = job->request.key,
+                                         .value = buf_slice(&check->value),
+                                         .expected = check->revision};
+        check->revision = 0;
+        kube_job_put(job, on_written);
+    } else if (!visit_next(check)) {
         finish_round(check);
+    }
 }
 
 static const struct kube_job_type definition_type = {.step = definition_step,

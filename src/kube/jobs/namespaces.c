@@ -20,7 +20,7 @@ static const char *const default_namespaces[] = {"default", "kube-node-lease", "
 bool kube_is_default_namespace(struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(default_namespaces); i++) {
-        if (slice_equal(name, slice_from_text(default_namespaces[i])))
+        if (slice_is(name, default_namespaces[i]))
             return true;
     }
     return false;
@@ -188,17 +188,6 @@ static void release(struct kube_api *api, bool failed)
     }
 }
 
-static void finish(struct default_job *creation)
-{
-    struct kube_api *api = creation->job.api;
-    bool failed = creation->failed;
-    kube_job_end(&creation->job);
-    if (failed || !api->config->start)
-        release(api, failed);
-    else
-        kube_bootstrap_start(api, release);
-}
-
 /* Creates one after the other, on the condition that it does not exist: another thread may be
  * faster. */
 static void default_step(struct kube_job *job)
@@ -206,7 +195,13 @@ static void default_step(struct kube_job *job)
     struct default_job *creation = CONTAINER_OF(job, struct default_job, job);
     struct slice key;
     if (creation->at == COUNT_OF(default_namespaces)) {
-        finish(creation);
+        struct kube_api *api = creation->job.api;
+        bool failed = creation->failed;
+        kube_job_end(&creation->job);
+        if (failed || !api->config->start)
+            release(api, failed);
+        else
+            kube_bootstrap_start(api, release);
         return;
     }
     kube_job_reset_arena(job, ARENA_BYTES_MAX);

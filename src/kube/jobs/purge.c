@@ -80,12 +80,6 @@ static void purge_fini(struct kube_job *job)
     buf_fini(&purge->from);
 }
 
-static void reset_object(struct purge *purge, size_t json_bytes)
-{
-    arena_fini(&purge->object);
-    arena_init(&purge->object, NULL, 0, OBJECT_BYTES_MAX + json_bytes * TREE_BYTES_PER_BYTE);
-}
-
 /* -- Writes -- */
 
 static void on_written(struct engine_op *op)
@@ -106,16 +100,6 @@ static void on_written(struct engine_op *op)
         kube_remaining_add(&purge->remaining, purge->page_kind, failed);
     engine_write_close(&purge->job.write.engine);
     kube_job_next(&purge->job);
-}
-
-static void write_step(struct purge *purge, const struct purge_write *step)
-{
-    purge->job.write = (struct kube_write){
-        .key = step->key, .value = step->value, .expected = step->revision, .keeps_lease = true};
-    if (step->value.len)
-        kube_job_put(&purge->job, on_written);
-    else
-        kube_job_delete(&purge->job, on_written);
 }
 
 /* -- Changing an object -- */
@@ -145,7 +129,8 @@ static enum status read_tree(struct purge *purge, struct slice json, struct json
 {
     struct slice text;
     struct error error;
-    reset_object(purge, json.len);
+    arena_fini(&purge->object);
+    arena_init(&purge->object, NULL, 0, OBJECT_BYTES_MAX + json.len * TREE_BYTES_PER_BYTE);
     TRY(arena_dup(&purge->object, json, &text));
     return json_tree_read(&purge->object, text, ret_object, &error);
 }
@@ -183,7 +168,14 @@ static void do_step(struct purge *purge)
 {
     struct purge_write *step = &purge->steps[purge->at++];
     if (!step->marks) {
-        write_step(purge, step);
+        purge->job.write = (struct kube_write){.key = step->key,
+                                               .value = step->value,
+                                               .expected = step->revision,
+                                               .keeps_lease = true};
+        if (step->value.len)
+            kube_job_put(&purge->job, on_written);
+        else
+            kube_job_delete(&purge->job, on_written);
         return;
     }
     purge->job.request = (struct pb_range_request){.key = step->key};
@@ -197,14 +189,6 @@ struct purge_scan {
     bool deleting;
 };
 
-static void count_finalizer(struct purge *purge, const struct json_scanner *s)
-{
-    uint8_t decoded[KUBE_REMAINING_NAME_BYTES_MAX + 2];
-    struct slice name;
-    if (s->raw.len <= sizeof(decoded) && json_string_get(s, decoded, &name) == JSON_STRING_FINE)
-        kube_remaining_add_finalizer(&purge->remaining, name);
-}
-
 /* After the key "finalizers". */
 static bool scan_finalizers(struct purge *purge, struct json_scanner *s, struct purge_scan *scan)
 {
@@ -212,8 +196,13 @@ static bool scan_finalizers(struct purge *purge, struct json_scanner *s, struct 
     if (token != JSON_ARRAY)
         return json_skip(s, token);
     while ((token = json_next(s)) != JSON_ARRAY_END) {
-        if (token == JSON_STRING)
-            count_finalizer(purge, s);
+        if (token == JSON_STRING) {
+            uint8_t decoded[KUBE_REMAINING_NAME_BYTES_MAX + 2];
+            struct slice name;
+            if (s->raw.len <= sizeof(decoded) &&
+                json_string_get(s, decoded, &name) == JSON_STRING_FINE)
+                kube_remaining_add_finalizer(&purge->remaining, name);
+        }
         if (!json_skip(s, token))
             return false;
         scan->finalizers = true;
@@ -528,11 +517,6 @@ static const struct kube_kind *target_kind(const struct purge *purge)
 
 /* -- Standing back -- */
 
-static int64_t now_ns(const struct purge *purge)
-{
-    return loop_now_ns(purge->job.api->loop);
-}
-
 static void on_lease(struct engine_op *op)
 {
     struct purge *purge = purge_of(kube_job_of_range(op));
@@ -543,10 +527,12 @@ static void on_lease(struct engine_op *op)
     /* Without an answer the round ends, and the next one asks again. */
     bool failed = purge->job.range.op.status != ST_OK;
     if (!failed)
-        kube_manager_lease_note(&purge->lease, kv.mod_revision, kv.value, now_ns(purge),
+        kube_manager_lease_note(&purge->lease, kv.mod_revision, kv.value,
+                                loop_now_ns(purge->job.api->loop),
                                 clock_real_ns(purge->job.api->clock));
     purge->lease_known = true;
-    purge->stands_back = failed || kube_manager_lease_held(&purge->lease, now_ns(purge));
+    purge->stands_back =
+        failed || kube_manager_lease_held(&purge->lease, loop_now_ns(purge->job.api->loop));
     engine_range_close(&purge->job.range);
     kube_job_next(&purge->job);
 }
@@ -591,7 +577,7 @@ static void wait_a_while(struct purge *purge)
 /* Until the lease ends unless it is renewed: the next round sees whether it was. */
 static void wait_for_manager(struct purge *purge)
 {
-    if (!kube_manager_lease_held(&purge->lease, now_ns(purge))) {
+    if (!kube_manager_lease_held(&purge->lease, loop_now_ns(purge->job.api->loop))) {
         wait_a_while(purge);
         return;
     }
@@ -600,7 +586,8 @@ static void wait_for_manager(struct purge *purge)
                  LOG_SLICE("namespace", buf_slice(&purge->name)));
     purge->noted = true;
     begin_round(purge);
-    kube_job_wait(&purge->job, kube_manager_lease_left_s(&purge->lease, now_ns(purge)));
+    kube_job_wait(&purge->job,
+                  kube_manager_lease_left_s(&purge->lease, loop_now_ns(purge->job.api->loop)));
 }
 
 static void on_kinds(struct kube_registry_wait *wait)
@@ -621,16 +608,6 @@ static void finish(struct purge *purge)
         on_end(api);
 }
 
-static void step_back(struct purge *purge)
-{
-    if (!purge->done)
-        read_keys(purge, target_kind(purge), false, on_looked_after);
-    else if (purge->over)
-        finish(purge);
-    else
-        wait_for_manager(purge);
-}
-
 static void purge_step(struct kube_job *job)
 {
     struct purge *purge = purge_of(job);
@@ -639,22 +616,29 @@ static void purge_step(struct kube_job *job)
         kube_job_reset_arena(job, PAGE_BYTES_MAX);
         job->request = (struct pb_range_request){.key = SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)};
         kube_job_read(job, on_lease);
-    } else if (purge->stands_back)
-        step_back(purge);
-    else if (purge->page_open)
+    } else if (purge->stands_back) {
+        if (!purge->done)
+            read_keys(purge, target_kind(purge), false, on_looked_after);
+        else if (purge->over)
+            finish(purge);
+        else
+            wait_for_manager(purge);
+    } else if (purge->page_open) {
         examine_some(purge);
-    else if (purge->at < purge->count)
+    } else if (purge->at < purge->count) {
         do_step(purge);
-    else if (!purge->kinds) /* each round uses the current kinds */
+    } else if (!purge->kinds) {
+        /* Each round uses the current kinds. */
         kube_job_read_kinds(job, on_kinds);
-    else if (!purge->done && next_kind(purge))
+    } else if (!purge->done && next_kind(purge)) {
         read_keys(purge, kind_now(purge), true, on_page);
-    else if (!purge->done)
+    } else if (!purge->done) {
         read_keys(purge, target_kind(purge), false, on_target);
-    else if (purge->over || !purge->left)
+    } else if (purge->over || !purge->left) {
         finish(purge);
-    else
+    } else {
         wait_a_while(purge);
+    }
 }
 
 static const struct kube_job_type purge_type = {.step = purge_step, .fini = purge_fini};

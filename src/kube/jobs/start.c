@@ -76,17 +76,6 @@ static void add_range(struct maker *m)
                       range)});
 }
 
-static void add_address(struct maker *m)
-{
-    add(m, (struct kube_start_object){
-               "networking.k8s.io", "v1", "ipaddresses", "", format(m, "%s", m->first),
-               format(m,
-                      "{\"metadata\":{\"labels\":{" IP_LABELS "}},\"spec\":{\"parentRef\":{"
-                      "\"resource\":\"services\",\"namespace\":\"default\",\"name\":\"kubernetes\"}"
-                      "}}",
-                      family(&m->settings->services.base))});
-}
-
 static void add_service(struct maker *m)
 {
     add(m, (struct kube_start_object){
@@ -126,17 +115,6 @@ static void add_endpoints(struct maker *m)
                       family(&m->settings->advertised), address, (unsigned)m->settings->port)});
 }
 
-static void add_tracking(struct maker *m, int64_t now_s)
-{
-    struct tm utc;
-    char day[16];
-    time_t now = (time_t)now_s;
-    strftime(day, sizeof(day), "%Y-%m-%d", gmtime_r(&now, &utc));
-    add(m, (struct kube_start_object){"", "v1", "configmaps", "kube-system",
-                                      "kube-apiserver-legacy-service-account-token-tracking",
-                                      format(m, "{\"data\":{\"since\":\"%s\"}}", day)});
-}
-
 static enum status write_authority(struct slice pem, struct buf *to)
 {
     struct json_writer w;
@@ -172,10 +150,23 @@ enum status kube_start_init(struct kube_start *start, const struct kube_start_se
     if (!m.objects)
         return ST_NOMEM;
     add_range(&m);
-    add_address(&m);
+    add(&m,
+        (struct kube_start_object){
+            "networking.k8s.io", "v1", "ipaddresses", "", format(&m, "%s", m.first),
+            format(&m,
+                   "{\"metadata\":{\"labels\":{" IP_LABELS "}},\"spec\":{\"parentRef\":{"
+                   "\"resource\":\"services\",\"namespace\":\"default\",\"name\":\"kubernetes\"}"
+                   "}}",
+                   family(&m.settings->services.base))});
     add_service(&m);
     add_endpoints(&m);
-    add_tracking(&m, now_s);
+    struct tm utc;
+    char day[16];
+    time_t now = (time_t)now_s;
+    strftime(day, sizeof(day), "%Y-%m-%d", gmtime_r(&now, &utc));
+    add(&m, (struct kube_start_object){"", "v1", "configmaps", "kube-system",
+                                       "kube-apiserver-legacy-service-account-token-tracking",
+                                       format(&m, "{\"data\":{\"since\":\"%s\"}}", day)});
     add_authority(&m);
     *start = (struct kube_start){.arena = arena, .own = m.objects, .own_count = m.count};
     return m.failed ? ST_NOMEM : ST_OK;

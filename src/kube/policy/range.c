@@ -62,16 +62,6 @@ static bool parse_bits(struct slice text, unsigned *ret_bits)
     return true;
 }
 
-/* Without the network's own address and, for IPv4, without the broadcast address. */
-static uint64_t count_usable(const struct kube_range *range)
-{
-    unsigned host_bits = bits_of(&range->base) - range->prefix_bits;
-    uint64_t all =
-        host_bits >= HOST_BITS_MAX ? UINT64_C(1) << HOST_BITS_MAX : UINT64_C(1) << host_bits;
-    uint64_t unused = range->base.is_v6 ? 1 : 2;
-    return all > unused ? all - unused : 0;
-}
-
 enum status kube_range_parse(struct slice text, struct kube_range *ret_range, struct error *error)
 {
     struct kube_range range;
@@ -83,7 +73,12 @@ enum status kube_range_parse(struct slice text, struct kube_range *ret_range, st
         return error_set(error, ST_INVALID, "\"%.*s\" is not a range such as 10.0.0.0/24",
                          (int)size_min(text.len, 100), text.ptr);
     clear_hosts(&range.base, range.prefix_bits);
-    range.size = count_usable(&range);
+    /* The network's own address and, for IPv4, the broadcast address cannot be used. */
+    unsigned host_bits = bits_of(&range.base) - range.prefix_bits;
+    uint64_t all =
+        host_bits >= HOST_BITS_MAX ? UINT64_C(1) << HOST_BITS_MAX : UINT64_C(1) << host_bits;
+    uint64_t unused = range.base.is_v6 ? 1 : 2;
+    range.size = all > unused ? all - unused : 0;
     if (!range.size)
         return error_set(error, ST_INVALID, "the range \"%.*s\" has no usable address",
                          (int)size_min(text.len, 100), text.ptr);

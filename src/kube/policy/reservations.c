@@ -17,20 +17,10 @@ bool kube_reservations_concern(const struct kube_kind *kind)
 
 /* -- Services -- */
 
-static const struct json_node *spec_of(const struct json_node *service)
-{
-    return json_node_named(service, "spec");
-}
-
 static bool is_type(const struct json_node *service, const char *type)
 {
-    const struct json_node *node = json_node_named(spec_of(service), "type");
+    const struct json_node *node = json_node_named(json_node_named(service, "spec"), "type");
     return node && node->text.len ? json_node_is_text(node, type) : strcmp(type, "ClusterIP") == 0;
-}
-
-static bool is_set(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_STRING && node->text.len;
 }
 
 static bool needs_address(const struct json_node *service)
@@ -41,7 +31,7 @@ static bool needs_address(const struct json_node *service)
 static bool needs_ports(const struct json_node *service)
 {
     const struct json_node *wanted =
-        json_node_named(spec_of(service), "allocateLoadBalancerNodePorts");
+        json_node_named(json_node_named(service, "spec"), "allocateLoadBalancerNodePorts");
     if (!service || is_type(service, "NodePort"))
         return service;
     return is_type(service, "LoadBalancer") &&
@@ -66,15 +56,9 @@ static bool has_address(const struct json_node *service, struct slice text)
     return false;
 }
 
-static const struct json_node *first_port(const struct json_node *service)
-{
-    const struct json_node *ports = json_node_path(service, "spec.ports");
-    return ports && ports->type == JSON_TYPE_ARRAY ? ports->first : NULL;
-}
-
 static bool has_port(const struct json_node *service, int64_t number)
 {
-    for (const struct json_node *at = first_port(service); at; at = at->next)
+    for (const struct json_node *at = json_node_items_at(service, "spec.ports"); at; at = at->next)
         if (node_port_of(at) == number)
             return true;
     return false;
@@ -118,8 +102,8 @@ static bool set_texts(struct kube_reservations *reservations, struct json_node *
 static bool set_int(struct kube_reservations *reservations, struct json_node *object,
                     const char *key, int64_t value)
 {
-    struct json_node *node = json_node_new_int(reservations->arena, value);
-    return node && json_node_set(reservations->arena, object, slice_from_text(key), node) == ST_OK;
+    return json_node_put(reservations->arena, object, key,
+                         json_node_new_int(reservations->arena, value)) == ST_OK;
 }
 
 /* Writes the number of a reservation into the service. */
@@ -161,7 +145,7 @@ static bool set_family(struct kube_reservations *reservations, struct json_node 
     if (!(families && families->count) &&
         !set_texts(reservations, spec, NULL, "ipFamilies", slice_from_text(family)))
         return false;
-    if (is_set(json_node_named(spec, "ipFamilyPolicy")))
+    if (json_node_has_text(json_node_named(spec, "ipFamilyPolicy")))
         return true;
     return policy && json_node_set(reservations->arena, spec, SLICE_LITERAL("ipFamilyPolicy"),
                                    policy) == ST_OK;
@@ -206,18 +190,18 @@ static bool reserve_address(struct kube_reservations *reservations, const struct
     struct json_node *spec = json_node_named(reservations->service, "spec");
     const struct json_node *had = needs_address(old) ? json_node_path(old, "spec.clusterIP") : NULL;
     const struct json_node *wanted = json_node_named(spec, "clusterIP");
-    if (!is_set(wanted)) {
+    if (!json_node_has_text(wanted)) {
         const struct json_node *list = json_node_named(spec, "clusterIPs");
-        wanted = list && list->count ? list->first : is_set(had) ? had : NULL;
+        wanted = list && list->count ? list->first : json_node_has_text(had) ? had : NULL;
     }
-    if (!is_set(wanted))
+    if (!json_node_has_text(wanted))
         return set_family(reservations, spec) &&
                reserve_any(reservations, (struct kube_reservation){0}, errors);
     struct slice text = wanted->text;
     if (!set_texts(reservations, spec, "clusterIP", "clusterIPs", text) ||
         !set_family(reservations, spec))
         return false;
-    if (slice_equal(text, SLICE_LITERAL("None")) || (is_set(had) && slice_equal(had->text, text)))
+    if (slice_is(text, "None") || (json_node_has_text(had) && slice_equal(had->text, text)))
         return true;
     return reserve_given(reservations, text, errors);
 }
@@ -225,8 +209,8 @@ static bool reserve_address(struct kube_reservations *reservations, const struct
 static bool same_port(const struct json_node *a, const struct json_node *b)
 {
     const struct json_node *p = json_node_named(a, "protocol"), *q = json_node_named(b, "protocol");
-    bool tcp_a = !is_set(p) || json_node_is_text(p, "TCP");
-    bool tcp_b = !is_set(q) || json_node_is_text(q, "TCP");
+    bool tcp_a = !json_node_has_text(p) || json_node_is_text(p, "TCP");
+    bool tcp_b = !json_node_has_text(q) || json_node_is_text(q, "TCP");
     bool same = tcp_a || tcp_b ? tcp_a == tcp_b : json_node_equal(p, q);
     const struct json_node *m = json_node_named(a, "port"), *n = json_node_named(b, "port");
     return same && m && n && json_node_equal(m, n);
@@ -235,7 +219,9 @@ static bool same_port(const struct json_node *a, const struct json_node *b)
 /* The node port that this port had before; 0: none. */
 static int64_t port_before(const struct json_node *old, const struct json_node *port)
 {
-    for (const struct json_node *at = needs_ports(old) ? first_port(old) : NULL; at; at = at->next)
+    for (const struct json_node *at = needs_ports(old) ? json_node_items_at(old, "spec.ports")
+                                                       : NULL;
+         at; at = at->next)
         if (same_port(at, port))
             return node_port_of(at);
     return 0;
@@ -318,11 +304,12 @@ static void release_rest(struct kube_reservations *reservations, const struct js
                          const struct json_node *service)
 {
     const struct json_node *address = json_node_path(old, "spec.clusterIP");
-    if (needs_address(old) && is_set(address) && !json_node_is_text(address, "None") &&
+    if (needs_address(old) && json_node_has_text(address) && !json_node_is_text(address, "None") &&
         !(needs_address(service) && has_address(service, address->text)))
         release(reservations, ADDRESSES, address->text);
-    for (const struct json_node *at = needs_ports(old) ? first_port(old) : NULL; at;
-         at = at->next) {
+    for (const struct json_node *at = needs_ports(old) ? json_node_items_at(old, "spec.ports")
+                                                       : NULL;
+         at; at = at->next) {
         char text[24];
         int64_t number = node_port_of(at);
         snprintf(text, sizeof(text), "%lld", (long long)number);
@@ -387,7 +374,7 @@ static void drop_former(struct json_node *service, const struct json_node *old)
     for (size_t i = 0; i < COUNT_OF(typed_members); i++) {
         const struct typed_member *member = &typed_members[i];
         struct json_node *now = json_node_named(spec, member->name);
-        const struct json_node *had = json_node_named(spec_of(old), member->name);
+        const struct json_node *had = json_node_named(json_node_named(old, "spec"), member->name);
         if (now && had && member->needs(old) && !member->needs(service) &&
             json_node_equal(now, had))
             json_node_remove(spec, now);
@@ -421,28 +408,6 @@ bool kube_reservations_make(struct kube_reservations *reservations,
 
 /* -- Writing -- */
 
-static void write_owner(struct json_writer *w, const struct kube_reservations *reservations)
-{
-    json_member_object(w, "spec");
-    json_member_object(w, "parentRef");
-    json_member_text(w, "resource", "services");
-    json_member_string(w, "namespace", reservations->namespace);
-    json_member_string(w, "name", reservations->name);
-    json_end_object(w);
-    json_end_object(w);
-}
-
-static void write_labels(struct json_writer *w, const struct kube_reservations *reservations)
-{
-    json_member_object(w, "metadata");
-    json_member_object(w, "labels");
-    json_member_text(w, "ipaddress.kubernetes.io/ip-family",
-                     reservations->ranges->addresses.base.is_v6 ? "IPv6" : "IPv4");
-    json_member_text(w, "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
-    json_end_object(w);
-    json_end_object(w);
-}
-
 /* An IPAddress as clients read it. */
 static bool complete_address(struct kube_reservations *reservations, struct slice name,
                              struct json_node *object)
@@ -471,9 +436,22 @@ static enum status make_value(struct kube_reservations *reservations,
     struct error error;
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    if (!reservation->is_port)
-        write_labels(&w, reservations);
-    write_owner(&w, reservations);
+    if (!reservation->is_port) {
+        json_member_object(&w, "metadata");
+        json_member_object(&w, "labels");
+        json_member_text(&w, "ipaddress.kubernetes.io/ip-family",
+                         reservations->ranges->addresses.base.is_v6 ? "IPv6" : "IPv4");
+        json_member_text(&w, "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
+        json_end_object(&w);
+        json_end_object(&w);
+    }
+    json_member_object(&w, "spec");
+    json_member_object(&w, "parentRef");
+    json_member_text(&w, "resource", "services");
+    json_member_string(&w, "namespace", reservations->namespace);
+    json_member_string(&w, "name", reservations->name);
+    json_end_object(&w);
+    json_end_object(&w);
     json_end_object(&w);
     TRY(json_writer_finish(&w));
     TRY(arena_dup(reservations->arena, buf_slice(&text), ret_value));

@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-static bool is(struct slice text, const char *word)
-{
-    return slice_equal(text, slice_from_text(word));
-}
-
 static struct slice trim(struct slice text)
 {
     while (text.len && text.ptr[0] == ' ')
@@ -27,12 +22,6 @@ static const char *const types[] = {
 struct slice kube_format_type(enum kube_format format)
 {
     return slice_from_text(types[format]);
-}
-
-/* "json" */
-static const char *subtype_of(enum kube_format format)
-{
-    return types[format] + sizeof(APPLICATION) - 1;
 }
 
 /* -- Clauses -- */
@@ -71,24 +60,24 @@ static int parse_weight(struct slice text)
 
 static void take_parameter(struct clause *clause, struct slice name, struct slice value)
 {
-    if (is(name, "q")) {
+    if (slice_is(name, "q")) {
         clause->weight = parse_weight(value);
         return;
     }
     value = trim(value);
-    if (is(name, "as"))
+    if (slice_is(name, "as"))
         clause->as = value;
-    else if (is(name, "g"))
+    else if (slice_is(name, "g"))
         clause->group = value;
-    else if (is(name, "v"))
+    else if (slice_is(name, "v"))
         clause->version = value;
-    else if (is(name, "stream"))
+    else if (slice_is(name, "stream"))
         clause->stream = value;
-    else if (is(name, "sv"))
+    else if (slice_is(name, "sv"))
         clause->server_version = value;
-    else if (is(name, "pretty"))
-        clause->pretty = is(value, "1");
-    clause->converts |= is(name, "as") || is(name, "g") || is(name, "v");
+    else if (slice_is(name, "pretty"))
+        clause->pretty = slice_is(value, "1");
+    clause->converts |= slice_is(name, "as") || slice_is(name, "g") || slice_is(name, "v");
 }
 
 /* False: not a valid clause. */
@@ -100,7 +89,7 @@ static bool clause_parse(struct slice rest, struct clause *clause)
     clause->subtype = trim(both);
     if (!both.len) {
         clause->subtype = SLICE_LITERAL("*");
-        if (!is(clause->type, "*"))
+        if (!slice_is(clause->type, "*"))
             return false;
     }
     if (memchr(both.ptr, '/', both.len))
@@ -117,8 +106,8 @@ static bool clause_parse(struct slice rest, struct clause *clause)
 /* Whether a clause precedes another, as in Go's goautoneg, whose rule is not a strict order. */
 static bool goes_before(const struct clause *a, const struct clause *b)
 {
-    return a->weight > b->weight || (!is(a->type, "*") && is(b->type, "*")) ||
-           (!is(a->subtype, "*") && is(b->subtype, "*"));
+    return a->weight > b->weight || (!slice_is(a->type, "*") && slice_is(b->type, "*")) ||
+           (!slice_is(a->subtype, "*") && slice_is(b->subtype, "*"));
 }
 
 static size_t clauses_parse(struct slice accept, struct clause clauses[KUBE_ACCEPT_CLAUSES_MAX])
@@ -145,34 +134,37 @@ static bool take_shape(const struct clause *clause, const struct kube_offer *off
     unsigned bit = 1u << accept->format;
     if (!clause->converts)
         return offer->whole & bit;
-    if (offer->discovery_v2 && is(clause->group, "apidiscovery.k8s.io")) {
-        accept->discovery_v2 = is(clause->as, "APIGroupDiscoveryList") && is(clause->version, "v2");
+    if (offer->discovery_v2 && slice_is(clause->group, "apidiscovery.k8s.io")) {
+        accept->discovery_v2 =
+            slice_is(clause->as, "APIGroupDiscoveryList") && slice_is(clause->version, "v2");
         return accept->discovery_v2 && offer->whole & bit;
     }
-    accept->v1beta1 = is(clause->version, "v1beta1");
-    if (!is(clause->group, "meta.k8s.io") || !(is(clause->version, "v1") || accept->v1beta1))
+    accept->v1beta1 = slice_is(clause->version, "v1beta1");
+    if (!slice_is(clause->group, "meta.k8s.io") ||
+        !(slice_is(clause->version, "v1") || accept->v1beta1))
         return false;
-    if (is(clause->as, "Table")) {
+    if (slice_is(clause->as, "Table")) {
         accept->shape = KUBE_TABLE;
         return offer->table & bit;
     }
     accept->shape = KUBE_PARTIAL;
-    accept->list = is(clause->as, "PartialObjectMetadataList");
-    return offer->partial & bit && (accept->list || is(clause->as, "PartialObjectMetadata"));
+    accept->list = slice_is(clause->as, "PartialObjectMetadataList");
+    return offer->partial & bit && (accept->list || slice_is(clause->as, "PartialObjectMetadata"));
 }
 
 static bool clause_take(const struct clause *clause, enum kube_format format,
                         const struct kube_offer *offer, struct kube_accept *ret_accept)
 {
     struct kube_accept accept = {.format = format, .pretty = clause->pretty};
-    bool any = is(clause->type, "*") && is(clause->subtype, "*");
-    bool named = is(clause->type, "application") &&
-                 (is(clause->subtype, "*") || is(clause->subtype, subtype_of(format)));
+    bool any = slice_is(clause->type, "*") && slice_is(clause->subtype, "*");
+    bool named = slice_is(clause->type, "application") &&
+                 (slice_is(clause->subtype, "*") ||
+                  slice_is(clause->subtype, types[format] + sizeof(APPLICATION) - 1));
     if (!any && !named)
         return false;
-    if (clause->stream.len && (format == KUBE_YAML || !is(clause->stream, "watch")))
+    if (clause->stream.len && (format == KUBE_YAML || !slice_is(clause->stream, "watch")))
         return false;
-    if (clause->server_version.len && !(offer->table && is(clause->server_version, "v1")))
+    if (clause->server_version.len && !(offer->table && slice_is(clause->server_version, "v1")))
         return false; /* only for resources */
     if (!take_shape(clause, offer, &accept))
         return false;
@@ -203,9 +195,9 @@ bool kube_accept_routes(struct slice accept)
     while (accept.len && !routes) {
         struct slice clause = slice_cut(&accept, ',');
         struct slice type = trim(slice_cut(&clause, ';'));
-        routes = is(type, "*/*");
+        routes = slice_is(type, "*/*");
         for (size_t i = 0; i < COUNT_OF(types) && !routes; i++)
-            routes = is(type, types[i]);
+            routes = slice_is(type, types[i]);
     }
     return routes;
 }

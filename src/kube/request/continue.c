@@ -100,7 +100,7 @@ bool kube_continue_read(struct arena *arena, struct slice token, struct kube_con
         return kube_fail_engine(status, read);
     if (read != ST_OK)
         return kube_fail(status, KUBE_BAD_REQUEST, "%s: %s", wrong, error.text);
-    if (!json_node_is_text(json_node_named(root, "v"), "meta.k8s.io/v1"))
+    if (!json_node_text_is(root, "v", "meta.k8s.io/v1"))
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "%s: server does not recognize this encoded version ", wrong);
     if (!json_node_int(json_node_named(root, "rv"), &ret_continue->revision) ||

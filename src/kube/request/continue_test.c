@@ -26,9 +26,9 @@ static void a_token_is_what_kube_apiserver_makes(void **state)
     struct kube_continue from;
     struct kube_status status;
     assert_int_equal(kube_continue_write(*state, 6, slice_of("default/b\0", 10), &token), ST_OK);
-    assert_true(slice_equal(
-        token, SLICE_LITERAL("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Niwic3RhcnQiOiJkZWZhdWx0L2JcdTAw"
-                             "MDAifQ")));
+    assert_true(slice_is(token,
+                         "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Niwic3RhcnQiOiJkZWZhdWx0L2JcdTAw"
+                         "MDAifQ"));
     assert_true(kube_continue_read(*state, token, &from, &status));
     assert_int_equal(from.revision, 6);
     assert_true(slice_equal(from.suffix, slice_of("default/b\0", 10)));
@@ -85,7 +85,7 @@ static void lack_of_memory_is_not_an_invalid_token(void **state)
         if (!kube_continue_read(&arena, token, &from, &status))
             assert_int_equal(kube_status_code(&status), 429);
         else
-            assert_true(slice_equal(from.suffix, SLICE_LITERAL("a\\b")));
+            assert_true(slice_is(from.suffix, "a\\b"));
         arena_fini(&arena);
     }
 }

@@ -71,19 +71,16 @@ static void add_fault(struct sorter *s, struct slice text)
     s->faults[s->count++] = (struct fault){.text = text, .path = path, .unknown = is_unknown};
 }
 
-static bool is_within(struct slice path, struct slice of)
-{
-    return slice_has_prefix(path, of) &&
-           (path.len == of.len || path.ptr[of.len] == '.' || path.ptr[of.len] == '[');
-}
-
 /* The same was reported, or it is part of an unknown field. */
 static bool is_moot(const struct sorter *s, const struct fault *fault)
 {
     for (size_t i = 0; i < s->count; i++) {
         const struct fault *other = &s->faults[i];
         if ((other->told && slice_equal(other->text, fault->text)) ||
-            (!s->maps && !fault->unknown && other->unknown && is_within(fault->path, other->path)))
+            (!s->maps && !fault->unknown && other->unknown &&
+             slice_has_prefix(fault->path, other->path) &&
+             (fault->path.len == other->path.len || fault->path.ptr[other->path.len] == '.' ||
+              fault->path.ptr[other->path.len] == '[')))
             return true;
     }
     return false;
@@ -99,19 +96,6 @@ static enum status tell(struct sorter *s, struct fault *fault)
     return ST_OK;
 }
 
-static enum status meet(struct sorter *s, struct slice path)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        struct fault *fault = &s->faults[i];
-        if (fault->told || !slice_equal(fault->path, path))
-            continue;
-        fault->met++;
-        if (fault->unknown || fault->met == 2)
-            TRY(tell(s, fault));
-    }
-    return ST_OK;
-}
-
 static enum status on_key(struct sorter *s, struct slice raw)
 {
     size_t len;
@@ -122,7 +106,16 @@ static enum status on_key(struct sorter *s, struct slice raw)
         return ST_OK;
     TRY(buf_append_text(&s->path, s->path.len ? "." : ""));
     TRY(go_escape(slice_of(s->key.ptr, len), &s->path));
-    return meet(s, buf_slice(&s->path));
+    struct slice path = buf_slice(&s->path);
+    for (size_t i = 0; i < s->count; i++) {
+        struct fault *fault = &s->faults[i];
+        if (fault->told || !slice_equal(fault->path, path))
+            continue;
+        fault->met++;
+        if (fault->unknown || fault->met == 2)
+            TRY(tell(s, fault));
+    }
+    return ST_OK;
 }
 
 /* A value begins: an item gets its own path, a member has that of its key. */
@@ -194,17 +187,12 @@ enum status field_faults_sort(struct slice json, struct buf *faults)
 
 /* -- By name -- */
 
-static bool is_joint(uint8_t c)
-{
-    return c == '.' || c == '[';
-}
-
 /* The next part of a path: a name, or an item with its brackets. */
 static struct slice take_step(struct slice *path)
 {
     size_t len = path->len && path->ptr[0] == '.' ? 1 : 0;
     struct slice rest = slice_sub(*path, len, path->len - len);
-    for (len = 1; len < rest.len && !is_joint(rest.ptr[len]);)
+    for (len = 1; len < rest.len && !(rest.ptr[len] == '.' || rest.ptr[len] == '[');)
         len++;
     len = size_min(len, rest.len);
     *path = slice_sub(rest, len, rest.len - len);

@@ -58,13 +58,6 @@ static struct slice cut_term(struct slice *rest)
     return term;
 }
 
-static enum status bad_escape(struct field_parser *p, struct slice value, size_t at)
-{
-    size_t len = size_min(2, value.len - at);
-    return error_set(p->error, ST_INVALID, "invalid field selector: invalid escape sequence: %.*s",
-                     (int)len, (const char *)value.ptr + at);
-}
-
 static enum status unescape(struct field_parser *p, struct slice *value)
 {
     uint8_t *to = arena_alloc(p->arena, value->len + 1);
@@ -75,8 +68,12 @@ static enum status unescape(struct field_parser *p, struct slice *value)
         uint8_t c = value->ptr[i];
         if (c == '\\') {
             uint8_t next = i + 1 < value->len ? value->ptr[i + 1] : 0;
-            if (!next || !strchr("\\,=", next))
-                return bad_escape(p, *value, i);
+            if (!next || !strchr("\\,=", next)) {
+                size_t shown = size_min(2, value->len - i);
+                return error_set(p->error, ST_INVALID,
+                                 "invalid field selector: invalid escape sequence: %.*s",
+                                 (int)shown, (const char *)value->ptr + i);
+            }
             c = next;
             i++;
         } else if (c == ',' || c == '=') {
@@ -97,12 +94,12 @@ static bool has_rules(const struct kube_kind *kind)
 
 static bool is_allowed(const struct kube_kind *kind, struct slice path)
 {
-    if (slice_equal(path, SLICE_LITERAL("metadata.name")))
+    if (slice_is(path, "metadata.name"))
         return true;
-    if (slice_equal(path, SLICE_LITERAL("metadata.namespace")))
+    if (slice_is(path, "metadata.namespace"))
         return kind->flags & KUBE_NAMESPACED || !has_rules(kind);
     for (size_t i = 0; i < kind->fields.count; i++) {
-        if (slice_equal(path, slice_from_text(kind->fields.names[i])))
+        if (slice_is(path, kind->fields.names[i]))
             return true;
     }
     return false;
@@ -128,19 +125,10 @@ static enum status refuse(struct field_parser *p, struct slice path)
 static const struct special *special_of(const struct kube_kind *kind, struct slice path)
 {
     for (size_t i = 0; i < COUNT_OF(specials) && !(kind->flags & KUBE_CUSTOM); i++) {
-        if (strcmp(specials[i].kind, kind->kind) == 0 &&
-            slice_equal(path, slice_from_text(specials[i].path)))
+        if (strcmp(specials[i].kind, kind->kind) == 0 && slice_is(path, specials[i].path))
             return &specials[i];
     }
     return NULL;
-}
-
-/* Values that are, or may be, written without quotes in JSON. */
-static bool may_be_bare(struct slice value)
-{
-    return value.ptr[0] == '-' || (value.ptr[0] >= '0' && value.ptr[0] <= '9') ||
-           slice_equal(value, SLICE_LITERAL("true")) ||
-           slice_equal(value, SLICE_LITERAL("false")) || slice_equal(value, SLICE_LITERAL("null"));
 }
 
 /* Whether JSON writes the value with escapes. */
@@ -155,11 +143,17 @@ static bool needs_escapes(struct slice value)
 /* An equal value occurs in the JSON literally, unless it is written with escapes. */
 static enum status set_needle(struct field_parser *p, struct term *term)
 {
-    bool may_be_missing =
-        term->special && slice_equal(term->value, slice_from_text(term->special->missing));
+    bool may_be_missing = term->special && slice_is(term->value, term->special->missing);
     if (term->differs || !term->value.len || may_be_missing || needs_escapes(term->value))
         return ST_OK;
-    size_t quotes = may_be_bare(term->value) ? 0 : 1;
+    /* Numbers, booleans and null may stand without quotes in JSON, so the text to search for has
+     * none. */
+    size_t quotes =
+        (term->value.ptr[0] == '-' || (term->value.ptr[0] >= '0' && term->value.ptr[0] <= '9') ||
+         slice_is(term->value, "true") || slice_is(term->value, "false") ||
+         slice_is(term->value, "null"))
+            ? 0
+            : 1;
     uint8_t *text = arena_alloc(p->arena, term->value.len + 2);
     if (!text)
         return ST_NOMEM;
@@ -210,19 +204,6 @@ static size_t find_operator(struct slice term)
     return at;
 }
 
-static enum status parse_term(struct field_parser *p, struct slice text, struct term *term)
-{
-    size_t at = find_operator(text);
-    if (at == text.len)
-        return error_set(p->error, ST_INVALID, "invalid selector: '%.*s'; can't understand '%.*s'",
-                         SLICE_ARGS(p->whole), SLICE_ARGS(text));
-    term->path = slice_sub(text, 0, at);
-    term->differs = text.ptr[at] == '!';
-    at += term->differs || (at + 1 < text.len && text.ptr[at + 1] == '=') ? 2 : 1;
-    term->value = slice_sub(text, at, text.len - at);
-    return unescape(p, &term->value);
-}
-
 static enum status parse_all(struct field_parser *p, struct field_selector *selector)
 {
     struct slice rest = p->whole;
@@ -237,7 +218,16 @@ static enum status parse_all(struct field_parser *p, struct field_selector *sele
         if (++p->terms > FIELD_TERMS_MAX)
             return error_set(p->error, ST_LIMIT, "a field selector has at most %d terms",
                              FIELD_TERMS_MAX);
-        TRY(parse_term(p, text, term));
+        size_t at = find_operator(text);
+        if (at == text.len)
+            return error_set(p->error, ST_INVALID,
+                             "invalid selector: '%.*s'; can't understand '%.*s'",
+                             SLICE_ARGS(p->whole), SLICE_ARGS(text));
+        term->path = slice_sub(text, 0, at);
+        term->differs = text.ptr[at] == '!';
+        at += term->differs || (at + 1 < text.len && text.ptr[at + 1] == '=') ? 2 : 1;
+        term->value = slice_sub(text, at, text.len - at);
+        TRY(unescape(p, &term->value));
         *end = term;
         end = &term->next;
     }
@@ -319,9 +309,9 @@ bool field_selector_may_match(const struct field_selector *selector, struct slic
 static struct slice value_of(const struct term *term, const struct kube_object *object)
 {
     struct slice value = SLICE_EMPTY;
-    if (slice_equal(term->path, SLICE_LITERAL("metadata.name")))
+    if (slice_is(term->path, "metadata.name"))
         return object->name;
-    if (slice_equal(term->path, SLICE_LITERAL("metadata.namespace")))
+    if (slice_is(term->path, "metadata.namespace"))
         return object->namespace;
     if (!kube_object_field(object, term->path, &value))
         value = SLICE_EMPTY;
@@ -334,17 +324,12 @@ static struct slice value_of(const struct term *term, const struct kube_object *
     return slice_from_text(special->missing);
 }
 
-static bool is_same_field(const struct term *a, const struct term *b)
-{
-    return a->special == b->special && slice_equal(a->path, b->path);
-}
-
 bool field_selector_matches(const struct field_selector *selector, const struct kube_object *object)
 {
     const struct term *before = NULL;
     struct slice value = SLICE_EMPTY;
     for (const struct term *term = selector->terms; term; before = term, term = term->next) {
-        if (!before || !is_same_field(before, term))
+        if (!before || !(before->special == term->special && slice_equal(before->path, term->path)))
             value = value_of(term, object);
         if (json_inner_is(value, term->value) == term->differs)
             return false;

@@ -87,21 +87,10 @@ static bool is_blank(uint8_t c)
 static enum label_token sign_token(struct slice text)
 {
     for (enum label_token token = TOKEN_CLOSE; token <= TOKEN_OPEN; token++) {
-        if (slice_equal(text, slice_from_text(signs[token])))
+        if (slice_is(text, signs[token]))
             return token;
     }
     return TOKEN_INVALID;
-}
-
-/* Reads the longest operator. */
-static void lex_sign(struct label_parser *p)
-{
-    size_t len = 2;
-    while (len > 1 && (p->rest.len < len || !is_sign(p->rest.ptr[len - 1]) ||
-                       sign_token(slice_sub(p->rest, 0, len)) == TOKEN_INVALID))
-        len--;
-    p->text = slice_sub(p->rest, 0, len);
-    p->token = sign_token(p->text);
 }
 
 static void lex_word(struct label_parser *p)
@@ -124,10 +113,17 @@ static void advance(struct label_parser *p)
     p->token = TOKEN_END;
     if (!p->rest.len || !p->rest.ptr[0])
         return;
-    if (is_sign(p->rest.ptr[0]))
-        lex_sign(p);
-    else
+    if (is_sign(p->rest.ptr[0])) {
+        /* Reads the longest operator. */
+        size_t len = 2;
+        while (len > 1 && (p->rest.len < len || !is_sign(p->rest.ptr[len - 1]) ||
+                           sign_token(slice_sub(p->rest, 0, len)) == TOKEN_INVALID))
+            len--;
+        p->text = slice_sub(p->rest, 0, len);
+        p->token = sign_token(p->text);
+    } else {
         lex_word(p);
+    }
     p->rest = slice_sub(p->rest, p->text.len, p->rest.len - p->text.len);
 }
 
@@ -275,20 +271,6 @@ static enum status parse_requirement(struct label_parser *p, struct requirement 
     return check_values(p, r);
 }
 
-static enum status add_requirement(struct label_parser *p, struct label_selector *selector)
-{
-    struct requirement *r = arena_calloc(p->arena, 1, sizeof(*r));
-    if (!r)
-        return ST_NOMEM;
-    if (++p->requirements > LABEL_REQUIREMENTS_MAX)
-        return error_set(p->error, ST_LIMIT, "a label selector has at most %d requirements",
-                         LABEL_REQUIREMENTS_MAX);
-    TRY(parse_requirement(p, r));
-    r->next = selector->requirements;
-    selector->requirements = r;
-    return ST_OK;
-}
-
 static enum status parse_all(struct label_parser *p, struct label_selector *selector)
 {
     advance(p);
@@ -299,7 +281,15 @@ static enum status parse_all(struct label_parser *p, struct label_selector *sele
                          "found '%.*s', expected: !, identifier, or 'end of string'",
                          SLICE_ARGS(p->text));
     for (;;) {
-        TRY(add_requirement(p, selector));
+        struct requirement *r = arena_calloc(p->arena, 1, sizeof(*r));
+        if (!r)
+            return ST_NOMEM;
+        if (++p->requirements > LABEL_REQUIREMENTS_MAX)
+            return error_set(p->error, ST_LIMIT, "a label selector has at most %d requirements",
+                             LABEL_REQUIREMENTS_MAX);
+        TRY(parse_requirement(p, r));
+        r->next = selector->requirements;
+        selector->requirements = r;
         if (p->token == TOKEN_END)
             return ST_OK;
         if (p->token != TOKEN_COMMA)

@@ -13,17 +13,12 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool needs_decoding(struct slice text, bool query)
-{
-    return text.len &&
-           (memchr(text.ptr, '%', text.len) || (query && memchr(text.ptr, '+', text.len)));
-}
-
 enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
                                 struct slice *ret_text)
 {
     *ret_text = text;
-    if (!needs_decoding(text, query))
+    if (!(text.len &&
+          (memchr(text.ptr, '%', text.len) || (query && memchr(text.ptr, '+', text.len)))))
         return ST_OK;
     uint8_t *to = arena_alloc(arena, text.len);
     size_t len = 0;
@@ -45,11 +40,6 @@ enum status kube_percent_decode(struct arena *arena, struct slice text, bool que
     }
     *ret_text = slice_of(to, len);
     return ST_OK;
-}
-
-static bool is(struct slice text, const char *word)
-{
-    return slice_equal(text, slice_from_text(word));
 }
 
 /* -- Paths -- */
@@ -96,8 +86,8 @@ static enum status resource_parse(struct steps *steps, struct kube_path *path)
 {
     size_t left = (size_t)(steps->end - steps->at);
     /* /namespaces/x is the namespace itself, also with a subresource. */
-    if (left > 2 && is(steps->at[0], "namespaces") && !is(steps->at[2], "status") &&
-        !is(steps->at[2], "finalize")) {
+    if (left > 2 && slice_is(steps->at[0], "namespaces") && !slice_is(steps->at[2], "status") &&
+        !slice_is(steps->at[2], "finalize")) {
         step(steps);
         path->namespace = step(steps);
     }
@@ -105,7 +95,7 @@ static enum status resource_parse(struct steps *steps, struct kube_path *path)
     path->name = step(steps);
     path->subresource = step(steps);
     bool ends = steps->at == steps->end && !steps->more;
-    return ends || is(path->subresource, "proxy") ? ST_OK : ST_NOT_FOUND;
+    return ends || slice_is(path->subresource, "proxy") ? ST_OK : ST_NOT_FOUND;
 }
 
 enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_path *ret_path)
@@ -117,14 +107,14 @@ enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_
     TRY(path_parts(arena, text, parts, &count, &more));
     struct steps steps = {parts, parts + count, more};
     struct slice root = step(&steps);
-    if (is(root, "apis"))
+    if (slice_is(root, "apis"))
         ret_path->group = step(&steps);
-    else if (!is(root, "api"))
+    else if (!slice_is(root, "api"))
         return ST_NOT_FOUND;
     ret_path->version = step(&steps);
     if (!ret_path->version.len)
         return ST_NOT_FOUND;
-    if (steps.at < steps.end && is(*steps.at, "watch")) {
+    if (steps.at < steps.end && slice_is(*steps.at, "watch")) {
         ret_path->watch = true;
         step(&steps);
     }
@@ -139,7 +129,7 @@ static bool parse_bool(struct slice text, bool *ret_truth)
     static const char *const no[] = {"0", "false", "False", "FALSE", "f", "F"};
     *ret_truth = true;
     for (size_t i = 0; i < COUNT_OF(no); i++)
-        *ret_truth = *ret_truth && !is(text, no[i]);
+        *ret_truth = *ret_truth && !slice_is(text, no[i]);
     return true;
 }
 
@@ -158,29 +148,6 @@ static bool parse_number(struct slice text, int64_t *ret_number, struct kube_sta
         return kube_fail(status, KUBE_BAD_REQUEST, "strconv.ParseInt: parsing \"%.*s\": %s",
                          SLICE_ARGS(text), wrong);
     *ret_number = number;
-    return true;
-}
-
-/* The handlers of reads check whether it is valid. */
-static bool parse_match(struct slice text, struct kube_query *query)
-{
-    query->match_text = text;
-    query->match = !text.len                  ? KUBE_MATCH_UNSET
-                   : is(text, "NotOlderThan") ? KUBE_MATCH_NOT_OLDER
-                   : is(text, "Exact")        ? KUBE_MATCH_EXACT
-                                              : KUBE_MATCH_OTHER;
-    return true;
-}
-
-/* The handlers of writes check whether it is valid. */
-static bool parse_dry_run(struct slice text, struct kube_query *query)
-{
-    bool all = is(text, "All");
-    if (query->dry_run_unknown)
-        return true;
-    query->dry_run = all;
-    query->dry_run_unknown = !all;
-    query->dry_run_text = text;
     return true;
 }
 
@@ -212,12 +179,27 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         {"timeoutSeconds", NULL, NULL, &query->timeout_s},
         {"gracePeriodSeconds", NULL, NULL, &query->grace_period_s},
     };
-    if (is(name, "resourceVersionMatch"))
-        return parse_match(value, query);
-    if (is(name, "dryRun"))
-        return parse_dry_run(value, query);
+    if (slice_is(name, "resourceVersionMatch")) {
+        /* The handlers of reads check whether it is valid. */
+        query->match_text = value;
+        query->match = !value.len                        ? KUBE_MATCH_UNSET
+                       : slice_is(value, "NotOlderThan") ? KUBE_MATCH_NOT_OLDER
+                       : slice_is(value, "Exact")        ? KUBE_MATCH_EXACT
+                                                         : KUBE_MATCH_OTHER;
+        return true;
+    }
+    if (slice_is(name, "dryRun")) {
+        /* The handlers of writes check whether it is valid. */
+        bool all = slice_is(value, "All");
+        if (query->dry_run_unknown)
+            return true;
+        query->dry_run = all;
+        query->dry_run_unknown = !all;
+        query->dry_run_text = value;
+        return true;
+    }
     for (size_t i = 0; i < COUNT_OF(options); i++) {
-        if (!is(name, options[i].name))
+        if (!slice_is(name, options[i].name))
             continue;
         if (options[i].truth)
             return parse_bool(value, options[i].truth);
@@ -236,7 +218,7 @@ enum status kube_query_get(struct arena *arena, struct slice query, const char *
         struct slice value = slice_cut(&query, '&');
         struct slice name = slice_cut(&value, '=');
         enum status status = kube_percent_decode(arena, name, true, &name);
-        if (status == ST_OK && !is(name, wanted))
+        if (status == ST_OK && !slice_is(name, wanted))
             continue;
         if (status == ST_OK)
             status = kube_percent_decode(arena, value, true, &value);
@@ -265,13 +247,13 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
             continue; /* Go ignores such a pair */
         if (decoded != ST_OK)
             return kube_fail_engine(status, decoded);
-        ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
-        ret_query->pretty_given |= is(name, "pretty");
-        ret_query->orphan_given |= is(name, "orphanDependents");
-        ret_query->force_given |= is(name, "force");
+        ret_query->send_initial_events_given |= slice_is(name, "sendInitialEvents");
+        ret_query->pretty_given |= slice_is(name, "pretty");
+        ret_query->orphan_given |= slice_is(name, "orphanDependents");
+        ret_query->force_given |= slice_is(name, "force");
         if (!parse_option(name, value, ret_query, status))
             return false;
-        if (is(name, "gracePeriodSeconds") && value.len && ret_query->grace_period_s < 0)
+        if (slice_is(name, "gracePeriodSeconds") && value.len && ret_query->grace_period_s < 0)
             ret_query->grace_period_s = 1; /* a negative period counts as 1, as in Kubernetes */
     }
     if (ret_query->limit < 0)

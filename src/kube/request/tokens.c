@@ -40,13 +40,6 @@ static bool next_field(struct slice *rest, struct slice *ret_field)
     return true;
 }
 
-static bool parse_line(struct slice line, struct kube_user *user)
-{
-    return next_field(&line, &user->token) && next_field(&line, &user->name) &&
-           next_field(&line, &user->uid) && next_field(&line, &user->groups) && user->token.len &&
-           user->name.len && !line.len;
-}
-
 static struct slice next_line(struct slice *rest)
 {
     const uint8_t *end = memchr(rest->ptr, '\n', rest->len);
@@ -73,7 +66,10 @@ enum status kube_tokens_parse(const char *name, struct slice text, struct kube_t
         if (tokens->count == KUBE_TOKENS_MAX)
             return error_set(error, ST_LIMIT, "%.300s: more than %d tokens", name, KUBE_TOKENS_MAX);
         tokens->users = xrealloc(tokens->users, (tokens->count + 1) * sizeof(*tokens->users));
-        if (!parse_line(line, &tokens->users[tokens->count++]))
+        struct kube_user *user = &tokens->users[tokens->count++];
+        if (!(next_field(&line, &user->token) && next_field(&line, &user->name) &&
+              next_field(&line, &user->uid) && next_field(&line, &user->groups) &&
+              user->token.len && user->name.len && !line.len))
             return error_set(error, ST_INVALID,
                              "%.300s: line %zu is not: token,user,uid,\"group1,group2\"", name, at);
     }

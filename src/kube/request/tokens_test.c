@@ -21,10 +21,10 @@ static void users_are_found_by_their_tokens(void **state)
     assert_int_equal(kube_tokens_parse("f", slice_from_text(text), &tokens, &error), ST_OK);
     const struct kube_user *user = find(tokens, "Bearer secret");
     assert_non_null(user);
-    assert_true(slice_equal(user->name, SLICE_LITERAL("jane")));
-    assert_true(slice_equal(user->groups, SLICE_LITERAL("a,b")));
-    assert_true(slice_equal(find(tokens, "bearer other")->name, SLICE_LITERAL("joe")));
-    assert_true(slice_equal(find(tokens, "Bearer third")->groups, SLICE_LITERAL("c")));
+    assert_true(slice_is(user->name, "jane"));
+    assert_true(slice_is(user->groups, "a,b"));
+    assert_true(slice_is(find(tokens, "bearer other")->name, "joe"));
+    assert_true(slice_is(find(tokens, "Bearer third")->groups, "c"));
     static const char *const nobody[] = {"",        "Bearer ",        "Bearer secre",  "secret",
                                          "Basic x", "Bearer secrets", "Bearer  secret"};
     for (size_t i = 0; i < COUNT_OF(nobody); i++)

@@ -42,47 +42,6 @@ struct kube_api_whole {
 static const struct http_route routes[] = {ROUTE("/api"), ROUTE("/apis"), ROUTE("/api/"),
                                            ROUTE("/apis/")};
 
-static enum status add_routes(struct kube_api *api)
-{
-    TRY(http_routes_new(&api->routes));
-    http_routes_set_gate(api->routes, kube_gate, api);
-    TRY(kube_meta_routes_add(api));
-    TRY(kube_health_add(api));
-    TRY(kube_openapi_add(api));
-    return kube_routes_add(api, routes, COUNT_OF(routes));
-}
-
-static void init_reading(struct kube_api *api)
-{
-    api->event_cache = kube_event_cache_new();
-    kube_search_init(api->search_budget, api->loop);
-    kube_watches_init(api->watches, api->shard, api->loop);
-    kube_selections_init(&api->selections, random_u64(&api->random));
-    watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
-}
-
-/* Watches end when the cluster no longer serves clients without a token. */
-static void start_anonymous(struct kube_api *api)
-{
-    api->anonymous.on_refused = kube_watches_check_access;
-    api->anonymous.ctx = api->watches;
-    api->anonymous.first = api->config->anonymous;
-    kube_anonymous_start(&api->anonymous, api->shard, api->loop, &api->under_way);
-}
-
-static struct kube_access *open_access(struct kube_api *api)
-{
-    return kube_access_new(&(struct kube_access_options){
-        .shard = api->shard,
-        .loop = api->loop,
-        .clock = api->clock,
-        .under_way = &api->under_way,
-        .tokens = api->config->tokens,
-        .accounts = api->config->accounts,
-        .pool = api->lookups,
-    });
-}
-
 static struct kube_admission *open_admission(struct kube_api *api)
 {
     const struct kube_admission_set least = kube_admission_least();
@@ -113,7 +72,11 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     api->watches = &whole->watches;
     api->jobs = &whole->jobs;
     api->namespaces = &whole->namespaces;
-    init_reading(api);
+    api->event_cache = kube_event_cache_new();
+    kube_search_init(api->search_budget, api->loop);
+    kube_watches_init(api->watches, api->shard, api->loop);
+    kube_selections_init(&api->selections, random_u64(&api->random));
+    watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
     kube_write_queue_init(&api->write_queue, loop, random_u64(&api->random));
     kube_offload_init(&api->offload, config->worker, loop);
     kube_jobs_init(api->jobs);
@@ -121,13 +84,31 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     api->own_lookups = config->lookups ? NULL : kube_lookup_pool_new(NULL);
     api->lookups = config->lookups ? config->lookups : api->own_lookups;
     if (config->authorization == KUBE_AUTHORIZATION_RBAC)
-        api->access = open_access(api);
+        api->access = kube_access_new(&(struct kube_access_options){
+            .shard = api->shard,
+            .loop = api->loop,
+            .clock = api->clock,
+            .under_way = &api->under_way,
+            .tokens = api->config->tokens,
+            .accounts = api->config->accounts,
+            .pool = api->lookups,
+        });
     api->admission = open_admission(api);
     api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
     TRY(kube_counter_init(&api->counter, config->metrics));
-    TRY(add_routes(api));
-    if (engine_forwards(engine) && !api->access)
-        start_anonymous(api);
+    TRY(http_routes_new(&api->routes));
+    http_routes_set_gate(api->routes, kube_gate, api);
+    TRY(kube_meta_routes_add(api));
+    TRY(kube_health_add(api));
+    TRY(kube_openapi_add(api));
+    TRY(kube_routes_add(api, routes, COUNT_OF(routes)));
+    if (engine_forwards(engine) && !api->access) {
+        /* Watches end when the cluster no longer serves clients without a token. */
+        api->anonymous.on_refused = kube_watches_check_access;
+        api->anonymous.ctx = api->watches;
+        api->anonymous.first = api->config->anonymous;
+        kube_anonymous_start(&api->anonymous, api->shard, api->loop, &api->under_way);
+    }
     *ret_api = TAKE(api);
     return ST_OK;
 }

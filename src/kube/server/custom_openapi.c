@@ -25,11 +25,6 @@ static bool is_of(const struct kube_kind *kind, struct slice api_version)
             slice_equal(slice_sub(api_version, group.len + 1, version.len), version));
 }
 
-static uint32_t hash_begin(void)
-{
-    return crc32c(0, slice_from_text(kube_openapi_hash()));
-}
-
 static uint32_t hash_add(uint32_t hash, const struct kube_kind *kind)
 {
     const struct kube_definition *d = kube_custom_of(kind)->definition;
@@ -44,7 +39,7 @@ static bool is_builtin_group(struct slice api_version)
     const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
     struct slice group = slice_sub(api_version, 0, slash ? (size_t)(slash - api_version.ptr) : 0);
     for (size_t i = 0; i < count; i++)
-        if (slice_equal(slice_from_text(own[i].group), group))
+        if (slice_is(group, own[i].group))
             return api_version.len > 0;
     return false;
 }
@@ -60,7 +55,7 @@ const char *kube_custom_openapi_hash(struct kube_kinds *kinds, struct slice api_
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    uint32_t hash = hash_begin();
+    uint32_t hash = crc32c(0, slice_from_text(kube_openapi_hash()));
     bool any = !api_version.len, builtin = is_builtin_group(api_version);
     for (size_t i = 0; i < count; i++) {
         if (builtin && is_of_other_group(rows[i]))
@@ -86,34 +81,27 @@ static bool is_builtin_version(const struct kube_kind *kind)
     return false;
 }
 
-static bool same_version(const struct kube_kind *a, const struct kube_kind *b)
-{
-    return strcmp(a->group, b->group) == 0 && strcmp(a->version, b->version) == 0;
-}
-
-static void write_index_entry(struct json_writer *w, const struct kube_kind *kind, uint32_t hash)
-{
-    char version[KUBE_API_VERSION_BYTES], text[KUBE_API_VERSION_BYTES + 64];
-    snprintf(text, sizeof(text), "apis/%s", kube_kind_api_version(kind, version));
-    json_member_object(w, text);
-    json_key(w, "serverRelativeURL");
-    snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%08X", version, hash);
-    json_text(w, text);
-    json_end_object(w);
-}
-
 /* Kinds of the same version are adjacent. */
 void kube_custom_openapi_index(struct kube_kinds *kinds, struct json_writer *w)
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
     for (size_t i = 0, next; i < count; i = next) {
-        uint32_t hash = hash_begin();
-        for (next = i; next < count && same_version(rows[i], rows[next]); next++)
+        uint32_t hash = crc32c(0, slice_from_text(kube_openapi_hash()));
+        for (next = i; next < count && strcmp(rows[i]->group, rows[next]->group) == 0 &&
+                       strcmp(rows[i]->version, rows[next]->version) == 0;
+             next++)
             if (rows[next]->flags & KUBE_CUSTOM)
                 hash = hash_add(hash, rows[next]);
-        if (rows[i]->flags & KUBE_CUSTOM && !is_builtin_version(rows[i]))
-            write_index_entry(w, rows[i], hash);
+        if (rows[i]->flags & KUBE_CUSTOM && !is_builtin_version(rows[i])) {
+            char version[KUBE_API_VERSION_BYTES], text[KUBE_API_VERSION_BYTES + 64];
+            snprintf(text, sizeof(text), "apis/%s", kube_kind_api_version(rows[i], version));
+            json_member_object(w, text);
+            json_key(w, "serverRelativeURL");
+            snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%08X", version, hash);
+            json_text(w, text);
+            json_end_object(w);
+        }
     }
 }
 
@@ -257,30 +245,6 @@ static const struct kube_kind *next_kind(struct kube_custom_openapi *d)
     return NULL;
 }
 
-static void write_head(struct json_writer *w)
-{
-    json_begin_object(w);
-    json_member_text(w, "openapi", "3.0.0");
-    json_member_raw(w, "info",
-                    SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
-    json_member_object(w, "paths");
-}
-
-static void write_middle(struct json_writer *w)
-{
-    json_end_object(w);
-    json_member_object(w, "components");
-    json_member_object(w, "schemas");
-}
-
-static enum status write_tail(struct json_writer *w)
-{
-    TRY(kube_openapi_write_meta(w));
-    for (int i = 0; i < 3; i++)
-        json_end_object(w);
-    return json_writer_finish(w);
-}
-
 /* A schema that is not known, for instance because it was written through etcd's API and cannot be
  * read: kubectl leaves such objects to the server. */
 #define ANY_OBJECT "{\"type\":\"object\","
@@ -353,9 +317,15 @@ static enum status make_piece(struct kube_custom_openapi *d)
     if (kind)
         return write_one(d, kind, d->phase == PHASE_SCHEMAS, &d->writer);
     d->row = 0;
-    if (d->phase++ == PHASE_SCHEMAS)
-        return write_tail(&d->writer);
-    write_middle(&d->writer);
+    if (d->phase++ == PHASE_SCHEMAS) {
+        TRY(kube_openapi_write_meta(&d->writer));
+        for (int i = 0; i < 3; i++)
+            json_end_object(&d->writer);
+        return json_writer_finish(&d->writer);
+    }
+    json_end_object(&d->writer);
+    json_member_object(&d->writer, "components");
+    json_member_object(&d->writer, "schemas");
     return d->writer.status;
 }
 
@@ -391,7 +361,11 @@ enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_
     struct kube_custom_openapi *d = xcalloc(1, sizeof(*d));
     d->kinds = kube_kinds_ref(kinds);
     json_writer_init(&d->writer, &d->piece);
-    write_head(&d->writer);
+    json_begin_object(&d->writer);
+    json_member_text(&d->writer, "openapi", "3.0.0");
+    json_member_raw(&d->writer, "info",
+                    SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
+    json_member_object(&d->writer, "paths");
     enum status status = buf_append(&d->version, api_version);
     if (status == ST_OK && (!api_version.len || !next_kind(d)))
         status = ST_NOT_FOUND;

@@ -215,25 +215,6 @@ struct discovery_document {
     size_t read;      /* bytes of it that were sent */
 };
 
-static void write_api_versions(struct json_writer *w, struct slice host)
-{
-    json_member_text(w, "kind", "APIVersions");
-    json_member_array(w, "versions");
-    json_text(w, "v1");
-    json_end_array(w);
-    json_member_array(w, "serverAddressByClientCIDRs");
-    json_begin_object(w);
-    json_member_text(w, "clientCIDR", "0.0.0.0/0");
-    json_member_string(w, "serverAddress", host);
-    json_end_object(w);
-    json_end_array(w);
-}
-
-static void begin_list(struct json_writer *w, const char *key)
-{
-    json_member_array(w, key);
-}
-
 static void write_type_meta(struct json_writer *w, const char *kind, const char *api_version)
 {
     json_member_text(w, "kind", kind);
@@ -263,7 +244,7 @@ static void next_group(struct discovery_document *d)
 static void next_one_group(struct discovery_document *d)
 {
     const struct kube_kind *kind = d->rows[d->at];
-    if (!slice_equal(slice_from_text(kind->group), d->group)) {
+    if (!slice_is(d->group, kind->group)) {
         d->at++;
         return;
     }
@@ -279,13 +260,12 @@ static void next_resource(struct discovery_document *d)
 {
     const struct kube_kind *kind = d->rows[d->at++];
     char text[KUBE_API_VERSION_BYTES];
-    if (!slice_equal(slice_from_text(kind->group), d->group) ||
-        !slice_equal(slice_from_text(kind->version), d->version))
+    if (!slice_is(d->group, kind->group) || !slice_is(d->version, kind->version))
         return;
     if (!d->last) {
         write_type_meta(&d->writer, "APIResourceList", "v1");
         json_member_text(&d->writer, "groupVersion", kube_kind_api_version(kind, text));
-        begin_list(&d->writer, "resources");
+        json_member_array(&d->writer, "resources");
     }
     d->last = kind;
     write_resource(&d->writer, kind);
@@ -345,25 +325,6 @@ static void write_resource_v2(struct json_writer *w, const struct kube_kind *kin
     json_end_object(w);
 }
 
-static void begin_group_v2(struct json_writer *w, const struct kube_kind *kind)
-{
-    json_begin_object(w);
-    json_member_object(w, "metadata");
-    if (kind->group[0])
-        json_member_text(w, "name", kind->group);
-    json_key(w, "creationTimestamp");
-    json_null(w);
-    json_end_object(w);
-    json_member_array(w, "versions");
-}
-
-static void begin_version_v2(struct json_writer *w, const struct kube_kind *kind)
-{
-    json_begin_object(w);
-    json_member_text(w, "version", kind->version);
-    json_member_array(w, "resources");
-}
-
 static void end_version_v2(struct json_writer *w)
 {
     json_end_array(w);
@@ -389,10 +350,21 @@ static void next_resource_v2(struct discovery_document *d)
         end_version_v2(w);
     if (last && new_group)
         end_group_v2(w);
-    if (new_group)
-        begin_group_v2(w, kind);
-    if (new_version)
-        begin_version_v2(w, kind);
+    if (new_group) {
+        json_begin_object(w);
+        json_member_object(w, "metadata");
+        if (kind->group[0])
+            json_member_text(w, "name", kind->group);
+        json_key(w, "creationTimestamp");
+        json_null(w);
+        json_end_object(w);
+        json_member_array(w, "versions");
+    }
+    if (new_version) {
+        json_begin_object(w);
+        json_member_text(w, "version", kind->version);
+        json_member_array(w, "resources");
+    }
     write_resource_v2(w, kind);
     d->last = kind;
 }
@@ -425,7 +397,7 @@ static size_t split(struct slice path, struct slice steps[STEPS_MAX + 1])
 /* Copies what it needs of the request, which the document outlives. */
 static enum status keep_path(struct discovery_document *d, const struct slice *steps, size_t count)
 {
-    d->core = slice_equal(steps[0], SLICE_LITERAL("api"));
+    d->core = slice_is(steps[0], "api");
     if (count > 1 && !d->core)
         TRY(arena_dup(&d->call->arena, steps[1], &d->group));
     return count > 1 ? arena_dup(&d->call->arena, steps[count - 1], &d->version) : ST_OK;
@@ -442,15 +414,24 @@ static void begin_document(struct discovery_document *d, const struct http_reque
         write_type_meta(&d->writer, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
         json_member_object(&d->writer, "metadata");
         json_end_object(&d->writer);
-        begin_list(&d->writer, "items");
+        json_member_array(&d->writer, "items");
     } else if (count == 1 && d->core) {
         d->row_count = 0;
-        write_api_versions(&d->writer, request->host);
+        json_member_text(&d->writer, "kind", "APIVersions");
+        json_member_array(&d->writer, "versions");
+        json_text(&d->writer, "v1");
+        json_end_array(&d->writer);
+        json_member_array(&d->writer, "serverAddressByClientCIDRs");
+        json_begin_object(&d->writer);
+        json_member_text(&d->writer, "clientCIDR", "0.0.0.0/0");
+        json_member_string(&d->writer, "serverAddress", request->host);
+        json_end_object(&d->writer);
+        json_end_array(&d->writer);
     } else if (count == 1) {
         d->write_next = next_group;
         d->write_end = end_list;
         write_type_meta(&d->writer, "APIGroupList", "v1");
-        begin_list(&d->writer, "groups");
+        json_member_array(&d->writer, "groups");
     } else if (count == 2 && !d->core) {
         d->write_next = next_one_group;
     } else {
@@ -497,21 +478,15 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     return len < room ? HTTP_FILL_DONE : HTTP_FILL_MORE;
 }
 
-static enum status write_type(enum kube_format format, bool v2, struct buf *type)
-{
-    TRY(buf_append(type, kube_format_type(format)));
-    if (v2)
-        TRY(buf_append_text(type, ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
-    return ST_OK;
-}
-
 /* A short document in the requested format; a long one as JSON, which every client accepts. */
 static enum status respond(struct discovery_document *d, const struct kube_accept *accept)
 {
     struct http_exchange *x = d->call->exchange;
     AUTO(buf_fini) struct buf text = {0};
     AUTO(buf_fini) struct buf type = {0};
-    TRY(write_type(d->done ? accept->format : KUBE_JSON, accept->discovery_v2, &type));
+    TRY(buf_append(&type, kube_format_type(d->done ? accept->format : KUBE_JSON)));
+    if (accept->discovery_v2)
+        TRY(buf_append_text(&type, ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
     if (d->done) {
         TRY(kube_format_write(accept->format, buf_slice(&d->piece), &text));
         http_respond(x, 200, buf_slice(&type), buf_slice(&text));
@@ -541,7 +516,7 @@ bool kube_is_discovery(struct slice path)
 {
     struct slice steps[STEPS_MAX + 1];
     size_t count = split(path, steps);
-    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
+    bool core = count && slice_is(steps[0], "api");
     return count > 0 && count <= (core ? 2 : 3);
 }
 

@@ -61,7 +61,7 @@ static bool parse_accept(struct kube_call *call, const struct http_request *requ
     };
     struct slice accept = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
-    bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));
+    bool many = !call->path.name.len && slice_is(request->method, "GET");
     if (!kube_accept_parse(accept, &faults, &call->accept_fail))
         call->accept_fail.pretty = true; /* as in Kubernetes, for people */
     /* Kubernetes has a router before its handlers, except for custom resources: it compares the
@@ -100,7 +100,7 @@ static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
         {"DELETE", KUBE_VERB_DELETE, KUBE_VERB_DELETE_COLLECTION},
     };
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        if (!slice_equal(method, slice_from_text(verbs[i].method)))
+        if (!slice_is(method, verbs[i].method))
             continue;
         if (i == 0 && is_watch(call))
             return KUBE_VERB_WATCH;
@@ -147,7 +147,7 @@ static void dispatch_now(struct kube_call *call)
         }
         call->subresource = kube_subresource_of(call);
     }
-    if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
+    if (stored && slice_is(request->method, "GET")) {
         dispatch_read(call);
         return;
     }
@@ -184,7 +184,7 @@ static bool is_builtin_group(struct slice group)
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     for (size_t i = 0; i < count; i++)
-        if (slice_equal(group, slice_from_text(kinds[i].group)))
+        if (slice_is(group, kinds[i].group))
             return true;
     return false;
 }
@@ -340,10 +340,9 @@ static bool writes_what_needs_kinds(const struct kube_call *call,
                                     const struct http_request *request)
 {
     struct slice group = call->path.group;
-    return (slice_equal(group, SLICE_LITERAL("apiextensions.k8s.io")) ||
-            (call->identity &&
-             slice_equal(group, SLICE_LITERAL("admissionregistration.k8s.io")))) &&
-           !slice_equal(request->method, SLICE_LITERAL("GET"));
+    return (slice_is(group, "apiextensions.k8s.io") ||
+            (call->identity && slice_is(group, "admissionregistration.k8s.io"))) &&
+           !slice_is(request->method, "GET");
 }
 
 static void begin(struct kube_call *call, const struct http_request *request)
@@ -353,7 +352,7 @@ static void begin(struct kube_call *call, const struct http_request *request)
     bool names_resource = status == ST_OK && path->resource.len;
     if (!names_resource && kube_is_discovery(request->path)) {
         /* The documents list custom resources too. */
-        if (slice_equal(request->method, SLICE_LITERAL("GET")))
+        if (slice_is(request->method, "GET"))
             read_definitions(call);
         else
             kube_not_allowed(call);
@@ -393,7 +392,7 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
     }
     /* A write uses the request after the exchange may have ended, so it works on a copy. A read
      * copies it only if it goes to the worker. */
-    if (slice_equal(request->method, SLICE_LITERAL("GET")) || kube_call_keep_request(call)) {
+    if (slice_is(request->method, "GET") || kube_call_keep_request(call)) {
         begin(call, call->request);
         return;
     }

@@ -58,7 +58,7 @@ static const char *failure_of(const struct probe *p, const struct check *check)
 {
     const _Atomic bool *unmade = p->api->config->unmade;
     /* What is full, or behind its cluster, is alive all the same: a restart would not help. */
-    if (slice_equal(p->page, SLICE_LITERAL("livez")))
+    if (slice_is(p->page, "livez"))
         return NULL;
     switch (check->subject) {
     case STARTED:
@@ -76,14 +76,14 @@ static const char *failure_of(const struct probe *p, const struct check *check)
 
 static bool is_of_page(const struct probe *p, const struct check *check)
 {
-    return !check->only_ready || slice_equal(p->page, SLICE_LITERAL("readyz"));
+    return !check->only_ready || slice_is(p->page, "readyz");
 }
 
 static enum status exclude(struct probe *p, struct slice name)
 {
     bool known = false;
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
-        if (is_of_page(p, &checks[i]) && slice_equal(name, slice_from_text(checks[i].name)))
+        if (is_of_page(p, &checks[i]) && slice_is(name, checks[i].name))
             known = p->excluded[i] = true;
     }
     if (known)
@@ -99,9 +99,9 @@ static enum status read_query(struct probe *p, struct slice query)
     struct http_field pair;
     TRY(buf_reserve(&scratch, query.len + 1));
     while (http_query_next(&query, &scratch, &pair)) {
-        if (slice_equal(pair.name, SLICE_LITERAL("verbose")))
+        if (slice_is(pair.name, "verbose"))
             p->verbose = true;
-        else if (slice_equal(pair.name, SLICE_LITERAL("exclude")))
+        else if (slice_is(pair.name, "exclude"))
             TRY(exclude(p, pair.value));
     }
     return ST_OK;
@@ -111,8 +111,7 @@ static enum status run_checks(struct probe *p)
 {
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         const char *name = checks[i].name;
-        if (!is_of_page(p, &checks[i]) ||
-            (p->one.len && !slice_equal(p->one, slice_from_text(name))))
+        if (!is_of_page(p, &checks[i]) || (p->one.len && !slice_is(p->one, name)))
             continue;
         const char *failure = p->excluded[i] ? NULL : failure_of(p, &checks[i]);
         p->failed |= failure != NULL;
@@ -134,7 +133,7 @@ static void respond(struct http_exchange *x, struct probe *p)
 {
     bool known = !p->one.len;
     for (size_t i = 0; i < COUNT_OF(checks); i++)
-        known |= is_of_page(p, &checks[i]) && slice_equal(p->one, slice_from_text(checks[i].name));
+        known |= is_of_page(p, &checks[i]) && slice_is(p->one, checks[i].name);
     if (!known)
         http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
     else if (read_query(p, http_exchange_request(x)->query) != ST_OK || run_checks(p) != ST_OK)

@@ -20,11 +20,6 @@ static void respond_json(struct http_exchange *x, const struct json_writer *w,
         http_abort(x);
 }
 
-static void respond_not_found(struct http_exchange *x)
-{
-    http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
-}
-
 static void version(struct http_exchange *x, void *service, const struct http_request *request)
 {
     (void)request;
@@ -78,7 +73,7 @@ static void metrics(struct http_exchange *x, void *service, const struct http_re
     struct kube_api *api = service;
     http_make_bulk(x);
     if (!api->write_metrics)
-        respond_not_found(x);
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
     else if (write_metrics(api, x, request) != ST_OK)
         http_abort(x);
 }
@@ -94,7 +89,7 @@ static void root(struct http_exchange *x, void *service, const struct http_reque
     AUTO(buf_fini) struct buf text = {0};
     struct json_writer w;
     if (request->path.len > 1) {
-        respond_not_found(x);
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
         return;
     }
     json_writer_init(&w, &text);

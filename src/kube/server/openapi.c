@@ -69,8 +69,7 @@ static bool is_known(struct http_exchange *x, const struct http_request *request
 
 static bool is_get(struct http_exchange *x, const struct http_request *request)
 {
-    if (slice_equal(request->method, SLICE_LITERAL("GET")) ||
-        slice_equal(request->method, SLICE_LITERAL("HEAD")))
+    if (slice_is(request->method, "GET") || slice_is(request->method, "HEAD"))
         return true;
     http_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
     return false;
@@ -214,18 +213,14 @@ static void on_document(struct http_exchange *x, void *service, const struct htt
 
 #define V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-static bool wants_protobuf(const struct http_request *request)
-{
-    struct slice accept;
-    return http_request_get(request, SLICE_LITERAL("accept"), &accept) &&
-           slice_has_prefix(accept, SLICE_LITERAL("application/com.github.proto-openapi.spec.v2"));
-}
-
 static void answer_v2(struct sending *s)
 {
     struct kube_kinds *kinds = kube_registry_kinds(s->api->registry);
     char hash[KUBE_CUSTOM_HASH_BYTES];
-    bool protobuf = wants_protobuf(http_exchange_request(s->x));
+    struct slice accept;
+    bool protobuf =
+        http_request_get(http_exchange_request(s->x), SLICE_LITERAL("accept"), &accept) &&
+        slice_has_prefix(accept, SLICE_LITERAL("application/com.github.proto-openapi.spec.v2"));
     if (kube_openapi_open_v2(protobuf, &s->document) != ST_OK) {
         http_abort(s->x);
         return;

@@ -17,18 +17,14 @@ struct early {
     struct kube_namespaces_wait wait;
 };
 
-static void begin(struct kube_api *api, struct http_exchange *x, const struct http_request *request)
-{
-    bool calls = slice_has_prefix(request->path, SLICE_LITERAL("/api"));
-    kube_identity_begin(api->access, x, request, calls);
-}
-
 static void on_objects(struct kube_namespaces_wait *wait)
 {
     struct early *early = CONTAINER_OF(wait, struct early, wait);
     early->api->under_way--;
-    if (early->x)
-        begin(early->api, early->x, early->request);
+    if (early->x) {
+        bool calls = slice_has_prefix(early->request->path, SLICE_LITERAL("/api"));
+        kube_identity_begin(early->api->access, early->x, early->request, calls);
+    }
     free(early);
 }
 
@@ -42,7 +38,8 @@ static void authorize(struct http_exchange *x, void *service, const struct http_
 {
     struct kube_api *api = service;
     if (kube_namespaces_ready(api) || kube_identity_is_public(request->path)) {
-        begin(api, x, request);
+        bool calls = slice_has_prefix(request->path, SLICE_LITERAL("/api"));
+        kube_identity_begin(api->access, x, request, calls);
         return;
     }
     struct early *early = xcalloc(1, sizeof(*early));

@@ -34,17 +34,6 @@ static bool is_key(struct slice raw, const char *name)
     return raw.len == strlen(name) + 2 && memcmp(raw.ptr + 1, name, raw.len - 2) == 0;
 }
 
-static bool is_own_field(struct slice key)
-{
-    return is_key(key, "apiVersion") || is_key(key, "kind") || is_key(key, "metadata");
-}
-
-static bool is_junctor(struct slice key)
-{
-    return is_key(key, "oneOf") || is_key(key, "anyOf") || is_key(key, "allOf") ||
-           is_key(key, "not");
-}
-
 /* Skips the value of a key that was just read. */
 static enum status skip_value(struct copy *c, enum json_token *ret_first, struct slice *ret_value)
 {
@@ -55,12 +44,6 @@ static enum status skip_value(struct copy *c, enum json_token *ret_first, struct
     *ret_first = first;
     *ret_value = slice_of(begin, (size_t)(c->scanner.at - begin));
     return ST_OK;
-}
-
-static enum status append_key(struct copy *c, struct slice key)
-{
-    TRY(buf_append(c->to, key));
-    return buf_append_text(c->to, ":");
 }
 
 static enum status copy_properties(struct copy *c, struct level *level, bool outermost)
@@ -75,13 +58,15 @@ static enum status copy_properties(struct copy *c, struct level *level, bool out
         struct slice key = c->scanner.raw, value;
         enum json_token first;
         bool nullable = false;
-        if (outermost && is_own_field(key)) {
+        if (outermost &&
+            (is_key(key, "apiVersion") || is_key(key, "kind") || is_key(key, "metadata"))) {
             TRY(skip_value(c, &first, &value));
             continue;
         }
         if (outermost || count++)
             TRY(buf_append_text(c->to, ","));
-        TRY(append_key(c, key));
+        TRY(buf_append(c->to, key));
+        TRY(buf_append_text(c->to, ":"));
         TRY(copy_schema(c, NULL, &nullable));
         if (nullable)
             TRY(buf_append(&level->nullable_keys, slice_of(&key, sizeof(key))));
@@ -103,7 +88,8 @@ static enum status copy_member(struct copy *c, struct level *level, struct slice
     *ret_written = true;
     if (later < LATER_COUNT)
         level->later[later].begin = c->to->len;
-    TRY(append_key(c, key));
+    TRY(buf_append(c->to, key));
+    TRY(buf_append_text(c->to, ":"));
     if (later == LATER_PROPERTIES)
         return copy_properties(c, level, outermost);
     if (later == LATER_ITEMS)
@@ -117,15 +103,17 @@ static enum status copy_member(struct copy *c, struct level *level, struct slice
         return ST_OK;
     }
     TRY(skip_value(c, &first, &value));
-    level->is_array |= later == LATER_TYPE && slice_equal(value, SLICE_LITERAL("\"array\""));
-    level->is_object |= later == LATER_TYPE && slice_equal(value, SLICE_LITERAL("\"object\""));
+    level->is_array |= later == LATER_TYPE && slice_is(value, "\"array\"");
+    level->is_object |= later == LATER_TYPE && slice_is(value, "\"object\"");
     if (is_key(key, "x-kubernetes-preserve-unknown-fields"))
         level->keeps_unknown = first == JSON_TRUE;
     if (is_key(key, "nullable"))
         level->nullable = first == JSON_TRUE;
     if (is_key(key, "required"))
         level->required = value;
-    *ret_written = !is_junctor(key) && !is_key(key, "nullable") && !is_key(key, "required") &&
+    *ret_written = !(is_key(key, "oneOf") || is_key(key, "anyOf") || is_key(key, "allOf") ||
+                     is_key(key, "not")) &&
+                   !is_key(key, "nullable") && !is_key(key, "required") &&
                    !is_key(key, "default") && !is_key(key, "x-kubernetes-group-version-kind");
     return *ret_written ? buf_append(c->to, value) : ST_OK;
 }
@@ -199,22 +187,6 @@ static enum status copy_level(struct copy *c, struct level *level, const char *l
     return append_required(c, level);
 }
 
-/* The outermost schema has the fields of every object. */
-static enum status end_outermost(struct copy *c, const struct level *level, size_t begin,
-                                 const char *last)
-{
-    if (level->keeps_unknown) {
-        /* Any properties would make kubectl refuse all others. */
-        c->to->len = begin;
-        TRY(buf_append_text(c->to, "{\"type\":\"object\","));
-    } else if (level->later[LATER_PROPERTIES].begin == level->later[LATER_PROPERTIES].end) {
-        TRY(buf_append_text(c->to, "\"properties\":{"));
-        TRY(buf_append_text(c->to, c->fields));
-        TRY(buf_append_text(c->to, "},"));
-    }
-    return buf_append_text(c->to, last);
-}
-
 static enum status copy_schema(struct copy *c, const char *last, bool *ret_nullable)
 {
     struct level level = {0};
@@ -227,10 +199,21 @@ static enum status copy_schema(struct copy *c, const char *last, bool *ret_nulla
     buf_fini(&level.nullable_keys);
     TRY(status);
     c->depth--;
-    if (last)
-        TRY(end_outermost(c, &level, begin, last));
-    else if (c->to->ptr[c->to->len - 1] == ',')
+    if (last) {
+        /* The outermost schema has the fields of every object. */
+        if (level.keeps_unknown) {
+            /* Any properties would make kubectl refuse all others. */
+            c->to->len = begin;
+            TRY(buf_append_text(c->to, "{\"type\":\"object\","));
+        } else if (level.later[LATER_PROPERTIES].begin == level.later[LATER_PROPERTIES].end) {
+            TRY(buf_append_text(c->to, "\"properties\":{"));
+            TRY(buf_append_text(c->to, c->fields));
+            TRY(buf_append_text(c->to, "},"));
+        }
+        TRY(buf_append_text(c->to, last));
+    } else if (c->to->ptr[c->to->len - 1] == ',') {
         c->to->len--;
+    }
     *ret_nullable = level.nullable;
     return buf_append_text(c->to, "}");
 }

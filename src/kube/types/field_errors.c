@@ -41,14 +41,6 @@ void kube_field_errors_add(struct kube_field_errors *errors, const char *reason,
     errors->count++;
 }
 
-static enum status append_text(const struct kube_field_error *fault, struct buf *to)
-{
-    TRY(buf_append(to, fault->field));
-    if (fault->field.len)
-        TRY(buf_append_text(to, ": "));
-    return buf_append(to, fault->message);
-}
-
 /* Whether an earlier error has the same text, which the message then does not repeat. */
 static bool is_repeated(const struct kube_field_errors *errors,
                         const struct kube_field_error *fault)
@@ -82,7 +74,10 @@ static enum status append_all(const struct kube_status *status,
         if (is_repeated(errors, fault))
             continue;
         TRY(buf_append_text(to, written++ ? ", " : ""));
-        TRY(append_text(fault, to));
+        TRY(buf_append(to, fault->field));
+        if (fault->field.len)
+            TRY(buf_append_text(to, ": "));
+        TRY(buf_append(to, fault->message));
     }
     return buf_append_text(to, count > 1 ? "]" : "");
 }

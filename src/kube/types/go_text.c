@@ -37,13 +37,6 @@ const char *go_float(double number, char text[GO_FLOAT_BYTES])
     return text;
 }
 
-static enum status append_json(const struct json_node *value, struct buf *to)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    TRY(json_tree_write(value, &text));
-    return buf_append(to, slice_sub(buf_slice(&text), 0, size_min(text.len, GO_SHOWN_BYTES_MAX)));
-}
-
 enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to)
 {
     struct slice text;
@@ -58,7 +51,11 @@ enum status go_value_append(const struct json_node *value, struct arena *arena, 
         slice_copy(digits, value->text);
         digits[value->text.len] = '\0';
         return buf_append_text(to, go_float(strtod(digits, NULL), number));
-    default:
-        return append_json(value, to);
+    default: {
+        AUTO(buf_fini) struct buf json = {0};
+        TRY(json_tree_write(value, &json));
+        return buf_append(to,
+                          slice_sub(buf_slice(&json), 0, size_min(json.len, GO_SHOWN_BYTES_MAX)));
+    }
     }
 }

@@ -74,8 +74,8 @@ static void writes_succeed_only_at_the_expected_revision(void **state)
 
     assert_false(run(kube_storage_put, "{2}", 0, &current));
     assert_int_equal(current.mod_revision, first);
-    assert_true(slice_equal(current.value, SLICE_LITERAL("{1}")));
-    assert_true(slice_equal(current.key, SLICE_LITERAL("/registry/pods/n/a")));
+    assert_true(slice_is(current.value, "{1}"));
+    assert_true(slice_is(current.key, "/registry/pods/n/a"));
     engine_write_close(&bed->write.engine);
 
     assert_true(run(kube_storage_put, "{3}", first, &current));
@@ -170,16 +170,16 @@ static void keys_have_the_form_of_kubernetes(void **state)
     assert_int_equal(
         kube_key_make(&bed->arena, "/registry/pods/", SLICE_LITERAL("n"), SLICE_LITERAL("a"), &key),
         ST_OK);
-    assert_true(slice_equal(key, SLICE_LITERAL("/registry/pods/n/a")));
+    assert_true(slice_is(key, "/registry/pods/n/a"));
     assert_int_equal(
         kube_key_make(&bed->arena, "/registry/minions/", SLICE_EMPTY, SLICE_LITERAL("a"), &key),
         ST_OK);
-    assert_true(slice_equal(key, SLICE_LITERAL("/registry/minions/a")));
+    assert_true(slice_is(key, "/registry/minions/a"));
     assert_int_equal(
         kube_key_make(&bed->arena, "/registry/pods/", SLICE_LITERAL("n"), SLICE_EMPTY, &key),
         ST_OK);
     assert_int_equal(kube_prefix_end(&bed->arena, key, &end), ST_OK);
-    assert_true(slice_equal(end, SLICE_LITERAL("/registry/pods/n0")));
+    assert_true(slice_is(end, "/registry/pods/n0"));
 }
 
 int main(void)

@@ -30,7 +30,7 @@ static void move(struct backfill_source *source, enum backfill_source_state next
 /* A server says so when it cannot read a revision of its log. */
 static bool is_damage(struct slice text)
 {
-    return slice_equal(text, slice_from_text(status_text(ST_CORRUPT)));
+    return slice_is(text, status_text(ST_CORRUPT));
 }
 
 /* -- The call -- */

@@ -48,7 +48,7 @@ static void every_field_of_the_last_put_counts(void **state)
     note_put(&history_check);
     assert_true(history_check_question(&history_check, HISTORY_CHECK_PUT, &key, &revision));
     assert_int_equal(revision, 9);
-    assert_true(slice_equal(key, SLICE_LITERAL("k")));
+    assert_true(slice_is(key, "k"));
     assert_true(history_check_agrees(&history_check, HISTORY_CHECK_PUT, &seen));
     assert_false(history_check_agrees(&history_check, HISTORY_CHECK_PUT, NULL));
     for (unsigned field = 0; field < 6; field++) {
@@ -77,7 +77,7 @@ static void a_later_delete_has_two_questions(void **state)
                                            .is_tombstone = true});
     assert_true(history_check_question(&history_check, HISTORY_CHECK_GONE, &key, &revision));
     assert_int_equal(revision, 12);
-    assert_true(slice_equal(key, SLICE_LITERAL("d")));
+    assert_true(slice_is(key, "d"));
     assert_true(history_check_question(&history_check, HISTORY_CHECK_WAS_THERE, &key, &revision));
     assert_int_equal(revision, 11);
     assert_true(history_check_agrees(&history_check, HISTORY_CHECK_GONE, NULL));
@@ -176,9 +176,9 @@ static void prefixes_become_disjoint_ranges(void **state)
     ranges_init(&ranges, given, COUNT_OF(given));
     assert_int_equal(ranges.count, 3);
     assert_int_equal(ranges.prefix_count, 3);
-    assert_true(slice_equal(ranges.items[0].key, SLICE_LITERAL("/a/")));
-    assert_true(slice_equal(ranges.items[0].range_end, SLICE_LITERAL("/a0")));
-    assert_true(slice_equal(ranges.items[1].range_end, SLICE_LITERAL("/c")));
+    assert_true(slice_is(ranges.items[0].key, "/a/"));
+    assert_true(slice_is(ranges.items[0].range_end, "/a0"));
+    assert_true(slice_is(ranges.items[1].range_end, "/c"));
     assert_true(slice_equal(ranges.items[2].range_end, slice_of("", 1))); /* all that follow */
     ranges_fini(&ranges);
 }

@@ -98,7 +98,7 @@ static void expect_next(struct model *model, size_t *taken, const struct merge_t
                 const struct imported_change *have = &revision->changes[sub];
                 assert_ptr_equal(have, &got->changes[at++]);
                 assert_int_equal(have->sub, sub++);
-                assert_true(slice_equal(have->kv.key, slice_from_text(want->key)));
+                assert_true(slice_is(have->kv.key, want->key));
                 assert_int_equal(have->is_tombstone, want->is_delete);
                 assert_int_equal(have->kv.value.len, want->is_delete ? 0 : strlen(want->value));
                 assert_int_equal(have->kv.version, want->is_delete ? 0 : 7);

@@ -92,14 +92,13 @@ static void answer_all(bool auth_enabled)
         assert_int_equal(request.serializable, !connected);
         assert_int_equal(call->request.require_leader, connected);
         assert_int_equal(request.revision, INT64_MAX);
-        if (!auth_enabled || slice_equal(token, SLICE_LITERAL("all")) ||
-            (slice_equal(token, SLICE_LITERAL("some")) && request.key.ptr[0] == 'a'))
+        if (!auth_enabled || slice_is(token, "all") ||
+            (slice_is(token, "some") && request.key.ptr[0] == 'a'))
             call_fail(call, ST_FUTURE_REV);
         else if (token.len == 0)
             call_fail(call, ST_USER_EMPTY);
         else
-            call_fail(call, slice_equal(token, SLICE_LITERAL("old")) ? ST_INVALID_AUTH_TOKEN
-                                                                     : ST_PERMISSION_DENIED);
+            call_fail(call, slice_is(token, "old") ? ST_INVALID_AUTH_TOKEN : ST_PERMISSION_DENIED);
     }
     grants_check(f.grants);
 }
@@ -521,7 +520,7 @@ static void an_old_answer_does_not_confirm_while_the_cluster_answers(void **stat
 static bool is_asked_by(const char *token)
 {
     for (size_t i = 0; i < cluster.count; i++)
-        if (slice_equal(buf_slice(&call_at(i)->token), slice_from_text(token)))
+        if (slice_is(buf_slice(&call_at(i)->token), token))
             return true;
     return false;
 }

@@ -169,7 +169,7 @@ static void clients_of_one_token_share_a_stream(void **state)
     client_start(&f, &own, NULL, 31, 1);
     assert_int_equal(cluster.count, 3);
     struct upstream_call *call = call_at(0);
-    assert_true(slice_equal(call->request.caller.token, SLICE_LITERAL("t")));
+    assert_true(slice_is(call->request.caller.token, "t"));
     assert_true(call->request.lasts && call->request.require_leader && !call->request.reads);
     assert_true(call_at(2)->request.caller.is_self);
     assert_int_equal(take_id(call), 1);
@@ -259,7 +259,7 @@ static void unreachable_cluster_fails_renewals(void **state)
     run(&f, 5 * NS_PER_S);
     call_end(call_at(0), GRPC_UNAVAILABLE, "the cluster cannot be reached: x");
     assert_int_equal(a.done, 1);
-    assert_true(slice_equal(a.renewals.op.text, SLICE_LITERAL("the cluster cannot be reached: x")));
+    assert_true(slice_is(a.renewals.op.text, "the cluster cannot be reached: x"));
     finish(&f);
     client_fini(&a);
 }
@@ -413,7 +413,7 @@ static void streams_are_limited(void **state)
     assert_int_equal(lease_streams_count(f.streams), LEASE_STREAMS_MAX);
     client_start(&f, &clients[0], "another", 1, 1);
     assert_int_equal(lease_streams_count(f.streams), LEASE_STREAMS_MAX);
-    assert_true(slice_equal(call_at(0)->request.caller.token, SLICE_LITERAL("token.1")));
+    assert_true(slice_is(call_at(0)->request.caller.token, "token.1"));
     answer_all(&f, call_at(LEASE_STREAMS_MAX - 1));
     finish(&f);
     free(clients);

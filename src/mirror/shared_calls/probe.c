@@ -93,7 +93,7 @@ static void finish(struct probe *probe, int64_t revision, enum grpc_code code, s
 static bool is_deadline(enum grpc_code code, struct slice text)
 {
     return code == GRPC_DEADLINE_EXCEEDED ||
-           (code == GRPC_UNKNOWN && slice_equal(text, SLICE_LITERAL("context deadline exceeded")));
+           (code == GRPC_UNKNOWN && slice_is(text, "context deadline exceeded"));
 }
 
 /* Reads that have waited long enough for the question which has failed now fail with it: another

@@ -84,7 +84,7 @@ static void the_question_is_linearizable_and_small(void **state)
     assert_true(call_at(0)->request.caller.is_self);
     assert_true(call_at(0)->request.reads);
     assert_true(call_at(0)->request.deadline_ns < CLOCK_NEVER);
-    assert_true(slice_equal(request.key, SLICE_LITERAL("/registry/")));
+    assert_true(slice_is(request.key, "/registry/"));
     assert_int_equal(request.range_end.len, 0);
     assert_true(request.count_only);
     assert_false(request.serializable);

@@ -57,7 +57,7 @@ static enum status see_segment(struct salvage *salvage, struct slice key, struct
 static enum status see_number(struct salvage *salvage, struct slice key, struct slice value)
 {
     for (size_t i = 0; i < BACKEND_META_COUNT; i++) {
-        if (!slice_equal(key, slice_from_text(backend_meta_name((enum backend_meta)i))) ||
+        if (!slice_is(key, backend_meta_name((enum backend_meta)i)) ||
             value.len != sizeof(salvage->numbers[i]))
             continue;
         memcpy(&salvage->numbers[i], value.ptr, sizeof(salvage->numbers[i]));
@@ -98,13 +98,13 @@ static enum status see_entry(void *ctx, struct slice key, struct slice value)
 
 static enum salvage_table table_named(struct slice name)
 {
-    if (slice_equal(name, SLICE_LITERAL("versions")))
+    if (slice_is(name, "versions"))
         return SALVAGE_VERSIONS;
-    if (slice_equal(name, SLICE_LITERAL("rows")))
+    if (slice_is(name, "rows"))
         return SALVAGE_ROWS;
-    if (slice_equal(name, SLICE_LITERAL("segments")))
+    if (slice_is(name, "segments"))
         return SALVAGE_SEGMENTS;
-    return slice_equal(name, SLICE_LITERAL("meta")) ? SALVAGE_NUMBERS : SALVAGE_UNKNOWN;
+    return slice_is(name, "meta") ? SALVAGE_NUMBERS : SALVAGE_UNKNOWN;
 }
 
 static void see_table(void *ctx, struct slice name, uint64_t entries)

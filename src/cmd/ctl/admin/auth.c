@@ -17,11 +17,6 @@ static int add_root_role(struct ctl *ctl)
     return ctl_call(ctl, METHOD_USER_GRANT_ROLE, &grant, &answer);
 }
 
-static bool misses_root_role(const vigil_error *error)
-{
-    return strstr(error->text, "root user does not have root role") != NULL;
-}
-
 int admin_auth_enable(struct ctl *ctl)
 {
     int code;
@@ -32,7 +27,7 @@ int admin_auth_enable(struct ctl *ctl)
     const void *answer;
     vigil_error error;
     code = ctl_call_at(ctl, client, METHOD_AUTH_ENABLE, &request, &answer, &error);
-    if (code != CTL_OK && !misses_root_role(&error))
+    if (code != CTL_OK && strstr(error.text, "root user does not have root role") == NULL)
         return ctl_fail_with(ctl, &error);
     if (code != CTL_OK) {
         code = add_root_role(ctl);

@@ -78,26 +78,6 @@ static void add_bytes(struct endpoint_row *row, int64_t bytes)
     endpoint_cell(row, "%s", text);
 }
 
-/* The columns that 3.4 does not have. */
-static void add_space(const struct pb_status_response *status, struct endpoint_row *row)
-{
-    /* A server may send anything. */
-    bool is_known = status->db_size > 0 && status->db_size_in_use >= 0 &&
-                    status->db_size_in_use <= INT64_MAX / 100;
-    int64_t used = is_known ? status->db_size_in_use * 100 / status->db_size : 100;
-    add_bytes(row, status->db_size_in_use);
-    endpoint_cell(row, "%" PRId64 "%%", 100 - used);
-    add_bytes(row, status->db_size_quota);
-}
-
-static void add_downgrade(const struct pb_status_response *status, struct endpoint_row *row)
-{
-    const struct pb_downgrade_info *info = status->downgrade_info;
-    struct slice target = info ? info->target_version : SLICE_LITERAL("");
-    endpoint_cell(row, "%.*s", SLICE_ARGS(target));
-    endpoint_cell(row, "%s", text_of(info && info->enabled));
-}
-
 static void status_row(const struct asked *asked, struct endpoint_row *row)
 {
     const struct pb_status_response *status = asked->response;
@@ -109,42 +89,27 @@ static void status_row(const struct asked *asked, struct endpoint_row *row)
     if (!is_3_4(asked))
         endpoint_cell(row, "%.*s", SLICE_ARGS(status->storage_version));
     add_bytes(row, status->db_size);
-    if (!is_3_4(asked))
-        add_space(status, row);
+    if (!is_3_4(asked)) {
+        /* A server may send anything. */
+        bool is_known = status->db_size > 0 && status->db_size_in_use >= 0 &&
+                        status->db_size_in_use <= INT64_MAX / 100;
+        int64_t used = is_known ? status->db_size_in_use * 100 / status->db_size : 100;
+        add_bytes(row, status->db_size_in_use);
+        endpoint_cell(row, "%" PRId64 "%%", 100 - used);
+        add_bytes(row, status->db_size_quota);
+    }
     endpoint_cell(row, "%s", text_of(status->leader == member_of(status)));
     endpoint_cell(row, "%s", text_of(status->is_learner));
     endpoint_cell(row, "%" PRIu64, status->raft_term);
     endpoint_cell(row, "%" PRIu64, status->raft_index);
     endpoint_cell(row, "%" PRIu64, status->raft_applied_index);
     endpoint_cell(row, "%s", errors);
-    if (!is_3_4(asked))
-        add_downgrade(status, row);
-}
-
-static void status_fields_3_4(struct ctl *ctl, const struct pb_status_response *status)
-{
-    ctl_field_int(ctl, "DBSize", status->db_size);
-    ctl_field_uint(ctl, "Leader", status->leader);
-    ctl_field_bool(ctl, "IsLearner", status->is_learner);
-    ctl_field_uint(ctl, "RaftIndex", status->raft_index);
-    ctl_field_uint(ctl, "RaftTerm", status->raft_term);
-}
-
-static void status_fields_3_7(struct ctl *ctl, const struct pb_status_response *status)
-{
-    ctl_field_text(ctl, "StorageVersion", status->storage_version);
-    ctl_field_int(ctl, "DBSize", status->db_size);
-    ctl_field_int(ctl, "DBSizeInUse", status->db_size_in_use);
-    ctl_field_int(ctl, "DBSizeQuota", status->db_size_quota);
-    ctl_field_uint(ctl, "Leader", status->leader);
-    ctl_field_bool(ctl, "IsLearner", status->is_learner);
-    ctl_field_uint(ctl, "RaftIndex", status->raft_index);
-}
-
-static void downgrade_fields(struct ctl *ctl, const struct pb_downgrade_info *info)
-{
-    ctl_field_text(ctl, "DowngradeTargetVersion", info ? info->target_version : SLICE_EMPTY);
-    ctl_field_bool(ctl, "DowngradeEnabled", info && info->enabled);
+    if (!is_3_4(asked)) {
+        const struct pb_downgrade_info *info = status->downgrade_info;
+        struct slice target = info ? info->target_version : SLICE_LITERAL("");
+        endpoint_cell(row, "%.*s", SLICE_ARGS(target));
+        endpoint_cell(row, "%s", text_of(info && info->enabled));
+    }
 }
 
 static void status_fields(const struct asked *asked)
@@ -155,15 +120,31 @@ static void status_fields(const struct asked *asked)
     join_errors(status, " ", errors);
     ctl_field_header(ctl, status->header);
     ctl_field_text(ctl, "Version", status->version);
-    if (is_3_4(asked))
-        status_fields_3_4(ctl, status);
-    else
-        status_fields_3_7(ctl, status);
+    if (is_3_4(asked)) {
+        ctl_field_int(ctl, "DBSize", status->db_size);
+        ctl_field_uint(ctl, "Leader", status->leader);
+        ctl_field_bool(ctl, "IsLearner", status->is_learner);
+        ctl_field_uint(ctl, "RaftIndex", status->raft_index);
+        ctl_field_uint(ctl, "RaftTerm", status->raft_term);
+    } else {
+        ctl_field_text(ctl, "StorageVersion", status->storage_version);
+        ctl_field_int(ctl, "DBSize", status->db_size);
+        ctl_field_int(ctl, "DBSizeInUse", status->db_size_in_use);
+        ctl_field_int(ctl, "DBSizeQuota", status->db_size_quota);
+        ctl_field_uint(ctl, "Leader", status->leader);
+        ctl_field_bool(ctl, "IsLearner", status->is_learner);
+        ctl_field_uint(ctl, "RaftIndex", status->raft_index);
+    }
     ctl_field_uint(ctl, "RaftAppliedIndex", status->raft_applied_index);
     fprintf(ctl->out, "\"Errors\" : [%s]\n", errors);
     ctl_field_text(ctl, "Endpoint", slice_from_text(asked->endpoint));
-    if (!is_3_4(asked))
-        downgrade_fields(ctl, status->downgrade_info);
+    if (!is_3_4(asked)) {
+        ctl_field_text(ctl, "DowngradeTargetVersion",
+                       status->downgrade_info ? status->downgrade_info->target_version
+                                              : SLICE_EMPTY);
+        ctl_field_bool(ctl, "DowngradeEnabled",
+                       status->downgrade_info && status->downgrade_info->enabled);
+    }
     fputc('\n', ctl->out);
 }
 

@@ -23,17 +23,6 @@ static void fail(struct asked *asked, const char *text)
     snprintf(asked->error.text, sizeof(asked->error.text), "%s", text);
 }
 
-static void note_alarms(struct asked *asked, const struct pb_alarm_response *alarms)
-{
-    char text[VIGIL_ERROR_TEXT_BYTES] = "Active Alarm(s): ";
-    size_t used = strlen(text);
-    for (size_t i = 0; i < alarms->alarms_count && used < sizeof(text); i++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s",
-                                 alarm_text(alarms->alarms[i].alarm));
-    if (alarms->alarms_count)
-        fail(asked, text);
-}
-
 /* A member that refuses the read because of a permission has decided that with the others, so it
  * is healthy. 3.4 does not look at alarms. */
 static void ask_health(struct asked *asked)
@@ -48,10 +37,18 @@ static void ask_health(struct asked *asked)
     int64_t took_ns = asked->took_ns;
     ask_call(asked, METHOD_ALARM_LIST, &list);
     asked->took_ns = took_ns;
-    if (asked->response)
-        note_alarms(asked, asked->response);
-    else
+    const struct pb_alarm_response *alarms = asked->response;
+    if (alarms) {
+        char text[VIGIL_ERROR_TEXT_BYTES] = "Active Alarm(s): ";
+        size_t used = strlen(text);
+        for (size_t i = 0; i < alarms->alarms_count && used < sizeof(text); i++)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s",
+                                     alarm_text(alarms->alarms[i].alarm));
+        if (alarms->alarms_count)
+            fail(asked, text);
+    } else {
         fail(asked, "Unable to fetch the alarm list");
+    }
 }
 
 struct took {

@@ -61,21 +61,16 @@ static bool steps_down(const long *last, long d, long k)
     return k == -d || (k != d && last[k - 1] < last[k + 1]);
 }
 
-static long follow_equal(const struct script *s, long x, long k)
-{
-    while (x < s->before_count && x - k < s->after_count &&
-           slice_equal(s->before[x], s->after[x - k]))
-        x++;
-    return x;
-}
-
 /* Where diagonal k gets with d changes. */
 static long advance(const struct script *s, const long *last, long d, long k)
 {
     long x = 0;
     if (d > 0)
         x = steps_down(last, d, k) ? last[k + 1] : last[k - 1] + 1;
-    return follow_equal(s, x, k);
+    while (x < s->before_count && x - k < s->after_count &&
+           slice_equal(s->before[x], s->after[x - k]))
+        x++;
+    return x;
 }
 
 /* True: the end is reached with d changes. */

@@ -21,28 +21,10 @@ static uint32_t code_point(const uint8_t *at, size_t len)
     return code;
 }
 
-/* Characters beyond ASCII that a terminal obeys, or that change the order of those around them. */
-static bool is_harmful(uint32_t code)
-{
-    return (code >= 0x80 && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069) || code == 0x200e || code == 0x200f ||
-           code == 0x061c || code == 0x2028 || code == 0x2029 || code == 0xfeff;
-}
-
 static void escape(struct piece *piece, const char *format, unsigned code)
 {
     piece->len = (size_t)snprintf(piece->text, sizeof(piece->text), format, code);
     piece->escaped = true;
-}
-
-static void escape_ascii(struct piece *piece, uint8_t byte, enum safe_lines lines)
-{
-    if (lines == SAFE_ONE_LINE && byte == '\n')
-        escape(piece, "\\n", 0);
-    else if (lines == SAFE_ONE_LINE && byte == '\t')
-        escape(piece, "\\t", 0);
-    else
-        escape(piece, "\\x%02x", byte);
 }
 
 static bool is_plain_ascii(uint8_t byte, enum safe_lines lines)
@@ -58,12 +40,21 @@ static struct piece piece_of(struct slice text, enum safe_lines lines)
     struct piece piece = {.read = 1};
     size_t len = utf8_char_len(text);
     if (len <= 1 && (len == 0 || !is_plain_ascii(text.ptr[0], lines))) {
-        escape_ascii(&piece, text.ptr[0], lines);
+        if (lines == SAFE_ONE_LINE && text.ptr[0] == '\n')
+            escape(&piece, "\\n", 0);
+        else if (lines == SAFE_ONE_LINE && text.ptr[0] == '\t')
+            escape(&piece, "\\t", 0);
+        else
+            escape(&piece, "\\x%02x", text.ptr[0]);
         return piece;
     }
     piece.read = len;
     uint32_t code = code_point(text.ptr, len);
-    if (is_harmful(code)) {
+    /* These are characters beyond ASCII that a terminal obeys, or that change the order of those
+     * around them. */
+    if ((code >= 0x80 && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
+        (code >= 0x2066 && code <= 0x2069) || code == 0x200e || code == 0x200f || code == 0x061c ||
+        code == 0x2028 || code == 0x2029 || code == 0xfeff) {
         escape(&piece, "\\u%04x", code);
         return piece;
     }
@@ -105,19 +96,13 @@ void safe_text_put(FILE *to, struct slice text, enum safe_lines lines)
     }
 }
 
-/* Characters as they are shown: an escape is several. */
-static size_t columns_of(const struct piece *piece)
-{
-    return piece->escaped ? piece->len : 1;
-}
-
 /* How many bytes fit; *ret_cut: the rest does not. */
 static size_t fitting(struct slice text, size_t columns, bool *ret_cut)
 {
     size_t used = 0, fits = 0, at = 0;
     while (at < text.len) {
         struct piece piece = piece_of(slice_sub(text, at, text.len - at), SAFE_ONE_LINE);
-        used += columns_of(&piece);
+        used += piece.escaped ? piece.len : 1;
         if (used > columns)
             break;
         at += piece.read;

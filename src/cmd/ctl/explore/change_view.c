@@ -65,15 +65,6 @@ static void object_time(struct slice value, char to[TIME_BYTES])
     arena_fini(&arena);
 }
 
-static void time_of(const struct change_view *view, const vigil_event *event, int64_t wall_ns,
-                    char to[TIME_BYTES])
-{
-    if (!view->old_times)
-        time_text(wall_ns, !view->json, to);
-    else
-        object_time(slice_from(event->kv->value), to);
-}
-
 /* -- Lines -- */
 
 static const char *colour_of(const vigil_event *event)
@@ -138,7 +129,10 @@ static void show_json(struct change_view *view, const vigil_event *event, const 
 void change_view_show(struct change_view *view, const vigil_event *event, int64_t wall_ns)
 {
     char time[TIME_BYTES];
-    time_of(view, event, wall_ns, time);
+    if (!view->old_times)
+        time_text(wall_ns, !view->json, time);
+    else
+        object_time(slice_from(event->kv->value), time);
     view->values.indent = view->old_times ? OLD_INDENT : INDENT;
     if (view->json) {
         show_json(view, event, time);

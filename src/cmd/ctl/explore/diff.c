@@ -79,11 +79,6 @@ static const vigil_kv *read_value(struct differ *d, struct slice key, int64_t re
 
 /* -- Output; before or after is NULL: the key was added or removed -- */
 
-static const char *change_name(const vigil_kv *before, const vigil_kv *after)
-{
-    return !before ? "added" : !after ? "removed" : "changed";
-}
-
 static void put_json(struct differ *d, struct slice key, const vigil_kv *before,
                      const vigil_kv *after)
 {
@@ -92,7 +87,7 @@ static void put_json(struct differ *d, struct slice key, const vigil_kv *before,
     enum decode_kind decode = (enum decode_kind)d->ctl->globals.decode;
     json_writer_init(&w, &line);
     json_begin_object(&w);
-    json_member_text(&w, "change", change_name(before, after));
+    json_member_text(&w, "change", !before ? "added" : !after ? "removed" : "changed");
     decode_put_member(&w, "key", DECODE_TEXT, key);
     for (unsigned i = 0; i < 2; i++) {
         const vigil_kv *kv = i ? after : before;

@@ -58,22 +58,6 @@ static void put_line(const struct grep *g, struct slice line, const regmatch_t *
     fputc('\n', g->ctl->out);
 }
 
-static void put_key(const struct grep *g, const vigil_kv *kv)
-{
-    put_coloured(g, TERMINAL_CYAN, slice_of(kv->key.data, kv->key.size));
-}
-
-static void put_json(const struct grep *g, const vigil_kv *kv)
-{
-    AUTO(buf_fini) struct buf line = {0};
-    struct json_writer w;
-    json_writer_init(&w, &line);
-    json_begin_object(&w);
-    kv_view_put_members(&w, (enum decode_kind)g->ctl->globals.decode, kv);
-    json_end_object(&w);
-    kv_view_put_line(g->ctl->out, &w);
-}
-
 /* -- Matching -- */
 
 /* Shows the lines that match, or only finds whether one does. */
@@ -94,7 +78,7 @@ static bool grep_lines(struct grep *g, const vigil_kv *kv, bool shows)
         found = true;
         more = shows && shown++ == LINES_SHOWN_MAX;
         if (shows) {
-            put_key(g, kv);
+            put_coloured(g, TERMINAL_CYAN, slice_of(kv->key.data, kv->key.size));
             fputs(more ? ": … more lines match\n" : ": ", g->ctl->out);
             if (!more)
                 put_line(g, line, &at);
@@ -120,22 +104,19 @@ static void show_match(struct grep *g, const vigil_kv *kv, bool by_key)
     if (g->flags->count)
         return;
     if (g->ctl->globals.format == CTL_JSON || g->ctl->globals.format == CTL_JSONL) {
-        put_json(g, kv);
+        AUTO(buf_fini) struct buf line = {0};
+        struct json_writer w;
+        json_writer_init(&w, &line);
+        json_begin_object(&w);
+        kv_view_put_members(&w, (enum decode_kind)g->ctl->globals.decode, kv);
+        json_end_object(&w);
+        kv_view_put_line(g->ctl->out, &w);
     } else if (lines) {
         (void)grep_lines(g, kv, true);
     } else {
-        put_key(g, kv);
+        put_coloured(g, TERMINAL_CYAN, slice_of(kv->key.data, kv->key.size));
         fputc('\n', g->ctl->out);
     }
-}
-
-static void examine(struct grep *g, const vigil_kv *kv)
-{
-    regmatch_t at;
-    bool by_key = !g->flags->values_only && matches(g, slice_of(kv->key.data, kv->key.size), &at);
-    bool by_value = !by_key && !g->flags->keys_only && value_matches(g, kv);
-    if ((by_key || by_value) != g->flags->invert)
-        show_match(g, kv, by_key);
 }
 
 static int search(struct grep *g, vigil_client *client, struct slice prefix)
@@ -149,8 +130,14 @@ static int search(struct grep *g, vigil_client *client, struct slice prefix)
     AUTO(pager_fini) struct pager pager;
     const vigil_kv *kv;
     pager_init(&pager, g->ctl, client, &options);
-    while ((kv = pager_next(&pager)))
-        examine(g, kv);
+    while ((kv = pager_next(&pager))) {
+        regmatch_t at;
+        bool by_key =
+            !g->flags->values_only && matches(g, slice_of(kv->key.data, kv->key.size), &at);
+        bool by_value = !by_key && !g->flags->keys_only && value_matches(g, kv);
+        if ((by_key || by_value) != g->flags->invert)
+            show_match(g, kv, by_key);
+    }
     if (pager.exit == CTL_OK && g->flags->count)
         fprintf(g->ctl->out, "%" PRIu64 "\n", g->matches);
     return pager.exit;

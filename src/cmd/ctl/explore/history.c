@@ -103,37 +103,26 @@ static void on_progress(struct history *h, int64_t revision)
         history_move(h, HISTORY_COMPLETE);
 }
 
-static void on_end(struct history *h, const vigil_watch_batch *batch)
-{
-    h->error = *batch->error;
-    h->compacted = batch->compact_revision;
-    bool is_compacted = batch->error->code == VIGIL_ERROR_COMPACTED && h->compacted > 0;
-    history_move(h, is_compacted ? HISTORY_COMPACTED : HISTORY_FAILED);
-}
-
 static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
 {
     struct history *h = user;
     (void)watch;
     if (h->state != HISTORY_WATCHING)
         return VIGIL_WATCH_PAUSE;
-    if (batch->what == VIGIL_WATCH_EVENTS)
+    if (batch->what == VIGIL_WATCH_EVENTS) {
         receive(h, batch);
-    else if (batch->what == VIGIL_WATCH_PROGRESS)
+    } else if (batch->what == VIGIL_WATCH_PROGRESS) {
         on_progress(h, batch->header ? batch->header->revision : 0);
-    else if (batch->what == VIGIL_WATCH_ENDED)
-        on_end(h, batch);
+    } else if (batch->what == VIGIL_WATCH_ENDED) {
+        h->error = *batch->error;
+        h->compacted = batch->compact_revision;
+        bool is_compacted = batch->error->code == VIGIL_ERROR_COMPACTED && h->compacted > 0;
+        history_move(h, is_compacted ? HISTORY_COMPACTED : HISTORY_FAILED);
+    }
     return h->state == HISTORY_WATCHING ? VIGIL_WATCH_CONTINUE : VIGIL_WATCH_PAUSE;
 }
 
 /* -- Reading -- */
-
-static int fail(struct history *h, const vigil_error *error)
-{
-    history_move(h, HISTORY_FAILED);
-    h->exit = ctl_fail_with(h->ctl, error);
-    return h->exit;
-}
 
 static vigil_call *read_at(struct history *h, int64_t revision)
 {
@@ -144,7 +133,8 @@ static vigil_call *read_at(struct history *h, int64_t revision)
     vigil_call *call = vigil_range(h->client, &request);
     if (vigil_call_run(call) == VIGIL_OK)
         return call;
-    (void)fail(h, vigil_call_error(call));
+    history_move(h, HISTORY_FAILED);
+    h->exit = ctl_fail_with(h->ctl, vigil_call_error(call));
     vigil_call_free(call);
     return NULL;
 }

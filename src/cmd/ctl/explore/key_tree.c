@@ -54,24 +54,7 @@ static bool is_full(const struct key_tree *tree)
     return tree->nodes >= KEY_TREE_NODES_MAX || tree->name_bytes >= KEY_TREE_NAME_BYTES_MAX;
 }
 
-/* Gives up levels until there is room again, down to the first one. */
-static void make_room(struct key_tree *tree)
-{
-    while (tree->depth > 1 && is_full(tree)) {
-        tree->depth--;
-        tree->open = ancestor_at(tree->open, tree->depth);
-        cut_below(tree, &tree->root);
-    }
-}
-
 /* -- Adding -- */
-
-/* The first part of a path, with its separator. */
-static struct slice part_of(const struct key_tree *tree, struct slice path)
-{
-    const uint8_t *at = memmem(path.ptr, path.len, tree->separator.ptr, tree->separator.len);
-    return at ? slice_sub(path, 0, (size_t)(at - path.ptr) + tree->separator.len) : path;
-}
 
 static struct key_tree_node *add_child(struct key_tree *tree, struct key_tree_node *parent,
                                        struct slice name)
@@ -101,7 +84,12 @@ static bool enter(struct key_tree *tree, struct slice name)
         return true;
     }
     if (is_full(tree)) {
-        make_room(tree);
+        /* Levels are given up until there is room again, down to the first one. */
+        while (tree->depth > 1 && is_full(tree)) {
+            tree->depth--;
+            tree->open = ancestor_at(tree->open, tree->depth);
+            cut_below(tree, &tree->root);
+        }
         tree->is_cut = true;
     }
     if (is_full(tree) || tree->open->depth >= tree->depth)
@@ -116,7 +104,9 @@ void key_tree_add(struct key_tree *tree, struct slice key, uint64_t bytes)
     struct slice path = slice_sub(key, tree->root.name.len, key.len - tree->root.name.len);
     tree->open = &tree->root;
     while (path.len && tree->open->depth < tree->depth) {
-        struct slice name = part_of(tree, path);
+        const uint8_t *at = memmem(path.ptr, path.len, tree->separator.ptr, tree->separator.len);
+        struct slice name =
+            at ? slice_sub(path, 0, (size_t)(at - path.ptr) + tree->separator.len) : path;
         if (!enter(tree, name))
             break;
         path = slice_sub(path, name.len, path.len - name.len);

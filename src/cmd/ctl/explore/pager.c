@@ -54,17 +54,6 @@ static vigil_call *page_call(const struct pager *pager)
     return vigil_range(pager->client, &request);
 }
 
-/* The next page has as many keys as would have about PAGER_BYTES_AIM if they were like these. */
-static void choose_limit(struct pager *pager)
-{
-    uint64_t bytes = 1;
-    const vigil_range_response *page = pager->page;
-    for (size_t i = 0; i < page->kv_count; i++)
-        bytes += page->kvs[i].key.size + page->kvs[i].value.size;
-    uint64_t fitting = (uint64_t)PAGER_BYTES_AIM * (page->kv_count + 1) / bytes;
-    pager->limit = fitting < 1 ? 1 : fitting > PAGER_KEYS_MAX ? PAGER_KEYS_MAX : (int64_t)fitting;
-}
-
 static bool take_page(struct pager *pager)
 {
     const vigil_range_response *page = vigil_range_result(pager->call);
@@ -77,7 +66,15 @@ static bool take_page(struct pager *pager)
         pager->from.len = 0;
         append(&pager->from, slice_of(last.data, last.size));
         append(&pager->from, SLICE_LITERAL("\0"));
-        choose_limit(pager);
+        /* The next page has as many keys as would have about PAGER_BYTES_AIM if they were like
+         * these. */
+        uint64_t bytes = 1;
+        for (size_t i = 0; i < page->kv_count; i++)
+            bytes += page->kvs[i].key.size + page->kvs[i].value.size;
+        uint64_t fitting = (uint64_t)PAGER_BYTES_AIM * (page->kv_count + 1) / bytes;
+        pager->limit = fitting < 1                ? 1
+                       : fitting > PAGER_KEYS_MAX ? PAGER_KEYS_MAX
+                                                  : (int64_t)fitting;
     }
     return true;
 }

@@ -52,12 +52,6 @@ static int64_t lease_of(const struct restore *r)
     return r->flags->lease == RESTORE_LEASE_KEEP && r->now ? r->now->lease : 0;
 }
 
-static bool is_same(const struct restore *r)
-{
-    return r->now && slice_equal(value_of(r->old), value_of(r->now)) &&
-           r->now->lease == lease_of(r);
-}
-
 /* -- Output -- */
 
 static bool is_json(const struct restore *r)
@@ -144,7 +138,7 @@ static int restore(struct restore *r)
         exit = read_at(r, 0, &r->now_call, &r->now);
     if (exit != CTL_OK)
         return exit;
-    if (is_same(r))
+    if (r->now && slice_equal(value_of(r->old), value_of(r->now)) && r->now->lease == lease_of(r))
         return report(r, 0, "The key has this value already, so nothing was written.");
     if (!r->flags->dry_run)
         return write_back(r);

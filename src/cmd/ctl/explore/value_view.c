@@ -22,11 +22,6 @@ void value_view_colour(const struct value_view *view, const char *colour)
     fputs(view->colours ? colour : "", view->to);
 }
 
-static const char *colour_of(enum line_sign sign)
-{
-    return sign == LINE_ADDED ? TERMINAL_GREEN : sign == LINE_REMOVED ? TERMINAL_RED : TERMINAL_DIM;
-}
-
 /* -- Lines -- */
 
 static void put_line(void *ctx, enum line_sign sign, struct slice line)
@@ -37,7 +32,9 @@ static void put_line(void *ctx, enum line_sign sign, struct slice line)
     fprintf(view->to, "%*s", (int)view->indent, "");
     bool coloured = sign != LINE_SAME;
     if (coloured)
-        value_view_colour(view, colour_of(sign));
+        value_view_colour(view, sign == LINE_ADDED     ? TERMINAL_GREEN
+                                : sign == LINE_REMOVED ? TERMINAL_RED
+                                                       : TERMINAL_DIM);
     if (sign == LINE_SKIPPED) {
         fputs("  …", view->to);
     } else {

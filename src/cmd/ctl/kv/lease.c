@@ -302,14 +302,6 @@ static int renew_once(struct ctl *ctl, int64_t id)
     return ctl_print(ctl, &keep_alive_shape, lease);
 }
 
-/* Waits while the client answers the pings of its server. */
-static void pause_for(vigil_client *client, int64_t ns)
-{
-    int64_t end_ns = clock_mono_ns(clock_system()) + ns;
-    for (int64_t left_ns = ns; left_ns > 0; left_ns = end_ns - clock_mono_ns(clock_system()))
-        ctl_wait(client, (int)(left_ns / NS_PER_MS) + 1);
-}
-
 int lease_keep_alive_run(struct ctl *ctl)
 {
     const struct keep_alive_flags *given = ctl->flags;
@@ -324,7 +316,12 @@ int lease_keep_alive_run(struct ctl *ctl)
         code = ctl_print(ctl, &keep_alive_shape, lease);
         if (code != CTL_OK)
             return code;
-        pause_for(ctl->client, lease->ttl * NS_PER_S / 3);
+        /* The client answers the pings of its server while it waits. */
+        int64_t pause_ns = lease->ttl * NS_PER_S / 3;
+        int64_t end_ns = clock_mono_ns(clock_system()) + pause_ns;
+        for (int64_t left_ns = pause_ns; left_ns > 0;
+             left_ns = end_ns - clock_mono_ns(clock_system()))
+            ctl_wait(ctl->client, (int)(left_ns / NS_PER_MS) + 1);
         ctl_drop_answers(ctl);
     }
     if (code == CTL_OK && ctl->globals.format == CTL_SIMPLE)

@@ -69,16 +69,6 @@ static unsigned split_condition(struct ctl *ctl, const char *rest, const char *e
     return line_quoted(ctl->arena, &at, end, &condition->value) ? 3 : 2;
 }
 
-static int refuse_parts(const char *line, const struct condition *condition)
-{
-    fprintf(stderr, "Error: malformed comparison: %s; got %s(", line, condition->target);
-    ctl_write_quoted(stderr, condition->key);
-    fprintf(stderr, ") %s ", condition->op);
-    ctl_write_quoted(stderr, condition->value);
-    fputc('\n', stderr);
-    return CTL_INVALID_INPUT;
-}
-
 static int set_result(struct ctl *ctl, const char *line, const struct condition *condition,
                       struct pb_compare *compare)
 {
@@ -151,8 +141,14 @@ static int parse_compare(struct ctl *ctl, struct slice text, void *ret_compare)
         return ctl_fail(ctl, CTL_INVALID_INPUT, "malformed comparison: %s", line);
     struct condition condition = {.key = SLICE_LITERAL(""), .value = SLICE_LITERAL("")};
     snprintf(condition.target, sizeof(condition.target), "%.*s", (int)(bracket - line), line);
-    if (split_condition(ctl, bracket + 1, line + text.len, &condition) != 3)
-        return refuse_parts(line, &condition);
+    if (split_condition(ctl, bracket + 1, line + text.len, &condition) != 3) {
+        fprintf(stderr, "Error: malformed comparison: %s; got %s(", line, condition.target);
+        ctl_write_quoted(stderr, condition.key);
+        fprintf(stderr, ") %s ", condition.op);
+        ctl_write_quoted(stderr, condition.value);
+        fputc('\n', stderr);
+        return CTL_INVALID_INPUT;
+    }
     struct pb_compare *compare = ret_compare;
     *compare = (struct pb_compare){.key = condition.key};
     int code = set_operand(ctl, line, &condition, compare);

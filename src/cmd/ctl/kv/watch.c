@@ -60,17 +60,6 @@ static const char *variable(struct ctl *ctl, const char *name, const char *text,
     return xalloc_check(status == ST_OK ? (void *)copy.ptr : NULL, len);
 }
 
-static void complain(const struct watched *watched, const char *reason)
-{
-    fputs("command [", stderr);
-    for (size_t i = 0; i < watched->count; i++) {
-        if (i)
-            fputc(' ', stderr);
-        ctl_write_quoted(stderr, slice_from_text(watched->words[i]));
-    }
-    fprintf(stderr, "] error (%s)\n", reason);
-}
-
 static int run_command(const struct watched *watched, const vigil_header *header,
                        const vigil_event *event)
 {
@@ -93,7 +82,13 @@ static int run_command(const struct watched *watched, const vigil_header *header
         if (child_exit_code(status, reason) == 0)
             return CTL_OK;
     }
-    complain(watched, reason);
+    fputs("command [", stderr);
+    for (size_t i = 0; i < watched->count; i++) {
+        if (i)
+            fputc(' ', stderr);
+        ctl_write_quoted(stderr, slice_from_text(watched->words[i]));
+    }
+    fprintf(stderr, "] error (%s)\n", reason);
     return CTL_ERROR;
 }
 
@@ -201,12 +196,6 @@ static int begin_line(struct watching *all, const char *line, struct line_words 
     return CTL_OK;
 }
 
-static void request_progress(struct watching *all)
-{
-    if (all->newest)
-        vigil_watch_request_progress(all->newest->watch);
-}
-
 static int take_line(struct watching *all, const char *line)
 {
     struct ctl *ctl = all->ctl;
@@ -214,16 +203,18 @@ static int take_line(struct watching *all, const char *line)
         xalloc_check(arena_alloc(ctl->arena, sizeof(*split)), sizeof(*split));
     if (!line_split(ctl->arena, slice_from_text(line), split))
         return ctl_fail(ctl, CTL_INVALID_INPUT, "the quotes of this line are wrong: %s", line);
-    if (split->count == 0)
+    if (split->count == 0) {
         fprintf(stderr, "Invalid command: %s (watch and progress supported)\n", line);
-    else if (strcmp(split->words[0], "progress") == 0)
-        request_progress(all);
-    else if (strcmp(split->words[0], "watch") != 0)
+    } else if (strcmp(split->words[0], "progress") == 0) {
+        if (all->newest)
+            vigil_watch_request_progress(all->newest->watch);
+    } else if (strcmp(split->words[0], "watch") != 0) {
         fprintf(stderr, "Invalid command %s (only support watch)\n", line);
-    else if (split->count < 2 && !all->key)
+    } else if (split->count < 2 && !all->key) {
         fprintf(stderr, "Invalid command %s (command type or key is not provided)\n", line);
-    else
+    } else {
         return begin_line(all, line, split);
+    }
     return CTL_OK;
 }
 
@@ -243,13 +234,6 @@ static int take_lines(struct watching *all, struct buf *input)
 
 enum { READ_BYTES = 4096, INPUT_BYTES_MAX = 1 << 20 };
 
-static int fail_input(struct ctl *ctl)
-{
-    return ctl_fail(ctl, CTL_INVALID_INPUT,
-                    ctl->style == CTL_ETCDCTL_3_4 ? "Error reading watch request line: EOF"
-                                                  : "error reading watch request line: EOF");
-}
-
 /* The descriptor is readable, or at its end. */
 static int read_input(struct watching *all, struct buf *input)
 {
@@ -258,7 +242,10 @@ static int read_input(struct watching *all, struct buf *input)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return CTL_OK;
     if (n <= 0 || input->len > INPUT_BYTES_MAX)
-        return fail_input(all->ctl);
+        return ctl_fail(all->ctl, CTL_INVALID_INPUT,
+                        all->ctl->style == CTL_ETCDCTL_3_4
+                            ? "Error reading watch request line: EOF"
+                            : "error reading watch request line: EOF");
     input->len += (size_t)n;
     return take_lines(all, input);
 }

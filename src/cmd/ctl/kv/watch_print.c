@@ -8,21 +8,16 @@
 
 #include <inttypes.h>
 
-static struct slice slice_of_bytes(vigil_bytes bytes)
-{
-    return slice_of(bytes.data, bytes.size);
-}
-
 static struct pb_key_value *copy_kv(struct pb_key_value *to, const vigil_kv *kv)
 {
     if (!kv)
         return NULL;
     *to = (struct pb_key_value){
-        .key = slice_of_bytes(kv->key),
+        .key = slice_of(kv->key.data, kv->key.size),
         .create_revision = kv->create_revision,
         .mod_revision = kv->mod_revision,
         .version = kv->version,
-        .value = slice_of_bytes(kv->value),
+        .value = slice_of(kv->value.data, kv->value.size),
         .lease = kv->lease,
     };
     return to;
@@ -128,20 +123,15 @@ bool watch_shows_changes(const struct ctl *ctl)
            (ctl->globals.format == CTL_SIMPLE || ctl->globals.format == CTL_JSONL);
 }
 
-static void show_changes(struct ctl *ctl, const vigil_watch_batch *batch)
-{
-    struct change_view view;
-    int64_t now_ns = clock_real_ns(clock_system());
-    change_view_init(&view, ctl);
-    for (size_t i = 0; i < batch->event_count; i++)
-        change_view_show(&view, &batch->events[i], now_ns);
-}
-
 int watch_print(struct ctl *ctl, const vigil_watch_batch *batch)
 {
     AUTO(message_fini) struct message message = {0};
     if (batch->what == VIGIL_WATCH_EVENTS && watch_shows_changes(ctl)) {
-        show_changes(ctl, batch);
+        struct change_view view;
+        int64_t now_ns = clock_real_ns(clock_system());
+        change_view_init(&view, ctl);
+        for (size_t i = 0; i < batch->event_count; i++)
+            change_view_show(&view, &batch->events[i], now_ns);
         return ferror(ctl->out) ? CTL_IO : CTL_OK;
     }
     message_init(&message, batch);

@@ -39,14 +39,6 @@ static enum finding_level level_of(double value, const struct limit *limit)
 
 /* -- One server: its status -- */
 
-static void check_latency(struct findings *f, const struct examined *s)
-{
-    double seconds = (double)s->latency_ns / (double)NS_PER_S;
-    findings_add(f, level_of(seconds, &latency_s), "answer",
-                 "See how busy the server and the network are: vigil top shows the server.",
-                 "version %.*s answered in %.1f ms", VIGIL_ARGS(s->status->version), MS(seconds));
-}
-
 static void check_leader(struct findings *f, const struct examined *s)
 {
     if (s->status->leader == 0)
@@ -96,21 +88,6 @@ static void check_fragments(struct findings *f, const struct examined *s)
     findings_add(f, FINDING_WARNING, "fragmentation",
                  "vigil defrag gives the space back; do it one member at a time.",
                  "%s of the store's file are free", size_text((uint64_t)unused, free_text));
-}
-
-static void check_errors(struct findings *f, const struct examined *s)
-{
-    for (size_t i = 0; i < s->status->error_count; i++)
-        findings_add(f, FINDING_BAD, "error", "See the log of the server.", "%.*s",
-                     VIGIL_ARGS(s->status->errors[i]));
-}
-
-static void check_transport(struct findings *f, const struct examined *s)
-{
-    if (s->is_plain && !s->is_local)
-        findings_add(f, FINDING_WARNING, "transport",
-                     "Use certificates (--cert-file, --key-file, --trusted-ca-file of the server).",
-                     "the connection is not encrypted");
 }
 
 /* -- One server: its metrics -- */
@@ -170,16 +147,6 @@ static void check_watches(struct findings *f, const struct metrics *m)
                  "Clients do not read fast enough: vigil top shows the slowest of a Vigil server.",
                  "%.0f of %.0f watchers are behind", slow,
                  metrics_sum(m, "etcd_debugging_mvcc_watcher_total", NULL));
-}
-
-static void check_files(struct findings *f, const struct metrics *m)
-{
-    double open = metrics_sum(m, "process_open_fds", NULL);
-    double max = metrics_sum(m, "process_max_fds", NULL);
-    if (max > 0)
-        findings_add(f, level_of(open / max, &files_part), "files",
-                     "Raise the limit of open files (LimitNOFILE=), or close idle clients.",
-                     "%.0f of %.0f descriptors are open", open, max);
 }
 
 static void check_memory(struct findings *f, const struct metrics *m)
@@ -288,10 +255,25 @@ static void check_upstream(struct findings *f, const struct front_upstream *u)
                      u->role);
 }
 
-static void check_front(struct findings *f, const struct metrics *m)
+static void check_metrics(struct findings *f, const struct examined *s)
 {
+    check_disk(f, &s->metrics);
+    check_space(f, &s->metrics);
+    check_compaction(f, &s->metrics);
+    check_watches(f, &s->metrics);
+    double open = metrics_sum(&s->metrics, "process_open_fds", NULL);
+    double max = metrics_sum(&s->metrics, "process_max_fds", NULL);
+    if (max > 0)
+        findings_add(f, level_of(open / max, &files_part), "files",
+                     "Raise the limit of open files (LimitNOFILE=), or close idle clients.",
+                     "%.0f of %.0f descriptors are open", open, max);
+    check_memory(f, &s->metrics);
+    check_work(f, &s->metrics);
+    check_stability(f, s);
+    check_store(f, &s->metrics);
+    check_certificate(f, s);
     struct front front;
-    front_read(&front, m);
+    front_read(&front, &s->metrics);
     if (!front.is_front)
         return;
     check_mirror(f, &front);
@@ -299,43 +281,32 @@ static void check_front(struct findings *f, const struct metrics *m)
         check_upstream(f, &front.upstreams[i]);
 }
 
-static void check_metrics(struct findings *f, const struct examined *s)
-{
-    check_disk(f, &s->metrics);
-    check_space(f, &s->metrics);
-    check_compaction(f, &s->metrics);
-    check_watches(f, &s->metrics);
-    check_files(f, &s->metrics);
-    check_memory(f, &s->metrics);
-    check_work(f, &s->metrics);
-    check_stability(f, s);
-    check_store(f, &s->metrics);
-    check_certificate(f, s);
-    check_front(f, &s->metrics);
-}
-
 void check_server(struct findings *findings, const struct examined *server)
 {
     findings->where = server->endpoint;
     if (server->status) {
-        check_latency(findings, server);
+        double seconds = (double)server->latency_ns / (double)NS_PER_S;
+        findings_add(findings, level_of(seconds, &latency_s), "answer",
+                     "See how busy the server and the network are: vigil top shows the server.",
+                     "version %.*s answered in %.1f ms", VIGIL_ARGS(server->status->version),
+                     MS(seconds));
         check_leader(findings, server);
         check_size(findings, server);
         check_fragments(findings, server);
-        check_errors(findings, server);
-        check_transport(findings, server);
+        for (size_t i = 0; i < server->status->error_count; i++)
+            findings_add(findings, FINDING_BAD, "error", "See the log of the server.", "%.*s",
+                         VIGIL_ARGS(server->status->errors[i]));
+        if (server->is_plain && !server->is_local)
+            findings_add(
+                findings, FINDING_WARNING, "transport",
+                "Use certificates (--cert-file, --key-file, --trusted-ca-file of the server).",
+                "the connection is not encrypted");
     }
     if (server->metrics.time_ns)
         check_metrics(findings, server);
 }
 
 /* -- All servers -- */
-
-static bool same_version(const vigil_status_response *a, const vigil_status_response *b)
-{
-    return slice_equal(slice_of(a->version.data, a->version.size),
-                       slice_of(b->version.data, b->version.size));
-}
 
 void check_together(struct findings *findings, const struct examined *servers, size_t count)
 {
@@ -348,7 +319,8 @@ void check_together(struct findings *findings, const struct examined *servers, s
             continue;
         clusters = clusters || status->header->cluster_id != first->header->cluster_id;
         leaders = leaders || status->leader != first->leader;
-        versions = versions || !same_version(status, first);
+        versions = versions || !slice_equal(slice_of(status->version.data, status->version.size),
+                                            slice_of(first->version.data, first->version.size));
     }
     findings->where = "cluster";
     if (clusters)

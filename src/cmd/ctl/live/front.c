@@ -16,11 +16,6 @@ static void copy_label(char to[FRONT_TEXT_BYTES], const struct metrics_sample *s
     front_copy_visible(to, FRONT_TEXT_BYTES, metrics_label(sample, name));
 }
 
-static bool is_sample_of(const struct metrics_sample *sample, const char *name)
-{
-    return slice_equal(sample->name, slice_from_text(name));
-}
-
 static void add_upstream(struct front *front, const struct metrics_sample *sample)
 {
     if (front->count == FRONT_UPSTREAMS_MAX)
@@ -42,8 +37,7 @@ static void describe(struct front *front, const struct metrics_sample *sample)
         copy_label(upstream->role, sample, "role");
         copy_label(upstream->version, sample, "version");
         copy_label(upstream->member, sample, "member");
-        upstream->is_followed =
-            slice_equal(metrics_label(sample, "followed"), SLICE_LITERAL("true"));
+        upstream->is_followed = slice_is(metrics_label(sample, "followed"), "true");
     }
 }
 
@@ -59,9 +53,9 @@ void front_read(struct front *front, const struct metrics *metrics)
     front->silent_s = metrics_sum(metrics, "vigil_cluster_silent_seconds", NULL);
     front->lag = isfinite(lag) && front->is_followed ? lag : -1;
     for (size_t i = 0; i < metrics->count; i++)
-        if (is_sample_of(&metrics->samples[i], "vigil_cluster_upstream_up"))
+        if (slice_is(metrics->samples[i].name, "vigil_cluster_upstream_up"))
             add_upstream(front, &metrics->samples[i]);
     for (size_t i = 0; i < metrics->count; i++)
-        if (is_sample_of(&metrics->samples[i], "vigil_cluster_upstream_info"))
+        if (slice_is(metrics->samples[i].name, "vigil_cluster_upstream_info"))
             describe(front, &metrics->samples[i]);
 }

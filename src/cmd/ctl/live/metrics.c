@@ -74,16 +74,11 @@ static bool has_label(const struct metrics_sample *sample, const char *label)
     return !label || (at && (at == labels.ptr || at[-1] == ',' || at[-1] == ' '));
 }
 
-static bool is_named(const struct metrics_sample *sample, const char *name)
-{
-    return slice_equal(sample->name, slice_from_text(name));
-}
-
 double metrics_sum(const struct metrics *metrics, const char *name, const char *label)
 {
     double sum = 0;
     for (size_t i = 0; i < metrics->count; i++)
-        if (is_named(&metrics->samples[i], name) && has_label(&metrics->samples[i], label))
+        if (slice_is(metrics->samples[i].name, name) && has_label(&metrics->samples[i], label))
             sum += metrics->samples[i].value;
     return sum;
 }
@@ -91,7 +86,7 @@ double metrics_sum(const struct metrics *metrics, const char *name, const char *
 bool metrics_has(const struct metrics *metrics, const char *name)
 {
     for (size_t i = 0; i < metrics->count; i++)
-        if (is_named(&metrics->samples[i], name))
+        if (slice_is(metrics->samples[i].name, name))
             return true;
     return false;
 }
@@ -153,12 +148,12 @@ double metrics_quantile(const struct metrics *older, const struct metrics *now, 
     double all = 0, last_finite = 0;
     snprintf(bucket_name, sizeof(bucket_name), "%s_bucket", name);
     for (size_t i = 0; i < now->count; i++)
-        if (is_named(&now->samples[i], bucket_name) && isinf(bound_of(&now->samples[i])))
+        if (slice_is(now->samples[i].name, bucket_name) && isinf(bound_of(&now->samples[i])))
             all = bucket_change(older, &now->samples[i]);
     if (all <= 0)
         return -1;
     for (size_t i = 0; i < now->count; i++) {
-        if (!is_named(&now->samples[i], bucket_name))
+        if (!slice_is(now->samples[i].name, bucket_name))
             continue;
         double bound = bound_of(&now->samples[i]);
         if (!isinf(bound))

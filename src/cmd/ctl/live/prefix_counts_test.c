@@ -13,7 +13,7 @@ static void assert_prefix(const char *key, unsigned depth, const char *expected)
     prefix_counts_init(&counts, SLICE_LITERAL("/"), depth);
     prefix_counts_add(&counts, slice_from_text(key), 1);
     assert_int_equal(prefix_counts_largest(&counts, PREFIX_BY_CHANGES, &one, 1), 1);
-    assert_true(slice_equal(slice_of(one->name, one->name_len), slice_from_text(expected)));
+    assert_true(slice_is(slice_of(one->name, one->name_len), expected));
     prefix_counts_fini(&counts);
 }
 

@@ -37,15 +37,6 @@ static void on_fatal(int number)
     raise(number);
 }
 
-static void catch_fatal_signals(void)
-{
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT, SIGHUP};
-    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < COUNT_OF(numbers); i++)
-        sigaction(numbers[i], &action, NULL);
-}
-
 /* Signals of the keyboard stay, except for the one that would stop the process within the other
  * screen. */
 bool screen_open(FILE *out)
@@ -61,7 +52,12 @@ bool screen_open(FILE *out)
     screen.out = out;
     screen.out_fd = fd;
     fflush(out);
-    catch_fatal_signals();
+    /* A program that dies must not leave the terminal as it is now. */
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT, SIGHUP};
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        sigaction(numbers[i], &action, NULL);
     atexit(restore);
     screen.is_open = 1;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);

@@ -129,22 +129,18 @@ static void show(struct top *top)
         add_text(top, &view);
 }
 
-/* Without a screen, headings are lines like others. */
-static void put_plain(struct top *top)
-{
-    for (size_t i = 0; i < top->text.len; i++)
-        if (top->text.ptr[i] != SCREEN_HEADING[0])
-            fputc(top->text.ptr[i], top->ctl->out);
-    fflush(top->ctl->out);
-}
-
 static void draw(struct top *top)
 {
     show(top);
-    if (top->on_screen)
+    if (top->on_screen) {
         screen_draw(buf_slice(&top->text));
-    else
-        put_plain(top);
+    } else {
+        /* Without a screen, headings are lines like others. */
+        for (size_t i = 0; i < top->text.len; i++)
+            if (top->text.ptr[i] != SCREEN_HEADING[0])
+                fputc(top->text.ptr[i], top->ctl->out);
+        fflush(top->ctl->out);
+    }
 }
 
 static void next_period(struct top *top)
@@ -176,13 +172,6 @@ static void take_key(struct top *top, char key)
     draw(top);
 }
 
-static void take_keys(struct top *top)
-{
-    char key;
-    while (top->on_screen && (key = screen_key()))
-        take_key(top, key);
-}
-
 /* Waits for the first server, and looks whether the others have something. */
 static bool wait_a_while(struct top *top, bool reading)
 {
@@ -200,7 +189,9 @@ static void wait_until(struct top *top, int64_t deadline_ns, bool only_read)
 {
     while (!top->quits && now_ns() < deadline_ns && !(only_read && is_read(top))) {
         top->quits = !wait_a_while(top, only_read);
-        take_keys(top);
+        char key;
+        while (top->on_screen && (key = screen_key()))
+            take_key(top, key);
     }
 }
 
@@ -258,11 +249,6 @@ static void top_fini(struct top *top)
     buf_fini(&top->text);
 }
 
-static bool wants_screen(const struct ctl *ctl, const struct top_flags *flags)
-{
-    return !flags->once && !flags->count && ctl->globals.format == CTL_SIMPLE;
-}
-
 static int open_servers(struct top *top)
 {
     struct ctl_endpoints endpoints = ctl_endpoints(top->ctl);
@@ -290,7 +276,7 @@ int live_top(struct ctl *ctl)
     if (exit != CTL_OK)
         return exit;
     ctl_catch_signals();
-    if (wants_screen(ctl, flags))
+    if (!flags->once && !flags->count && ctl->globals.format == CTL_SIMPLE)
         top.on_screen = screen_open(ctl->out);
     start_watch(&top);
     return run(&top);

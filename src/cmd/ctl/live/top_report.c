@@ -119,20 +119,15 @@ static double older_value(const struct metrics *older, const struct metrics_samp
     return 0;
 }
 
-static bool is_sample_of(const struct metrics_sample *sample, const char *name)
-{
-    return slice_equal(sample->name, slice_from_text(name));
-}
-
 /* Streams do not end for long, so calls count when they begin, and errors when they end. */
 static void add_call(struct top_report *r, const struct metrics *older,
                      const struct metrics_sample *sample)
 {
     char name[TOP_NAME_BYTES];
-    bool is_start = is_sample_of(sample, "grpc_server_started_total");
-    if (sample->value <= 0 || (!is_start && !is_sample_of(sample, "grpc_server_handled_total")))
+    bool is_start = slice_is(sample->name, "grpc_server_started_total");
+    if (sample->value <= 0 || (!is_start && !slice_is(sample->name, "grpc_server_handled_total")))
         return;
-    if (!is_start && slice_equal(metrics_label(sample, "grpc_code"), SLICE_LITERAL("OK")))
+    if (!is_start && slice_is(metrics_label(sample, "grpc_code"), "OK"))
         return;
     name_call(sample, name);
     struct top_call *call = find_call(r, name);
@@ -161,14 +156,14 @@ static void add_watcher(struct top_report *r, const struct metrics *now,
                         const struct metrics_sample *sample)
 {
     struct slice peer = metrics_label(sample, "peer");
-    if (!is_sample_of(sample, "vigil_watch_slowest_behind_revisions") ||
+    if (!slice_is(sample->name, "vigil_watch_slowest_behind_revisions") ||
         r->watcher_count == TOP_WATCHERS_MAX)
         return;
     struct top_watcher *watcher = &r->watchers_behind[r->watcher_count++];
     *watcher = (struct top_watcher){.behind = sample->value};
     front_copy_visible(watcher->peer, sizeof(watcher->peer), peer);
     for (size_t i = 0; i < now->count; i++)
-        if (is_sample_of(&now->samples[i], "vigil_watch_slowest_held_bytes") &&
+        if (slice_is(now->samples[i].name, "vigil_watch_slowest_held_bytes") &&
             slice_equal(now->samples[i].labels, sample->labels))
             watcher->held_bytes = now->samples[i].value;
 }

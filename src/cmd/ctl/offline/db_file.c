@@ -308,15 +308,6 @@ static enum status pass(struct db_file *file, struct rows rows, uint64_t *pages)
     return drain(file);
 }
 
-static enum status sync_directory(struct db_file *file)
-{
-    int directory = open(file->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool synced = directory >= 0 && fsync(directory) == 0;
-    if (directory >= 0)
-        close(directory);
-    return synced ? ST_OK : fail(file, "cannot sync", file->directory);
-}
-
 static enum status replace(struct db_file *file)
 {
     if (fsync(file->to) != 0)
@@ -326,7 +317,12 @@ static enum status replace(struct db_file *file)
     file->was_created = false;
     close(file->to);
     file->to = -1;
-    return sync_directory(file);
+    /* A rename is durable when its directory is. */
+    int directory = open(file->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool synced = directory >= 0 && fsync(directory) == 0;
+    if (directory >= 0)
+        close(directory);
+    return synced ? ST_OK : fail(file, "cannot sync", file->directory);
 }
 
 enum status db_file_rewrite(struct db_file *file, const struct db_row *rows, size_t count,

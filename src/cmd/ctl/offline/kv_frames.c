@@ -12,15 +12,10 @@ void kv_frames_init(struct kv_frames *frames, uint64_t bytes_max)
     *frames = (struct kv_frames){.bytes_max = bytes_max};
 }
 
-static void frame_fini(struct kv_frame *frame)
-{
-    free((void *)(uintptr_t)frame->value.ptr);
-}
-
 void kv_frames_fini(struct kv_frames *frames)
 {
     for (size_t i = 0; i < frames->count; i++)
-        frame_fini(&frames->all[i]);
+        free((void *)(uintptr_t)frames->all[i].value.ptr);
     free(frames->all);
     buf_fini(&frames->partial);
     *frames = (struct kv_frames){0};
@@ -120,7 +115,7 @@ enum status kv_frames_end(struct kv_frames *frames, struct error *ret_error)
         if (is_last)
             frames->all[kept++] = frames->all[i];
         else
-            frame_fini(&frames->all[i]);
+            free((void *)(uintptr_t)frames->all[i].value.ptr);
     }
     frames->count = kept;
     return ST_OK;

@@ -20,7 +20,7 @@ static bool key_is(const struct kv_frame *frame, const char *key)
     struct arena none = {0};
     struct pb_key_value kv;
     return pb_decode(&pb_key_value_table, frame->value, &none, &kv) == ST_OK &&
-           slice_equal(kv.key, slice_from_text(key));
+           slice_is(kv.key, key);
 }
 
 static void keys_are_sorted_and_the_last_of_a_revision_wins(void **state)

@@ -35,14 +35,6 @@ struct migration {
     struct error error;
 };
 
-static void migration_fini(struct migration *migration)
-{
-    transformer_stop(&migration->transformer);
-    db_file_close(migration->db);
-    v2_store_fini(&migration->store);
-    kv_frames_fini(&migration->frames);
-}
-
 /* -- Directories -- */
 
 /* As Go joins paths: without "./" in front and slashes at the end. */
@@ -274,7 +266,10 @@ int offline_migrate(struct ctl *ctl)
     kv_frames_init(&migration->frames, KV_FRAMES_BYTES_MAX);
     find_directories(migration);
     int code = run(migration);
-    migration_fini(migration);
+    transformer_stop(&migration->transformer);
+    db_file_close(migration->db);
+    v2_store_fini(&migration->store);
+    kv_frames_fini(&migration->frames);
     free(migration);
     return code;
 }

@@ -35,16 +35,6 @@ enum status transformer_start(struct transformer *transformer, const char *progr
     return ST_OK;
 }
 
-/* Its input is closed when it has got everything, or wants no more. */
-static void give(struct transformer *transformer, struct slice *nodes)
-{
-    ssize_t put = nodes->len ? write(transformer->to, nodes->ptr, nodes->len) : 0;
-    if (put > 0)
-        *nodes = slice_sub(*nodes, (size_t)put, nodes->len - (size_t)put);
-    if (nodes->len == 0 || (put < 0 && errno != EAGAIN && errno != EINTR))
-        close_fd(&transformer->to);
-}
-
 static enum status take(struct transformer *transformer, struct kv_frames *frames,
                         uint8_t bytes[READ_BYTES], struct error *ret_error)
 {
@@ -69,8 +59,14 @@ static enum status exchange(struct transformer *transformer, struct slice nodes,
         };
         if (poll(fds, COUNT_OF(fds), -1) < 0 && errno != EINTR)
             status = error_set(ret_error, ST_IO, "poll: %s", strerrordesc_np(errno));
-        if (status == ST_OK && fds[1].revents)
-            give(transformer, &nodes);
+        if (status == ST_OK && fds[1].revents) {
+            /* The input of the program is closed when it has got everything, or wants no more. */
+            ssize_t put = nodes.len ? write(transformer->to, nodes.ptr, nodes.len) : 0;
+            if (put > 0)
+                nodes = slice_sub(nodes, (size_t)put, nodes.len - (size_t)put);
+            if (nodes.len == 0 || (put < 0 && errno != EAGAIN && errno != EINTR))
+                close_fd(&transformer->to);
+        }
         if (status == ST_OK && fds[0].revents)
             status = take(transformer, frames, bytes, ret_error);
     }

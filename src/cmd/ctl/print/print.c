@@ -56,20 +56,16 @@ static int show(struct ctl *ctl, void (*fn)(struct ctl *ctl, const void *respons
     return CTL_OK;
 }
 
-static void print_done(struct ctl *ctl, const char *text)
-{
-    for (; *text; text++) {
-        if (*text != '%')
-            fputc(*text, ctl->out);
-        else
-            fputs(ctl->words[*++text - '1'], ctl->out);
-    }
-}
-
 static int print(struct ctl *ctl, const struct ctl_shape *shape, const void *response)
 {
     if (shape->done && ctl->globals.format == CTL_SIMPLE) {
-        print_done(ctl, shape->done);
+        const char *text = shape->done;
+        for (; *text; text++) {
+            if (*text != '%')
+                fputc(*text, ctl->out);
+            else
+                fputs(ctl->words[*++text - '1'], ctl->out);
+        }
         return CTL_OK;
     }
     if (shape->done && ctl->globals.format == CTL_FIELDS) {
@@ -174,12 +170,6 @@ void ctl_field_kv(struct ctl *ctl, const char *prefix, const struct pb_key_value
 
 /* -- simple -- */
 
-static void write_hex(FILE *to, struct slice bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++)
-        fprintf(to, "\\x%02x", bytes.ptr[i]);
-}
-
 /* How keys and values are written: etcdctl never decodes, and to a terminal we write nothing that
  * could control it. */
 static enum decode_kind kind_of(const struct ctl *ctl, bool is_key)
@@ -194,10 +184,12 @@ static enum decode_kind kind_of(const struct ctl *ctl, bool is_key)
 
 static void write_bytes(struct ctl *ctl, struct slice bytes, bool is_key)
 {
-    if (ctl->globals.hex)
-        write_hex(ctl->out, bytes);
-    else
+    if (ctl->globals.hex) {
+        for (size_t i = 0; i < bytes.len; i++)
+            fprintf(ctl->out, "\\x%02x", bytes.ptr[i]);
+    } else {
         decode_put(ctl->out, kind_of(ctl, is_key), bytes);
+    }
     fputc('\n', ctl->out);
 }
 

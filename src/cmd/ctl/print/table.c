@@ -102,15 +102,6 @@ static void write_row(const struct ctl_table *table, const struct ctl_lines *lin
     fprintf(to, "%s\n", lines->down);
 }
 
-static void table_free(struct ctl_table *table)
-{
-    for (size_t i = 0; i < table->count; i++)
-        free(table->cells[i]);
-    free(table->cells);
-    free(table->widths);
-    free(table);
-}
-
 void ctl_table_write(struct ctl_table *table)
 {
     const struct ctl_lines *lines = table->ctl->style == CTL_ETCDCTL_3_4 ? &plain : &drawn;
@@ -122,5 +113,9 @@ void ctl_table_write(struct ctl_table *table)
             write_line(table, lines, lines->middle);
     }
     write_line(table, lines, lines->bottom);
-    table_free(table);
+    for (size_t i = 0; i < table->count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table->widths);
+    free(table);
 }

@@ -97,7 +97,7 @@ static enum status open_file(const char *path, int *ret_fd, struct stat *ret_sta
 static bool is_one_of(struct slice name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (slice_equal(name, slice_from_text(names[i])))
+        if (slice_is(name, names[i]))
             return true;
     return false;
 }
@@ -114,7 +114,7 @@ static bool is_secret(struct slice name, const char *value)
     static const char *const names[] = {"password", "auth-jwt-token", "token"};
     if (is_one_of(name, names, COUNT_OF(names)))
         return *value != '\0';
-    return slice_equal(name, SLICE_LITERAL("user")) && strchr(value, ':');
+    return slice_is(name, "user") && strchr(value, ':');
 }
 
 /* Relative to the directory of the file. */

@@ -40,18 +40,6 @@ static bool is_initialized(const char *data_dir)
     return access(path, F_OK) == 0;
 }
 
-static void announce_cluster(const struct server_config *server,
-                             const struct serve_options *options)
-{
-    log_info("starting in front of an etcd cluster", LOG_TEXT("vigil-version", VIGIL_VERSION),
-             LOG_LIST("upstream-endpoints", options->upstream_endpoints),
-             LOG_LIST("upstream-prefix", options->upstream_prefix),
-             LOG_TEXT("upstream-reads",
-                      options->upstream_reads == SERVE_READS_FORWARD ? "forward" : "mirror"),
-             LOG_U64("io-threads", server->net.shards),
-             LOG_TEXT("data-dir", server->engine.data_dir));
-}
-
 /* The port of a URL with port 0 is known only once the server listens. */
 static size_t known_client_urls(const struct server_config *server)
 {
@@ -69,7 +57,13 @@ void announce_start(const struct serve_config *config, const struct serve_option
     const char *dir = server->engine.data_dir;
     bool initialized = is_initialized(dir);
     if (server->clustered) {
-        announce_cluster(server, options);
+        log_info("starting in front of an etcd cluster", LOG_TEXT("vigil-version", VIGIL_VERSION),
+                 LOG_LIST("upstream-endpoints", options->upstream_endpoints),
+                 LOG_LIST("upstream-prefix", options->upstream_prefix),
+                 LOG_TEXT("upstream-reads",
+                          options->upstream_reads == SERVE_READS_FORWARD ? "forward" : "mirror"),
+                 LOG_U64("io-threads", server->net.shards),
+                 LOG_TEXT("data-dir", server->engine.data_dir));
         return;
     }
     /* The defaults of the flags are etcd's, but listeners on loopback are stricter by themselves.

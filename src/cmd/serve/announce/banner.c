@@ -8,18 +8,6 @@
 /* What the command line uses without --endpoints. */
 #define DEFAULT_URL "http://127.0.0.1:2379"
 
-static bool is_unix(const char *url)
-{
-    return strncmp(url, "unix", 4) == 0;
-}
-
-static void write_kube_url(FILE *to, const struct serve_config *config, struct server *server)
-{
-    char text[URL_TEXT_BYTES];
-    url_format(kubeconfig_url(config, server), text);
-    fprintf(to, "  Kubernetes   %s\n", text);
-}
-
 void banner_write(FILE *to, const struct serve_config *config, struct server *server,
                   const char *kubeconfig)
 {
@@ -33,11 +21,14 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
         url_format(server_bound(server, i), first);
         fprintf(to, "  gRPC, HTTP   %s\n", first);
     }
-    if (kubeconfig)
-        write_kube_url(to, config, server);
-    else if (config->kube_withheld)
+    if (kubeconfig) {
+        char text[URL_TEXT_BYTES];
+        url_format(kubeconfig_url(config, server), text);
+        fprintf(to, "  Kubernetes   %s\n", text);
+    } else if (config->kube_withheld) {
         fprintf(to, "  Kubernetes   not served by default: %s (--listen-kube-urls)\n",
                 config->kube_withheld);
+    }
     if (config->server.clustered)
         fprintf(to, "  cluster      %s\n", config->server.cluster.upstream.endpoints);
     fprintf(to, config->server.clustered ? "  mirror       %s\n\n" : "  data         %s\n\n",
@@ -48,7 +39,7 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
     fprintf(to, "    %s put greeting hello\n", program);
     fprintf(to, "    %s get greeting\n", program);
     fprintf(to, "    %s watch greeting\n", program);
-    if (is_unix(first))
+    if (strncmp(first, "unix", 4) == 0)
         fprintf(to, "    curl --unix-socket %s http://localhost/health\n",
                 first + strlen("unix://"));
     else

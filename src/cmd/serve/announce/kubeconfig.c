@@ -63,15 +63,6 @@ static int replace_file(const char *path, struct slice text)
     return written && closed ? rename(fresh, path) : -1;
 }
 
-/* The file of an earlier start must not stay: its address may belong to another program now, such
- * as a `kubectl proxy` to a real cluster, which must not get requests meant for this server. */
-static void remove_file(const char *path)
-{
-    if (unlink(path) != 0 && errno != ENOENT)
-        log_warn("cannot remove the kubeconfig of an earlier start", LOG_TEXT("file", path),
-                 LOG_TEXT("error", strerrordesc_np(errno)));
-}
-
 /*
  * The credential is the first token of the token file. When the server needs none, kubectl would
  * still ask its user for a name over TLS, so one is written; without TLS kubectl sends none. A
@@ -140,7 +131,12 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     AUTO(buf_fini) struct buf text = {0};
     snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
     if (!url) {
-        remove_file(path);
+        /* The file of an earlier start must not stay: its address may belong to another program
+         * now, such as a `kubectl proxy` to a real cluster, which must not get requests meant for
+         * this server. */
+        if (unlink(path) != 0 && errno != ENOENT)
+            log_warn("cannot remove the kubeconfig of an earlier start", LOG_TEXT("file", path),
+                     LOG_TEXT("error", strerrordesc_np(errno)));
         return false;
     }
     write_server(url, server_text);

@@ -277,8 +277,7 @@ static enum status set_http(struct serve_config *config, const struct serve_opti
     etcd->v2 = options->enable_v2;
     for (size_t i = 0; i < origins.count; i++) {
         struct error why;
-        if (!slice_equal(origins.items[i], SLICE_LITERAL("*")) &&
-            url_check(origins.items[i], &why) != ST_OK)
+        if (!slice_is(origins.items[i], "*") && url_check(origins.items[i], &why) != ST_OK)
             return error_set(error, ST_INVALID, "--cors: %.400s", why.text);
     }
     return ST_OK;
@@ -351,15 +350,6 @@ static unsigned core_count(void)
         return 1;
     int count = CPU_COUNT(&cores);
     return count < 1 ? 1 : count > NET_SHARDS_MAX ? NET_SHARDS_MAX : (unsigned)count;
-}
-
-static void set_net(struct net_options *net, const struct serve_options *options)
-{
-    *net = NET_OPTIONS_DEFAULT;
-    net->shards = options->io_threads ? (unsigned)options->io_threads : core_count();
-    net->connections_max = (unsigned)options->max_connections;
-    net->stall_ns = options->response_stall_timeout_ns;
-    net->drain_ns = options->shutdown_timeout_ns;
 }
 
 static void set_h2(struct h2_limits *h2, const struct serve_options *options)
@@ -443,17 +433,6 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
                              "TLS key/cert (--cert-file, --key-file) must be provided for client "
                              "url %.*s with HTTPS scheme",
                              SLICE_ARGS(config->listen_texts[i]));
-    return ST_OK;
-}
-
-static enum status set_auth(struct server_auth_config *auth, const struct serve_options *options,
-                            struct error *error)
-{
-    enum { TTL_DEFAULT_S = 300 };
-    TRY(auth_token_settings_parse(options->auth_token, &auth->token, error));
-    auth->simple_ttl_s = options->auth_token_ttl_s ? options->auth_token_ttl_s : TTL_DEFAULT_S;
-    auth->names_from_certificates = options->client_cert_auth;
-    auth->bcrypt_cost = options->bcrypt_cost;
     return ST_OK;
 }
 
@@ -542,7 +521,12 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_listen(config, options, error));
     TRY(set_kube(config, options, as_etcd, error));
     TRY(set_tls(config, options, error));
-    TRY(set_auth(&config->server.auth, options, error));
+    enum { TTL_DEFAULT_S = 300 };
+    TRY(auth_token_settings_parse(options->auth_token, &config->server.auth.token, error));
+    config->server.auth.simple_ttl_s =
+        options->auth_token_ttl_s ? options->auth_token_ttl_s : TTL_DEFAULT_S;
+    config->server.auth.names_from_certificates = options->client_cert_auth;
+    config->server.auth.bcrypt_cost = options->bcrypt_cost;
     TRY(set_member(config, options, error));
     TRY(set_version(config, options, error));
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
@@ -556,7 +540,11 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
         options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;
     TRY(set_http(config, options, as_etcd, error));
     TRY(set_compaction(&config->server, options, error));
-    set_net(&config->server.net, options);
+    config->server.net = NET_OPTIONS_DEFAULT;
+    config->server.net.shards = options->io_threads ? (unsigned)options->io_threads : core_count();
+    config->server.net.connections_max = (unsigned)options->max_connections;
+    config->server.net.stall_ns = options->response_stall_timeout_ns;
+    config->server.net.drain_ns = options->shutdown_timeout_ns;
     set_wire(&config->server.wire, options);
     config->server.owns_process = true;
     config->server.client_bytes_max = options->max_client_bytes

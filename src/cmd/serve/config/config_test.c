@@ -57,7 +57,7 @@ static void defaults_are_etcds_single_node(void **state)
     assert_int_equal(server->listen_count, 2);
     assert_int_equal(server->roles[1], SERVER_KUBE);
     assert_true(server->kube_optional);
-    assert_true(slice_equal(server->etcd.client_urls[0], SLICE_LITERAL("http://localhost:2379")));
+    assert_true(slice_is(server->etcd.client_urls[0], "http://localhost:2379"));
     serve_config_fini(&f.config);
 }
 
@@ -159,7 +159,7 @@ static void member_comes_from_the_initial_cluster(void **state)
         read_flags(&f, 0, "--name=a", "--initial-cluster", "a=http://h:1,a=http://h:2", NULL),
         ST_OK);
     assert_int_equal(f.config.server.etcd.peer_url_count, 2);
-    assert_true(slice_equal(f.config.server.etcd.peer_urls[1], SLICE_LITERAL("http://h:2")));
+    assert_true(slice_is(f.config.server.etcd.peer_urls[1], "http://h:2"));
     serve_config_fini(&f.config);
 }
 
@@ -377,7 +377,7 @@ static void http_and_metrics_urls_are_added_to_client_urls(void **state)
     assert_int_equal(f.config.server.roles[1], SERVER_GRPC);
     assert_int_equal(f.config.server.roles[2], SERVER_HTTP);
     assert_int_equal(f.config.server.etcd.origin_count, 2);
-    assert_true(slice_equal(f.config.server.etcd.hosts[0], SLICE_LITERAL("x")));
+    assert_true(slice_is(f.config.server.etcd.hosts[0], "x"));
     serve_config_fini(&f.config);
 
     assert_refused(read_flags(&f, 0, "--cors=http://a", NULL), &f, "--cors");

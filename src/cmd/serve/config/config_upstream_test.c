@@ -98,7 +98,7 @@ static void flags_become_options(void **state)
                                 NULL),
                      ST_OK);
     assert_int_equal(f.cluster.prefix_count, 3);
-    assert_true(slice_equal(f.cluster.prefixes[2], SLICE_LITERAL("/c/")));
+    assert_true(slice_is(f.cluster.prefixes[2], "/c/"));
     assert_int_equal(f.cluster.reads, MIRROR_READS_FORWARD);
     assert_int_equal(f.cluster.lag_max_revisions, 7);
     const struct upstream_options *upstream = &f.cluster.upstream;

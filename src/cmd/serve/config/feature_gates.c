@@ -39,7 +39,7 @@ static enum status read_gate(struct reading *reading, struct slice item, struct 
         return error_set(error, ST_INVALID, "invalid value of %.*s=%.*s, err: not true or false",
                          SLICE_ARGS(name), SLICE_ARGS(value));
     for (size_t i = 0; i < FEATURE_GATES; i++) {
-        if (!slice_equal(slice_from_text(defaults[i].name), name))
+        if (!slice_is(name, defaults[i].name))
             continue;
         reading->gates[i].enabled = on;
         reading->named[i] = true;

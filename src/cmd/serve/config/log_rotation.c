@@ -56,9 +56,8 @@ static enum status check_outputs(const char *outputs, struct error *error)
     unsigned files = 0;
     struct slice name;
     while (option_list_next(&outputs, &name))
-        files += !slice_equal(name, SLICE_LITERAL("default")) &&
-                 !slice_equal(name, SLICE_LITERAL("stderr")) &&
-                 !slice_equal(name, SLICE_LITERAL("stdout"));
+        files +=
+            !slice_is(name, "default") && !slice_is(name, "stderr") && !slice_is(name, "stdout");
     if (files == 1)
         return ST_OK;
     return error_set(error, ST_INVALID,

@@ -270,7 +270,7 @@ static void a_walk_shows_the_state_in_which_it_began(void **state)
         if (i == 100)
             continue;
         assert_true(local_mirror_walk_next(walk, &key, &mod_revision));
-        assert_true(slice_equal(key, slice_from_text(expected)));
+        assert_true(slice_is(key, expected));
         assert_int_equal(mod_revision, 10 + i);
         if (i == 2000) { /* neither of them is part of the state */
             apply_one(f, 100000, put_of("k03000", "changed", 3010, 2));

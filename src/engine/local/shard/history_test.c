@@ -238,7 +238,7 @@ static void returned_events_stay_valid_during_the_turn(void **state)
         for (int i = 0; i < COUNT; i++) {
             assert_int_equal(batches[i].revision, 2 + i);
             assert_int_equal(batches[i].count, 1);
-            assert_true(slice_equal(batches[i].events[0].key, SLICE_LITERAL("k")));
+            assert_true(slice_is(batches[i].events[0].key, "k"));
         }
         end(bed);
     }
@@ -312,7 +312,7 @@ static void long_revision_is_read_over_several_turns(void **state)
         struct watch_event event;
         snprintf(key, sizeof(key), "k%04d", i);
         ops->event(held, (size_t)i, &event);
-        assert_true(slice_equal(event.key, slice_from_text(key)));
+        assert_true(slice_is(event.key, key));
         assert_true(event.tombstone);
         assert_true(ops->prev(bed->history, &event).len > 0);
     }

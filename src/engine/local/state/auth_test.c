@@ -116,10 +116,10 @@ static void check_filled(struct bed *bed)
     struct engine_auth op = {.call = ENGINE_AUTH_USER_LIST};
     OK(run(bed, &op));
     assert_int_equal(op.name_count, 2);
-    assert_true(slice_equal(op.names[0], SLICE_LITERAL("ann")));
+    assert_true(slice_is(op.names[0], "ann"));
     op = (struct engine_auth){.call = ENGINE_AUTH_PASSWORD, .user = SLICE_LITERAL("ann")};
     OK(run(bed, &op));
-    assert_true(slice_equal(op.password_hash, SLICE_LITERAL("hash")));
+    assert_true(slice_is(op.password_hash, "hash"));
     assert_int_equal(op.auth_revision, 7);
 }
 
@@ -281,7 +281,7 @@ static void changes_name_the_tokens_that_end(void **state)
                              .user = SLICE_LITERAL("ann"),
                              .hash = SLICE_LITERAL("new")};
     OK(run(bed, &op));
-    assert_true(slice_equal(op.ends_tokens_of, SLICE_LITERAL("ann")));
+    assert_true(slice_is(op.ends_tokens_of, "ann"));
     assert_int_equal(op.auth_revision, 8);
     op = (struct engine_auth){.call = ENGINE_AUTH_DISABLE};
     OK(run(bed, &op));

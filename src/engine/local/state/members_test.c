@@ -44,7 +44,7 @@ static void later_rows_replace_earlier_ones(void **state)
     assert_int_equal(take_deleted(&list, 3), ST_OK);
     assert_int_equal(take_deleted(&list, 4), ST_OK); /* it did not exist */
     assert_int_equal(list.count, 1);
-    assert_true(slice_equal(member_list_find(&list, 5)->peer_urls[0], SLICE_LITERAL("http://c:1")));
+    assert_true(slice_is(member_list_find(&list, 5)->peer_urls[0], "http://c:1"));
     assert_true(member_list_find(&list, 5)->learner);
     member_list_fini(&list);
 }
@@ -61,8 +61,7 @@ static void this_server_has_the_urls_of_its_flags_until_they_are_changed(void **
     assert_int_equal(take(&list, SELF, "http://stored:1", false), ST_OK);
     local_members_open(&list, SELF, &flags, 1);
     assert_int_equal(list.count, 1);
-    assert_true(
-        slice_equal(member_list_find(&list, SELF)->peer_urls[0], SLICE_LITERAL("http://stored:1")));
+    assert_true(slice_is(member_list_find(&list, SELF)->peer_urls[0], "http://stored:1"));
     member_list_fini(&list);
 }
 

@@ -80,24 +80,19 @@ static void print_plain(struct kube_cells *cells, const struct json_node *value,
         json_raw(cells->w, value->text);
 }
 
-static bool is(const struct kube_custom_column *column, const char *type)
-{
-    return strcmp(column->type, type) == 0;
-}
-
 static void print_cell(struct kube_cells *cells, const struct kube_custom_column *column)
 {
     const struct json_node *value =
         column->path && cells->object ? jsonpath_find(column->path, cells->object) : NULL;
     if (!value || value->type == JSON_TYPE_NULL)
         json_null(cells->w);
-    else if (is(column, "string"))
+    else if (strcmp(column->type, "string") == 0)
         print_text(cells, value);
-    else if (is(column, "integer"))
+    else if (strcmp(column->type, "integer") == 0)
         print_integer(cells, value);
-    else if (is(column, "number"))
+    else if (strcmp(column->type, "number") == 0)
         print_plain(cells, value, JSON_TYPE_NUMBER);
-    else if (is(column, "boolean"))
+    else if (strcmp(column->type, "boolean") == 0)
         print_plain(cells, value, JSON_TYPE_BOOL);
     else
         print_date(cells, value);

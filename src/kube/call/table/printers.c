@@ -10,12 +10,6 @@
 
 /* -- Short printers for single kinds -- */
 
-static const struct json_node *items_of(struct kube_cells *cells, const char *path)
-{
-    const struct json_node *node = json_node_path(cells->object, path);
-    return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
-}
-
 /* Prints "2/3", ready of desired replicas; desired is 1 if it is missing. */
 static void print_ready(struct kube_cells *cells, const struct kube_column *column)
 {
@@ -33,13 +27,13 @@ static void print_node_status(struct kube_cells *cells, const struct kube_column
     struct kube_joined joined = {0};
     bool known = false;
     (void)column;
-    for (const struct json_node *at = items_of(cells, "status.conditions"); at; at = at->next)
-        known |= json_node_is_text(json_node_named(at, "type"), "Ready");
+    for (const struct json_node *at = json_node_items_at(cells->object, "status.conditions"); at;
+         at = at->next)
+        known |= json_node_text_is(at, "type", "Ready");
     kube_joined_add(&joined, !known                                ? SLICE_LITERAL("Unknown")
                              : kube_cell_condition(cells, "Ready") ? SLICE_LITERAL("Ready")
                                                                    : SLICE_LITERAL("NotReady"));
-    const struct json_node *off = json_node_path(cells->object, "spec.unschedulable");
-    if (off && off->type == JSON_TYPE_BOOL && off->truth)
+    if (json_node_is_true(json_node_path(cells->object, "spec.unschedulable")))
         kube_joined_add(&joined, SLICE_LITERAL("SchedulingDisabled"));
     kube_joined_write(&joined, cells, NULL);
 }
@@ -54,7 +48,7 @@ static void print_node_roles(struct kube_cells *cells, const struct kube_column 
     for (; at; at = at->next) {
         if (at->key.len > prefix.len && slice_equal(slice_sub(at->key, 0, prefix.len), prefix))
             kube_joined_add(&joined, slice_sub(at->key, prefix.len, at->key.len - prefix.len));
-        else if (slice_equal(at->key, SLICE_LITERAL("kubernetes.io/role")) &&
+        else if (slice_is(at->key, "kubernetes.io/role") &&
                  json_node_text(at, &cells->arena, &role) == ST_OK && role.len)
             kube_joined_add(&joined, role);
     }
@@ -65,8 +59,9 @@ static void print_node_roles(struct kube_cells *cells, const struct kube_column 
 static void print_node_address(struct kube_cells *cells, const struct kube_column *column)
 {
     struct slice address = SLICE_LITERAL("<none>");
-    for (const struct json_node *at = items_of(cells, "status.addresses"); at; at = at->next)
-        if (json_node_is_text(json_node_named(at, "type"), column->path)) {
+    for (const struct json_node *at = json_node_items_at(cells->object, "status.addresses"); at;
+         at = at->next)
+        if (json_node_text_is(at, "type", column->path)) {
             address = kube_cell_text(cells, at, "address");
             break;
         }
@@ -81,7 +76,7 @@ static void print_gates(struct kube_cells *cells, const struct kube_column *colu
     const struct json_node *conditions =
         kube_cell_map(cells, "status.conditions", "type", "status", "True");
     (void)column;
-    for (const struct json_node *at = items_of(cells, "spec.readinessGates"); at;
+    for (const struct json_node *at = json_node_items_at(cells->object, "spec.readinessGates"); at;
          at = at->next, all++)
         met += kube_cell_map_has(conditions, kube_cell_text(cells, at, "conditionType"));
     if (all)
@@ -93,7 +88,8 @@ static void print_gates(struct kube_cells *cells, const struct kube_column *colu
 static void print_pod_ip(struct kube_cells *cells, const struct kube_column *column)
 {
     (void)column;
-    struct slice ip = kube_cell_text(cells, items_of(cells, "status.podIPs"), "ip");
+    struct slice ip =
+        kube_cell_text(cells, json_node_items_at(cells->object, "status.podIPs"), "ip");
     if (!ip.len)
         ip = kube_cell_text(cells, cells->object, "status.podIP");
     json_string(cells->w, ip.len ? ip : SLICE_LITERAL("<none>"));
@@ -102,7 +98,8 @@ static void print_pod_ip(struct kube_cells *cells, const struct kube_column *col
 static void print_ports(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
-    for (const struct json_node *at = items_of(cells, column->path); at; at = at->next) {
+    for (const struct json_node *at = json_node_items_at(cells->object, column->path); at;
+         at = at->next) {
         char text[96], node_port[32] = "";
         struct slice protocol = kube_cell_text(cells, at, "protocol");
         if (kube_cell_int(at, "nodePort"))
@@ -115,30 +112,27 @@ static void print_ports(struct kube_cells *cells, const struct kube_column *colu
     kube_joined_write(&joined, cells, "<none>");
 }
 
-static void add_texts(struct kube_cells *cells, struct kube_joined *joined, const char *path)
-{
-    for (const struct json_node *at = items_of(cells, path); at; at = at->next) {
-        struct slice text;
-        if (json_node_text(at, &cells->arena, &text) == ST_OK && text.len)
-            kube_joined_add(joined, text);
-    }
-}
-
 static void print_external_ip(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
     struct slice type = kube_cell_text(cells, cells->object, "spec.type");
-    bool balanced = slice_equal(type, SLICE_LITERAL("LoadBalancer"));
+    bool balanced = slice_is(type, "LoadBalancer");
     (void)column;
-    const struct json_node *at = balanced ? items_of(cells, "status.loadBalancer.ingress") : NULL;
+    const struct json_node *at =
+        balanced ? json_node_items_at(cells->object, "status.loadBalancer.ingress") : NULL;
     for (; at; at = at->next) {
         struct slice ip = kube_cell_text(cells, at, "ip");
         kube_joined_add(&joined, ip.len ? ip : kube_cell_text(cells, at, "hostname"));
     }
-    if (slice_equal(type, SLICE_LITERAL("ExternalName")))
+    if (slice_is(type, "ExternalName")) {
         kube_joined_add(&joined, kube_cell_text(cells, cells->object, "spec.externalName"));
-    else
-        add_texts(cells, &joined, "spec.externalIPs");
+    } else {
+        for (at = json_node_items_at(cells->object, "spec.externalIPs"); at; at = at->next) {
+            struct slice text;
+            if (json_node_text(at, &cells->arena, &text) == ST_OK && text.len)
+                kube_joined_add(&joined, text);
+        }
+    }
     kube_joined_write(&joined, cells, balanced ? "<pending>" : "<none>");
 }
 
@@ -233,8 +227,8 @@ static void print_event_count(struct kube_cells *cells, const struct kube_column
 /* Prints a bool with a capital letter. */
 static void print_truth(struct kube_cells *cells, const struct kube_column *column)
 {
-    const struct json_node *node = json_node_path(cells->object, column->path);
-    json_text(cells->w, node && node->type == JSON_TYPE_BOOL && node->truth ? "True" : "False");
+    json_text(cells->w,
+              json_node_is_true(json_node_path(cells->object, column->path)) ? "True" : "False");
 }
 
 /* -- Columns -- */
@@ -512,11 +506,6 @@ int64_t kube_cell_int(const struct json_node *node, const char *path)
     return json_node_int(json_node_path(node, path), &value) ? value : 0;
 }
 
-static struct slice text_at(struct kube_cells *cells, const char *path)
-{
-    return kube_cell_text(cells, cells->object, path);
-}
-
 static const struct json_node *first_of(const struct json_node *node, enum json_type type)
 {
     return node && node->type == type ? node->first : NULL;
@@ -526,8 +515,8 @@ bool kube_cell_condition(struct kube_cells *cells, const char *type)
 {
     const struct json_node *conditions = json_node_path(cells->object, "status.conditions");
     for (const struct json_node *at = first_of(conditions, JSON_TYPE_ARRAY); at; at = at->next)
-        if (json_node_is_text(json_node_named(at, "type"), type))
-            return json_node_is_text(json_node_named(at, "status"), "True");
+        if (json_node_text_is(at, "type", type))
+            return json_node_text_is(at, "status", "True");
     return false;
 }
 
@@ -583,7 +572,7 @@ void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, con
 
 void kube_print_text(struct kube_cells *cells, const struct kube_column *column)
 {
-    struct slice text = text_at(cells, column->path);
+    struct slice text = kube_cell_text(cells, cells->object, column->path);
     if (!text.len && column->fallback)
         text = slice_from_text(column->fallback);
     json_string(cells->w, text);
@@ -603,7 +592,7 @@ void kube_print_age(struct kube_cells *cells, const struct kube_column *column)
     char text[KUBE_DURATION_BYTES];
     int64_t at_s;
     snprintf(text, sizeof(text), "%s", column->fallback ? column->fallback : "<unknown>");
-    if (kube_time_parse(text_at(cells, column->path), &at_s))
+    if (kube_time_parse(kube_cell_text(cells, cells->object, column->path), &at_s))
         kube_duration_text(cells->now_s - at_s, text);
     json_text(cells->w, text);
 }
@@ -653,6 +642,5 @@ void kube_print_labels(struct kube_cells *cells, const struct kube_column *colum
 
 void kube_print_bool(struct kube_cells *cells, const struct kube_column *column)
 {
-    const struct json_node *node = json_node_path(cells->object, column->path);
-    json_bool(cells->w, node && node->type == JSON_TYPE_BOOL && node->truth);
+    json_bool(cells->w, json_node_is_true(json_node_path(cells->object, column->path)));
 }

@@ -15,11 +15,6 @@ static const struct json_node *first_in(const struct json_node *node, const char
     return has ? list->first : NULL;
 }
 
-static bool is_true(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_BOOL && node->truth;
-}
-
 /* A string, a number or a quantity, as text. */
 static struct slice value_at(struct kube_cells *cells, const struct json_node *node,
                              const char *path)
@@ -79,7 +74,7 @@ static void print_class_name(struct kube_cells *cells, const struct kube_column 
     char text[CELL_BYTES];
     struct slice name = kube_cell_text(cells, cells->object, column->path);
     const struct json_node *at = first_in(cells->object, "metadata.annotations");
-    while (at && !slice_equal(at->key, slice_from_text(column->fallback)))
+    while (at && !slice_is(at->key, column->fallback))
         at = at->next;
     snprintf(text, sizeof(text), "%.*s%s", (int)size_min(name.len, 300), name.ptr,
              at && json_node_is_text(at, "true") ? " (default)" : "");
@@ -96,7 +91,7 @@ static void print_subjects(struct kube_cells *cells, const struct kube_column *c
         struct slice name = kube_cell_text(cells, at, "name");
         struct slice space = kube_cell_text(cells, at, "namespace");
         char text[CELL_BYTES];
-        if (!json_node_is_text(json_node_named(at, "kind"), column->path))
+        if (!json_node_text_is(at, "kind", column->path))
             continue;
         snprintf(text, sizeof(text), "%.*s/%.*s", (int)size_min(space.len, 300), space.ptr,
                  (int)size_min(name.len, 300), name.ptr);
@@ -206,7 +201,7 @@ static void print_phase(struct kube_cells *cells, const struct kube_column *colu
 
 static bool has_text(const struct json_node *list, const char *text)
 {
-    const struct json_node *at = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *at = json_node_items(list);
     while (at && !json_node_is_text(at, text))
         at = at->next;
     return at != NULL;
@@ -282,8 +277,7 @@ static void add_metric(struct kube_cells *cells, const struct json_node *spec,
                                            {"Object", "object"},
                                            {"External", "external"}};
     size_t type = 0;
-    while (type < COUNT_OF(types) &&
-           !json_node_is_text(json_node_named(spec, "type"), types[type][0]))
+    while (type < COUNT_OF(types) && !json_node_text_is(spec, "type", types[type][0]))
         type++;
     if (type == COUNT_OF(types)) {
         kube_joined_add(joined, SLICE_LITERAL("<unknown type>"));
@@ -328,7 +322,7 @@ static void print_metrics(struct kube_cells *cells, const struct kube_column *co
 static bool has_condition(struct kube_cells *cells, const char *type)
 {
     const struct json_node *at = first_in(cells->object, "status.conditions");
-    while (at && !json_node_is_text(json_node_named(at, "type"), type))
+    while (at && !json_node_text_is(at, "type", type))
         at = at->next;
     return at != NULL;
 }
@@ -360,7 +354,7 @@ static void print_controller(struct kube_cells *cells, const struct kube_column 
 {
     char text[CELL_BYTES] = "<none>";
     const struct json_node *at = first_in(cells->object, column->path);
-    while (at && !is_true(json_node_named(at, "controller")))
+    while (at && !json_node_is_true(json_node_named(at, "controller")))
         at = at->next;
     if (at) {
         struct slice kind = kube_cell_text(cells, at, "kind");

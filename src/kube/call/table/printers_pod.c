@@ -16,17 +16,6 @@ static void set_reason(struct pod_summary *pod, const char *prefix, struct slice
     snprintf(pod->reason, REASON_BYTES, "%s%.*s", prefix, SLICE_ARGS(reason));
 }
 
-static const struct json_node *items_of(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
-}
-
-static bool is_true(const struct json_node *node, const char *member)
-{
-    const struct json_node *found = json_node_named(node, member);
-    return found && found->type == JSON_TYPE_BOOL && found->truth;
-}
-
 static void count_restarts(struct kube_cells *cells, const struct json_node *status,
                            struct pod_summary *pod)
 {
@@ -61,14 +50,14 @@ static bool read_init(struct kube_cells *cells, const struct json_node *status, 
     struct slice waiting = kube_cell_text(cells, status, "state.waiting.reason");
     if (ended && kube_cell_int(ended, "exitCode") == 0)
         return false;
-    if (sidecar && is_true(status, "started")) {
-        pod->ready += is_true(status, "ready");
+    if (sidecar && json_node_is_true(json_node_named(status, "started"))) {
+        pod->ready += json_node_is_true(json_node_named(status, "ready"));
         return false;
     }
     const struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
     if (ended)
         set_ended(cells, ended, "Init:", pod);
-    else if (waiting.len && !slice_equal(waiting, SLICE_LITERAL("PodInitializing")))
+    else if (waiting.len && !slice_is(waiting, "PodInitializing"))
         set_reason(pod, "Init:", waiting);
     else
         snprintf(pod->reason, REASON_BYTES, "Init:%zu/%u", index,
@@ -84,7 +73,7 @@ static bool read_inits(struct kube_cells *cells, struct pod_summary *pod,
         json_node_path(cells->object, "status.initContainerStatuses");
     const struct json_node *restartable =
         kube_cell_map(cells, "spec.initContainers", "name", "restartPolicy", "Always");
-    for (const struct json_node *at = items_of(statuses); at; at = at->next, index++) {
+    for (const struct json_node *at = json_node_items(statuses); at; at = at->next, index++) {
         bool sidecar = kube_cell_map_has(restartable, kube_cell_text(cells, at, "name"));
         count_restarts(cells, at, pod);
         if (sidecar)
@@ -101,7 +90,7 @@ static void read_containers(struct kube_cells *cells, struct pod_summary *pod)
     bool running = false;
     char error[REASON_BYTES] = "";
     const struct json_node *statuses = json_node_path(cells->object, "status.containerStatuses");
-    const struct json_node *last = items_of(statuses) ? statuses->last : NULL;
+    const struct json_node *last = json_node_items(statuses) ? statuses->last : NULL;
     for (const struct json_node *at = last; at; at = at->prev) {
         const struct json_node *ended = json_node_path(at, "state.terminated");
         struct slice waiting = kube_cell_text(cells, at, "state.waiting.reason");
@@ -112,7 +101,8 @@ static void read_containers(struct kube_cells *cells, struct pod_summary *pod)
             set_ended(cells, ended, "", pod);
             if (kube_cell_int(ended, "exitCode"))
                 snprintf(error, sizeof(error), "%s", pod->reason);
-        } else if (is_true(at, "ready") && json_node_path(at, "state.running")) {
+        } else if (json_node_is_true(json_node_named(at, "ready")) &&
+                   json_node_path(at, "state.running")) {
             running = true;
             pod->ready++;
         }
@@ -130,32 +120,10 @@ static void read_containers(struct kube_cells *cells, struct pod_summary *pod)
 static bool is_gated(struct kube_cells *cells)
 {
     const struct json_node *conditions = json_node_path(cells->object, "status.conditions");
-    for (const struct json_node *at = items_of(conditions); at; at = at->next)
-        if (json_node_is_text(json_node_named(at, "type"), "PodScheduled"))
-            return json_node_is_text(json_node_named(at, "reason"), "SchedulingGated");
+    for (const struct json_node *at = json_node_items(conditions); at; at = at->next)
+        if (json_node_text_is(at, "type", "PodScheduled"))
+            return json_node_text_is(at, "reason", "SchedulingGated");
     return false;
-}
-
-static void set_deleted(struct kube_cells *cells, struct slice phase, struct pod_summary *pod)
-{
-    bool terminal = slice_equal(phase, SLICE_LITERAL("Succeeded")) ||
-                    slice_equal(phase, SLICE_LITERAL("Failed"));
-    if (!kube_cell_text(cells, cells->object, "metadata.deletionTimestamp").len)
-        return;
-    if (slice_equal(kube_cell_text(cells, cells->object, "status.reason"),
-                    SLICE_LITERAL("NodeLost")))
-        set_reason(pod, "", SLICE_LITERAL("Unknown"));
-    else if (!terminal)
-        set_reason(pod, "", SLICE_LITERAL("Terminating"));
-}
-
-static void count_containers(struct kube_cells *cells, struct pod_summary *pod)
-{
-    const struct json_node *containers = json_node_path(cells->object, "spec.containers");
-    const struct json_node *inits = json_node_path(cells->object, "spec.initContainers");
-    pod->total = items_of(containers) ? (int64_t)containers->count : 0;
-    for (const struct json_node *at = items_of(inits); at; at = at->next)
-        pod->total += json_node_is_text(json_node_named(at, "restartPolicy"), "Always");
 }
 
 static void summarize(struct kube_cells *cells, struct pod_summary *pod)
@@ -166,14 +134,25 @@ static void summarize(struct kube_cells *cells, struct pod_summary *pod)
     set_reason(pod, "", reason.len ? reason : phase);
     if (is_gated(cells))
         set_reason(pod, "", SLICE_LITERAL("SchedulingGated"));
-    count_containers(cells, pod);
+    /* Containers that restart always run beside the others and are counted with them. */
+    const struct json_node *containers = json_node_path(cells->object, "spec.containers");
+    const struct json_node *inits = json_node_path(cells->object, "spec.initContainers");
+    pod->total = json_node_items(containers) ? (int64_t)containers->count : 0;
+    for (const struct json_node *at = json_node_items(inits); at; at = at->next)
+        pod->total += json_node_text_is(at, "restartPolicy", "Always");
     bool initializing = read_inits(cells, pod, &sidecars);
     if (!initializing || kube_cell_condition(cells, "Initialized")) {
         pod->restarts = sidecars.restarts;
         pod->restarted_s = sidecars.restarted_s;
         read_containers(cells, pod);
     }
-    set_deleted(cells, phase, pod);
+    bool terminal = slice_is(phase, "Succeeded") || slice_is(phase, "Failed");
+    if (!kube_cell_text(cells, cells->object, "metadata.deletionTimestamp").len)
+        return;
+    if (slice_is(kube_cell_text(cells, cells->object, "status.reason"), "NodeLost"))
+        set_reason(pod, "", SLICE_LITERAL("Unknown"));
+    else if (!terminal)
+        set_reason(pod, "", SLICE_LITERAL("Terminating"));
 }
 
 /* Computed once for the three cells that need it. */

@@ -172,7 +172,7 @@ static void cells_of_a_large_object_are_printed(void **state)
         assert_int_equal(buf_append_text(&json, ",0"), ST_OK);
     assert_int_equal(buf_append_text(&json, "],\"metadata\":{\"name\":\"large\"}}"), ST_OK);
     assert_int_equal(kube_table_cells(kind, buf_slice(&json), 5, &text), ST_OK);
-    assert_true(slice_equal(buf_slice(&text), SLICE_LITERAL("[\"large\",0,\"<unknown>\"]")));
+    assert_true(slice_is(buf_slice(&text), "[\"large\",0,\"<unknown>\"]"));
     buf_fini(&json);
     buf_fini(&text);
 }

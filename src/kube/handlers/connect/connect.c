@@ -30,9 +30,8 @@ static size_t row_of(const struct kube_call *call)
     bool placed = call->path.namespace.len || !(call->kind->flags & KUBE_NAMESPACED);
     if (call->kind->group[0] || !placed)
         return COUNT_OF(rows);
-    while (i < COUNT_OF(rows) &&
-           !(strcmp(call->kind->plural, rows[i].plural) == 0 &&
-             slice_equal(call->path.subresource, slice_from_text(rows[i].subresource))))
+    while (i < COUNT_OF(rows) && !(strcmp(call->kind->plural, rows[i].plural) == 0 &&
+                                   slice_is(call->path.subresource, rows[i].subresource)))
         i++;
     return i;
 }
@@ -48,7 +47,7 @@ static bool allows(enum connect_sort sort, struct slice method)
                                           "DELETE", "HEAD", "OPTIONS"};
     size_t count = sort == CONNECT_LOG ? 1 : sort == CONNECT_PROXY ? COUNT_OF(methods) : 2;
     for (size_t i = 0; i < count; i++)
-        if (slice_equal(method, slice_from_text(methods[i])))
+        if (slice_is(method, methods[i]))
             return true;
     return false;
 }
@@ -168,11 +167,6 @@ static void send_elsewhere(struct kube_call *call)
         http_abort(call->exchange);
 }
 
-static bool ends_with(struct slice text, struct slice end)
-{
-    return text.len >= end.len && slice_equal(slice_sub(text, text.len - end.len, end.len), end);
-}
-
 void connect_unreachable(struct connect *c, struct slice host, struct slice port)
 {
     struct kube_call *call = c->call;
@@ -181,7 +175,7 @@ void connect_unreachable(struct connect *c, struct slice host, struct slice port
     connect_dial_text(host, port, text);
     if (http_request_get(call->request, SLICE_LITERAL("upgrade"), &field))
         connect_fail(c, KUBE_UNKNOWN, "error dialing backend: %s", text);
-    else if (!ends_with(call->request->path, SLICE_LITERAL("/proxy")))
+    else if (!slice_has_suffix(call->request->path, SLICE_LITERAL("/proxy")))
         connect_fail(c, KUBE_SERVICE_UNAVAILABLE, "error trying to reach service: %s", text);
     else if (!kube_call_defers(call, send_elsewhere))
         send_elsewhere(call);
@@ -206,8 +200,8 @@ static bool split(struct connect *c)
     c->scheme = count == 3 ? parts[0] : SLICE_EMPTY;
     c->name = parts[count == 3];
     c->port = count == 1 ? SLICE_EMPTY : parts[count - 1];
-    return c->name.len && (!c->scheme.len || slice_equal(c->scheme, SLICE_LITERAL("http")) ||
-                           slice_equal(c->scheme, SLICE_LITERAL("https")));
+    return c->name.len &&
+           (!c->scheme.len || slice_is(c->scheme, "http") || slice_is(c->scheme, "https"));
 }
 
 static bool find_name(struct connect *c)
@@ -232,9 +226,9 @@ void kube_connect(struct kube_call *call)
     c->call = call;
     c->sort = rows[row].sort;
     call->handler.connect = c;
-    if (!allows(c->sort, call->request->method))
+    if (!allows(c->sort, call->request->method)) {
         kube_fail_not_allowed(&call->status);
-    else if (find_name(c)) {
+    } else if (find_name(c)) {
         rows[row].begin(c);
         return;
     }

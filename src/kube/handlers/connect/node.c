@@ -6,18 +6,12 @@
 /* Where kubelets listen that do not say otherwise. */
 #define KUBELET_PORT SLICE_LITERAL("10250")
 
-static const struct json_node *addresses_of(const struct json_node *node)
-{
-    const struct json_node *list = json_node_path(node, "status.addresses");
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
 /* "[{Type Address} …]", as Go shows a list of structs. */
 static bool fail_unknown(struct connect *c, const struct json_node *node)
 {
     char known[512] = "";
     size_t len = 0;
-    const struct json_node *one = addresses_of(node);
+    const struct json_node *one = json_node_items_at(node, "status.addresses");
     for (; one && len < sizeof(known); one = one->next) {
         struct slice type = connect_text(c, one, "type"), text = connect_text(c, one, "address");
         len += (size_t)snprintf(known + len, sizeof(known) - len, "%s{%.*s %.*s}", len ? " " : "",
@@ -34,8 +28,9 @@ static struct slice host_of(struct connect *c, const struct json_node *node)
     static const char *const types[] = {"Hostname", "InternalDNS", "InternalIP", "ExternalDNS",
                                         "ExternalIP"};
     for (size_t i = 0; i < COUNT_OF(types); i++)
-        for (const struct json_node *one = addresses_of(node); one; one = one->next)
-            if (json_node_is_text(json_node_named(one, "type"), types[i]))
+        for (const struct json_node *one = json_node_items_at(node, "status.addresses"); one;
+             one = one->next)
+            if (json_node_text_is(one, "type", types[i]))
                 return connect_text(c, one, "address");
     return SLICE_EMPTY;
 }

@@ -6,16 +6,12 @@
 
 static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 
-static const struct json_node *first_of(const struct json_node *pod, const char *list)
-{
-    const struct json_node *found = json_node_named(json_node_named(pod, "spec"), list);
-    return found && found->type == JSON_TYPE_ARRAY ? found->first : NULL;
-}
-
 static bool has_container(struct connect *c, const struct json_node *pod, struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        for (const struct json_node *one = first_of(pod, lists[i]); one; one = one->next)
+        for (const struct json_node *one =
+                 json_node_items_at(json_node_named(pod, "spec"), lists[i]);
+             one; one = one->next)
             if (slice_equal(connect_text(c, one, "name"), name))
                 return true;
     return false;
@@ -26,7 +22,9 @@ static bool fail_ambiguous(struct connect *c, const struct json_node *pod)
 {
     AUTO(buf_fini) struct buf names = {0};
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        for (const struct json_node *one = first_of(pod, lists[i]); one; one = one->next) {
+        for (const struct json_node *one =
+                 json_node_items_at(json_node_named(pod, "spec"), lists[i]);
+             one; one = one->next) {
             struct slice name = connect_text(c, one, "name");
             if (buf_append_format(&names, "%s%.*s", names.len ? " " : "", SLICE_ARGS(name)) !=
                 ST_OK) {
@@ -43,7 +41,7 @@ static bool fail_ambiguous(struct connect *c, const struct json_node *pod)
 /* The container of the query, or the only one. False: it was answered. */
 static bool find_container(struct connect *c, const struct json_node *pod)
 {
-    const struct json_node *only = first_of(pod, "containers");
+    const struct json_node *only = json_node_items_at(pod, "spec.containers");
     struct slice given = c->call->query.container;
     c->container = given;
     if (given.len) {
@@ -117,9 +115,9 @@ void connect_pod(struct connect *c)
 /* The port of the path, or the first that a container has. */
 static struct slice port_of(struct connect *c, const struct json_node *pod)
 {
-    bool secure = slice_equal(c->scheme, SLICE_LITERAL("https"));
+    bool secure = slice_is(c->scheme, "https");
     struct slice port = c->port;
-    const struct json_node *one = first_of(pod, "containers");
+    const struct json_node *one = json_node_items_at(pod, "spec.containers");
     for (; one && !port.len; one = one->next) {
         const struct json_node *ports = json_node_named(one, "ports");
         if (ports && ports->type == JSON_TYPE_ARRAY && ports->first) {

@@ -15,12 +15,6 @@ static void fail_none(struct connect *c, struct slice service)
                  (int)size_min(service.len, 300), (const char *)service.ptr);
 }
 
-static const struct json_node *items_of(const struct json_node *object, const char *key)
-{
-    const struct json_node *list = json_node_named(object, key);
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
 /* -- Addresses -- */
 
 static void try_next(struct connect *c);
@@ -28,7 +22,7 @@ static void try_next(struct connect *c);
 static void on_pod(struct connect *c, const struct json_node *pod)
 {
     struct slice address = connect_text(c, c->addresses[c->address - 1], "ip");
-    const struct json_node *one = items_of(json_node_named(pod, "status"), "podIPs");
+    const struct json_node *one = json_node_items_at(pod, "status.podIPs");
     bool same = pod && slice_equal(connect_text(c, pod, "status.podIP"), address);
     for (; one && !same; one = one->next)
         same = slice_equal(connect_text(c, one, "ip"), address);
@@ -56,7 +50,8 @@ static void try_next(struct connect *c)
 /* The addresses of the first subset that has some and the port. */
 static bool choose(struct connect *c, const struct json_node *subset)
 {
-    const struct json_node *port = items_of(subset, "ports"), *one = items_of(subset, "addresses");
+    const struct json_node *port = json_node_items_at(subset, "ports"),
+                           *one = json_node_items_at(subset, "addresses");
     while (port && !slice_equal(connect_text(c, port, "name"), c->port))
         port = port->next;
     const struct json_node *number = port ? json_node_named(port, "port") : NULL;
@@ -72,7 +67,7 @@ static bool choose(struct connect *c, const struct json_node *subset)
 
 static void on_endpoints(struct connect *c, const struct json_node *endpoints)
 {
-    const struct json_node *subset = items_of(endpoints, "subsets");
+    const struct json_node *subset = json_node_items_at(endpoints, "subsets");
     if (!endpoints) {
         c->plural = "services"; /* as Kubernetes calls it then */
         connect_not_found(c);
@@ -89,18 +84,10 @@ static void on_endpoints(struct connect *c, const struct json_node *endpoints)
 
 /* -- The port -- */
 
-static bool is_number(struct slice text)
-{
-    size_t i = 0;
-    while (i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9')
-        i++;
-    return text.len && i == text.len && text.len < 10;
-}
-
 /* The name of the port with the number of the path. */
 static void on_service(struct connect *c, const struct json_node *service)
 {
-    const struct json_node *port = items_of(json_node_named(service, "spec"), "ports");
+    const struct json_node *port = json_node_items_at(service, "spec.ports");
     if (!service) {
         connect_not_found(c);
         return;
@@ -119,7 +106,10 @@ static void on_service(struct connect *c, const struct json_node *service)
 
 void connect_service_proxy(struct connect *c)
 {
-    if (is_number(c->port))
+    size_t i = 0;
+    while (i < c->port.len && c->port.ptr[i] >= '0' && c->port.ptr[i] <= '9')
+        i++;
+    if (c->port.len && i == c->port.len && c->port.len < 10)
         connect_read(c, "services", true, c->name, on_service);
     else
         connect_read(c, "endpoints", true, c->name, on_endpoints);

@@ -103,8 +103,7 @@ static bool make(struct kube_call *call, struct buf *to)
     bool list = !call->path.name.len;
     unsigned shown = 0;
     size_t i = 0;
-    while (i < COUNT_OF(components) &&
-           !slice_equal(call->path.name, slice_from_text(components[i].name)))
+    while (i < COUNT_OF(components) && !slice_is(call->path.name, components[i].name))
         i++;
     if (!list && i == COUNT_OF(components))
         return kube_fail_not_found(&call->status, SLICE_EMPTY, SLICE_LITERAL("componentstatus"),

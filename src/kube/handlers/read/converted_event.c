@@ -124,17 +124,6 @@ static void copy(struct buf *bytes, struct slice *slice)
     *slice = slice_of(at, slice->len);
 }
 
-static void copy_pair(struct kube_converted_event_job *job)
-{
-    struct kube_event_pair *pair = &job->pair;
-    job->bytes.capacity = pair->after.value.len + pair->before.value.len + pair->key.len;
-    job->bytes.ptr = xmalloc(job->bytes.capacity);
-    copy(&job->bytes, &pair->after.value);
-    copy(&job->bytes, &pair->before.value);
-    copy(&job->bytes, &pair->key);
-    pair->after.key = pair->before.key = pair->key;
-}
-
 static void run(struct worker_job *worker_job)
 {
     struct kube_converted_event_job *job =
@@ -171,7 +160,14 @@ struct kube_converted_event_job *kube_converted_event_send(
         .job = {.back = back, .worker = {.run = run, .must_run = true}},
     };
     account_ref(account);
-    copy_pair(job);
+    /* The cursor may free the event while the worker converts it, so the job has a copy. */
+    struct kube_event_pair *own = &job->pair;
+    job->bytes.capacity = own->after.value.len + own->before.value.len + own->key.len;
+    job->bytes.ptr = xmalloc(job->bytes.capacity);
+    copy(&job->bytes, &own->after.value);
+    copy(&job->bytes, &own->before.value);
+    copy(&job->bytes, &own->key);
+    own->after.key = own->before.key = own->key;
     account_charge_anyway(account, job->bytes.capacity);
     api->under_way++;
     enum status status = kube_offload_send(

@@ -84,12 +84,6 @@ static enum status look(struct half *half, struct slice field, bool whole)
     return half->status;
 }
 
-static bool look_after(struct kube_cached_event *cached, const struct watch_event *event,
-                       bool whole)
-{
-    return look(&cached->after, event->field, whole) == ST_OK;
-}
-
 static bool look_before(struct kube_cached_event *cached, struct watch_cursor *cursor,
                         const struct watch_event *event, bool whole)
 {
@@ -97,11 +91,6 @@ static bool look_before(struct kube_cached_event *cached, struct watch_cursor *c
         return cached->before.status == ST_OK;
     struct slice prev = watch_cursor_prev(cursor, event);
     return prev.len && look(&cached->before, prev, whole) == ST_OK;
-}
-
-static bool needs_whole(const struct kube_selection *selection, enum kube_shape shape)
-{
-    return selection->selects || shape != KUBE_WHOLE;
 }
 
 /* -- Verdicts -- */
@@ -112,9 +101,9 @@ static enum kube_event_type judge(struct kube_cached_event *cached, struct watch
                                   const struct kube_selection *selection, enum kube_shape shape)
 {
     bool matches = !event->tombstone, matched = !event->created;
-    bool whole = needs_whole(selection, shape);
+    bool whole = selection->selects || shape != KUBE_WHOLE;
     if (matches) {
-        if (!look_after(cached, event, whole))
+        if (look(&cached->after, event->field, whole) != ST_OK)
             return KUBE_EVENT_UNDECODABLE;
         matches = kube_selection_matches(selection, &cached->after.object);
     }
@@ -155,9 +144,10 @@ bool kube_cached_event_object(struct kube_cached_event *cached, struct watch_cur
                               const struct kube_selection *selection, enum kube_shape shape,
                               enum kube_event_type change, struct kube_object *ret_object)
 {
-    bool whole = needs_whole(selection, shape);
+    bool whole = selection->selects || shape != KUBE_WHOLE;
     bool before = change == KUBE_EVENT_DELETED;
-    if (!(before ? look_before(cached, cursor, event, whole) : look_after(cached, event, whole)))
+    if (!(before ? look_before(cached, cursor, event, whole)
+                 : look(&cached->after, event->field, whole) == ST_OK))
         return false;
     *ret_object = before ? cached->before.object : cached->after.object;
     ret_object->memo = NULL; /* the object may outlive the entry */

@@ -68,19 +68,6 @@ static enum status make_head(struct kube_list *list)
     return ST_OK;
 }
 
-static enum status make_end(struct kube_list *list)
-{
-    struct buf *to = &list->writer.made;
-    kube_list_close_range(list);
-    TRY(buf_append_text(to, "]"));
-    if (!list->metadata_sent) {
-        TRY(buf_append_text(to, ","));
-        TRY(append_metadata(list, to));
-    }
-    kube_list_move(list, KUBE_LIST_DONE);
-    return buf_append_text(to, "}\n");
-}
-
 /* The item just sent reached the limit. */
 static enum status reach_limit(struct kube_list *list, struct slice key)
 {
@@ -124,12 +111,6 @@ static enum status take_item(struct kube_list *list, struct kube_kv kv,
     return *ret_selected ? count_item(list, kv.key, ret_comma) : ST_OK;
 }
 
-/* Items of built-in kinds have no kind and apiVersion, those of custom resources do. */
-static bool is_bare(const struct kube_list *list)
-{
-    return !(list->shaping.kind->flags & KUBE_CUSTOM);
-}
-
 /* Prepares an object for sending if it is selected. */
 static enum status make_item(struct kube_list *list, struct kube_kv kv)
 {
@@ -140,8 +121,8 @@ static enum status make_item(struct kube_list *list, struct kube_kv kv)
     if (!selected)
         return ST_OK;
     if (list->shaping.shape == KUBE_WHOLE) {
-        kube_object_writer_set_object(&list->writer, comma, &object, kv.mod_revision, is_bare(list),
-                                      SLICE_EMPTY);
+        kube_object_writer_set_object(&list->writer, comma, &object, kv.mod_revision,
+                                      !(list->shaping.kind->flags & KUBE_CUSTOM), SLICE_EMPTY);
         return ST_OK;
     }
     TRY(buf_append(&list->writer.made, comma));
@@ -152,36 +133,16 @@ static enum status make_item(struct kube_list *list, struct kube_kv kv)
 
 /* -- Batches -- */
 
-static bool is_protobuf(const struct kube_list *list)
-{
-    return list->call->accept.format == KUBE_PROTOBUF;
-}
-
-/* Sending the object takes more than scanning it. */
-static bool converts(const struct kube_list *list, int64_t revision)
-{
-    return is_protobuf(list) || list->shaping.shape == KUBE_TABLE ||
-           !kube_conversion_is_plain(list->shaping.kind, revision);
-}
-
 static enum status append_item(const struct kube_list *list, const struct kube_object *object,
                                int64_t revision, struct buf *to)
 {
     if (list->shaping.shape != KUBE_WHOLE)
         return kube_shape_item(&list->shaping, object, revision, to);
-    size_t size = kube_object_size(object, revision, is_bare(list));
+    size_t size = kube_object_size(object, revision, !(list->shaping.kind->flags & KUBE_CUSTOM));
     TRY(buf_reserve(to, size));
-    to->len += kube_object_copy(object, revision, is_bare(list), 0, to->ptr + to->len, size);
+    to->len += kube_object_copy(object, revision, !(list->shaping.kind->flags & KUBE_CUSTOM), 0,
+                                to->ptr + to->len, size);
     return ST_OK;
-}
-
-static enum status gather_item(struct kube_list *list, const struct kube_object *object,
-                               int64_t revision)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    TRY(append_item(list, object, revision, &text));
-    return kube_format_list_field(list->call->kind, list->shaping.shape, "items", buf_slice(&text),
-                                  &list->gathered);
 }
 
 static enum status convert_item(struct kube_list *list, struct kube_kv kv)
@@ -192,8 +153,12 @@ static enum status convert_item(struct kube_list *list, struct kube_kv kv)
     TRY(take_item(list, kv, &object, &comma, &selected));
     if (!selected)
         return ST_OK;
-    if (is_protobuf(list))
-        return gather_item(list, &object, kv.mod_revision);
+    if (list->call->accept.format == KUBE_PROTOBUF) {
+        AUTO(buf_fini) struct buf text = {0};
+        TRY(append_item(list, &object, kv.mod_revision, &text));
+        return kube_format_list_field(list->call->kind, list->shaping.shape, "items",
+                                      buf_slice(&text), &list->gathered);
+    }
     TRY(buf_append(&list->writer.made, comma));
     return append_item(list, &object, kv.mod_revision, &list->writer.made);
 }
@@ -246,17 +211,6 @@ static enum status add_to_batch(struct kube_list *list, struct slice field)
     return account_append(account, &list->batch, field);
 }
 
-/* Collects this object and those after it. The list may be away afterwards. */
-static enum status begin_batch(struct kube_list *list, struct slice field)
-{
-    do
-        TRY(add_to_batch(list, field));
-    while (list->batch.len < BATCH_BYTES && engine_range_next(&list->call->range, &field));
-    if (kube_call_is_large(list->call, list->batch.len))
-        return kube_call_send(list->call, batch_elsewhere);
-    return finish_batch(list, convert_batch(list));
-}
-
 enum status kube_list_next_item(struct kube_list *list)
 {
     struct engine_range *range = &list->call->range;
@@ -266,8 +220,18 @@ enum status kube_list_next_item(struct kube_list *list)
         list->more = range->more;
     if ((!full || list->scope.selection->selects) && engine_range_next(range, &field)) {
         struct kube_kv kv = kube_kv_of(field);
-        if (!full && !list->whole && converts(list, kv.mod_revision))
-            return begin_batch(list, field);
+        if (!full && !list->whole &&
+            (list->call->accept.format == KUBE_PROTOBUF || list->shaping.shape == KUBE_TABLE ||
+             !kube_conversion_is_plain(list->shaping.kind, kv.mod_revision))) {
+            /* Converting takes long: this object and those after it are collected, and the list may
+             * be away afterwards. */
+            do
+                TRY(add_to_batch(list, field));
+            while (list->batch.len < BATCH_BYTES && engine_range_next(&list->call->range, &field));
+            if (kube_call_is_large(list->call, list->batch.len))
+                return kube_call_send(list->call, batch_elsewhere);
+            return finish_batch(list, convert_batch(list));
+        }
         list->fetched++;
         if (!full)
             return make_item(list, kv);
@@ -322,7 +286,15 @@ enum status kube_list_step(struct kube_list *list)
     case KUBE_LIST_ITEMS:
         return kube_list_next_item(list);
     default:
-        TRY(make_end(list));
+        struct buf *to = &list->writer.made;
+        kube_list_close_range(list);
+        TRY(buf_append_text(to, "]"));
+        if (!list->metadata_sent) {
+            TRY(buf_append_text(to, ","));
+            TRY(append_metadata(list, to));
+        }
+        kube_list_move(list, KUBE_LIST_DONE);
+        TRY(buf_append_text(to, "}\n"));
         break;
     }
     kube_object_writer_set_made(&list->writer);

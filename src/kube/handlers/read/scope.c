@@ -41,9 +41,7 @@ static void check_list(const struct kube_query *query, struct kube_status *statu
            "resourceVersionMatch is forbidden when continue is provided");
     check_supported(status, query->match == KUBE_MATCH_OTHER, query->match_text,
                     "\"Exact\", \"NotOlderThan\", \"\"");
-    forbid(status,
-           query->match == KUBE_MATCH_EXACT &&
-               slice_equal(query->resource_version, SLICE_LITERAL("0")),
+    forbid(status, query->match == KUBE_MATCH_EXACT && slice_is(query->resource_version, "0"),
            match_field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
     forbid(status, query->send_initial_events_given, "sendInitialEvents",
            "sendInitialEvents is forbidden for list");
@@ -53,8 +51,7 @@ static void check_list(const struct kube_query *query, struct kube_status *statu
 static void check_watch(const struct kube_query *query, struct kube_status *status)
 {
     bool initial = query->send_initial_events_given, matches = query->match != KUBE_MATCH_UNSET;
-    bool from_all =
-        !query->resource_version.len || slice_equal(query->resource_version, SLICE_LITERAL("0"));
+    bool from_all = !query->resource_version.len || slice_is(query->resource_version, "0");
     bool filled_in = !initial && !matches && from_all;
     forbid(status, initial && query->match != KUBE_MATCH_NOT_OLDER, match_field,
            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
@@ -187,20 +184,6 @@ static struct slice make_tag(const struct kube_kind *kind, struct slice value,
     return slice_of(tag, len);
 }
 
-/* The same for a value with JSON escapes. */
-static struct slice make_inner_tag(const struct kube_kind *kind, struct slice inner, uint8_t *tag)
-{
-    uint8_t decoded[TAG_BYTES_MAX];
-    size_t len;
-    if (LIKELY(!inner.len || !memchr(inner.ptr, '\\', inner.len)))
-        return make_tag(kind, inner, tag);
-    struct slice raw = slice_of(inner.ptr - 1, inner.len + 2);
-    if (json_string_decode(raw, NULL, &len) != JSON_STRING_FINE || len > sizeof(decoded) ||
-        json_string_decode(raw, decoded, &len) != JSON_STRING_FINE)
-        return SLICE_EMPTY;
-    return make_tag(kind, slice_of(decoded, len), tag);
-}
-
 static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
 {
     struct slice value;
@@ -210,7 +193,7 @@ static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
                                  &value))
         return ST_OK;
     struct slice made = make_tag(call->kind, value, tag);
-    scope->tag_within = slice_equal(scope->key, slice_from_text(call->kind->storage_prefix));
+    scope->tag_within = slice_is(scope->key, call->kind->storage_prefix);
     return made.len ? arena_dup(&call->arena, made, &scope->tag) : ST_OK;
 }
 
@@ -235,7 +218,15 @@ static struct slice tag_of(const struct kube_kind *kind, struct slice field, uin
     if (!field.len || kube_object_parse_head(kube_kv_of(field).value, &object) != ST_OK)
         return SLICE_EMPTY;
     (void)!kube_object_field(&object, slice_from_text(kind->indexed_field), &value);
-    return make_inner_tag(kind, value, tag);
+    uint8_t decoded[TAG_BYTES_MAX];
+    size_t len;
+    if (LIKELY(!value.len || !memchr(value.ptr, '\\', value.len)))
+        return make_tag(kind, value, tag);
+    struct slice raw = slice_of(value.ptr - 1, value.len + 2);
+    if (json_string_decode(raw, NULL, &len) != JSON_STRING_FINE || len > sizeof(decoded) ||
+        json_string_decode(raw, decoded, &len) != JSON_STRING_FINE)
+        return SLICE_EMPTY;
+    return make_tag(kind, slice_of(decoded, len), tag);
 }
 
 /* The tags of the object before and after: a watch is notified of objects that come into its

@@ -52,11 +52,6 @@ struct beginning {
     bool mark_end; /* a bookmark follows the initial events */
 };
 
-static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
-{
-    kube_count_total(&w->api->counter, what, n);
-}
-
 #define TO(phase) (1u << WATCH_##phase)
 
 static const unsigned moves[] = {
@@ -77,10 +72,10 @@ static void move(struct kube_watch *w, enum watch_phase next)
     static const unsigned counted = TO(WAITING) | TO(INITIAL) | TO(LIVE);
     assert(moves[w->phase] & 1u << next);
     if (counted & 1u << w->phase)
-        count(w, entered[w->phase] + 1, 1);
+        kube_count_total(&w->api->counter, entered[w->phase] + 1, 1);
     w->phase = next;
     if (counted & 1u << next)
-        count(w, entered[next], 1);
+        kube_count_total(&w->api->counter, entered[next], 1);
 }
 
 static void close_range(struct kube_watch *w)
@@ -153,7 +148,7 @@ enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
     struct engine_status now;
     struct kube_status status;
     engine_status_get(w->api->shard, &now);
-    count(w, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
+    kube_count_total(&w->api->counter, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
     if (engine == ST_COMPACTED && w->requested)
         kube_fail_expired(&status, w->requested, now.compact_revision);
     else
@@ -171,33 +166,30 @@ static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool in
 
 /* -- Initial events -- */
 
-static enum status finish_initial(struct kube_watch *w)
-{
-    enum status status = w->call->range.op.status;
-    int64_t revision = w->call->range.op.revision;
-    bool mark_end = w->begins->mark_end;
-    if (status != ST_OK)
-        return kube_watch_fail_engine(w, status);
-    end_beginning(w);
-    move(w, WATCH_LIVE);
-    w->bookmark_revision = revision;
-    return mark_end ? make_bookmark(w, revision, true) : ST_OK;
-}
-
 static enum status step_initial(struct kube_watch *w)
 {
     struct slice field;
     struct kube_object object;
     bool selected;
-    if (!engine_range_next(&w->call->range, &field))
-        return finish_initial(w);
+    enum status status;
+    if (!engine_range_next(&w->call->range, &field)) {
+        /* All objects have been sent, so the watch continues with what has happened since then. */
+        status = w->call->range.op.status;
+        int64_t revision = w->call->range.op.revision;
+        bool mark_end = w->begins->mark_end;
+        if (status != ST_OK)
+            return kube_watch_fail_engine(w, status);
+        end_beginning(w);
+        move(w, WATCH_LIVE);
+        w->bookmark_revision = revision;
+        return mark_end ? make_bookmark(w, revision, true) : ST_OK;
+    }
     struct kube_kv kv = kube_kv_of(field);
     if (kube_watch_converts(w) || !kube_conversion_is_plain(w->shaping.kind, kv.mod_revision))
         return kube_watch_show(
             w, &(struct kube_event_pair){
                    .after = kv, .created = true, .key = kv.key, .revision = kv.mod_revision});
-    enum status status =
-        kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
+    status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
     w->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK)
@@ -321,16 +313,6 @@ static enum status show_event(struct kube_watch *w, const struct watch_event *ev
     return status;
 }
 
-/* The watch does not send the event. */
-static enum status pass_over(struct kube_watch *w, const struct watch_event *event,
-                             int64_t revision)
-{
-    watch_cursor_take(w->cursor);
-    return w->change == KUBE_EVENT_NONE
-               ? ST_OK
-               : kube_watch_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
-}
-
 static enum status send_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
@@ -345,8 +327,13 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
     w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
         w->change = kube_event_cache_type(cached, w->cursor, event, w->selection, w->shaping.shape);
-    if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE))
-        return pass_over(w, event, revision);
+    if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)) {
+        watch_cursor_take(w->cursor);
+        return w->change == KUBE_EVENT_NONE
+                   ? ST_OK
+                   : kube_watch_undecodable(w, event->key, revision, event->tombstone,
+                                            ST_MALFORMED);
+    }
     if (LIKELY(kube_watch_is_plain(w)))
         return send_event(w, cached, event, revision, dst, room, ret_len);
     TRY(make_change(w, cached, event, revision));
@@ -398,11 +385,6 @@ static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
     return n;
 }
 
-static bool is_over(const struct kube_watch *w)
-{
-    return w->phase == WATCH_FAILED || (w->ending && !w->bookmark_due);
-}
-
 /* Makes one event or sends it until the room is full; it may be nothing. */
 /* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
@@ -446,7 +428,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
             len = send_made(w, dst + n, room - n);
         } else if (w->begins && !kube_object_writer_empty(&w->begins->writer)) {
             len = kube_object_writer_fill(&w->begins->writer, dst + n, room - n);
-        } else if (!w->at && is_over(w)) {
+        } else if (!w->at && (w->phase == WATCH_FAILED || (w->ending && !w->bookmark_due))) {
             return HTTP_FILL_DONE;
         } else if (!*budget) {
             /* This turn has looked at enough objects; the watch continues in a later one. */
@@ -464,7 +446,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
         w->sent += len;
         *ret_len = n += len;
     }
-    count(w, KUBE_TOTAL_WATCH_BYTES, n);
+    kube_count_total(&w->api->counter, KUBE_TOTAL_WATCH_BYTES, n);
     if (w->made.len)
         kube_count_peak(&w->api->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
     if (status == ST_END || status == ST_AGAIN)
@@ -742,20 +724,6 @@ static void on_newest(struct engine_op *op)
     begin(watch_new(call, begins));
 }
 
-/*
- * A watch that begins now begins after everything that was written before. The history may not
- * show all of that yet if it belongs to a cluster, so the newest revision is read first. The answer
- * begins afterwards: what is written after its head has arrived is an event.
- */
-static void begin_now(struct kube_call *call, struct beginning *begins)
-{
-    begins->request = (struct pb_range_request){
-        .key = begins->scope.key, .range_end = begins->scope.range_end, .count_only = true};
-    call->handler.beginning = begins;
-    call->on_end = drop_scope;
-    kube_call_range(call, &begins->request, on_newest);
-}
-
 /* The answer to a negative timeout, as in Kubernetes. */
 void kube_watch(struct kube_call *call)
 {
@@ -773,7 +741,15 @@ void kube_watch(struct kube_call *call)
     } else if (begins->scope.revision == 0 && call->query.send_initial_events_given &&
                !call->query.send_initial_events) {
         /* The client wants only what happens from now on, so nothing is read. */
-        begin_now(call, begins);
+        /* A watch that begins now begins after everything that was written before. The history may
+         * not show all of that yet if it belongs to a cluster, so the newest revision is read
+         * first. The answer begins afterwards: what is written after its head has arrived is an
+         * event. */
+        begins->request = (struct pb_range_request){
+            .key = begins->scope.key, .range_end = begins->scope.range_end, .count_only = true};
+        call->handler.beginning = begins;
+        call->on_end = drop_scope;
+        kube_call_range(call, &begins->request, on_newest);
     } else {
         begin(watch_new(call, begins));
     }

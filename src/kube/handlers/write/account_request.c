@@ -45,9 +45,8 @@ static struct slice text_of(struct kube_call *call, const struct json_node *from
 static bool set(struct kube_call *call, struct json_node *to, const char *key,
                 struct json_node *value)
 {
-    if (value && json_node_set(&call->arena, to, slice_from_text(key), value) == ST_OK)
-        return true;
-    return kube_fail_engine(&call->status, ST_NOMEM);
+    return json_node_put(&call->arena, to, key, value) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static bool set_metadata(struct account_request *r)
@@ -190,8 +189,7 @@ static bool find_bound(struct kube_call *call, struct account_request *r)
         struct kube_account_ref *to;
     } rows[] = {{"Pod", &r->claims.pod}, {"Secret", &r->claims.secret}, {"Node", &r->claims.node}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (slice_equal(kind, slice_from_text(rows[i].kind)) &&
-            slice_equal(version, SLICE_LITERAL("v1"))) {
+        if (slice_is(kind, rows[i].kind) && slice_is(version, "v1")) {
             r->bound = rows[i].to;
             r->bound_kind = rows[i].kind;
         }
@@ -228,7 +226,7 @@ static bool check_spec(struct kube_call *call, struct account_request *r)
     const struct json_node *seconds = json_node_named(spec, "expirationSeconds");
     char message[128];
     r->seconds = DEFAULT_S;
-    if (seconds && seconds->type != JSON_TYPE_NULL && !json_node_int(seconds, &r->seconds))
+    if (json_node_is_set(seconds) && !json_node_int(seconds, &r->seconds))
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "expirationSeconds is not a number");
     call->status = (struct kube_status){0};
     snprintf(message, sizeof(message), "Invalid value: %lld: may not specify a duration %s",

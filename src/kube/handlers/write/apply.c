@@ -60,7 +60,7 @@ static bool version_known(const struct apply_request *apply, struct slice api_ve
         char text[VERSION_BYTES];
         snprintf(text, sizeof(text), "%s/%s", kind->group,
                  custom->definition->versions[i].kind.version);
-        if (slice_equal(api_version, slice_from_text(text)))
+        if (slice_is(api_version, text))
             return true;
     }
     return false;
@@ -97,25 +97,21 @@ static enum status add_reset(struct job *job, const char *a, const char *b)
     return field_set_combine(arena, FIELD_UNION, job->apply.reset, set, &job->apply.reset);
 }
 
-/* A certificate request cannot be changed, and its status on two paths. */
-static enum status reset_certificate(struct job *job)
-{
-    struct slice sub = job->call->path.subresource;
-    TRY(add_reset(job, "spec", NULL));
-    if (!sub.len)
-        return add_reset(job, "status", NULL);
-    return add_reset(job, "status",
-                     job->call->subresource == KUBE_SUBRESOURCE_STATUS ? "conditions"
-                                                                       : "certificate");
-}
-
 /* The fields that the rules of the kind reset whatever the client sends. */
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
     unsigned flags = job->call->rules;
-    if (flags & KUBE_IS_CERTIFICATE_REQUEST)
-        return reset_certificate(job);
+    if (flags & KUBE_IS_CERTIFICATE_REQUEST) {
+        /* A certificate request cannot be changed, and its status on two paths. */
+        struct slice sub = job->call->path.subresource;
+        TRY(add_reset(job, "spec", NULL));
+        if (!sub.len)
+            return add_reset(job, "status", NULL);
+        return add_reset(job, "status",
+                         job->call->subresource == KUBE_SUBRESOURCE_STATUS ? "conditions"
+                                                                           : "certificate");
+    }
     if (job->call->subresource != KUBE_SUBRESOURCE_STATUS)
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len
                    ? add_reset(job, "status", NULL)
@@ -350,11 +346,11 @@ static bool check_kind(struct job *job, const struct json_node *config)
     struct slice version = text_of(job, config, "apiVersion"), kind = text_of(job, config, "kind");
     if (job->no_memory)
         return no_memory(job);
-    if (!slice_equal(version, slice_from_text(job->api_version)) || !slice_equal(kind, job->kind)) {
+    if (!slice_is(version, job->api_version) || !slice_equal(kind, job->kind)) {
         print_kind(job, config, shown);
         return kube_fail(&job->call->status, KUBE_BAD_REQUEST, "invalid object type: %s", shown);
     }
-    if (list && list->type != JSON_TYPE_NULL)
+    if (json_node_is_set(list))
         return kube_fail(&job->call->status, KUBE_BAD_REQUEST,
                          "metadata.managedFields must be nil");
     return true;
@@ -458,7 +454,7 @@ static struct json_node *annotation_of(struct json_node *object)
 {
     struct json_node *annotations = json_node_path(object, "metadata.annotations");
     struct json_node *node = json_node_member(annotations, SLICE_LITERAL(LAST_APPLIED));
-    return node && node->type == JSON_TYPE_STRING && node->text.len ? node : NULL;
+    return json_node_has_text(node) ? node : NULL;
 }
 
 /* The fields of kubectl's last client-side apply that have not changed since: it may take them
@@ -485,7 +481,7 @@ static enum status find_allowed(struct job *job, struct json_node *live,
     struct slice version = text_of(job, applied, "apiVersion");
     if (job->no_memory)
         return ST_NOMEM;
-    if (!slice_equal(version, slice_from_text(job->api_version)))
+    if (!slice_is(version, job->api_version))
         return ST_OK;
     TRY(typed_validate(arena, job->apply.type, applied, &faults, &count));
     if (count)
@@ -493,11 +489,6 @@ static enum status find_allowed(struct job *job, struct json_node *live,
     TRY(typed_fields(&job->apply.typed, job->apply.type, applied, &fields));
     TRY(typed_compare(&job->apply.typed, job->apply.type, applied, live, &differs));
     return field_set_combine(arena, FIELD_DIFFERENCE, fields, differs, ret_allowed);
-}
-
-static bool by_kubectl(const struct job *job)
-{
-    return slice_equal(job->apply.manager.name, SLICE_LITERAL("kubectl"));
 }
 
 static int member_order(const void *a, const void *b)
@@ -556,18 +547,6 @@ static bool set_annotation(struct job *job, const struct json_node *config,
 
 /* -- Applying -- */
 
-/* Fields without an owner get the manager "before-first-apply". */
-static enum status own_before(struct job *job, struct json_node *live)
-{
-    struct apply_request before = job->apply;
-    struct json_node *zero;
-    before.manager.name = SLICE_LITERAL("before-first-apply");
-    before.manager.applied = false;
-    if (!zero_object(job, &zero))
-        return ST_NOMEM;
-    return apply_update(&before, zero, live, &job->managed);
-}
-
 static enum status attempt(struct job *job, struct json_node *live, struct json_node *list,
                            const struct json_node *config, struct json_node **ret_object,
                            struct apply_conflicts *conflicts)
@@ -579,8 +558,16 @@ static enum status attempt(struct job *job, struct json_node *live, struct json_
     TRY(status);
     if (job->of_scale)
         TRY(scale_owners_of(&job->managed, &job->paths));
-    if (!job->managed.count && json_node_path(live, "metadata.uid"))
-        TRY(own_before(job, live));
+    if (!job->managed.count && json_node_path(live, "metadata.uid")) {
+        /* Fields without an owner get the manager "before-first-apply". */
+        struct apply_request before = job->apply;
+        struct json_node *zero;
+        before.manager.name = SLICE_LITERAL("before-first-apply");
+        before.manager.applied = false;
+        if (!zero_object(job, &zero))
+            return ST_NOMEM;
+        TRY(apply_update(&before, zero, live, &job->managed));
+    }
     return apply_config(&job->apply, live, config, &job->managed, ret_object, conflicts);
 }
 
@@ -590,8 +577,9 @@ static bool settle_conflicts(struct job *job, struct json_node *live, struct jso
                              struct json_node **ret_object)
 {
     const struct field_set *allowed = NULL;
-    if (by_kubectl(job) && (find_allowed(job, live, &allowed) != ST_OK ||
-                            apply_conflicts_without(job->meta->arena, conflicts, allowed) != ST_OK))
+    if (slice_is(job->apply.manager.name, "kubectl") &&
+        (find_allowed(job, live, &allowed) != ST_OK ||
+         apply_conflicts_without(job->meta->arena, conflicts, allowed) != ST_OK))
         return no_memory(job);
     if (conflicts->count)
         return kube_fail_apply_conflict(&job->call->status, &job->call->arena, conflicts);
@@ -685,7 +673,8 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
     if (job.of_scale || !(call->kind->flags & KUBE_CUSTOM))
         drop_lost(job.apply.type, object);
     *ret_object = object;
-    if (by_kubectl(&job) && annotation_of(object) && !set_annotation(&job, config, object))
+    if (slice_is(job.apply.manager.name, "kubectl") && annotation_of(object) &&
+        !set_annotation(&job, config, object))
         return false;
     if (job.of_scale && !own_replicas(&job, list))
         return false;

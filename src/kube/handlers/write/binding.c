@@ -19,11 +19,6 @@ struct posting {
     struct kube_delete_options options; /* options of an eviction */
 };
 
-static struct posting *posting_of(struct kube_change *change)
-{
-    return CONTAINER_OF(change, struct posting, change);
-}
-
 static void respond(struct kube_change *change)
 {
     static const char text[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
@@ -44,7 +39,7 @@ static bool may_bind(struct kube_change *change, const struct json_node *pod)
     if (kube_meta_is_deleting(pod))
         snprintf(why, sizeof(why), "pod %.*s is being deleted, cannot be assigned to a host", len,
                  name);
-    else if (node && node->type == JSON_TYPE_STRING && node->text.len)
+    else if (json_node_has_text(node))
         snprintf(why, sizeof(why), "pod %.*s is already assigned to node \"%.*s\"", len, name,
                  (int)size_min(node->text.len, 200), (const char *)node->text.ptr);
     else if (gates && gates->type == JSON_TYPE_ARRAY && gates->first)
@@ -68,7 +63,7 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
     if (!kube_meta_array(meta, status, "conditions", &list))
         return false;
     item = json_node_first(list);
-    while (item && !json_node_is_text(json_node_named(item, "type"), "PodScheduled"))
+    while (item && !json_node_text_is(item, "type", "PodScheduled"))
         item = json_node_next(item);
     if (item)
         json_node_remove(list, item);
@@ -84,7 +79,8 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
 /* Copies the annotations of the binding to the pod. */
 static bool add_annotations(struct kube_change *change, struct json_node *pod)
 {
-    const struct json_node *from = json_node_path(posting_of(change)->body, "metadata.annotations");
+    const struct json_node *from =
+        json_node_path(CONTAINER_OF(change, struct posting, change)->body, "metadata.annotations");
     struct json_node *to;
     struct slice text;
     if (!from || from->type != JSON_TYPE_OBJECT || !from->first)
@@ -104,7 +100,7 @@ static bool add_annotations(struct kube_change *change, struct json_node *pod)
 static enum kube_decision bind(struct kube_change *change, const struct json_node *stored,
                                struct json_node **ret_object)
 {
-    const struct json_node *body = posting_of(change)->body;
+    const struct json_node *body = CONTAINER_OF(change, struct posting, change)->body;
     struct json_node *pod, *spec;
     struct slice node;
     if (!stored) {
@@ -137,8 +133,7 @@ static bool check_target(struct kube_call *call, const struct json_node *body, s
     const struct json_node *kind = json_node_path(body, "target.kind");
     const struct json_node *name = json_node_path(body, "target.name");
     char message[192];
-    if (kind && kind->type == JSON_TYPE_STRING && kind->text.len &&
-        !json_node_is_text(kind, "Node")) {
+    if (json_node_has_text(kind) && !json_node_is_text(kind, "Node")) {
         snprintf(message, sizeof(message),
                  "Unsupported value: \"%.*s\": supported values: \"Node\", \"<empty>\"",
                  (int)size_min(kind->text.len, 64), (const char *)kind->text.ptr);
@@ -170,7 +165,7 @@ static bool find_name(struct kube_call *call, struct posting *posting, bool bind
 static bool prepare(struct kube_call *call, const struct http_request *request,
                     struct posting *posting)
 {
-    bool binds = !slice_equal(call->path.subresource, SLICE_LITERAL("eviction"));
+    bool binds = !slice_is(call->path.subresource, "eviction");
     struct json_node *body;
     if (!kube_body_read_object(call, request, binds ? "Binding" : "Eviction", &body))
         return false;

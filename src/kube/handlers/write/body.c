@@ -36,13 +36,6 @@ static struct slice media_type(const struct http_request *request)
     return type;
 }
 
-static bool check_size(struct kube_call *call, struct slice body)
-{
-    if (body.len <= KUBE_BODY_BYTES_MAX)
-        return true;
-    return kube_fail_too_long(&call->status, KUBE_BODY_BYTES_MAX);
-}
-
 /* The first bytes for an error message: as text if they begin an object, else in hex. */
 static const char *summary(struct slice body, char to[80])
 {
@@ -174,9 +167,9 @@ static bool report_fields(struct kube_call *call, struct slice lines, struct sli
 {
     struct slice mode = call->query.field_validation;
     AUTO(buf_fini) struct buf text = {0};
-    if ((!lines.len && !fields.len) || slice_equal(mode, SLICE_LITERAL("Ignore")))
+    if ((!lines.len && !fields.len) || slice_is(mode, "Ignore"))
         return true;
-    if (slice_equal(mode, SLICE_LITERAL("Strict"))) {
+    if (slice_is(mode, "Strict")) {
         if (append_faults(call, lines, fields, patched, &text) != ST_OK)
             return kube_fail_engine(&call->status, ST_NOMEM);
         return fail_strict(call, patched ? KUBE_INVALID : KUBE_BAD_REQUEST, &text);
@@ -234,10 +227,9 @@ bool kube_body_prune_patched(struct kube_call *call, struct json_node *object, s
 /* A custom resource must name its kind. */
 static bool has_kind(struct kube_call *call, struct json_node *object, bool own, struct slice body)
 {
-    const struct json_node *kind = json_node_named(object, "kind");
     char why[512];
     if (!own || !(call->kind->flags & KUBE_CUSTOM) ||
-        (kind && kind->type == JSON_TYPE_STRING && kind->text.len))
+        json_node_has_text(json_node_named(object, "kind")))
         return true;
     snprintf(why, sizeof(why), "Object 'Kind' is missing in '%.*s'", (int)size_min(body.len, 400),
              (const char *)body.ptr);
@@ -282,26 +274,23 @@ static bool read_yaml(struct kube_call *call, struct slice body, bool own,
     return prune(call, *ret_body, own, SLICE_EMPTY, lines, &found, false);
 }
 
-static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
-{
-    if (!(call->kind->flags & KUBE_CUSTOM))
-        return kube_schema_read_protobuf(&call->arena, call->kind, body, ret_body, &call->status);
-    return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
-                     UNKNOWN_FORMAT "application/json, application/yaml");
-}
-
 static bool read_body(struct kube_call *call, const struct http_request *request,
                       struct json_node **ret_body)
 {
     struct slice type = media_type(request), body = request->body;
     /* The options of a delete and the bodies of subresources are of other kinds. */
-    bool own =
-        !slice_equal(request->method, SLICE_LITERAL("DELETE")) && !call->path.subresource.len;
-    if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
-        return read_protobuf(call, body, ret_body);
-    if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
+    bool own = !slice_is(request->method, "DELETE") && !call->path.subresource.len;
+    if (slice_is(type, "application/vnd.kubernetes.protobuf")) {
+        /* Custom resources have no protobuf schema. */
+        if (!(call->kind->flags & KUBE_CUSTOM))
+            return kube_schema_read_protobuf(&call->arena, call->kind, body, ret_body,
+                                             &call->status);
+        return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                         UNKNOWN_FORMAT "application/json, application/yaml");
+    }
+    if (!type.len || slice_is(type, "application/json"))
         return read_json(call, body, own, ret_body);
-    if (slice_equal(type, SLICE_LITERAL("application/yaml"))) {
+    if (slice_is(type, "application/yaml")) {
         narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
         return read_yaml(call, body, own, ret_body);
     }
@@ -313,8 +302,8 @@ static bool read_body(struct kube_call *call, const struct http_request *request
 bool kube_body_read(struct kube_call *call, const struct http_request *request,
                     struct json_node **ret_body)
 {
-    if (!check_size(call, request->body))
-        return false;
+    if (request->body.len > KUBE_BODY_BYTES_MAX)
+        return kube_fail_too_long(&call->status, KUBE_BODY_BYTES_MAX);
     *ret_body = NULL;
     if (!request->body.len)
         return true;
@@ -341,7 +330,7 @@ static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
         [KUBE_PATCH_APPLY] = "application/apply-patch+yaml",
     };
     for (size_t i = 0; i < COUNT_OF(types); i++) {
-        if (slice_equal(type, slice_from_text(types[i]))) {
+        if (slice_is(type, types[i])) {
             *ret_type = (enum kube_patch_type)i;
             return true;
         }
@@ -349,19 +338,13 @@ static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
     return false;
 }
 
-/* Whether the kind supports this type of patch. */
-static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
-{
-    return type != KUBE_PATCH_STRATEGIC || !(call->kind->flags & KUBE_CUSTOM);
-}
-
 bool kube_body_report_config(struct kube_call *call, struct slice repeats)
 {
     struct slice mode = call->query.field_validation;
     AUTO(buf_fini) struct buf text = {0};
-    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+    if (!repeats.len || slice_is(mode, "Ignore"))
         return true;
-    if (!slice_equal(mode, SLICE_LITERAL("Strict"))) {
+    if (!slice_is(mode, "Strict")) {
         warn_of_lines(call, repeats);
         return true;
     }
@@ -414,7 +397,7 @@ static enum status append_unknown(const struct json_node *operation, size_t at, 
     const struct json_node *member = operation->type == JSON_TYPE_OBJECT ? operation->first : NULL;
     for (; member; member = member->next) {
         size_t i = 0;
-        while (i < COUNT_OF(known) && !slice_equal(member->key, slice_from_text(known[i])))
+        while (i < COUNT_OF(known) && !slice_is(member->key, known[i]))
             i++;
         if (i < COUNT_OF(known) || faults->len >= KUBE_WARNINGS_BYTES_MAX)
             continue;
@@ -467,12 +450,13 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
                           struct slice *ret_repeats)
 {
     *ret_repeats = SLICE_EMPTY;
-    if (!check_size(call, request->body))
-        return false;
+    if (request->body.len > KUBE_BODY_BYTES_MAX)
+        return kube_fail_too_long(&call->status, KUBE_BODY_BYTES_MAX);
     if (!find_patch_type(media_type(request), ret_type))
         return kube_fail_bare(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                               "415: Unsupported Media Type");
-    if (!patch_known(call, *ret_type))
+    /* A strategic patch needs Go's types, which custom resources do not have. */
+    if (*ret_type == KUBE_PATCH_STRATEGIC && call->kind->flags & KUBE_CUSTOM)
         return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                          UNKNOWN_FORMAT "application/json-patch+json, "
                                         "application/merge-patch+json, "

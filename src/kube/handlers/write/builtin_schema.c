@@ -59,11 +59,6 @@ bool kube_schema_read_protobuf(struct arena *arena, const struct kube_kind *kind
     return cannot_be_handled(kind, &error, status);
 }
 
-static bool is_given(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_STRING && node->text.len;
-}
-
 /* Whether it names something else; an empty text names nothing. */
 static bool differs(const struct json_node *node, struct slice text)
 {
@@ -79,7 +74,7 @@ bool kube_schema_prune(const struct kube_kind *kind, bool own, struct json_node 
     struct error error = {0};
     const struct json_node *version = json_node_named(object, "apiVersion");
     const struct json_node *name = json_node_named(object, "kind");
-    bool named = is_given(version) && is_given(name);
+    bool named = json_node_has_text(version) && json_node_has_text(name);
     char text[KUBE_API_VERSION_BYTES];
     const struct kube_type *type = NULL;
     if (named)

@@ -6,11 +6,6 @@
 
 static const char *const approvals[] = {"Approved", "Denied"};
 
-static bool no_memory(struct kube_call *call)
-{
-    return kube_fail_engine(&call->status, ST_NOMEM);
-}
-
 /* -- The spec -- */
 
 enum kube_stepped kube_certificate_create(struct kube_change *change)
@@ -21,7 +16,7 @@ enum kube_stepped kube_certificate_create(struct kube_change *change)
     struct json_node *spec, *user;
     user = kube_user_json(meta->arena, kube_call_user(call));
     if (!user)
-        return no_memory(call);
+        return kube_fail_engine(&call->status, ST_NOMEM);
     if (!kube_meta_object(meta, change->object, "spec", &spec))
         return false;
     for (size_t i = 0; i < COUNT_OF(members); i++) {
@@ -33,7 +28,7 @@ enum kube_stepped kube_certificate_create(struct kube_change *change)
             continue;
         json_node_remove(user, value);
         if (json_node_set(meta->arena, spec, slice_from_text(members[i]), value) != ST_OK)
-            return no_memory(call);
+            return kube_fail_engine(&call->status, ST_NOMEM);
     }
     return true;
 }
@@ -48,28 +43,17 @@ bool kube_certificate_update(struct kube_change *change, const struct json_node 
     copy = json_node_copy(&change->scratch, spec);
     return (copy &&
             json_node_set(&change->scratch, object, SLICE_LITERAL("spec"), copy) == ST_OK) ||
-           no_memory(change->call);
+           kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
 /* -- Conditions -- */
 
-static const struct json_node *conditions_of(const struct json_node *object)
-{
-    const struct json_node *list = json_node_path(object, CONDITIONS);
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
-static bool is_of_type(const struct json_node *condition, const char *type)
-{
-    return json_node_is_text(json_node_named(condition, "type"), type);
-}
-
 static size_t count_of_type(const struct json_node *object, const char *type)
 {
     size_t count = 0;
-    const struct json_node *one = conditions_of(object);
+    const struct json_node *one = json_node_items_at(object, CONDITIONS);
     for (; one; one = one->next)
-        count += is_of_type(one, type);
+        count += json_node_text_is(one, "type", type);
     return count;
 }
 
@@ -77,20 +61,20 @@ static size_t count_of_type(const struct json_node *object, const char *type)
 static bool keep_conditions(struct kube_change *change, const struct json_node *stored,
                             struct json_node *object, const char *type)
 {
-    const struct json_node *old = conditions_of(stored);
+    const struct json_node *old = json_node_items_at(stored, CONDITIONS);
     struct json_node *list = json_node_path(object, CONDITIONS), *next;
     if (!count_of_type(stored, type) || count_of_type(stored, type) != count_of_type(object, type))
         return true;
     for (struct json_node *one = json_node_first(list); one; one = next) {
         struct json_node *copy;
         next = json_node_next(one);
-        if (!is_of_type(one, type))
+        if (!json_node_text_is(one, "type", type))
             continue;
-        while (!is_of_type(old, type))
+        while (!json_node_text_is(old, "type", type))
             old = old->next;
         copy = json_node_copy(&change->scratch, old);
         if (!copy || json_node_insert(list, one, copy) != ST_OK)
-            return no_memory(change->call);
+            return kube_fail_engine(&change->call->status, ST_NOMEM);
         json_node_remove(list, one);
         old = old->next;
     }
@@ -120,7 +104,7 @@ static bool has_time(const struct json_node *condition, const char *key)
 static bool set_transition(const struct kube_meta *meta, const struct json_node *stored,
                            struct json_node *condition, struct slice now)
 {
-    const struct json_node *old = conditions_of(stored);
+    const struct json_node *old = json_node_items_at(stored, CONDITIONS);
     if (has_time(condition, "lastTransitionTime"))
         return true;
     while (old && !(is_same_condition(old, condition) && has_time(old, "lastTransitionTime")))

@@ -50,15 +50,6 @@ enum kube_stepped kube_custom_default(struct kube_change *change)
            kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
-static void add_access_fault(const char *field, const struct json_node *node, const char *wanted,
-                             struct kube_field_errors *faults)
-{
-    char shown[PRINT_BYTES];
-    kube_field_errors_add(faults, "FieldValueInvalid", slice_from_text(field),
-                          "Invalid value: 0: %s accessor error: %s is of the type %s, expected %s",
-                          field, print_go(node, shown), print_go_type(node), wanted);
-}
-
 /* A field that the Scale subresource reads must be a number. */
 static void check_replicas(const struct json_node *object, const char *path,
                            struct kube_field_errors *faults)
@@ -76,7 +67,11 @@ static void check_replicas(const struct json_node *object, const char *path,
     if (!path || !node || (rest && node->type == JSON_TYPE_NULL))
         return;
     if (rest || !json_node_int(node, &replicas)) {
-        add_access_fault(field, node, rest ? "map[string]interface{}" : "int64", faults);
+        char shown[PRINT_BYTES];
+        kube_field_errors_add(
+            faults, "FieldValueInvalid", slice_from_text(field),
+            "Invalid value: 0: %s accessor error: %s is of the type %s, expected %s", field,
+            print_go(node, shown), print_go_type(node), rest ? "map[string]interface{}" : "int64");
         return;
     }
     if (replicas < 0)
@@ -147,7 +142,7 @@ enum kube_stepped kube_custom_validate(struct kube_change *change)
     const struct schema *schema = kube_custom_schema(custom);
     if (!schema)
         return kube_custom_fail_schema(call);
-    bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
+    bool status = slice_is(call->path.subresource, "status");
     (status ? check_status : check_all)(custom, schema, change->arena, object, old, &faults);
     if (!faults.count && !faults.no_memory) {
         warn_of_finalizers(call, object, old);

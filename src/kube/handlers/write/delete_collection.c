@@ -48,11 +48,6 @@ struct collection {
     struct deferred next;
 };
 
-static struct collection *collection_of(struct kube_call *call)
-{
-    return CONTAINER_OF(call->handler.change, struct collection, change);
-}
-
 static void on_free(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
@@ -176,32 +171,6 @@ static void begin_arena(struct collection *c, struct arena *arena)
     arena_charge(arena, call->arena.account);
 }
 
-static void begin_page(struct collection *c)
-{
-    struct engine_range *range = &c->change.call->range;
-    begin_arena(c, &c->page);
-    c->count = c->at = 0;
-    c->more = range->more;
-    if (!c->revision) {
-        c->revision = range->op.revision;
-        c->total = range->count;
-    }
-    c->page_open = true;
-}
-
-static enum status take_next(struct collection *c, struct kube_kv kv)
-{
-    if (!slice_has_prefix(kv.key, c->prefix))
-        return ST_MALFORMED;
-    buf_reset(&c->from, SIZE_MAX);
-    TRY(buf_append(&c->from, kv.key));
-    TRY(buf_append(&c->from, slice_of("", 1)));
-    struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
-    bool selected;
-    TRY(matches(c, kv.value, kv.mod_revision, &selected));
-    return selected ? arena_dup(&c->page, name, &c->names[c->count++]) : ST_OK;
-}
-
 /* Examines some objects of the page, and closes it after the last. */
 static enum status look_on(struct collection *c)
 {
@@ -214,7 +183,16 @@ static enum status look_on(struct collection *c)
             c->page_open = false;
             return status;
         }
-        TRY(take_next(c, kube_kv_of(field)));
+        struct kube_kv kv = kube_kv_of(field);
+        if (!slice_has_prefix(kv.key, c->prefix))
+            return ST_MALFORMED;
+        buf_reset(&c->from, SIZE_MAX);
+        TRY(buf_append(&c->from, kv.key));
+        TRY(buf_append(&c->from, slice_of("", 1)));
+        struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
+        bool selected;
+        TRY(matches(c, kv.value, kv.mod_revision, &selected));
+        TRY(selected ? arena_dup(&c->page, name, &c->names[c->count++]) : ST_OK);
     }
     return ST_OK;
 }
@@ -222,12 +200,21 @@ static enum status look_on(struct collection *c)
 static void on_page(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct collection *c = collection_of(call);
+    struct collection *c = CONTAINER_OF(call->handler.change, struct collection, change);
     enum status status = op->status;
-    if (status == ST_OK)
-        begin_page(c);
-    else
+    if (status == ST_OK) {
+        struct engine_range *range = &c->change.call->range;
+        begin_arena(c, &c->page);
+        c->count = c->at = 0;
+        c->more = range->more;
+        if (!c->revision) {
+            c->revision = range->op.revision;
+            c->total = range->count;
+        }
+        c->page_open = true;
+    } else {
         engine_range_close(&call->range);
+    }
     if (!kube_call_done(call))
         return;
     if (status == ST_OK)
@@ -342,7 +329,7 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
 
 static void call_free(struct kube_call *call)
 {
-    struct collection *c = collection_of(call);
+    struct collection *c = CONTAINER_OF(call->handler.change, struct collection, change);
     on_free(&c->change);
     kube_change_fini(&c->change);
 }

@@ -65,7 +65,7 @@ static bool set_target(struct kube_change *change, struct json_node *pod)
         !kube_meta_array(meta, status, "conditions", &list))
         return false;
     item = json_node_first(list);
-    while (item && !json_node_is_text(json_node_named(item, "type"), "DisruptionTarget"))
+    while (item && !json_node_text_is(item, "type", "DisruptionTarget"))
         item = json_node_next(item);
     if (item)
         return true;
@@ -144,11 +144,10 @@ static bool refuse(struct kube_call *call, unsigned retry_s, const char *message
 
 static const struct json_node *find_condition(const struct json_node *budget)
 {
-    const struct json_node *list = json_node_path(budget, "status.conditions");
-    const struct json_node *one = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-    while (one && !json_node_is_text(json_node_named(one, "type"), "DisruptionAllowed"))
+    const struct json_node *one = json_node_items_at(budget, "status.conditions");
+    while (one && !json_node_text_is(one, "type", "DisruptionAllowed"))
         one = one->next;
-    return one && json_node_is_text(json_node_named(one, "status"), "False") ? one : NULL;
+    return one && json_node_text_is(one, "status", "False") ? one : NULL;
 }
 
 /* No disruption is allowed now, in Kubernetes' words. */
@@ -222,15 +221,13 @@ static bool allows(struct kube_call *call, const struct json_node *budget)
 /* A pod that is not ready may go if the others are enough, or if the budget does not count it. */
 static bool is_uncounted(const struct json_node *pod, const struct json_node *budget)
 {
-    const struct json_node *list = json_node_path(pod, "status.conditions");
-    const struct json_node *one = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *one = json_node_items_at(pod, "status.conditions");
     int64_t desired = count_of(budget, "status.desiredHealthy");
-    while (one && !json_node_is_text(json_node_named(one, "type"), "Ready"))
+    while (one && !json_node_text_is(one, "type", "Ready"))
         one = one->next;
-    if (one && json_node_is_text(json_node_named(one, "status"), "True"))
+    if (one && json_node_text_is(one, "status", "True"))
         return false;
-    return json_node_is_text(json_node_path(budget, "spec.unhealthyPodEvictionPolicy"),
-                             "AlwaysAllow") ||
+    return json_node_text_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow") ||
            (desired > 0 && count_of(budget, "status.currentHealthy") >= desired);
 }
 

@@ -23,12 +23,6 @@ static bool take(struct kube_change *change, struct json_node *to, const struct 
            kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
-static const struct json_node *items_of(const struct json_node *object, const char *path)
-{
-    const struct json_node *list = json_node_path(object, path);
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
 static bool same_name(const struct json_node *a, const struct json_node *b)
 {
     const struct json_node *x = json_node_named(a, "name"), *y = json_node_named(b, "name");
@@ -47,7 +41,7 @@ static void check_ephemeral(struct kube_change *change, const struct json_node *
                             const struct json_node *wanted)
 {
     const struct json_node *name = json_node_named(old, "name");
-    const struct json_node *now = items_of(wanted, "spec.ephemeralContainers");
+    const struct json_node *now = json_node_items_at(wanted, "spec.ephemeralContainers");
     char message[256];
     while (now && !same_name(now, old))
         now = now->next;
@@ -64,7 +58,7 @@ static void check_ephemeral(struct kube_change *change, const struct json_node *
 static bool take_ephemeral(struct kube_change *change, const struct json_node *stored,
                            const struct json_node *wanted, struct json_node *object)
 {
-    const struct json_node *old = items_of(stored, "spec.ephemeralContainers");
+    const struct json_node *old = json_node_items_at(stored, "spec.ephemeralContainers");
     struct json_node *spec;
     for (; old; old = old->next)
         check_ephemeral(change, old, wanted);
@@ -89,9 +83,9 @@ static bool same_containers(const struct json_node *a, const struct json_node *b
 static bool resize_list(struct kube_change *change, const struct json_node *wanted,
                         struct json_node *object, const char *path)
 {
-    const struct json_node *from = items_of(wanted, path);
+    const struct json_node *from = json_node_items_at(wanted, path);
     struct json_node *list = json_node_path(object, path);
-    if (!same_containers(from, items_of(object, path))) {
+    if (!same_containers(from, json_node_items_at(object, path))) {
         kube_status_cause(&change->call->status, "FieldValueForbidden", path,
                           "Forbidden: containers may not be added, removed, renamed or reordered "
                           "on resize");
@@ -152,7 +146,7 @@ static const struct part *find(const struct kube_call *call)
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (strcmp(call->kind->group, parts[i].group) == 0 &&
             strcmp(call->kind->plural, parts[i].plural) == 0 &&
-            slice_equal(call->path.subresource, slice_from_text(parts[i].name)))
+            slice_is(call->path.subresource, parts[i].name))
             return &parts[i];
     return NULL;
 }

@@ -33,9 +33,8 @@ struct review {
 static bool set_object(struct kube_call *call, struct json_node *to, const char *key,
                        struct json_node *value)
 {
-    if (value && json_node_set(&call->arena, to, slice_from_text(key), value) == ST_OK)
-        return true;
-    return kube_fail_engine(&call->status, ST_NOMEM);
+    return json_node_put(&call->arena, to, key, value) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static bool set_bool(struct kube_call *call, struct json_node *to, const char *key, bool truth)
@@ -234,23 +233,19 @@ static bool answer_rules(struct review *r)
             kube_meta_set_text(&r->meta, r->status, "evaluationError", slice_from_text(reason)));
 }
 
-/* Only the SelfSubjectReview has a creation time, as in Kubernetes. */
-static bool answer_self(struct review *r)
-{
-    char text[KUBE_TIME_BYTES];
-    struct json_node *metadata;
-    kube_time_text(r->meta.now_s, text);
-    return kube_meta_object(&r->meta, r->object, "metadata", &metadata) &&
-           kube_meta_set_text(&r->meta, metadata, "creationTimestamp", slice_from_text(text)) &&
-           set_object(r->call, r->status, "userInfo",
-                      kube_user_json(&r->call->arena, kube_call_user(r->call)));
-}
-
 static bool answer_now(struct review *r)
 {
     struct kube_call *call = r->call;
-    if (is_kind(call, "SelfSubjectReview"))
-        return answer_self(r);
+    if (is_kind(call, "SelfSubjectReview")) {
+        /* Only the SelfSubjectReview has a creation time, as in Kubernetes. */
+        char text[KUBE_TIME_BYTES];
+        struct json_node *metadata;
+        kube_time_text(r->meta.now_s, text);
+        return kube_meta_object(&r->meta, r->object, "metadata", &metadata) &&
+               kube_meta_set_text(&r->meta, metadata, "creationTimestamp", slice_from_text(text)) &&
+               set_object(r->call, r->status, "userInfo",
+                          kube_user_json(&r->call->arena, kube_call_user(r->call)));
+    }
     if (is_kind(call, "SelfSubjectRulesReview"))
         return answer_rules(r);
     if (is_kind(call, "SelfSubjectAccessReview") || is_kind(call, "SubjectAccessReview") ||

@@ -31,7 +31,7 @@ static bool selector_text(struct arena *arena, const struct json_node *object, s
 static bool set_member(struct arena *arena, struct json_node *to, const char *key,
                        struct json_node *value)
 {
-    return value && json_node_set(arena, to, slice_from_text(key), value) == ST_OK;
+    return json_node_put(arena, to, key, value) == ST_OK;
 }
 
 /* The wanted number; 0 is omitted, as by Go's type. */

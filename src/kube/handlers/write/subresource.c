@@ -9,7 +9,7 @@
 static bool is_token_request(const struct kube_call *call)
 {
     return kube_kind_is(call->kind, "", "serviceaccounts") &&
-           slice_equal(call->path.subresource, SLICE_LITERAL("token"));
+           slice_is(call->path.subresource, "token");
 }
 
 enum kube_subresource kube_subresource_of(const struct kube_call *call)
@@ -18,16 +18,15 @@ enum kube_subresource kube_subresource_of(const struct kube_call *call)
     struct slice name = call->path.subresource;
     if (!name.len)
         return KUBE_SUBRESOURCE_NONE;
-    if (slice_equal(name, SLICE_LITERAL("status")) && kind->flags & KUBE_HAS_STATUS)
+    if (slice_is(name, "status") && kind->flags & KUBE_HAS_STATUS)
         return KUBE_SUBRESOURCE_STATUS;
-    if (slice_equal(name, SLICE_LITERAL("scale")) && kind->flags & KUBE_HAS_SCALE)
+    if (slice_is(name, "scale") && kind->flags & KUBE_HAS_SCALE)
         return KUBE_SUBRESOURCE_SCALE;
-    if (slice_equal(name, SLICE_LITERAL("finalize")) && kube_kind_is(kind, "", "namespaces"))
+    if (slice_is(name, "finalize") && kube_kind_is(kind, "", "namespaces"))
         return KUBE_SUBRESOURCE_FINALIZE;
     if (kube_is_part(call))
         return KUBE_SUBRESOURCE_PART;
-    if (kube_kind_is(kind, "", "pods") && (slice_equal(name, SLICE_LITERAL("binding")) ||
-                                           slice_equal(name, SLICE_LITERAL("eviction"))))
+    if (kube_kind_is(kind, "", "pods") && (slice_is(name, "binding") || slice_is(name, "eviction")))
         return KUBE_SUBRESOURCE_POST;
     if (is_token_request(call) && kube_account_can_sign(call->api->config->accounts))
         return KUBE_SUBRESOURCE_TOKEN;

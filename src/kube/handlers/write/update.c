@@ -17,11 +17,6 @@
 
 #include <stdio.h>
 
-static bool no_memory(struct kube_change *change)
-{
-    return kube_fail_engine(&change->call->status, ST_NOMEM);
-}
-
 /* Replaces a member of `to` by that of `from`, or removes it. */
 static bool replace(struct kube_change *change, struct json_node *to, const struct json_node *from,
                     const char *key)
@@ -36,7 +31,7 @@ static bool replace(struct kube_change *change, struct json_node *to, const stru
     struct json_node *value = json_node_copy(&change->scratch, wanted);
     if (value && json_node_set(&change->scratch, to, slice_from_text(key), value) == ST_OK)
         return true;
-    return no_memory(change);
+    return kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
 /* -- Patches -- */
@@ -85,7 +80,7 @@ static bool make_patched(struct kube_change *change, struct json_node *base,
                              "type map[string]interface {}",
                              kube_json_type(change->body));
         return patch_merge(&change->scratch, base, change->body, ret_object) == ST_OK ||
-               no_memory(change);
+               kube_fail_engine(&change->call->status, ST_NOMEM);
     }
 }
 
@@ -104,14 +99,6 @@ static bool mark_absent(struct kube_change *change, const struct json_node *stor
            kube_meta_set_int(&change->meta, spec, "replicas", INT32_MIN);
 }
 
-/* An apply to the Scale continues with the owners of the object. */
-static bool lend_owners(struct kube_change *change, const struct json_node *stored,
-                        struct json_node *scale)
-{
-    return replace(change, json_node_named(scale, "metadata"), json_node_named(stored, "metadata"),
-                   "managedFields");
-}
-
 /* What a patch applies to: the object with its resourceVersion, or its scale. */
 static bool make_base(struct kube_change *change, const struct json_node *stored,
                       struct json_node **ret_base)
@@ -120,13 +107,14 @@ static bool make_base(struct kube_change *change, const struct json_node *stored
     if (change->call->subresource == KUBE_SUBRESOURCE_SCALE)
         return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
                                ret_base, &change->call->status) &&
-               (applies(change) ? lend_owners(change, stored, *ret_base)
+               (applies(change) ? replace(change, json_node_named(*ret_base, "metadata"),
+                                          json_node_named(stored, "metadata"), "managedFields")
                                 : mark_absent(change, stored, *ret_base));
     struct json_node *base = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(base, "metadata");
     snprintf(version, sizeof(version), "%lld", (long long)change->revision);
     if (!metadata)
-        return no_memory(change);
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     *ret_base = base;
     return kube_meta_set_text(&change->meta, metadata, "resourceVersion", slice_from_text(version));
 }
@@ -159,7 +147,7 @@ static bool make_wanted(struct kube_change *change, const struct json_node *stor
     } else {
         /* kube_update_decode has checked it. */
         *ret_wanted = json_node_copy(&change->scratch, change->body);
-        return *ret_wanted || no_memory(change);
+        return *ret_wanted || kube_fail_engine(&change->call->status, ST_NOMEM);
     }
     return change->call->subresource == KUBE_SUBRESOURCE_SCALE ||
            kube_meta_check(&change->meta, *ret_wanted);
@@ -190,7 +178,7 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
     struct json_node *object = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(object, "metadata");
     if (!metadata)
-        return no_memory(change);
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         if (!(members[i].unless & flags) &&
             !replace(change, metadata, json_node_named(wanted, "metadata"), members[i].name))
@@ -338,7 +326,7 @@ static bool drop_version(struct kube_change *change, struct json_node *object)
     if (!node)
         return true;
     if (json_node_text(node, &change->scratch, &text) != ST_OK)
-        return no_memory(change);
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     const char *why = kube_revision_parse(text, &ignored);
     if (why)
         return kube_fail(&change->call->status, KUBE_UNKNOWN,
@@ -361,7 +349,7 @@ static bool apply_new(struct kube_change *change, struct json_node **ret_object)
         return false;
     if (json_node_text(json_node_path(*ret_object, "metadata.uid"), &change->scratch, &uid) !=
         ST_OK)
-        return no_memory(change);
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     if (uid.len) {
         snprintf(why, sizeof(why),
                  "uid mismatch: the provided object specified uid %.*s, and no existing object was "
@@ -380,7 +368,7 @@ static bool put_new(struct kube_change *change, struct json_node **ret_object)
     struct kube_call *call = change->call;
     struct json_node *object = json_node_copy(&change->scratch, change->body);
     if (!object)
-        return no_memory(change);
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     if (!kube_meta_named(&change->meta, object))
         return false;
     if (call->path.subresource.len || !(call->rules & KUBE_CREATES_ON_PUT))

@@ -8,19 +8,13 @@
 
 /* -- Kinds -- */
 
-static bool has_member(const struct json_node *object, const char *path)
-{
-    const struct json_node *node = json_node_path(object, path);
-    return node && node->type != JSON_TYPE_NULL;
-}
-
 /* One that exists already, perhaps written by a kube-apiserver, can still be changed. */
 static bool check_api_service(struct kube_call *call, const struct json_node *object,
                               const struct json_node *old, struct slice name)
 {
-    if (!has_member(object, "spec.service"))
+    if (!json_node_is_set(json_node_path(object, "spec.service")))
         return true;
-    if (has_member(old, "spec.service")) {
+    if (json_node_is_set(json_node_path(old, "spec.service"))) {
         kube_call_warn(call, SLICE_LITERAL("this server forwards no requests to other API servers: "
                                            "this APIService is stored and has no effect"));
         return true;
@@ -91,12 +85,6 @@ static const struct kube_lookup_kind *lookup_kind_of(const struct kube_kind *kin
     return NULL;
 }
 
-static bool is_usable(const struct kube_lookup_kind *kind, struct arena *arena,
-                      const struct json_node *object)
-{
-    return kind->read(arena, object) || arena_ran_out(arena);
-}
-
 /* One that could not be read again for decisions would be stored and ignored. One that exists
  * already, because it was imported, can still be changed. */
 static bool check_usable(struct kube_call *call, const struct json_node *object,
@@ -109,8 +97,8 @@ static bool check_usable(struct kube_call *call, const struct json_node *object,
     struct arena arena;
     arena_init(&arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     arena_charge(&arena, call->arena.account);
-    bool usable = is_usable(kind, &arena, object);
-    bool was_unusable = !usable && old && !is_usable(kind, &arena, old);
+    bool usable = kind->read(&arena, object) || arena_ran_out(&arena);
+    bool was_unusable = !usable && old && !kind->read(&arena, old) && !arena_ran_out(&arena);
     bool ran_out = arena_ran_out(&arena);
     arena_fini(&arena);
     if (ran_out)

@@ -3,11 +3,6 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-static struct kube_agenda_item *item_of(struct heap_link *link)
-{
-    return CONTAINER_OF(link, struct kube_agenda_item, in_times);
-}
-
 static struct slice key_of(const void *value)
 {
     return kube_agenda_name(value);
@@ -99,7 +94,7 @@ void kube_agenda_rest(struct kube_agenda *agenda, struct kube_agenda_item *item,
 struct kube_agenda_item *kube_agenda_pop(struct kube_agenda *agenda, int64_t now_ns)
 {
     struct heap_link *link = heap_pop(&agenda->times, now_ns);
-    return link ? item_of(link) : NULL;
+    return link ? CONTAINER_OF(link, struct kube_agenda_item, in_times) : NULL;
 }
 
 int64_t kube_agenda_next_ns(const struct kube_agenda *agenda)

@@ -23,11 +23,6 @@ static const unsigned moves[] = {
     [KUBE_FOLLOWER_FOLLOWING] = TO(STANDING_BACK) | TO(LOADING),
 };
 
-static int64_t now_ns(const struct kube_follower *f)
-{
-    return loop_now_ns(f->job.api->loop);
-}
-
 static void on_wake(void *ctx)
 {
     kube_job_hurry(&((struct kube_follower *)ctx)->job);
@@ -75,7 +70,7 @@ static void move(struct kube_follower *f, enum kube_follower_state next)
 
 static void note_lease(struct kube_follower *f, int64_t revision, struct slice value)
 {
-    kube_manager_lease_note(&f->lease, revision, value, now_ns(f),
+    kube_manager_lease_note(&f->lease, revision, value, loop_now_ns(f->job.api->loop),
                             clock_real_ns(f->job.api->clock));
     f->noted = true;
 }
@@ -147,8 +142,8 @@ static void step_standing_back(struct kube_follower *f)
         kube_job_wait(&f->job, RETRY_S);
     } else if (changed || !f->noted) {
         read_key(f, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY));
-    } else if (kube_manager_lease_held(&f->lease, now_ns(f))) {
-        kube_job_wait(&f->job, kube_manager_lease_left_s(&f->lease, now_ns(f)));
+    } else if (kube_manager_lease_held(&f->lease, loop_now_ns(f->job.api->loop))) {
+        kube_job_wait(&f->job, kube_manager_lease_left_s(&f->lease, loop_now_ns(f->job.api->loop)));
     } else {
         move(f, KUBE_FOLLOWER_LOADING);
         kube_job_next(&f->job);
@@ -249,7 +244,7 @@ static enum status take_events(struct kube_follower *f)
     while (looked < KUBE_FOLLOWER_LOOKED_BYTES_MAX &&
            (status = watch_cursor_next(f->cursor, &event, &revision)) == ST_OK) {
         looked += kube_follower_cost(event->field);
-        if (slice_equal(event->key, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)))
+        if (slice_is(event->key, KUBE_MANAGER_LEASE_KEY))
             note_lease(f, revision,
                        event->tombstone ? SLICE_EMPTY : kube_kv_of(event->field).value);
         if (!f->type->event(f, event, revision))
@@ -266,7 +261,7 @@ static void step_following(struct kube_follower *f)
     if (status == ST_COMPACTED || status == ST_DAMAGED) {
         move(f, KUBE_FOLLOWER_LOADING);
         kube_job_next(&f->job);
-    } else if (kube_manager_lease_held(&f->lease, now_ns(f))) {
+    } else if (kube_manager_lease_held(&f->lease, loop_now_ns(f->job.api->loop))) {
         log_info(f->type->stands_back);
         move(f, KUBE_FOLLOWER_STANDING_BACK);
         kube_job_next(&f->job);
@@ -277,7 +272,7 @@ static void step_following(struct kube_follower *f)
         else
             kube_job_wait(&f->job, 1);
     } else if (!f->type->work(f, &next_ns)) {
-        if (status == ST_OK || next_ns <= now_ns(f))
+        if (status == ST_OK || next_ns <= loop_now_ns(f->job.api->loop))
             kube_job_next(&f->job);
         else
             kube_job_wait_until(&f->job, next_ns);

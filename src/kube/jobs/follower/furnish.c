@@ -47,14 +47,9 @@ static struct furnisher *furnisher_of(struct kube_job *job)
     return CONTAINER_OF(kube_follower_of(job), struct furnisher, follower);
 }
 
-static struct kube_job *job_of(struct furnisher *f)
-{
-    return &f->follower.job;
-}
-
 static struct slice root_ca(struct furnisher *f)
 {
-    return job_of(f)->api->config->start->root_ca;
+    return f->follower.job.api->config->start->root_ca;
 }
 
 /* -- Events -- */
@@ -110,7 +105,7 @@ static void finish(struct furnisher *f)
     if (!heap_has(&f->item->in_times))
         kube_agenda_remove(&f->agenda, f->item);
     f->item = NULL;
-    kube_job_next(job_of(f));
+    kube_job_next(&f->follower.job);
 }
 
 /* It is looked at again later, each time after a longer pause. */
@@ -124,7 +119,7 @@ static void fail(struct furnisher *f, const char *why, struct slice answer)
                  LOG_TEXT("object", objects[f->object].name), LOG_TEXT("why", why),
                  LOG_SLICE("answer", answer));
     kube_agenda_rest(&f->agenda, item,
-                     clock_add(loop_now_ns(job_of(f)->api->loop), pause_s * NS_PER_S));
+                     clock_add(loop_now_ns(f->follower.job.api->loop), pause_s * NS_PER_S));
     kube_agenda_set(&f->agenda, item, 0);
     finish(f);
 }
@@ -135,7 +130,7 @@ static void next_object(struct furnisher *f)
     if (++f->object == COUNT_OF(objects))
         finish(f);
     else
-        kube_job_next(job_of(f));
+        kube_job_next(&f->follower.job);
 }
 
 /* Whether the data is the certificate and nothing else. */
@@ -162,7 +157,7 @@ static bool has_certificate(struct furnisher *f, struct slice value)
 static void on_read(struct engine_op *op)
 {
     struct furnisher *f = furnisher_of(kube_job_of_range(op));
-    struct engine_range *range = &job_of(f)->range;
+    struct engine_range *range = &f->follower.job.range;
     struct kube_object object;
     struct slice field;
     struct kube_kv kv = {0};
@@ -181,11 +176,11 @@ static void on_read(struct engine_op *op)
         finish(f);
     } else if (f->step == READ_NAMESPACE) {
         f->step = LOOK;
-        kube_job_next(job_of(f));
+        kube_job_next(&f->follower.job);
     } else if (!found || changed) {
         f->step = WRITE;
         f->revision = kv.mod_revision;
-        kube_job_next(job_of(f));
+        kube_job_next(&f->follower.job);
     } else {
         next_object(f);
     }
@@ -194,7 +189,7 @@ static void on_read(struct engine_op *op)
 static void read_key(struct furnisher *f, const char *prefix, struct slice namespace,
                      struct slice name)
 {
-    struct kube_job *job = job_of(f);
+    struct kube_job *job = &f->follower.job;
     struct slice key;
     kube_job_reset_arena(job, READ_BYTES_MAX);
     if (kube_key_make(&job->arena, prefix, namespace, name, &key) != ST_OK)
@@ -220,7 +215,7 @@ static void on_written(struct kube_own_request *request, const struct http_local
 /* {"ca.crt":"…"} */
 static enum status write_data(struct furnisher *f, struct buf *to)
 {
-    struct kube_job *job = job_of(f);
+    struct kube_job *job = &f->follower.job;
     struct json_node *data = json_node_new(&job->arena, JSON_TYPE_OBJECT);
     struct json_node *text = json_node_new_text(&job->arena, root_ca(f));
     if (!data || !text)
@@ -274,7 +269,7 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
     struct furnisher *f = furnisher_of(&follower->job);
     enum status status;
     if (!f->item) {
-        f->item = kube_agenda_pop(&f->agenda, loop_now_ns(job_of(f)->api->loop));
+        f->item = kube_agenda_pop(&f->agenda, loop_now_ns(f->follower.job.api->loop));
         *ret_next_ns = kube_agenda_next_ns(&f->agenda);
         f->step = READ_NAMESPACE;
         f->object = 0;
@@ -290,7 +285,7 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
                  slice_from_text(objects[f->object].name));
         break;
     case WRITE:
-        kube_job_reset_arena(job_of(f), OBJECT_BYTES_MAX);
+        kube_job_reset_arena(&f->follower.job, OBJECT_BYTES_MAX);
         if ((status = send_object(f)) != ST_OK)
             fail(f, status_text(status), SLICE_EMPTY);
         break;

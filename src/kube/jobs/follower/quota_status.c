@@ -77,22 +77,7 @@ static struct controller *controller_of(struct kube_job *job)
     return CONTAINER_OF(kube_follower_of(job), struct controller, follower);
 }
 
-static struct kube_job *job_of(struct controller *c)
-{
-    return &c->follower.job;
-}
-
-static int64_t now_ns(struct controller *c)
-{
-    return loop_now_ns(job_of(c)->api->loop);
-}
-
 /* -- Events -- */
-
-static struct slice behind(struct slice key, struct slice prefix)
-{
-    return slice_sub(key, prefix.len, key.len - prefix.len);
-}
 
 /* "n" of "/registry/pods/n/a". A key outside of namespaces gives the name of a kind or a group,
  * which may be that of a namespace: it is counted once too often. */
@@ -105,7 +90,8 @@ static struct slice namespace_of(struct slice key)
 
 static void set_due(struct controller *c, struct kube_agenda_item *item, int64_t delay_ms)
 {
-    kube_agenda_set(&c->agenda, item, clock_add(now_ns(c), delay_ms * NS_PER_MS));
+    kube_agenda_set(&c->agenda, item,
+                    clock_add(loop_now_ns(c->follower.job.api->loop), delay_ms * NS_PER_MS));
 }
 
 /* Whether an object that existed before may use more or less than before. */
@@ -142,7 +128,9 @@ static bool take_event(struct kube_follower *follower, const struct watch_event 
         c->definitions_changed = true;
     struct kube_agenda_item *item = kube_agenda_find(&c->agenda, namespace_of(event->key));
     /* One that is due soon need not be compared. */
-    if (item && !kube_agenda_has(&c->agenda, item, clock_add(now_ns(c), DELAY_MS * NS_PER_MS)) &&
+    if (item &&
+        !kube_agenda_has(&c->agenda, item,
+                         clock_add(loop_now_ns(c->follower.job.api->loop), DELAY_MS * NS_PER_MS)) &&
         (event->tombstone || event->created || may_use_another_amount(c, event)))
         set_due(c, item, DELAY_MS);
     return true;
@@ -161,7 +149,7 @@ static void take_quota(struct kube_follower *follower, struct kube_kv kv)
 static void forget_batch(struct controller *c)
 {
     if (c->page_open)
-        engine_range_close(&job_of(c)->range);
+        engine_range_close(&c->follower.job.range);
     c->page_open = false;
     c->quota_count = c->quota_at = c->source_count = c->source_at = 0;
     buf_reset(&c->page_from, SIZE_MAX);
@@ -175,8 +163,8 @@ static void forget_batch(struct controller *c)
 static void finish(struct controller *c)
 {
     struct kube_agenda_item *item = c->item;
-    int64_t now = now_ns(c), rest_max_ns = REST_MAX_S * NS_PER_S;
-    int64_t real_s = clock_real_ns(job_of(c)->api->clock) / NS_PER_S;
+    int64_t now = loop_now_ns(c->follower.job.api->loop), rest_max_ns = REST_MAX_S * NS_PER_S;
+    int64_t real_s = clock_real_ns(c->follower.job.api->clock) / NS_PER_S;
     int64_t rest_ns =
         c->took_ns < rest_max_ns / REST_FACTOR ? c->took_ns * REST_FACTOR : rest_max_ns;
     forget_batch(c);
@@ -193,12 +181,12 @@ static void finish(struct controller *c)
                         clock_add(now, (c->end_s > real_s ? c->end_s - real_s + 1 : 1) * NS_PER_S));
     if (item && c->is_unknown)
         list_push_back(&c->unknown, &item->in_owner);
-    kube_job_next(job_of(c));
+    kube_job_next(&c->follower.job);
 }
 
 static void fail(struct controller *c, const char *what, enum status status)
 {
-    if (!job_of(c)->api->jobs->stopped)
+    if (!c->follower.job.api->jobs->stopped)
         log_warn(what, LOG_SLICE("namespace", kube_agenda_name(c->item)), LOG_STATUS(status));
     /* An object that was stored by a kube-apiserver stays so; the next event is reason enough. */
     c->failed = !kube_is_undecodable(status);
@@ -224,7 +212,8 @@ static enum status take_stored(struct controller *c, struct kube_kv kv)
     if (status != ST_OK || !kube_quota_is_sound(tree))
         return ST_OK;
     const uint8_t *slash = memrchr(key.ptr, '/', key.len);
-    quota->name = behind(key, slice_of(key.ptr, (size_t)(slash - key.ptr) + 1));
+    struct slice prefix = slice_of(key.ptr, (size_t)(slash - key.ptr) + 1);
+    quota->name = slice_sub(key, prefix.len, key.len - prefix.len);
     quota->revision = kv.mod_revision;
     TRY(kube_quota_count_init(&quota->count, &c->arena, tree));
     c->quota_count++;
@@ -261,7 +250,7 @@ static enum status find_builtin(struct controller *c)
 static void on_quotas(struct engine_op *op)
 {
     struct controller *c = controller_of(kube_job_of_range(op));
-    struct engine_range *range = &job_of(c)->range;
+    struct engine_range *range = &c->follower.job.range;
     struct slice field;
     enum status status = op->status;
     c->revision = op->revision;
@@ -285,12 +274,12 @@ static void on_quotas(struct engine_op *op)
     else if (!c->quota_count && !c->more)
         finish(c);
     else
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
 }
 
 static void read_quotas(struct controller *c)
 {
-    struct kube_job *job = job_of(c);
+    struct kube_job *job = &c->follower.job;
     struct slice prefix, end, from;
     forget_batch(c);
     kube_job_reset_arena(job, KUBE_FOLLOWER_ARENA_BYTES_MAX);
@@ -317,7 +306,7 @@ static struct slice custom_name(const struct controller *c, const struct kube_am
         if (kube_quota_knows(c->sources[i], amount->name))
             return SLICE_EMPTY;
     }
-    return behind(amount->name, prefix);
+    return slice_sub(amount->name, prefix.len, amount->name.len - prefix.len);
 }
 
 /* Adds the kinds of the resources that no built-in kind has. kinds NULL: only looks for some. */
@@ -348,19 +337,19 @@ static void on_kinds(struct kube_registry_wait *wait)
         fail(c, "the kinds that quotas limit cannot be read", wait->status);
         return;
     }
-    c->kinds = kube_kinds_ref(kube_registry_kinds(job_of(c)->api->registry));
+    c->kinds = kube_kinds_ref(kube_registry_kinds(c->follower.job.api->registry));
     (void)has_custom(c, c->kinds);
     c->step = COUNT;
-    kube_job_next(job_of(c));
+    kube_job_next(&c->follower.job);
 }
 
 static void read_kinds(struct controller *c)
 {
     if (has_custom(c, NULL)) {
-        kube_job_read_kinds(job_of(c), on_kinds);
+        kube_job_read_kinds(&c->follower.job, on_kinds);
     } else {
         c->step = COUNT;
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
     }
 }
 
@@ -370,7 +359,7 @@ static void next_source(struct controller *c)
 {
     c->source_at++;
     buf_reset(&c->page_from, SIZE_MAX);
-    kube_job_next(job_of(c));
+    kube_job_next(&c->follower.job);
 }
 
 /* ST_MALFORMED: it is not JSON, so that the usage is not known. */
@@ -385,7 +374,7 @@ static enum status count_object(struct controller *c, struct slice value)
     enum status status = json_tree_read(&arena, value, &tree, &error);
     object.object = status == ST_OK ? tree : NULL;
     if (status == ST_OK && kube_quota_pod_end(&object, &end_s)) {
-        object.ended = end_s < clock_real_ns(job_of(c)->api->clock) / NS_PER_S;
+        object.ended = end_s < clock_real_ns(c->follower.job.api->clock) / NS_PER_S;
         if (!object.ended && (!c->end_s || end_s < c->end_s))
             c->end_s = end_s;
     }
@@ -406,7 +395,7 @@ static void on_large(struct kube_offload_job *job)
     struct controller *c = CONTAINER_OF(job, struct controller, offload);
     enum status status = job->worker.status == ST_OK ? c->counted : job->worker.status;
     if (status == ST_OK)
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
     else
         fail(c, "the objects that a quota limits cannot be counted", status);
 }
@@ -418,14 +407,14 @@ static enum status count_large(struct controller *c, struct slice value)
         (struct kube_offload_job){.worker = {.run = run_large, .must_run = true}, .back = on_large};
     buf_reset(&c->large, KUBE_WORK_BYTES_MAX);
     TRY(buf_append(&c->large, value));
-    TRY(kube_offload_send(&job_of(c)->api->offload, 0, NULL, &c->offload));
-    kube_job_run(job_of(c));
+    TRY(kube_offload_send(&c->follower.job.api->offload, 0, NULL, &c->offload));
+    kube_job_run(&c->follower.job);
     return ST_OK;
 }
 
 static void count_some(struct controller *c)
 {
-    struct engine_range *range = &job_of(c)->range;
+    struct engine_range *range = &c->follower.job.range;
     struct slice field;
     size_t looked = 0;
     enum status status = ST_OK;
@@ -447,17 +436,17 @@ static void count_some(struct controller *c)
         if (buf_append(&c->page_from, kv.key) != ST_OK ||
             buf_append(&c->page_from, slice_of("", 1)) != ST_OK)
             status = ST_NOMEM;
-        else if (kv.value.len > KUBE_WORK_BYTES_MAX && job_of(c)->api->offload.worker)
+        else if (kv.value.len > KUBE_WORK_BYTES_MAX && c->follower.job.api->offload.worker)
             status = count_large(c, kv.value);
         else
             status = count_object(c, kv.value);
-        if (job_of(c)->state == KUBE_JOB_RUNNING)
+        if (c->follower.job.state == KUBE_JOB_RUNNING)
             return;
     }
     if (status != ST_OK)
         fail(c, "the objects that a quota limits cannot be counted", status);
     else
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
 }
 
 static void on_page(struct engine_op *op)
@@ -465,7 +454,7 @@ static void on_page(struct engine_op *op)
     struct controller *c = controller_of(kube_job_of_range(op));
     c->page_open = true;
     if (op->status == ST_OK)
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
     else
         fail(c, "the objects that a quota limits cannot be read", op->status);
 }
@@ -475,8 +464,8 @@ static void on_number(struct engine_op *op)
     struct controller *c = controller_of(kube_job_of_range(op));
     enum status status = op->status;
     for (size_t i = 0; status == ST_OK && i < c->quota_count; i++)
-        kube_quota_count_number(&c->quotas[i].count, (uint64_t)job_of(c)->range.count);
-    engine_range_close(&job_of(c)->range);
+        kube_quota_count_number(&c->quotas[i].count, (uint64_t)c->follower.job.range.count);
+    engine_range_close(&c->follower.job.range);
     if (status == ST_OK)
         next_source(c);
     else
@@ -499,7 +488,7 @@ static enum status begin_source(struct controller *c, enum kube_quota_need *ret_
 /* The first read of a kind, or of its next page. */
 static void read_source(struct controller *c)
 {
-    struct kube_job *job = job_of(c);
+    struct kube_job *job = &c->follower.job;
     enum kube_quota_need need = KUBE_QUOTA_OBJECTS;
     struct slice prefix, end, from;
     enum status status = c->page_from.len ? ST_OK : begin_source(c, &need);
@@ -536,8 +525,8 @@ static void count(struct controller *c)
         read_source(c);
     } else {
         c->step = WRITE;
-        c->took_ns = now_ns(c) - c->began_ns;
-        kube_job_next(job_of(c));
+        c->took_ns = loop_now_ns(c->follower.job.api->loop) - c->began_ns;
+        kube_job_next(&c->follower.job);
     }
 }
 
@@ -556,7 +545,7 @@ static void on_written(struct kube_own_request *request, const struct http_local
         c->failed = true;
     }
     c->quota_at++;
-    kube_job_next(job_of(c));
+    kube_job_next(&c->follower.job);
 }
 
 /* A patch of the whole status, of a quota that has not changed. */
@@ -595,11 +584,11 @@ static void write(struct controller *c)
             fail(c, "the status of a quota cannot be written now", made);
         } else if (!status) {
             c->quota_at++;
-            kube_job_next(job_of(c));
+            kube_job_next(&c->follower.job);
         }
     } else if (c->more) {
         c->step = READ_QUOTAS;
-        kube_job_next(job_of(c));
+        kube_job_next(&c->follower.job);
     } else {
         finish(c);
     }
@@ -612,7 +601,7 @@ static void begin_item(struct controller *c, struct kube_agenda_item *item)
     list_remove(&item->in_owner);
     c->item = item;
     c->step = READ_QUOTAS;
-    c->began_ns = now_ns(c);
+    c->began_ns = loop_now_ns(c->follower.job.api->loop);
     c->took_ns = 0;
     c->any = c->failed = c->outdated = c->is_unknown = false;
     c->end_s = 0;
@@ -643,8 +632,10 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
     if (c->definitions_changed)
         c->definitions_changed = !expand_unknown(c);
     if (!c->item) {
-        struct kube_agenda_item *item = kube_agenda_pop(&c->agenda, now_ns(c));
-        *ret_next_ns = c->definitions_changed ? now_ns(c) : kube_agenda_next_ns(&c->agenda);
+        struct kube_agenda_item *item =
+            kube_agenda_pop(&c->agenda, loop_now_ns(c->follower.job.api->loop));
+        *ret_next_ns = c->definitions_changed ? loop_now_ns(c->follower.job.api->loop)
+                                              : kube_agenda_next_ns(&c->agenda);
         if (!item)
             return false;
         begin_item(c, item);

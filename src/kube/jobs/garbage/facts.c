@@ -56,18 +56,6 @@ static enum status read_owner_member(struct arena *arena, struct json_scanner *s
     return skip(s, token, &whole);
 }
 
-static enum status read_owner(struct arena *arena, struct json_scanner *s,
-                              struct garbage_owner *owner)
-{
-    const uint8_t *from = s->raw.ptr;
-    enum json_token token;
-    *owner = (struct garbage_owner){0};
-    while ((token = json_next(s)) == JSON_KEY)
-        TRY(read_owner_member(arena, s, owner));
-    owner->json = slice_of(from, (size_t)(s->at - from));
-    return token == JSON_OBJECT_END ? ST_OK : ST_MALFORMED;
-}
-
 static enum status count_items(struct slice array, size_t *ret_count)
 {
     struct json_scanner s;
@@ -98,10 +86,17 @@ static enum status read_owners(struct arena *arena, struct slice array, struct g
     (void)json_next(&s);
     while ((token = json_next(&s)) != JSON_ARRAY_END) {
         struct garbage_owner *owner = &facts->owners[facts->owner_count];
-        if (token != JSON_OBJECT)
+        if (token != JSON_OBJECT) {
             TRY(skip(&s, token, &whole));
-        else
-            TRY(read_owner(arena, &s, owner));
+        } else {
+            const uint8_t *from = s.raw.ptr;
+            enum json_token member;
+            *owner = (struct garbage_owner){0};
+            while ((member = json_next(&s)) == JSON_KEY)
+                TRY(read_owner_member(arena, &s, owner));
+            owner->json = slice_of(from, (size_t)(s.at - from));
+            TRY(member == JSON_OBJECT_END ? ST_OK : ST_MALFORMED);
+        }
         facts->owner_count += token == JSON_OBJECT && owner->uid.len;
     }
     return ST_OK;

@@ -39,7 +39,7 @@ static struct garbage_facts read(const char *metadata)
 
 static void assert_text(struct slice text, const char *wanted)
 {
-    if (!slice_equal(text, slice_from_text(wanted)))
+    if (!slice_is(text, wanted))
         fail_msg("%.*s", SLICE_ARGS(text));
 }
 

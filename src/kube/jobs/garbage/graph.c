@@ -25,11 +25,6 @@ static bool waits(const struct garbage_node *node)
 
 /* -- Hashes -- */
 
-static uint64_t hash(const struct garbage_graph *graph, struct slice text)
-{
-    return hash_map_hash(&graph->hashes, text);
-}
-
 static uint64_t hash_of(const void *ctx, const struct chain_link *link)
 {
     (void)ctx;
@@ -42,7 +37,7 @@ uint32_t garbage_place(const struct garbage_graph *graph, const struct garbage_o
     const struct slice parts[] = {owner->api_version, owner->kind, owner->name, namespace};
     uint64_t all = 0;
     for (size_t i = 0; i < COUNT_OF(parts); i++)
-        all = (all << 7 | all >> 57) ^ hash(graph, parts[i]);
+        all = (all << 7 | all >> 57) ^ hash_map_hash(&graph->hashes, parts[i]);
     uint32_t place = (uint32_t)(all ^ all >> 32);
     return place ? place : 1;
 }
@@ -62,12 +57,12 @@ static struct garbage_node *find_hash(const struct garbage_graph *graph, uint64_
 
 struct garbage_node *garbage_graph_find(const struct garbage_graph *graph, struct slice uid)
 {
-    return find_hash(graph, hash(graph, uid));
+    return find_hash(graph, hash_map_hash(&graph->hashes, uid));
 }
 
 static struct garbage_node *get_node(struct garbage_graph *graph, struct slice uid)
 {
-    uint64_t key = hash(graph, uid);
+    uint64_t key = hash_map_hash(&graph->hashes, uid);
     struct garbage_node *node = find_hash(graph, key);
     if (node)
         return node;
@@ -93,21 +88,17 @@ static void set_key(struct garbage_node *node, struct slice key)
     node->key = slice_of(copy, key.len);
 }
 
-static void free_node(struct garbage_graph *graph, struct garbage_node *node)
-{
-    assert(!node->examined && !node->ref_count && list_empty(&node->dependents));
-    list_remove(&node->in_queue);
-    list_remove(&node->in_expanding);
-    set_key(node, SLICE_EMPTY);
-    if (graph)
-        chain_table_remove(&graph->nodes, &node->in_graph, hash_of, NULL);
-    free(node);
-}
-
 static void free_if_useless(struct garbage_graph *graph, struct garbage_node *node)
 {
-    if (!node->examined && !node->ref_count && !node->dependent_count && !waits(node))
-        free_node(graph, node);
+    if (!node->examined && !node->ref_count && !node->dependent_count && !waits(node)) {
+        assert(!node->examined && !node->ref_count && list_empty(&node->dependents));
+        list_remove(&node->in_queue);
+        list_remove(&node->in_expanding);
+        set_key(node, SLICE_EMPTY);
+        if (graph)
+            chain_table_remove(&graph->nodes, &node->in_graph, hash_of, NULL);
+        free(node);
+    }
 }
 
 /* An object that does not exist, or whose key is not known, is not examined. */
@@ -146,24 +137,6 @@ static void move(struct garbage_graph *graph, struct garbage_node *node, enum ga
 
 /* -- References -- */
 
-static void link_ref(struct garbage_graph *graph, struct garbage_ref *ref)
-{
-    struct garbage_node *owner = ref->owner;
-    list_push_back(&owner->dependents, &ref->in_owner);
-    owner->dependent_count++;
-    owner->blocking += ref->blocks;
-    owner->waiting += ref->dependent->state == GARBAGE_FOREGROUND;
-    graph->ref_count++;
-}
-
-/* Whether the owner, which waits for its dependents, may have none left. */
-static bool may_end(const struct garbage_node *owner)
-{
-    return owner->state == GARBAGE_FOREGROUND
-               ? !owner->blocking
-               : owner->state == GARBAGE_ORPHANING && !owner->dependent_count;
-}
-
 /* The dependent that was to find out whether the owner exists is gone: another one is examined. */
 static void probe_again(struct garbage_graph *graph, struct garbage_node *owner)
 {
@@ -186,7 +159,10 @@ static void unlink_ref(struct garbage_graph *graph, struct garbage_ref *ref)
         owner->unexpanded = owner->dependent_count;
     if (!owner->unexpanded)
         list_remove(&owner->in_expanding);
-    if (may_end(owner))
+    /* An owner that waits for its dependents may now have none left. */
+    if (owner->state == GARBAGE_FOREGROUND
+            ? !owner->blocking
+            : owner->state == GARBAGE_ORPHANING && !owner->dependent_count)
         queue(graph, owner);
     probe_again(graph, owner);
 }
@@ -224,7 +200,8 @@ static bool has_refs(const struct garbage_graph *graph, const struct garbage_nod
     for (size_t i = 0; same && i < facts->owner_count; i++) {
         const struct garbage_owner *owner = &facts->owners[i];
         const struct garbage_ref *ref = &node->refs[i];
-        same = ref->owner->uid == hash(graph, owner->uid) && ref->blocks == owner->blocks &&
+        same = ref->owner->uid == hash_map_hash(&graph->hashes, owner->uid) &&
+               ref->blocks == owner->blocks &&
                ref->place == garbage_place(graph, owner, facts->namespace);
     }
     return same;
@@ -247,7 +224,12 @@ static void set_refs(struct garbage_graph *graph, struct garbage_node *node,
             .place = garbage_place(graph, &facts->owners[i], facts->namespace),
             .blocks = facts->owners[i].blocks,
         };
-        link_ref(graph, ref);
+        struct garbage_node *owner = ref->owner;
+        list_push_back(&owner->dependents, &ref->in_owner);
+        owner->dependent_count++;
+        owner->blocking += ref->blocks;
+        owner->waiting += ref->dependent->state == GARBAGE_FOREGROUND;
+        graph->ref_count++;
         if (is_doubtful(ref))
             queue(graph, node);
     }

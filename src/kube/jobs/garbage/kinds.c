@@ -19,22 +19,17 @@ static struct wanted split(struct slice api_version, struct slice kind)
     return wanted;
 }
 
-static bool is_text(struct slice a, const char *b)
-{
-    return slice_equal(a, slice_from_text(b));
-}
-
 static bool matches(const struct kube_kind *kind, const struct wanted *wanted, bool any)
 {
-    return is_text(wanted->kind, kind->kind) && is_text(wanted->group, kind->group) &&
-           (any || is_text(wanted->version, kind->version)) &&
+    return slice_is(wanted->kind, kind->kind) && slice_is(wanted->group, kind->group) &&
+           (any || slice_is(wanted->version, kind->version)) &&
            !(kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED));
 }
 
 static const struct kube_kind *find_custom(const struct kube_definition *d,
                                            const struct wanted *wanted, bool any)
 {
-    if (!d->established || !is_text(wanted->group, d->group))
+    if (!d->established || !slice_is(wanted->group, d->group))
         return NULL;
     for (size_t i = 0; i < d->version_count; i++)
         if (d->versions[i].served && matches(&d->versions[i].kind, wanted, any))

@@ -41,15 +41,10 @@ static struct worker *worker_of(struct kube_job *job)
 
 /* -- One node -- */
 
-static int64_t now_ns(const struct worker *w)
-{
-    return loop_now_ns(w->job.api->loop);
-}
-
 static void forget_node(struct worker *w, enum garbage_result result)
 {
     if (w->node)
-        garbage_graph_done(&w->garbage->graph, w->node, result, now_ns(w));
+        garbage_graph_done(&w->garbage->graph, w->node, result, loop_now_ns(w->job.api->loop));
     w->node = NULL;
     if (result == GARBAGE_FAILED && w->garbage->collector)
         kube_job_hurry(w->garbage->collector); /* which sets the time of the next attempt */
@@ -293,7 +288,7 @@ static void on_kinds(struct kube_registry_wait *wait)
 static void unknown_kind(struct worker *w)
 {
     struct garbage *garbage = w->garbage;
-    int64_t now = now_ns(w);
+    int64_t now = loop_now_ns(w->job.api->loop);
     if (!w->kinds_read && now >= garbage->kinds_ns) {
         w->kinds_read = true;
         garbage->kinds_ns = clock_add(now, KINDS_INTERVAL_S * NS_PER_S);
@@ -355,11 +350,11 @@ static void on_object(struct engine_op *op)
     if (kv.mod_revision)
         status = read_facts(w, kv);
     engine_range_close(&w->job.range);
-    if (status == ST_MALFORMED || (status == ST_OK && (!kv.mod_revision || !is_to_examine(w))))
+    if (status == ST_MALFORMED || (status == ST_OK && (!kv.mod_revision || !is_to_examine(w)))) {
         finish(w, GARBAGE_EXAMINED);
-    else if (status != ST_OK)
+    } else if (status != ST_OK) {
         fail(w, "an object cannot be examined", status);
-    else {
+    } else {
         w->phase = w->facts.deleting ? PHASE_DECIDE : PHASE_OWNERS;
         kube_job_next(&w->job);
     }

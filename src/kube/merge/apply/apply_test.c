@@ -6,7 +6,7 @@
 static bool version_known(const struct apply_request *apply, struct slice api_version)
 {
     (void)apply;
-    return slice_equal(api_version, SLICE_LITERAL("v1"));
+    return slice_is(api_version, "v1");
 }
 
 static struct apply_request apply_of(struct fixture *f, const char *manager, bool applied)
@@ -76,9 +76,8 @@ static void fields_of_others_are_conflicts(void **state)
                      ST_EXISTS);
     assert_false(kube_fail_apply_conflict(&status, &f->arena, &conflicts));
     assert_int_equal(status.reason, KUBE_CONFLICT);
-    assert_true(slice_equal(status.long_message,
-                            SLICE_LITERAL("Apply failed with 1 conflict: conflict with \"a\": "
-                                          ".data.k")));
+    assert_true(slice_is(status.long_message, "Apply failed with 1 conflict: conflict with \"a\": "
+                                              ".data.k"));
 }
 
 static void force_takes_fields_of_others(void **state)
@@ -130,7 +129,7 @@ static void applying_the_same_again_changes_nothing(void **state)
     assert_int_equal(apply_config(&apply, live, tree(f, config), &managed, &object, &conflicts),
                      ST_OK);
     assert_null(object);
-    assert_true(slice_equal(managed.entries[0].time, SLICE_LITERAL("2026-11-15T06:00:00Z")));
+    assert_true(slice_is(managed.entries[0].time, "2026-11-15T06:00:00Z"));
 }
 
 static void managers_of_removed_versions_are_dropped(void **state)

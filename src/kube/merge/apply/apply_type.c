@@ -200,12 +200,11 @@ static bool schema_member(struct apply_type type, struct slice name, struct appl
 {
     const struct schema *schema = type.of;
     if (type.kind == APPLY_TYPE_RESOURCE || schema->embedded) {
-        if (slice_equal(name, SLICE_LITERAL("kind")) ||
-            slice_equal(name, SLICE_LITERAL("apiVersion"))) {
+        if (slice_is(name, "kind") || slice_is(name, "apiVersion")) {
             *ret_type = type_of(APPLY_TYPE_TEXT, NULL);
             return true;
         }
-        if (slice_equal(name, SLICE_LITERAL("metadata"))) {
+        if (slice_is(name, "metadata")) {
             *ret_type = type_of(APPLY_TYPE_MESSAGE, metadata_type());
             return true;
         }

@@ -58,11 +58,11 @@ static void keys_have_defaults(void **state)
     struct apply_type_key key;
     size_t n = 0;
     assert_true(apply_type_key(ports, &n, &key));
-    assert_true(slice_equal(key.name, SLICE_LITERAL("containerPort")));
-    assert_true(slice_equal(key.preset, SLICE_LITERAL("0")));
+    assert_true(slice_is(key.name, "containerPort"));
+    assert_true(slice_is(key.preset, "0"));
     assert_true(apply_type_key(ports, &n, &key));
-    assert_true(slice_equal(key.name, SLICE_LITERAL("protocol")));
-    assert_true(slice_equal(key.preset, SLICE_LITERAL("\"TCP\"")));
+    assert_true(slice_is(key.name, "protocol"));
+    assert_true(slice_is(key.preset, "\"TCP\""));
     assert_false(apply_type_key(ports, &n, &key));
 }
 

@@ -205,12 +205,6 @@ enum status field_set_of_path(struct arena *arena, const char *const *names, siz
 
 /* -- Combining -- */
 
-/* Copies an entry that only one of the two sets has. */
-static enum status take(struct field_builder *builder, const struct field_entry *entry)
-{
-    return field_builder_add(builder, entry->element, entry->marks, entry->below);
-}
-
 static enum status combine_entries(struct field_builder *builder, enum field_operation operation,
                                    const struct field_entry *a, const struct field_entry *b)
 {
@@ -244,9 +238,9 @@ static enum status combine_level(struct field_builder *builder, enum field_opera
         i += order <= 0;
         j += order >= 0;
         if (order < 0 && operation != FIELD_INTERSECTION)
-            TRY(take(builder, m));
+            TRY(field_builder_add(builder, m->element, m->marks, m->below));
         else if (order > 0 && operation == FIELD_UNION)
-            TRY(take(builder, n));
+            TRY(field_builder_add(builder, n->element, n->marks, n->below));
         else if (!order)
             TRY(combine_entries(builder, operation, m, n));
     }

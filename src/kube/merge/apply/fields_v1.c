@@ -119,7 +119,7 @@ static enum status read_level(struct arena *arena, const struct json_node *tree,
         struct field_element element;
         const struct field_set *below;
         bool member;
-        if (slice_equal(node->key, SLICE_LITERAL("."))) {
+        if (slice_is(node->key, ".")) {
             *ret_member = true;
             continue;
         }
@@ -180,26 +180,22 @@ static enum status write_element(const struct field_element *element, struct buf
     }
 }
 
-static enum status put(struct arena *arena, struct json_node *object, struct slice key,
-                       struct json_node *value)
-{
-    return value ? json_node_set(arena, object, key, value) : ST_NOMEM;
-}
-
 static enum status write_level(struct arena *arena, const struct field_set *set, bool self,
                                struct buf *text, struct json_node **ret_tree)
 {
     struct json_node *tree = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!tree)
         return ST_NOMEM;
-    if (self && set)
-        TRY(put(arena, tree, SLICE_LITERAL("."), json_node_new(arena, JSON_TYPE_OBJECT)));
+    if (self && set) {
+        struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
+        TRY(value ? json_node_set(arena, tree, SLICE_LITERAL("."), value) : ST_NOMEM);
+    }
     for (size_t i = 0; set && i < set->count; i++) {
         const struct field_entry *entry = &set->entries[i];
         struct json_node *below;
         TRY(write_level(arena, entry->below, entry->marks, text, &below));
         TRY(write_element(&entry->element, text));
-        TRY(put(arena, tree, buf_slice(text), below));
+        TRY(below ? json_node_set(arena, tree, buf_slice(text), below) : ST_NOMEM);
     }
     *ret_tree = tree;
     return ST_OK;

@@ -134,11 +134,11 @@ static enum status read_entry(struct arena *arena, const struct json_node *node,
     TRY(get_text(arena, node, "operation", &operation));
     TRY(get_text(arena, node, "fieldsType", &type));
     TRY(read_time(arena, node, &entry->time));
-    manager->applied = slice_equal(operation, SLICE_LITERAL("Apply"));
-    if ((!manager->applied && !slice_equal(operation, SLICE_LITERAL("Update"))) ||
-        !manager->api_version.len || !slice_equal(type, SLICE_LITERAL("FieldsV1")))
+    manager->applied = slice_is(operation, "Apply");
+    if ((!manager->applied && !slice_is(operation, "Update")) || !manager->api_version.len ||
+        !slice_is(type, "FieldsV1"))
         return ST_MALFORMED;
-    if (fields && fields->type != JSON_TYPE_NULL)
+    if (json_node_is_set(fields))
         TRY(fields_v1_read(arena, fields, budget, &entry->set));
     return managed_id(arena, manager, &entry->id);
 }

@@ -579,13 +579,6 @@ static enum status check_members(struct typed_check *c, struct apply_type type,
     return ST_OK;
 }
 
-static enum status report_element(struct typed_check *c, size_t at, const char *why)
-{
-    char text[sizeof(((struct error *)0)->text) + 40];
-    snprintf(text, sizeof(text), "element %zu: %s", at, why);
-    return report(c, text);
-}
-
 /* Reports each element that occurs again. */
 static enum status check_unique(struct typed_check *c, const struct typed_item *items, size_t count)
 {
@@ -617,8 +610,11 @@ static enum status check_items(struct typed_check *c, struct apply_type type,
         *element = (struct field_element){.step = FIELD_INDEX, .index = (int64_t)at};
         enum status status =
             rules->list_atomic ? ST_OK : typed_element(c->arena, type, rules, node, element, &why);
-        if (status == ST_INVALID)
-            return report_element(c, at, why.text);
+        if (status == ST_INVALID) {
+            char text[sizeof(((struct error *)0)->text) + 40];
+            snprintf(text, sizeof(text), "element %zu: %s", at, why.text);
+            return report(c, text);
+        }
         TRY(status);
         TRY(field_element_append(element, c->arena, &c->path));
         TRY(check(c, rules->item, node));

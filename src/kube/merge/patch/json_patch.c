@@ -126,7 +126,7 @@ static enum status add_item(const struct patching *p, const struct patch_positio
 {
     struct json_node *array = position->parent;
     size_t index = array->count;
-    bool last = slice_equal(position->key, SLICE_LITERAL("-"));
+    bool last = slice_is(position->key, "-");
     if (!last && !read_index(position->key, array->count + 1, &index))
         return error_set(p->error, ST_INVALID, "value was not a proper array index: '%.*s'",
                          SLICE_ARGS(position->key));
@@ -189,16 +189,10 @@ static enum status replace_at(struct patching *p, struct slice path, struct json
     return put_in(p, json_spans_insert(p->arena, position.parent, position.index, value));
 }
 
-/* Whether `path` is within `from`: a value cannot be moved into itself. */
-static bool is_within(struct slice path, struct slice from)
-{
-    return slice_has_prefix(path, from) && path.len > from.len && path.ptr[from.len] == '/';
-}
-
 static enum status move(struct patching *p, struct slice from, struct slice path)
 {
     struct json_node *value;
-    if (is_within(path, from))
+    if (slice_has_prefix(path, from) && path.len > from.len && path.ptr[from.len] == '/')
         return missing(p, "move", path);
     TRY(remove_at(p, "move", from, &value));
     return add_at(p, "move", path, value);
@@ -258,17 +252,17 @@ static enum status run_operation(struct patching *p, const struct json_node *ope
     TRY(json_node_text(json_node_named(operation, "path"), p->arena, &path));
     TRY(json_node_text(json_node_named(operation, "from"), p->arena, &from));
     TRY(value_of(p, operation, &value));
-    if (slice_equal(op, SLICE_LITERAL("add")))
+    if (slice_is(op, "add"))
         return add_at(p, "add", path, value);
-    if (slice_equal(op, SLICE_LITERAL("remove")))
+    if (slice_is(op, "remove"))
         return remove_at(p, "remove", path, &value);
-    if (slice_equal(op, SLICE_LITERAL("replace")))
+    if (slice_is(op, "replace"))
         return replace_at(p, path, value);
-    if (slice_equal(op, SLICE_LITERAL("move")))
+    if (slice_is(op, "move"))
         return move(p, from, path);
-    if (slice_equal(op, SLICE_LITERAL("copy")))
+    if (slice_is(op, "copy"))
         return copy(p, from, path);
-    if (slice_equal(op, SLICE_LITERAL("test")))
+    if (slice_is(op, "test"))
         return test(p, path, value);
     return error_set(p->error, ST_INVALID, "Unexpected kind: %.*s", SLICE_ARGS(op));
 }

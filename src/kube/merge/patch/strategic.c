@@ -58,12 +58,6 @@ static enum status bad_patch_type(struct merging *m, const struct json_node *dir
 
 /* -- Values of the patch -- */
 
-static bool is_directive(struct slice key)
-{
-    return slice_equal(key, patch_directive) || slice_equal(key, retain_keys) ||
-           slice_has_prefix(key, set_order) || slice_has_prefix(key, delete_from);
-}
-
 static bool has_patch_directive(const struct json_node *node)
 {
     return node->type == JSON_TYPE_OBJECT && json_node_member(node, patch_directive);
@@ -81,7 +75,10 @@ static bool is_unwanted(const struct json_node *parent, const struct json_node *
 {
     bool member = parent->type == JSON_TYPE_OBJECT;
     return (unwanted & NULL_MEMBERS && member && child->type == JSON_TYPE_NULL) ||
-           (unwanted & DIRECTIVES && member && is_directive(child->key)) ||
+           (unwanted & DIRECTIVES && member &&
+            (slice_equal(child->key, patch_directive) || slice_equal(child->key, retain_keys) ||
+             slice_has_prefix(child->key, set_order) ||
+             slice_has_prefix(child->key, delete_from))) ||
            (unwanted & OBJECTS_WITH_PATCH_DIRECTIVE && has_patch_directive(child));
 }
 

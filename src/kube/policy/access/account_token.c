@@ -296,7 +296,7 @@ enum status kube_account_verify(const struct kube_account_keys *keys, struct sli
     TRY(find_key(keys, &jws, arena, &key));
     TRY(jws_read(jws.head, arena, &head));
     TRY(jws_read(jws.claims, arena, &claims));
-    if (!json_node_is_text(json_node_named(head, "alg"), signature_key_method(key)))
+    if (!json_node_text_is(head, "alg", signature_key_method(key)))
         return ST_INVALID_AUTH_TOKEN;
     *ret_why = check_time(claims, now_s);
     *ret_claims = (struct kube_account_claims){0};
@@ -321,23 +321,6 @@ static void write_ref(struct json_writer *w, const char *name, const struct kube
     json_end_object(w);
 }
 
-static void write_times(struct json_writer *w, const struct kube_account_claims *c)
-{
-    json_member_i64(w, "exp", c->expires_s);
-    json_member_i64(w, "iat", c->issued_s);
-}
-
-static void write_private(struct json_writer *w, const struct kube_account_claims *c)
-{
-    json_member_object(w, "kubernetes.io");
-    json_member_string(w, "namespace", c->namespace);
-    write_ref(w, "node", &c->node);
-    write_ref(w, "pod", &c->pod);
-    write_ref(w, "secret", &c->secret);
-    write_ref(w, "serviceaccount", &c->account);
-    json_end_object(w);
-}
-
 static enum status write_claims(const struct kube_account_keys *keys,
                                 const struct kube_account_claims *c, struct buf *out)
 {
@@ -351,10 +334,17 @@ static enum status write_claims(const struct kube_account_keys *keys,
     for (size_t i = 0; i < c->audiences.count; i++)
         json_string(&w, c->audiences.items[i]);
     json_end_array(&w);
-    write_times(&w, c);
+    json_member_i64(&w, "exp", c->expires_s);
+    json_member_i64(&w, "iat", c->issued_s);
     json_member_string(&w, "iss", keys->issuers.items[0]);
     json_member_string(&w, "jti", c->id);
-    write_private(&w, c);
+    json_member_object(&w, "kubernetes.io");
+    json_member_string(&w, "namespace", c->namespace);
+    write_ref(&w, "node", &c->node);
+    write_ref(&w, "pod", &c->pod);
+    write_ref(&w, "secret", &c->secret);
+    write_ref(&w, "serviceaccount", &c->account);
+    json_end_object(&w);
     json_member_i64(&w, "nbf", c->issued_s);
     json_member_string(&w, "sub", buf_slice(&subject));
     json_end_object(&w);

@@ -119,7 +119,7 @@ static void assert_accepted(const struct kube_account_keys *keys, struct slice t
     struct kube_account_claims claims;
     const char *why;
     assert_int_equal(verify_at(keys, token, NULL, NOW, &claims, &why), ST_OK);
-    assert_true(slice_equal(claims.account.name, SLICE_LITERAL("clerk")));
+    assert_true(slice_is(claims.account.name, "clerk"));
 }
 
 static struct slice sign(const struct kube_account_keys *keys,
@@ -187,12 +187,11 @@ static void a_token_names_its_account_and_what_it_is_bound_to(void **state)
         assert_int_equal(claims.expires_s, made.expires_s);
         struct kube_user_info user;
         kube_account_user(&arena, &claims, &user);
-        assert_true(slice_equal(user.name, SLICE_LITERAL("system:serviceaccount:shop:clerk")));
+        assert_true(slice_is(user.name, "system:serviceaccount:shop:clerk"));
         assert_int_equal(user.groups.count, 2);
-        assert_true(
-            slice_equal(user.groups.items[1], SLICE_LITERAL("system:serviceaccounts:shop")));
+        assert_true(slice_is(user.groups.items[1], "system:serviceaccounts:shop"));
         assert_int_equal(user.extra_count, 5);
-        assert_true(slice_equal(user.extra[0].values.items[0], SLICE_LITERAL("JTI=an-id")));
+        assert_true(slice_is(user.extra[0].values.items[0], "JTI=an-id"));
         kube_account_keys_free(keys);
     }
 }
@@ -445,7 +444,7 @@ static void names_of_accounts_are_split(void **state)
     (void)state;
     assert_true(
         kube_user_split_account(SLICE_LITERAL("system:serviceaccount:a:b"), &namespace, &name));
-    assert_true(slice_equal(name, SLICE_LITERAL("b")));
+    assert_true(slice_is(name, "b"));
     const char *wrong[] = {"system:serviceaccount:a",
                            "system:serviceaccount:a:b:c",
                            "system:serviceaccount::b",

@@ -70,9 +70,8 @@ static struct slice allocated_node(struct kube_guard_check *c)
     const struct json_node *values = json_node_named(field, "values");
     struct slice node = SLICE_EMPTY;
     if (!kube_guard_is_set(json_node_named(term, "matchExpressions")) && values &&
-        values->count == 1 &&
-        slice_equal(kube_guard_text(c, field, "key"), SLICE_LITERAL("metadata.name")) &&
-        slice_equal(kube_guard_text(c, field, "operator"), SLICE_LITERAL("In")))
+        values->count == 1 && slice_is(kube_guard_text(c, field, "key"), "metadata.name") &&
+        slice_is(kube_guard_text(c, field, "operator"), "In"))
         (void)!json_node_text(values->first, &c->arena, &node);
     return node;
 }

@@ -201,7 +201,7 @@ static bool check_binding(struct kube_guard_check *c)
 {
     const struct json_node *ref = json_node_named(c->object, "roleRef");
     struct slice kind = kube_guard_text(c, ref, "kind"), name = kube_guard_text(c, ref, "name");
-    bool cluster = slice_equal(kind, SLICE_LITERAL("ClusterRole"));
+    bool cluster = slice_is(kind, "ClusterRole");
     struct kube_rules wanted;
     char reason[KUBE_RBAC_REASON_BYTES];
     if (may(c, "bind", cluster ? SLICE_LITERAL("clusterroles") : SLICE_LITERAL("roles"), name))

@@ -29,7 +29,7 @@ static const struct guard *guard_of(const struct kube_kind *kind, struct slice s
     for (size_t i = 0; i < COUNT_OF(guards); i++) {
         if (strcmp(kind->group, guards[i].group) == 0 &&
             strcmp(kind->plural, guards[i].plural) == 0 &&
-            slice_equal(subresource, slice_from_text(guards[i].subresource)))
+            slice_is(subresource, guards[i].subresource))
             return &guards[i];
     }
     return NULL;
@@ -53,7 +53,7 @@ struct slice kube_guard_text(struct kube_guard_check *c, const struct json_node 
 
 bool kube_guard_is_set(const struct json_node *node)
 {
-    return node && node->type != JSON_TYPE_NULL && !(node->type == JSON_TYPE_ARRAY && !node->count);
+    return json_node_is_set(node) && !(node->type == JSON_TYPE_ARRAY && !node->count);
 }
 
 bool kube_guard_is_same(const struct json_node *a, const struct json_node *b)

@@ -132,7 +132,7 @@ bool kube_identity_is_public(struct slice path)
 {
     static const char *const paths[] = {"/healthz", "/livez", "/readyz"};
     for (size_t i = 0; i < COUNT_OF(paths); i++)
-        if (slice_equal(path, slice_from_text(paths[i])))
+        if (slice_is(path, paths[i]))
             return true;
     return false;
 }
@@ -187,17 +187,6 @@ static void fail(struct kube_identity *i, enum status status)
 
 static void on_fetched(void *ctx);
 
-/* What the refusal has lacked is read, and then it is decided again. */
-static void fetch(struct kube_identity *i)
-{
-    struct http_exchange *const *client = i->right ? i->right->client : NULL;
-    if (i->fetch_count == FETCHES_MAX)
-        fail(i, ST_AGAIN);
-    else
-        i->fetches[i->fetch_count++] =
-            kube_rbac_fetch_new(i->access->rbac, i->arena.account, client, on_fetched, i);
-}
-
 static void wait_for_roles(struct kube_identity *i);
 
 static void decide(struct kube_identity *i)
@@ -206,7 +195,13 @@ static void decide(struct kube_identity *i)
     kube_rbac_begin(i->access->rbac, i);
     bool allowed = i->right ? allows_right(i) : allows_all(i, &status);
     if (!allowed && kube_rbac_lacks(i->access->rbac)) {
-        fetch(i);
+        /* What the refusal has lacked is read, and then it is decided again. */
+        struct http_exchange *const *client = i->right ? i->right->client : NULL;
+        if (i->fetch_count == FETCHES_MAX)
+            fail(i, ST_AGAIN);
+        else
+            i->fetches[i->fetch_count++] =
+                kube_rbac_fetch_new(i->access->rbac, i->arena.account, client, on_fetched, i);
     } else if (!allowed && !i->final) {
         i->final = true;
         wait_for_roles(i);

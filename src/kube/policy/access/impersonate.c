@@ -132,15 +132,6 @@ static void set_groups(const struct reader *r, struct kube_impersonation *to)
         kube_user_add_group(r->arena, user, known);
 }
 
-static void set_extra(struct reader *r, struct kube_user_info *user)
-{
-    struct kube_user_extra *extra = arena_calloc(r->arena, r->extra_count + 1, sizeof(*extra));
-    for (size_t i = 0; extra && i < r->extra_count; i++)
-        extra[i] = (struct kube_user_extra){r->extra[i].key, kube_text_taken(&r->values[i])};
-    user->extra = extra;
-    user->extra_count = extra ? r->extra_count : 0;
-}
-
 bool kube_impersonation_read(struct arena *arena, const struct http_request *request,
                              struct kube_impersonation *to, struct kube_status *status)
 {
@@ -164,7 +155,11 @@ bool kube_impersonation_read(struct arena *arena, const struct http_request *req
     check_user(&r, to, checks);
     check_rest(&r, to, checks);
     set_groups(&r, to);
-    set_extra(&r, &to->user);
+    struct kube_user_extra *extra = arena_calloc(r.arena, r.extra_count + 1, sizeof(*extra));
+    for (size_t i = 0; extra && i < r.extra_count; i++)
+        extra[i] = (struct kube_user_extra){r.extra[i].key, kube_text_taken(&r.values[i])};
+    to->user.extra = extra;
+    to->user.extra_count = extra ? r.extra_count : 0;
     to->user.uid = r.uid;
     return true;
 }

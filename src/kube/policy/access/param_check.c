@@ -19,9 +19,8 @@ static struct slice resource_of(struct kube_guard_check *c, const struct param_k
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(c->write->kinds, &count);
     for (size_t i = 0; i < count; i++) {
-        if (slice_equal(slice_from_text(rows[i]->group), of->group) &&
-            slice_equal(slice_from_text(rows[i]->version), of->version) &&
-            slice_equal(slice_from_text(rows[i]->kind), kind))
+        if (slice_is(of->group, rows[i]->group) && slice_is(of->version, rows[i]->version) &&
+            slice_is(kind, rows[i]->kind))
             return slice_from_text(rows[i]->plural);
     }
     return SLICE_EMPTY;

@@ -8,11 +8,11 @@ bool kube_request_right_of(const struct kube_attributes *request,
     static const char *const connects[] = {"exec", "attach", "portforward"};
     *ret_attributes = *request;
     ret_attributes->verb = SLICE_LITERAL("create");
-    if (!slice_equal(request->verb, SLICE_LITERAL("get")) || request->group.len ||
-        !slice_equal(request->resource, SLICE_LITERAL("pods")))
+    if (!slice_is(request->verb, "get") || request->group.len ||
+        !slice_is(request->resource, "pods"))
         return false;
     for (size_t i = 0; i < COUNT_OF(connects); i++)
-        if (slice_equal(request->subresource, slice_from_text(connects[i])))
+        if (slice_is(request->subresource, connects[i]))
             return true;
     return false;
 }
@@ -74,13 +74,13 @@ enum status kube_write_right_of(struct arena *arena, const struct kube_write_act
             .name = path->name,
         };
         /* As in the attributes of a request, the namespace of a namespace is itself. */
-        if (!path->namespace.len && slice_equal(path->resource, SLICE_LITERAL("namespaces")))
+        if (!path->namespace.len && slice_is(path->resource, "namespaces"))
             ret_right->any[0].namespace = path->name;
         return ST_OK;
     }
     for (size_t i = 0; i < COUNT_OF(acts) && act->stored.len; i++)
         if (strcmp(kind->group, acts[i].group) == 0 && strcmp(kind->plural, acts[i].plural) == 0 &&
-            slice_equal(path->subresource, slice_from_text(acts[i].subresource)))
+            slice_is(path->subresource, acts[i].subresource))
             return set_signer(arena, acts[i].verb, act->stored, ret_right);
     return ST_OK;
 }

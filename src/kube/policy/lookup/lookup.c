@@ -103,14 +103,6 @@ static void finish_waits(struct kube_lookup *l, enum status status)
 
 /* -- Reading all -- */
 
-static void close_range(struct kube_lookup *l)
-{
-    engine_range_close(&l->range);
-    arena_fini(&l->arena);
-    l->reading = false;
-    --*l->options.under_way;
-}
-
 /* Publishes what was read, if it could be. */
 static void finish_loading(struct kube_lookup *l, enum status status)
 {
@@ -140,7 +132,10 @@ static void finish_loading(struct kube_lookup *l, enum status status)
 static void finish_range(struct kube_lookup *l, enum status status)
 {
     int64_t revision = l->range.op.revision;
-    close_range(l);
+    engine_range_close(&l->range);
+    arena_fini(&l->arena);
+    l->reading = false;
+    --*l->options.under_way;
     if (l->stopped)
         status = ST_STOPPED;
     if (status == ST_OK)
@@ -281,23 +276,18 @@ static void catch_up(struct kube_lookup *l)
     }
 }
 
-/* Events are missing. If another thread has them, this one continues where that one is. */
-static void lose_place(struct kube_lookup *l)
-{
-    int64_t revision = watch_cursor_revision(l->cursor);
-    watch_cursor_free(l->cursor);
-    l->cursor = NULL;
-    l->lost = revision >= kube_stock_revision(l->options.stock);
-    l->lost_generation = l->shelves->generation;
-    open_objects(l);
-}
-
 static void follow(struct kube_lookup *l)
 {
     l->applied = false;
     enum status status = read_events(l, l->cursor, apply_to_stock);
     if (status == ST_COMPACTED || status == ST_DAMAGED) {
-        lose_place(l);
+        /* Events are missing. If another thread has them, this one continues where that one is. */
+        int64_t revision = watch_cursor_revision(l->cursor);
+        watch_cursor_free(l->cursor);
+        l->cursor = NULL;
+        l->lost = revision >= kube_stock_revision(l->options.stock);
+        l->lost_generation = l->shelves->generation;
+        open_objects(l);
         return;
     }
     if (l->applied && status == ST_END)

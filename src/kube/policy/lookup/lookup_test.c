@@ -127,7 +127,7 @@ static void assert_names(const char *namespace, const char *names)
 {
     AUTO(buf_fini) struct buf text = {0};
     kube_shelf_each(kube_lookup_shelf(lookup, slice_from_text(namespace)), append_name, &text);
-    assert_true(slice_equal(buf_slice(&text), slice_from_text(names)));
+    assert_true(slice_is(buf_slice(&text), names));
 }
 
 static void objects_are_loaded_at_the_first_use_and_then_followed(void **state)
@@ -180,7 +180,7 @@ static void a_version_that_is_held_outlives_its_successor_and_the_lookup(void **
     assert_string_equal(held->data, "1");
     close_lookup();
     assert_string_equal(held->data, "1");
-    assert_true(slice_equal(held->name, SLICE_LITERAL("x")));
+    assert_true(slice_is(held->name, "x"));
     kube_lookup_release(held);
     kube_lookup_release(NULL);
 }
@@ -232,7 +232,7 @@ static void on_read(struct kube_lookup_read *read)
 static bool is_second(void *ctx, const struct kube_lookup_object *object)
 {
     (void)ctx;
-    return slice_equal(object->name, SLICE_LITERAL("01"));
+    return slice_is(object->name, "01");
 }
 
 /* Returns what was read; the caller finishes `reading`. */

@@ -92,14 +92,9 @@ static enum status read_data(const struct kube_lookup_kind *kind, struct entry *
 
 /* -- Shelves -- */
 
-static struct kube_shelf *shelf_of(struct version_item *item)
-{
-    return CONTAINER_OF(item, struct kube_shelf, item);
-}
-
 static void shelf_free(struct version_item *item)
 {
-    struct kube_shelf *shelf = shelf_of(item);
+    struct kube_shelf *shelf = CONTAINER_OF(item, struct kube_shelf, item);
     version_map_fini(&shelf->objects);
     version_map_fini(&shelf->index);
     free(shelf);

@@ -42,15 +42,10 @@ void kube_shelves_unref(struct kube_shelves *shelves)
     free(shelves);
 }
 
-static struct kube_shelf *shelf_of(struct version_item *item)
-{
-    return CONTAINER_OF(item, struct kube_shelf, item);
-}
-
 static struct kube_shelf *find(const struct kube_shelves *shelves, struct slice namespace)
 {
     struct version_item *item = version_map_get(&shelves->shelves, namespace);
-    return item ? shelf_of(item) : NULL;
+    return item ? CONTAINER_OF(item, struct kube_shelf, item) : NULL;
 }
 
 const struct kube_shelf *kube_shelves_find(const struct kube_shelves *shelves,
@@ -90,7 +85,7 @@ static void replace(struct kube_shelves *shelves, const struct kube_shelf *old,
 
 static bool choose_largest(void *ctx, struct version_item *item)
 {
-    struct kube_shelf **largest = ctx, *shelf = shelf_of(item);
+    struct kube_shelf **largest = ctx, *shelf = CONTAINER_OF(item, struct kube_shelf, item);
     if (shelf->held && (!*largest || shelf->bytes > (*largest)->bytes))
         *largest = shelf;
     return true;
@@ -111,18 +106,6 @@ static void drop(struct kube_shelves *shelves, const struct kube_stock *stock,
     shelves->not_held++;
     replace(shelves, old, stub);
     shelves->may_fit = may_fit; /* the room is not for the namespace that has just lost it */
-}
-
-/* What takes the most is not held any more, until the rest fits. */
-static void make_fit(struct kube_shelves *shelves, const struct kube_stock *stock)
-{
-    while (shelves->bytes > stock->bytes_max) {
-        struct kube_shelf *largest = NULL;
-        (void)version_map_each(&shelves->shelves, choose_largest, &largest);
-        if (!largest)
-            return;
-        drop(shelves, stock, largest, largest->item.key, "all together are too large");
-    }
 }
 
 /* False: it is not the key of an object. */
@@ -173,13 +156,20 @@ void kube_shelves_apply(struct kube_shelves *shelves, const struct kube_stock *s
         log_warn("an object cannot be used and has no part in decisions", LOG_SLICE("key", key),
                  LOG_TEXT("limits", stock->kind.limits ? stock->kind.limits : "it is not valid"));
     replace(shelves, old, TAKE(next));
-    make_fit(shelves, stock);
+    /* What takes the most is not held any more, until the rest fits. */
+    while (shelves->bytes > stock->bytes_max) {
+        struct kube_shelf *largest = NULL;
+        (void)version_map_each(&shelves->shelves, choose_largest, &largest);
+        if (!largest)
+            return;
+        drop(shelves, stock, largest, largest->item.key, "all together are too large");
+    }
 }
 
 static bool add_up(void *ctx, struct version_item *item)
 {
     struct kube_shelves *sums = ctx;
-    struct kube_shelf *shelf = shelf_of(item);
+    struct kube_shelf *shelf = CONTAINER_OF(item, struct kube_shelf, item);
     kube_shelf_check(shelf);
     assert(!shelf->held || kube_shelf_count(shelf));
     sums->bytes += weight(shelf);

@@ -98,7 +98,7 @@ static bool domain_valid(struct slice text)
 /* The part before the first "/" is a domain if it could not be the name of a user. */
 static bool is_domain(struct slice first)
 {
-    bool upper = false, special = slice_equal(first, SLICE_LITERAL("localhost"));
+    bool upper = false, special = slice_is(first, "localhost");
     for (size_t i = 0; i < first.len; i++) {
         upper |= first.ptr[i] >= 'A' && first.ptr[i] <= 'Z';
         special |= first.ptr[i] == '.' || first.ptr[i] == ':';
@@ -151,7 +151,7 @@ static bool digest_valid(struct slice digest)
 {
     bool found;
     struct slice algorithm = take_until(&digest, ':', &found);
-    bool sha256 = slice_equal(algorithm, SLICE_LITERAL("sha256"));
+    bool sha256 = slice_is(algorithm, "sha256");
     if (!found || !algorithm.len || (sha256 ? digest.len != 64 : digest.len < 32))
         return false;
     for (size_t i = 0; i < digest.len; i++) {
@@ -185,5 +185,5 @@ bool image_is_latest(struct slice reference)
     if (!name.len || name.len > NAME_BYTES_MAX || !name_valid(name) ||
         (has_tag && !tag_valid(tag)) || (has_digest && !digest_valid(rest)))
         return false;
-    return has_tag ? slice_equal(tag, SLICE_LITERAL("latest")) : !has_digest;
+    return has_tag ? slice_is(tag, "latest") : !has_digest;
 }

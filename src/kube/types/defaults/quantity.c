@@ -197,15 +197,6 @@ static struct slice print(const struct quantity *quantity, u128 amount, const ch
     return slice_of(to + at, QUANTITY_BYTES - 1 - at);
 }
 
-static struct slice print_binary(const struct quantity *quantity, u128 value,
-                                 char to[QUANTITY_BYTES])
-{
-    size_t times = 0;
-    for (; value >= 1024 && value % 1024 == 0 && times + 1 < COUNT_OF(binary_suffixes); times++)
-        value /= 1024;
-    return print(quantity, value, binary_suffixes[times], to);
-}
-
 /* Beyond exa Kubernetes writes no suffix at all. */
 static const char *decimal_suffix(int exponent)
 {
@@ -239,8 +230,12 @@ struct slice quantity_write(const struct quantity *quantity, char to[QUANTITY_BY
     if (!quantity->amount)
         return SLICE_LITERAL("0");
     if (quantity->format == QUANTITY_BINARY && whole(quantity, &value, &exact) && exact &&
-        value >= 1024)
-        return print_binary(quantity, value, to);
+        value >= 1024) {
+        size_t times = 0;
+        for (; value >= 1024 && value % 1024 == 0 && times + 1 < COUNT_OF(binary_suffixes); times++)
+            value /= 1024;
+        return print(quantity, value, binary_suffixes[times], to);
+    }
     return print_decimal(quantity, to);
 }
 

@@ -68,7 +68,7 @@ static void assert_canonical(const char *given, bool milli, const char *expected
 {
     char to[QUANTITY_BYTES];
     struct slice text = quantity_canonical(slice_from_text(given), milli, to);
-    if (!slice_equal(text, slice_from_text(expected)))
+    if (!slice_is(text, expected))
         fail_msg("%s is %.*s instead of %s", given, SLICE_ARGS(text), expected);
 }
 
@@ -122,13 +122,13 @@ static void quantities_are_added_and_compared_by_value(void **state)
     struct quantity sum = {0}, one = read_quantity("300m"), other = read_quantity("1");
     (void)state;
     assert_true(quantity_add(&sum, &one) && quantity_add(&sum, &other));
-    assert_true(slice_equal(quantity_write(&sum, to), SLICE_LITERAL("1300m")));
+    assert_true(slice_is(quantity_write(&sum, to), "1300m"));
     one = read_quantity("1073741824");
     other = read_quantity("1Gi");
     assert_int_equal(quantity_compare(&one, &other), 0);
     assert_true(quantity_compare(&one, &sum) > 0 && quantity_compare(&sum, &one) < 0);
     assert_true(quantity_add(&other, &other));
-    assert_true(slice_equal(quantity_write(&other, to), SLICE_LITERAL("2Gi")));
+    assert_true(slice_is(quantity_write(&other, to), "2Gi"));
     one = read_quantity("999999999999999999999999999999999999");
     sum = read_quantity("1n");
     assert_false(quantity_add(&one, &sum));

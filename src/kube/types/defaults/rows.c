@@ -49,14 +49,6 @@ static uint8_t place_of(const struct kube_type *type, const struct default_row *
     return (uint8_t)(position | (zero ? DEFAULT_NOT_ZERO : 0));
 }
 
-static void find_places(const struct kube_type *type, struct default_plan *plan)
-{
-    size_t first = plan->rows ? (size_t)(plan->rows - rows) : 0;
-    plan->places = &places[first];
-    for (size_t i = 0; i < plan->row_count; i++)
-        places[first + i] = place_of(type, &plan->rows[i]);
-}
-
 static void find_always(const struct kube_type *type, struct default_plan *plan)
 {
     const struct kube_field *field = kube_type_fields(type);
@@ -95,7 +87,11 @@ static void build(void)
         snprintf(name, sizeof(name), "%s.%s", kube_type_package(type), kube_type_name(type));
         plans[i].rule = default_rule_of(name);
         find_rows(name, &plans[i]);
-        find_places(type, &plans[i]);
+        /* Rows and their places are parallel arrays. */
+        size_t first = plans[i].rows ? (size_t)(plans[i].rows - rows) : 0;
+        plans[i].places = &places[first];
+        for (size_t row = 0; row < plans[i].row_count; row++)
+            places[first + row] = place_of(type, &plans[i].rows[row]);
         find_always(type, &plans[i]);
     }
     for (size_t i = 0; i < kube_type_count(); i++)

@@ -69,13 +69,7 @@ struct slice default_text(const struct json_node *object, const char *key)
 
 bool default_is(const struct json_node *object, const char *key, const char *text)
 {
-    return slice_equal(default_text(object, key), slice_from_text(text));
-}
-
-static enum status put(struct arena *arena, struct json_node *object, const char *key,
-                       struct json_node *value)
-{
-    return value ? json_node_set(arena, object, slice_from_text(key), value) : ST_NOMEM;
+    return slice_is(default_text(object, key), text);
 }
 
 enum status default_set_text(struct arena *arena, struct json_node *object, const char *key,
@@ -86,14 +80,15 @@ enum status default_set_text(struct arena *arena, struct json_node *object, cons
     struct json_node *value = json_node_new(arena, JSON_TYPE_STRING);
     if (value)
         value->text = slice_from_text(text);
-    return put(arena, object, key, value);
+    return json_node_put(arena, object, key, value);
 }
 
 enum status default_set_int(struct arena *arena, struct json_node *object, const char *key,
                             int64_t value)
 {
-    return default_lacks(object, key) ? put(arena, object, key, json_node_new_int(arena, value))
-                                      : ST_OK;
+    return default_lacks(object, key)
+               ? json_node_put(arena, object, key, json_node_new_int(arena, value))
+               : ST_OK;
 }
 
 enum status default_set_bool(struct arena *arena, struct json_node *object, const char *key,
@@ -104,14 +99,15 @@ enum status default_set_bool(struct arena *arena, struct json_node *object, cons
     struct json_node *value = json_node_new(arena, JSON_TYPE_BOOL);
     if (value)
         value->truth = truth;
-    return put(arena, object, key, value);
+    return json_node_put(arena, object, key, value);
 }
 
 enum status default_set_copy(struct arena *arena, struct json_node *object, const char *key,
                              const struct json_node *value)
 {
-    return default_lacks(object, key) ? put(arena, object, key, json_node_copy(arena, value))
-                                      : ST_OK;
+    return default_lacks(object, key)
+               ? json_node_put(arena, object, key, json_node_copy(arena, value))
+               : ST_OK;
 }
 
 enum status default_set_object(struct arena *arena, struct json_node *object, const char *key,
@@ -122,7 +118,7 @@ enum status default_set_object(struct arena *arena, struct json_node *object, co
     if (!default_lacks(object, key))
         return ST_OK;
     *ret_child = json_node_new(arena, JSON_TYPE_OBJECT);
-    return put(arena, object, key, *ret_child);
+    return json_node_put(arena, object, key, *ret_child);
 }
 
 enum status default_set_missing(struct arena *arena, struct json_node *to,

@@ -16,18 +16,12 @@ static enum status set_affinity(struct arena *arena, struct json_node *spec)
     return client ? default_set_int(arena, client, "timeoutSeconds", 10800) : ST_OK;
 }
 
-static bool has_items(const struct json_node *object, const char *key)
-{
-    const struct json_node *list = json_node_named(object, key);
-    return list && list->type == JSON_TYPE_ARRAY && list->first;
-}
-
 static enum status set_traffic(struct arena *arena, struct json_node *spec)
 {
     bool balancer = default_is(spec, "type", "LoadBalancer");
     bool cluster = default_is(spec, "type", "ClusterIP");
     bool ports = default_is(spec, "type", "NodePort");
-    if (balancer || ports || (cluster && has_items(spec, "externalIPs")))
+    if (balancer || ports || (cluster && json_node_items_at(spec, "externalIPs")))
         TRY(default_set_text(arena, spec, "externalTrafficPolicy", "Cluster"));
     if (balancer || ports || cluster)
         TRY(default_set_text(arena, spec, "internalTrafficPolicy", "Cluster"));
@@ -60,8 +54,7 @@ enum status default_service_port(struct arena *arena, struct json_node *port)
 {
     struct json_node *number = json_node_named(port, "port");
     struct json_node *target = json_node_named(port, "targetPort");
-    bool zero =
-        target && target->type == JSON_TYPE_NUMBER && slice_equal(target->text, SLICE_LITERAL("0"));
+    bool zero = target && target->type == JSON_TYPE_NUMBER && slice_is(target->text, "0");
     if (zero || (target && target->type == JSON_TYPE_STRING && !target->text.len))
         json_node_remove(port, target);
     return number ? default_set_copy(arena, port, "targetPort", number) : ST_OK;
@@ -87,13 +80,8 @@ static struct json_node *list_of(struct arena *arena, const struct json_node *va
 
 static const struct json_node *first_of(const struct json_node *list, const char *member)
 {
-    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *item = json_node_items(list);
     return item && member ? json_look_member(item, slice_from_text(member)) : item;
-}
-
-static bool has_text(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_STRING && node->text.len;
 }
 
 /* The value of older clients wins over a list that begins with another one. `member` of an item has
@@ -104,12 +92,13 @@ static enum status set_first(struct arena *arena, struct json_node *object, cons
     const struct json_node *value = json_node_named(object, one);
     const struct json_node *first = first_of(json_node_named(object, many), member);
     struct json_node *set;
-    if (has_text(value) && first && json_node_equal(value, first))
+    if (json_node_has_text(value) && first && json_node_equal(value, first))
         return ST_OK;
-    if (!has_text(value) && !has_text(first))
+    if (!json_node_has_text(value) && !json_node_has_text(first))
         return ST_OK;
-    set = has_text(value) ? list_of(arena, value, member) : json_node_copy(arena, first);
-    return set ? json_node_set(arena, object, slice_from_text(has_text(value) ? many : one), set)
+    set = json_node_has_text(value) ? list_of(arena, value, member) : json_node_copy(arena, first);
+    return set ? json_node_set(arena, object,
+                               slice_from_text(json_node_has_text(value) ? many : one), set)
                : ST_NOMEM;
 }
 
@@ -185,7 +174,7 @@ enum status default_network_policy(struct arena *arena, struct json_node *spec)
     if (!list)
         return ST_NOMEM;
     TRY(add_text(arena, list, "Ingress"));
-    if (has_items(spec, "egress"))
+    if (json_node_items_at(spec, "egress"))
         TRY(add_text(arena, list, "Egress"));
     return json_node_set(arena, spec, SLICE_LITERAL("policyTypes"), list);
 }
@@ -216,20 +205,15 @@ enum status default_exempt_level(struct arena *arena, struct json_node *exempt)
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 
-/* Removes an empty text, which counts as absent although Go writes it. */
-static void drop_empty_text(struct json_node *object, const char *key)
-{
-    struct json_node *member = json_node_named(object, key);
-    if (member && member->type == JSON_TYPE_STRING && !member->text.len)
-        json_node_remove(object, member);
-}
-
 enum status default_role_ref(struct arena *arena, struct json_node *binding)
 {
     struct json_node *ref = json_node_named(binding, "roleRef");
     if (!ref || ref->type != JSON_TYPE_OBJECT)
         return ST_OK;
-    drop_empty_text(ref, "apiGroup");
+    /* Go writes an empty text, which nevertheless counts as absent. */
+    struct json_node *member = json_node_named(ref, "apiGroup");
+    if (member && member->type == JSON_TYPE_STRING && !member->text.len)
+        json_node_remove(ref, member);
     return default_set_text(arena, ref, "apiGroup", RBAC_GROUP);
 }
 

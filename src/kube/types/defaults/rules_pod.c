@@ -91,8 +91,7 @@ static enum status set_containers(struct arena *arena, struct json_node *list, b
 enum status default_pod(struct arena *arena, struct json_node *pod)
 {
     struct json_node *spec = json_node_named(pod, "spec");
-    const struct json_node *host = json_node_named(spec, "hostNetwork");
-    bool host_network = host && host->type == JSON_TYPE_BOOL && host->truth;
+    bool host_network = json_node_is_true(json_node_named(spec, "hostNetwork"));
     TRY(set_containers(arena, json_node_named(spec, "containers"), host_network));
     TRY(set_containers(arena, json_node_named(spec, "initContainers"), host_network));
     return default_pod_resources(arena, spec);

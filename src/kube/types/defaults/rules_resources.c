@@ -43,17 +43,11 @@ static void raise_to(struct need *to, const struct need *least)
         to->total = least->total;
 }
 
-static const struct json_node *first_of(const struct json_node *spec, const char *key)
-{
-    const struct json_node *list = json_node_named(spec, key);
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
 static bool add_init(const struct json_node *spec, const char *list, struct slice name,
                      struct need *total)
 {
     struct need beside = {0}, most = {0}, own;
-    const struct json_node *container = first_of(spec, "initContainers");
+    const struct json_node *container = json_node_items_at(spec, "initContainers");
     for (; container; container = container->next) {
         if (!read_need(container, list, name, &own))
             return false;
@@ -75,7 +69,7 @@ static bool sum(const struct json_node *spec, const char *list, struct slice nam
                 struct need *ret_total)
 {
     struct need total = {0}, own;
-    const struct json_node *container = first_of(spec, "containers");
+    const struct json_node *container = json_node_items_at(spec, "containers");
     for (; container; container = container->next) {
         if (!read_need(container, list, name, &own) || !add(&total, &own))
             return false;
@@ -99,7 +93,7 @@ static enum status set_sum(struct arena *arena, const struct json_node *spec, co
 static enum status set_pages(struct arena *arena, const struct json_node *spec, const char *key,
                              const struct json_node *requests, struct json_node *limits)
 {
-    const struct json_node *container = first_of(spec, key);
+    const struct json_node *container = json_node_items_at(spec, key);
     for (; container; container = container->next) {
         const struct json_node *own =
             json_node_named(json_node_named(container, "resources"), "limits");
@@ -113,19 +107,15 @@ static enum status set_pages(struct arena *arena, const struct json_node *spec, 
     return ST_OK;
 }
 
-static bool is_supported(struct slice name)
-{
-    return slice_equal(name, SLICE_LITERAL("cpu")) || slice_equal(name, SLICE_LITERAL("memory")) ||
-           slice_has_prefix(name, SLICE_LITERAL(HUGE_PAGES));
-}
-
 static enum status set_requests(struct arena *arena, const struct json_node *spec,
                                 const struct json_node *limits, struct json_node *requests)
 {
     TRY(set_sum(arena, spec, "requests", SLICE_LITERAL("cpu"), requests));
     TRY(set_sum(arena, spec, "requests", SLICE_LITERAL("memory"), requests));
     for (const struct json_node *limit = limits->first; limit; limit = limit->next) {
-        if (!is_supported(limit->key) || json_node_member(requests, limit->key))
+        if ((!slice_is(limit->key, "cpu") && !slice_is(limit->key, "memory") &&
+             !slice_has_prefix(limit->key, SLICE_LITERAL(HUGE_PAGES))) ||
+            json_node_member(requests, limit->key))
             continue;
         struct json_node *copy = json_node_copy(arena, limit);
         if (!copy)

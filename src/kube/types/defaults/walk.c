@@ -67,7 +67,7 @@ static void set_null(const struct kube_field *field, struct json_node *node)
 /* An empty list of owners is a request to forget them (kube/handlers/write/apply.h). */
 static bool is_owners(const struct json_node *member)
 {
-    return slice_equal(member->key, SLICE_LITERAL("managedFields"));
+    return slice_is(member->key, "managedFields");
 }
 
 static enum status walk_member(struct arena *arena, const struct kube_field *field,
@@ -152,21 +152,6 @@ static bool is_absent(const struct json_node *node)
     return !node || kube_is_zero(node);
 }
 
-static enum status set_row(struct arena *arena, const struct default_row *row,
-                           struct json_node *object, const char *name)
-{
-    struct json_node *value = row_value(arena, row);
-    return value ? json_node_set(arena, object, slice_from_text(name), value) : ST_NOMEM;
-}
-
-static enum status set_by_path(struct arena *arena, const struct default_row *row,
-                               struct json_node *object)
-{
-    const char *name = row->field;
-    struct json_node *holder = holder_of(object, &name);
-    return holder && default_lacks(holder, name) ? set_row(arena, row, holder, name) : ST_OK;
-}
-
 static enum status apply_rows(struct arena *arena, const struct default_plan *plan,
                               struct json_node *object, uint64_t seen)
 {
@@ -174,11 +159,16 @@ static enum status apply_rows(struct arena *arena, const struct default_plan *pl
         const struct default_row *row = &plan->rows[i];
         uint8_t place = plan->places[i];
         bool lacks = !(seen >> (place & 63) & 1);
-        if (place == DEFAULT_BY_PATH)
-            TRY(set_by_path(arena, row, object));
-        else if (lacks || (place & DEFAULT_NOT_ZERO &&
-                           is_absent(json_node_member(object, slice_from_text(row->field)))))
-            TRY(set_row(arena, row, object, row->field));
+        if (place == DEFAULT_BY_PATH) {
+            const char *name = row->field;
+            struct json_node *holder = holder_of(object, &name);
+            TRY(holder && default_lacks(holder, name)
+                    ? json_node_put(arena, holder, name, row_value(arena, row))
+                    : ST_OK);
+        } else if (lacks || (place & DEFAULT_NOT_ZERO &&
+                             is_absent(json_node_member(object, slice_from_text(row->field))))) {
+            TRY(json_node_put(arena, object, row->field, row_value(arena, row)));
+        }
     }
     return ST_OK;
 }

@@ -4,14 +4,9 @@ struct json_node *kube_condition_find(struct json_node *status, const char *type
 {
     struct json_node *list = json_node_named(status, "conditions");
     struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? json_node_first(list) : NULL;
-    while (item && !json_node_is_text(json_node_named(item, "type"), type))
+    while (item && !json_node_text_is(item, "type", type))
         item = json_node_next(item);
     return item;
-}
-
-static bool no_memory(const struct kube_meta *meta)
-{
-    return kube_fail_engine(meta->status, ST_NOMEM);
 }
 
 static bool add(const struct kube_meta *meta, struct json_node *status,
@@ -22,7 +17,7 @@ static bool add(const struct kube_meta *meta, struct json_node *status,
     if (!kube_meta_array(meta, status, "conditions", &list))
         return false;
     if (!condition || json_node_insert(list, NULL, condition) != ST_OK)
-        return no_memory(meta);
+        return kube_fail_engine(meta->status, ST_NOMEM);
     *ret_condition = condition;
     return true;
 }
@@ -33,7 +28,7 @@ bool kube_condition_set(const struct kube_meta *meta, struct json_node *status, 
     char now[KUBE_TIME_BYTES];
     const char *value = truth ? "True" : "False";
     struct json_node *condition = kube_condition_find(status, type);
-    bool same = condition && json_node_is_text(json_node_named(condition, "status"), value);
+    bool same = condition && json_node_text_is(condition, "status", value);
     if (!condition && !add(meta, status, &condition))
         return false;
     kube_time_text(meta->now_s, now);

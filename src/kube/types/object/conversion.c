@@ -4,21 +4,9 @@
 
 #include <string.h>
 
-static enum status set_text(struct arena *arena, struct json_node *object, const char *key,
-                            struct slice text)
-{
-    struct json_node *value = json_node_new_text(arena, text);
-    return value ? json_node_set(arena, object, slice_from_text(key), value) : ST_NOMEM;
-}
-
 static bool is_object(const struct json_node *node)
 {
     return node && node->type == JSON_TYPE_OBJECT;
-}
-
-static bool is_array(const struct json_node *node)
-{
-    return node && node->type == JSON_TYPE_ARRAY;
 }
 
 /* Removes and returns a member; NULL if there is none. */
@@ -93,12 +81,13 @@ static const struct cpu_metric cpu_metrics[] = {
 
 static struct json_node *find_cpu_metric(struct json_node *metrics, const char *target)
 {
-    struct json_node *item = is_array(metrics) ? json_node_first(metrics) : NULL;
+    struct json_node *item =
+        metrics && metrics->type == JSON_TYPE_ARRAY ? json_node_first(metrics) : NULL;
     for (; item; item = json_node_next(item)) {
         struct json_node *resource = json_node_named(item, "resource");
         struct json_node *value = json_node_named(resource, target);
-        if (json_node_is_text(json_node_named(item, "type"), "Resource") &&
-            json_node_is_text(json_node_named(resource, "name"), "cpu") &&
+        if (json_node_text_is(item, "type", "Resource") &&
+            json_node_text_is(resource, "name", "cpu") &&
             json_node_named(value, "averageUtilization"))
             return item;
     }
@@ -131,11 +120,12 @@ static enum status make_metric(struct arena *arena, const struct cpu_metric *cpu
     if (!item || !resource || !value)
         return ST_NOMEM;
     if (strcmp(cpu->target, "target") == 0)
-        TRY(set_text(arena, value, "type", SLICE_LITERAL("Utilization")));
+        TRY(json_node_put(arena, value, "type",
+                          json_node_new_text(arena, SLICE_LITERAL("Utilization"))));
     TRY(json_node_set(arena, value, SLICE_LITERAL("averageUtilization"), percentage));
-    TRY(set_text(arena, resource, "name", SLICE_LITERAL("cpu")));
+    TRY(json_node_put(arena, resource, "name", json_node_new_text(arena, SLICE_LITERAL("cpu"))));
     TRY(json_node_set(arena, resource, slice_from_text(cpu->target), value));
-    TRY(set_text(arena, item, "type", SLICE_LITERAL("Resource")));
+    TRY(json_node_put(arena, item, "type", json_node_new_text(arena, SLICE_LITERAL("Resource"))));
     TRY(json_node_set(arena, item, SLICE_LITERAL("resource"), resource));
     *ret_item = item;
     return ST_OK;
@@ -150,7 +140,7 @@ static enum status cpu_to_stored(struct arena *arena, struct json_node *object,
     if (!percentage || percentage->type == JSON_TYPE_NULL)
         return ST_OK;
     TRY(make_metric(arena, cpu, percentage, &item));
-    if (!is_array(metrics)) {
+    if (!metrics || metrics->type != JSON_TYPE_ARRAY) {
         metrics = json_node_new(arena, JSON_TYPE_ARRAY);
         if (!metrics)
             return ST_NOMEM;
@@ -178,7 +168,8 @@ static enum status part_from_stored(struct arena *arena, struct json_node *objec
             return ST_NOMEM;
         TRY(json_node_set(arena, metadata, SLICE_LITERAL("annotations"), annotations));
     }
-    return set_text(arena, annotations, kept->annotation, buf_slice(&text));
+    return json_node_put(arena, annotations, kept->annotation,
+                         json_node_new_text(arena, buf_slice(&text)));
 }
 
 static enum status part_to_stored(struct arena *arena, struct json_node *object,
@@ -251,17 +242,6 @@ const char *kube_converted_api_version(const struct kube_kind *kind)
     return conversion_of(kind)->stored;
 }
 
-/* Each form has the defaults of its own version. */
-static const struct kube_kind *stored_kind(const struct conversion *conversion,
-                                           const struct kube_kind *kind)
-{
-    const struct kube_kind *stored = kube_builtin_find(slice_from_text(conversion->stored_group),
-                                                       slice_from_text(conversion->stored_version),
-                                                       slice_from_text(kind->plural));
-    assert(stored);
-    return stored;
-}
-
 /*
  * Requests to a converted kind may carry objects of other kinds (a Scale, delete options), which
  * are not converted.
@@ -279,7 +259,8 @@ enum status kube_convert_from_stored(const struct kube_kind *kind, struct arena 
     if (!is_object(object))
         return ST_MALFORMED;
     TRY(conversion->from_stored(arena, object));
-    TRY(set_text(arena, object, "apiVersion", slice_from_text(conversion->shown)));
+    TRY(json_node_put(arena, object, "apiVersion",
+                      json_node_new_text(arena, slice_from_text(conversion->shown))));
     return kube_default_tree(arena, kind, object);
 }
 
@@ -292,6 +273,12 @@ enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *a
     if (!is_own_kind(kind, object))
         return ST_OK;
     TRY(conversion->to_stored(arena, object));
-    TRY(set_text(arena, object, "apiVersion", slice_from_text(conversion->stored)));
-    return kube_default_tree(arena, stored_kind(conversion, kind), object);
+    TRY(json_node_put(arena, object, "apiVersion",
+                      json_node_new_text(arena, slice_from_text(conversion->stored))));
+    /* Each form has the defaults of its own version. */
+    const struct kube_kind *stored = kube_builtin_find(slice_from_text(conversion->stored_group),
+                                                       slice_from_text(conversion->stored_version),
+                                                       slice_from_text(kind->plural));
+    assert(stored);
+    return kube_default_tree(arena, stored, object);
 }

@@ -63,7 +63,7 @@ unsigned kube_kind_rules(const struct kube_kind *kind)
 static bool path_segment_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
-    if (slice_equal(name, SLICE_LITERAL(".")) || slice_equal(name, SLICE_LITERAL("..")))
+    if (slice_is(name, ".") || slice_is(name, ".."))
         snprintf(why, NAME_ERROR_BYTES, "may not be '%.*s'", SLICE_ARGS(name));
     else if (memchr(name.ptr, '/', name.len))
         snprintf(why, NAME_ERROR_BYTES, "may not contain '/'");

@@ -14,17 +14,11 @@ static const char *const order[] = {
 
 /* -- Helpers -- */
 
-static bool no_memory(const struct kube_meta *meta)
-{
-    return kube_fail_engine(meta->status, ST_NOMEM);
-}
-
 static bool set(const struct kube_meta *meta, struct json_node *object, const char *key,
                 struct json_node *value)
 {
-    if (value && json_node_set(meta->arena, object, slice_from_text(key), value) == ST_OK)
-        return true;
-    return no_memory(meta);
+    return json_node_put(meta->arena, object, key, value) == ST_OK ||
+           kube_fail_engine(meta->status, ST_NOMEM);
 }
 
 bool kube_meta_set_text(const struct kube_meta *meta, struct json_node *object, const char *key,
@@ -75,9 +69,8 @@ static void drop(struct json_node *object, const char *key)
 static bool get_text(const struct kube_meta *meta, const struct json_node *object, const char *key,
                      struct slice *ret_text)
 {
-    if (json_node_text(json_node_named(object, key), meta->arena, ret_text) == ST_OK)
-        return true;
-    return no_memory(meta);
+    return json_node_text(json_node_named(object, key), meta->arena, ret_text) == ST_OK ||
+           kube_fail_engine(meta->status, ST_NOMEM);
 }
 
 /* Replaces a member of `object` by that of `old`, or removes it if `old` has none. */
@@ -107,8 +100,7 @@ bool kube_meta_has_finalizers(const struct json_node *object)
 
 bool kube_meta_has_finalizer(const struct json_node *object, const char *finalizer)
 {
-    const struct json_node *list = json_node_path(object, "metadata.finalizers");
-    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *item = json_node_items_at(object, "metadata.finalizers");
     while (item && !json_node_is_text(item, finalizer))
         item = item->next;
     return item;
@@ -289,12 +281,6 @@ static bool differs_from(const struct kube_meta *meta, const char *what, struct 
                               slice_from_text(meta->kind->kind), meta->name, why);
 }
 
-static bool is_given(const struct json_node *object, const char *key)
-{
-    const struct json_node *node = json_node_named(object, key);
-    return node && node->type != JSON_TYPE_NULL;
-}
-
 bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_node *old,
                              const struct json_node *preconditions, int64_t revision)
 {
@@ -304,10 +290,11 @@ bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_nod
         !get_text(meta, preconditions, "resourceVersion", &version) ||
         !get_text(meta, metadata_of(old), "uid", &has))
         return false;
-    if (is_given(preconditions, "uid") && !slice_equal(uid, has))
+    if (json_node_is_set(json_node_named(preconditions, "uid")) && !slice_equal(uid, has))
         return differs_from(meta, "UID", uid, has, "deleted and then recreated");
     snprintf(now, sizeof(now), "%lld", (long long)revision);
-    if (!is_given(preconditions, "resourceVersion") || slice_equal(version, slice_from_text(now)))
+    if (!json_node_is_set(json_node_named(preconditions, "resourceVersion")) ||
+        slice_is(version, now))
         return true;
     return differs_from(meta, "ResourceVersion", version, slice_from_text(now), "modified");
 }
@@ -369,7 +356,7 @@ static bool differs(const struct kube_kind *kind, const struct json_node *old,
     for (const struct json_node *member = object->first; member; member = member->next) {
         bool counts = true;
         for (size_t i = 0; i < apart_count; i++)
-            counts = counts && !slice_equal(member->key, slice_from_text(apart[i]));
+            counts = counts && !slice_is(member->key, apart[i]);
         if (!counts)
             continue;
         const struct json_node *same = json_node_member(old, member->key);
@@ -507,7 +494,7 @@ static bool set_first(const struct kube_meta *meta, struct json_node *object, co
         return true;
     json_node_remove(object, member);
     return json_node_set_first(meta->arena, object, slice_from_text(key), member) == ST_OK ||
-           no_memory(meta);
+           kube_fail_engine(meta->status, ST_NOMEM);
 }
 
 bool kube_meta_order(const struct kube_meta *meta, struct json_node *object)

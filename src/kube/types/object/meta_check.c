@@ -10,13 +10,6 @@
 
 /* -- Types -- */
 
-static bool cannot_handle(const struct kube_meta *meta, const char *why)
-{
-    return kube_fail(meta->status, KUBE_BAD_REQUEST,
-                     "%s in version \"%s\" cannot be handled as a %s: %s", meta->kind->kind,
-                     meta->kind->version, meta->kind->kind, why);
-}
-
 /* struct_name: "ObjectMeta.metadata"; field: "labels". */
 static bool wrong_type(const struct kube_meta *meta, const struct json_node *node,
                        const char *struct_name, const char *field, const char *go_type)
@@ -24,29 +17,9 @@ static bool wrong_type(const struct kube_meta *meta, const struct json_node *nod
     char why[192];
     snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %.60s.%s of type %s",
              kube_json_type(node), struct_name, field, go_type);
-    return cannot_handle(meta, why);
-}
-
-static void drop_nulls(struct json_node *object)
-{
-    struct json_node *next;
-    for (struct json_node *member = json_node_first(object); member; member = next) {
-        next = json_node_next(member);
-        if (member->type == JSON_TYPE_NULL)
-            json_node_remove(object, member);
-    }
-}
-
-/* In Go's maps of strings, null is the empty string. */
-static void empty_nulls(struct json_node *map)
-{
-    for (struct json_node *member = json_node_first(map); member; member = json_node_next(member)) {
-        if (member->type != JSON_TYPE_NULL)
-            continue;
-        member->type = JSON_TYPE_STRING;
-        member->text = SLICE_EMPTY;
-        member->escaped = false;
-    }
+    return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                     "%s in version \"%s\" cannot be handled as a %s: %s", meta->kind->kind,
+                     meta->kind->version, meta->kind->kind, why);
 }
 
 static const struct field {
@@ -83,8 +56,17 @@ static bool check_field(const struct kube_meta *meta, struct json_node *metadata
         return wrong_type(meta, node, "ObjectMeta.metadata", field->name, field->go_type);
     if (field->items == JSON_TYPE_NULL)
         return true;
-    if (field->type == JSON_TYPE_OBJECT)
-        empty_nulls(node);
+    if (field->type == JSON_TYPE_OBJECT) {
+        /* In Go's maps of strings, null is the empty string. */
+        for (struct json_node *member = json_node_first(node); member;
+             member = json_node_next(member)) {
+            if (member->type != JSON_TYPE_NULL)
+                continue;
+            member->type = JSON_TYPE_STRING;
+            member->text = SLICE_EMPTY;
+            member->escaped = false;
+        }
+    }
     for (const struct json_node *item = node->first; item; item = item->next) {
         if (item->type != field->items)
             return wrong_type(meta, item, "ObjectMeta.metadata", field->name, field->items_go_type);
@@ -99,20 +81,17 @@ static bool check_metadata(const struct kube_meta *meta, struct json_node *objec
         return wrong_type(meta, metadata, meta->kind->kind, "metadata", "v1.ObjectMeta");
     if (!kube_meta_object(meta, object, "metadata", &metadata))
         return false;
-    drop_nulls(metadata);
+    struct json_node *next;
+    for (struct json_node *member = json_node_first(metadata); member; member = next) {
+        next = json_node_next(member);
+        if (member->type == JSON_TYPE_NULL)
+            json_node_remove(metadata, member);
+    }
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         if (!check_field(meta, metadata, &fields[i]))
             return false;
     }
     return true;
-}
-
-static bool is_field(struct slice name)
-{
-    size_t i = 0;
-    while (i < COUNT_OF(fields) && !slice_equal(name, slice_from_text(fields[i].name)))
-        i++;
-    return i < COUNT_OF(fields) || slice_equal(name, SLICE_LITERAL("selfLink"));
 }
 
 enum status kube_meta_append_unknown(const struct json_node *object, struct buf *to)
@@ -121,7 +100,10 @@ enum status kube_meta_append_unknown(const struct json_node *object, struct buf 
     const struct json_node *member =
         metadata && metadata->type == JSON_TYPE_OBJECT ? metadata->first : NULL;
     for (size_t reported = 0; member && reported < KUBE_META_UNKNOWN_MAX; member = member->next) {
-        if (is_field(member->key))
+        size_t i = 0;
+        while (i < COUNT_OF(fields) && !slice_is(member->key, fields[i].name))
+            i++;
+        if (i < COUNT_OF(fields) || slice_is(member->key, "selfLink"))
             continue;
         AUTO(buf_fini) struct buf path = {0};
         TRY(buf_append_format(&path, "metadata.%.*s", SLICE_ARGS(member->key)));
@@ -144,9 +126,8 @@ static bool is_registered(struct slice kind, struct slice group, struct slice ve
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     for (size_t i = 0; i < count; i++) {
-        if (slice_equal(kind, slice_from_text(kinds[i].kind)) &&
-            slice_equal(group, slice_from_text(kinds[i].group)) &&
-            slice_equal(version, slice_from_text(kinds[i].version)))
+        if (slice_is(kind, kinds[i].kind) && slice_is(group, kinds[i].group) &&
+            slice_is(version, kinds[i].version))
             return true;
     }
     return false;
@@ -168,7 +149,7 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
                          "registered for version \"%.*s\" in scheme \"pkg/runtime/scheme.go:111\"",
                          SLICE_ARGS(kind), SLICE_ARGS(version), ours, SLICE_ARGS(kind),
                          SLICE_ARGS(api_version));
-    if (slice_equal(kind, slice_from_text(ours)))
+    if (slice_is(kind, ours))
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the API version in the data (%.*s) does not match the expected API "
                          "version (%s)",
@@ -194,7 +175,7 @@ static bool check_custom_kind(const struct kube_meta *meta, const struct json_no
                          "the API version in the data (%.*s) does not match the expected API "
                          "version (%.*s)",
                          SLICE_ARGS(version), SLICE_ARGS(expected));
-    if (slice_equal(kind, slice_from_text(meta->kind->kind)))
+    if (slice_is(kind, meta->kind->kind))
         return true;
     if (json_node_text(json_node_path(object, "metadata.name"), meta->arena, &name) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
@@ -218,8 +199,7 @@ static bool check_kind(const struct kube_meta *meta, struct json_node *object)
         kind = slice_from_text(meta->kind->kind);
     if (!version.len)
         version = slice_from_text(expected);
-    if (!slice_equal(kind, slice_from_text(meta->kind->kind)) ||
-        !slice_equal(version, slice_from_text(expected)))
+    if (!slice_is(kind, meta->kind->kind) || !slice_is(version, expected))
         return wrong_kind(meta, kind, version);
     return kube_meta_set_text(meta, object, "kind", kind) &&
            kube_meta_set_text(meta, object, "apiVersion", version);
@@ -313,14 +293,6 @@ static void validate_annotations(const struct kube_meta *meta, const struct json
                           "Too long: may not be more than 262144 bytes");
 }
 
-/* Custom resources, definitions and APIServices, which separate API servers handle in Kubernetes.
- */
-static bool is_of_extensions(const struct kube_kind *kind)
-{
-    return kind->flags & KUBE_CUSTOM || strcmp(kind->group, "apiextensions.k8s.io") == 0 ||
-           strcmp(kind->group, "apiregistration.k8s.io") == 0;
-}
-
 /* Finalizers without a domain must be those of Kubernetes itself. */
 static void validate_finalizer(const struct kube_meta *meta, struct slice name, size_t at)
 {
@@ -328,11 +300,14 @@ static void validate_finalizer(const struct kube_meta *meta, struct slice name, 
     char why[NAME_ERROR_BYTES], field[64];
     bool known = name.len && memchr(name.ptr, '/', name.len);
     for (size_t i = 0; i < COUNT_OF(standard); i++)
-        known = known || slice_equal(name, slice_from_text(standard[i]));
+        known = known || slice_is(name, standard[i]);
     snprintf(field, sizeof(field), "metadata.finalizers[%zu]", at);
     if (!label_key_valid(name, why))
         invalid(meta, "metadata.finalizers", name, why);
-    else if (!known && !is_of_extensions(meta->kind))
+    /* Separate API servers of Kubernetes handle these kinds, and they accept any finalizer. */
+    else if (!known && !(meta->kind->flags & KUBE_CUSTOM) &&
+             strcmp(meta->kind->group, "apiextensions.k8s.io") != 0 &&
+             strcmp(meta->kind->group, "apiregistration.k8s.io") != 0)
         invalid(meta, field, name,
                 "name is neither a standard finalizer name nor is it fully qualified");
 }
@@ -372,12 +347,6 @@ static void invalid_value(const struct kube_meta *meta, const char *field,
     kube_status_cause(meta->status, "FieldValueInvalid", field, message);
 }
 
-static bool is_controller(const struct json_node *owner)
-{
-    const struct json_node *controller = json_node_named(owner, "controller");
-    return controller && controller->type == JSON_TYPE_BOOL && controller->truth;
-}
-
 static struct slice text_of(const struct json_node *owner, const char *key)
 {
     const struct json_node *node = json_node_named(owner, key);
@@ -391,11 +360,11 @@ static void validate_ownership(const struct kube_meta *meta, const struct json_n
     char why[200];
     for (const struct json_node *owner = owners ? owners->first : NULL; owner;
          owner = owner->next) {
-        if (json_node_is_text(json_node_named(owner, "apiVersion"), "v1") &&
-            json_node_is_text(json_node_named(owner, "kind"), "Event"))
+        if (json_node_text_is(owner, "apiVersion", "v1") &&
+            json_node_text_is(owner, "kind", "Event"))
             invalid_value(meta, "metadata.ownerReferences", owner,
                           "/v1, Kind=Event is disallowed from being an owner");
-        if (!is_controller(owner))
+        if (!json_node_is_true(json_node_named(owner, "controller")))
             continue;
         if (controller) {
             struct slice kind = text_of(controller, "kind"), name = text_of(controller, "name");

@@ -128,16 +128,6 @@ static bool address_parse_padded(struct ip_text *a)
     return memchr(a->given, '.', strlen(a->given)) && address_parse(a, text);
 }
 
-/* Prints the address as Go does: no dots in an IPv6 address. */
-static void address_print(struct ip_text *a)
-{
-    const uint8_t *b = a->bytes.s6_addr;
-    inet_ntop(a->family, &a->bytes, a->canonical, sizeof(a->canonical));
-    if (a->family == AF_INET6 && strchr(a->canonical, '.'))
-        snprintf(a->canonical, sizeof(a->canonical), "::%x:%x", b[12] << 8 | b[13],
-                 b[14] << 8 | b[15]);
-}
-
 bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     struct ip_text a = {0};
@@ -145,14 +135,20 @@ bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
     if (name.len < sizeof(a.given))
         slice_copy(a.given, name);
     bool whole = strlen(a.given) == name.len, plain = whole && address_parse(&a, a.given);
-    if (!plain && !(whole && address_parse_padded(&a)))
+    if (!plain && !(whole && address_parse_padded(&a))) {
         add(why, "", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-    else if (!plain)
+    } else if (!plain) {
         add(why, "", "must not have leading 0s");
-    else if (a.family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.bytes))
+    } else if (a.family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.bytes)) {
         add(why, "", "must not be an IPv4-mapped IPv6 address");
-    else
-        address_print(&a);
+    } else {
+        /* Prints the address as Go does: no dots in an IPv6 address. */
+        const uint8_t *b = a.bytes.s6_addr;
+        inet_ntop(a.family, &a.bytes, a.canonical, sizeof(a.canonical));
+        if (a.family == AF_INET6 && strchr(a.canonical, '.'))
+            snprintf(a.canonical, sizeof(a.canonical), "::%x:%x", b[12] << 8 | b[13],
+                     b[14] << 8 | b[15]);
+    }
     if (!why[0] && strcmp(a.canonical, a.given) != 0)
         snprintf(why, NAME_ERROR_BYTES, "must be in canonical form (\"%s\")", a.canonical);
     return !why[0];

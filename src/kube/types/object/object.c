@@ -4,12 +4,6 @@
 
 enum { VERSION_BYTES_MAX = 48 };
 
-/* The bytes of a string between its quotes. */
-static struct slice unquoted(struct slice raw)
-{
-    return slice_sub(raw, 1, raw.len - 2);
-}
-
 static bool is_key(const struct json_scanner *s, const char *name)
 {
     return json_token_is(s, slice_from_text(name));
@@ -23,7 +17,7 @@ static bool take_string(struct json_scanner *s, struct slice *ret_text)
 {
     enum json_token token = json_next(s);
     if (token == JSON_STRING)
-        *ret_text = unquoted(s->raw);
+        *ret_text = slice_sub(s->raw, 1, s->raw.len - 2);
     return json_skip(s, token);
 }
 
@@ -194,7 +188,7 @@ static bool find_field(const struct kube_object *object, struct slice path, stru
     }
     if (token < JSON_STRING || token > JSON_FALSE)
         return false;
-    *ret_value = token == JSON_STRING ? unquoted(s.raw) : s.raw;
+    *ret_value = token == JSON_STRING ? slice_sub(s.raw, 1, s.raw.len - 2) : s.raw;
     return true;
 }
 

@@ -43,7 +43,7 @@ static void add_resources(struct usage *usage, const struct json_node *resources
 
 static void add_containers(struct usage *usage, const struct json_node *list)
 {
-    const struct json_node *container = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *container = json_node_items(list);
     for (; container; container = container->next)
         add_resources(usage, json_node_named(container, "resources"), true);
 }

@@ -7,11 +7,6 @@
 
 #define TEMPLATE_GENERATION "deprecated.daemonset.template.generation"
 
-static bool is(const struct kube_meta *meta, const char *group, const char *plural)
-{
-    return strcmp(meta->kind->group, group) == 0 && strcmp(meta->kind->plural, plural) == 0;
-}
-
 static bool text_of(const struct kube_meta *meta, const struct json_node *object, const char *path,
                     struct slice *ret_text)
 {
@@ -48,12 +43,6 @@ static bool set_selector(const struct kube_meta *meta, struct json_node *spec, s
            set_absent(meta, labels, "batch.kubernetes.io/controller-uid", uid);
 }
 
-static bool selects_by_hand(const struct json_node *spec)
-{
-    const struct json_node *manual = json_node_named(spec, "manualSelector");
-    return manual && manual->type == JSON_TYPE_BOOL && manual->truth;
-}
-
 /* A job without labels has those of its pods. */
 static bool copy_labels(const struct kube_meta *meta, struct json_node *job)
 {
@@ -73,7 +62,7 @@ static bool create_job(const struct kube_meta *meta, struct json_node *job)
     if (!kube_meta_object(meta, job, "spec", &spec) ||
         !text_of(meta, job, "metadata.name", &name) || !text_of(meta, job, "metadata.uid", &uid))
         return false;
-    if (!selects_by_hand(spec) &&
+    if (!json_node_is_true(json_node_named(spec, "manualSelector")) &&
         (!set_pod_labels(meta, spec, name, uid) || !set_selector(meta, spec, uid)))
         return false;
     return copy_labels(meta, job);
@@ -102,31 +91,7 @@ static bool set_generation(const struct kube_meta *meta, struct json_node *objec
            kube_meta_set_text(meta, annotations, TEMPLATE_GENERATION, slice_from_text(digits));
 }
 
-static bool create_daemon_set(const struct kube_meta *meta, struct json_node *object)
-{
-    int64_t given = generation_of(object);
-    return set_generation(meta, object, given < 1 ? 1 : given);
-}
-
-/* A client cannot change it. */
-static bool update_daemon_set(const struct kube_meta *meta, const struct json_node *old,
-                              struct json_node *object)
-{
-    const struct json_node *before = json_node_path(old, "spec.template");
-    const struct json_node *after = json_node_path(object, "spec.template");
-    bool same = before && after ? json_node_equal(before, after) : before == after;
-    int64_t generation = generation_of(old);
-    return generation < 0 || set_generation(meta, object, generation + !same);
-}
-
 /* -- Pods and volumes -- */
-
-static bool set_class(const struct kube_meta *meta, struct json_node *pod)
-{
-    struct json_node *status;
-    return kube_meta_object(meta, pod, "status", &status) &&
-           kube_meta_set_text(meta, status, "qosClass", slice_from_text(kube_qos_class(pod)));
-}
 
 static bool set_transition(const struct kube_meta *meta, struct json_node *volume)
 {
@@ -148,21 +113,33 @@ static bool update_volume(const struct kube_meta *meta, const struct json_node *
 
 bool kube_stored_fields_create(const struct kube_meta *meta, struct json_node *object)
 {
-    if (is(meta, "", "pods"))
-        return set_class(meta, object);
-    if (is(meta, "batch", "jobs"))
+    if (kube_kind_is(meta->kind, "", "pods")) {
+        struct json_node *status;
+        return kube_meta_object(meta, object, "status", &status) &&
+               kube_meta_set_text(meta, status, "qosClass",
+                                  slice_from_text(kube_qos_class(object)));
+    }
+    if (kube_kind_is(meta->kind, "batch", "jobs"))
         return create_job(meta, object);
-    if (is(meta, "apps", "daemonsets"))
-        return create_daemon_set(meta, object);
-    return !is(meta, "", "persistentvolumes") || set_transition(meta, object);
+    if (kube_kind_is(meta->kind, "apps", "daemonsets")) {
+        int64_t given = generation_of(object);
+        return set_generation(meta, object, given < 1 ? 1 : given);
+    }
+    return !kube_kind_is(meta->kind, "", "persistentvolumes") || set_transition(meta, object);
 }
 
 bool kube_stored_fields_update(const struct kube_meta *meta, const struct json_node *old,
                                struct json_node *object)
 {
-    if (is(meta, "batch", "jobs"))
+    if (kube_kind_is(meta->kind, "batch", "jobs"))
         return copy_labels(meta, object);
-    if (is(meta, "apps", "daemonsets"))
-        return update_daemon_set(meta, old, object);
-    return !is(meta, "", "persistentvolumes") || update_volume(meta, old, object);
+    if (kube_kind_is(meta->kind, "apps", "daemonsets")) {
+        /* The template generation counts changes of the template; a client cannot set it. */
+        const struct json_node *before = json_node_path(old, "spec.template");
+        const struct json_node *after = json_node_path(object, "spec.template");
+        bool same = before && after ? json_node_equal(before, after) : before == after;
+        int64_t generation = generation_of(old);
+        return generation < 0 || set_generation(meta, object, generation + !same);
+    }
+    return !kube_kind_is(meta->kind, "", "persistentvolumes") || update_volume(meta, old, object);
 }

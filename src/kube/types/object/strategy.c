@@ -6,16 +6,6 @@
 
 #include <stdio.h>
 
-static bool is(const struct kube_kind *kind, const char *group, const char *plural)
-{
-    return strcmp(kind->group, group) == 0 && strcmp(kind->plural, plural) == 0;
-}
-
-static bool is_core(const struct kube_kind *kind, const char *plural)
-{
-    return is(kind, "", plural);
-}
-
 /* -- Content of secrets and config maps -- */
 
 static bool put_text(const struct kube_meta *meta, struct json_node *data,
@@ -62,8 +52,8 @@ static bool normalize_secret(const struct kube_meta *meta, struct json_node *obj
 
 static bool normalize_content(const struct kube_meta *meta, struct json_node *object)
 {
-    bool secret = is(meta->kind, "", "secrets");
-    if (!secret && !is(meta->kind, "", "configmaps"))
+    bool secret = kube_kind_is(meta->kind, "", "secrets");
+    if (!secret && !kube_kind_is(meta->kind, "", "configmaps"))
         return true;
     if (secret && !normalize_secret(meta, object))
         return false;
@@ -97,7 +87,7 @@ bool kube_strategy_update(const struct kube_meta *meta, const struct json_node *
     bool sets_fields = kube_kind_rules(meta->kind) & KUBE_SETS_FIELDS;
     return normalize_content(meta, object) &&
            (!sets_fields || kube_stored_fields_update(meta, old, object)) &&
-           (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
+           (!kube_kind_is(meta->kind, "", "namespaces") || set_name_label(meta, object));
 }
 
 /* Adds the finalizer that keeps a namespace until its content is deleted, and the name label. */
@@ -127,10 +117,10 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
     unsigned rules = kube_kind_rules(meta->kind);
     if (status && meta->kind->flags & KUBE_HAS_STATUS && !(rules & KUBE_KEEPS_STATUS))
         json_node_remove(object, status);
-    if (is_core(meta->kind, "namespaces"))
+    if (kube_kind_is(meta->kind, "", "namespaces"))
         return create_namespace(meta, object);
-    if (is_core(meta->kind, "pods") || is_core(meta->kind, "persistentvolumes") ||
-        is_core(meta->kind, "persistentvolumeclaims"))
+    if (kube_kind_is(meta->kind, "", "pods") || kube_kind_is(meta->kind, "", "persistentvolumes") ||
+        kube_kind_is(meta->kind, "", "persistentvolumeclaims"))
         return set_phase(meta, object, "Pending") &&
                (!(rules & KUBE_SETS_FIELDS) || kube_stored_fields_create(meta, object));
     return normalize_content(meta, object) &&
@@ -145,8 +135,9 @@ int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_no
     const struct json_node *node = json_node_path(object, "spec.nodeName");
     const struct json_node *phase = json_node_path(object, "status.phase");
     int64_t grace_s = 30;
-    if (!is_core(kind, "pods") || !node || node->type != JSON_TYPE_STRING || !node->text.len ||
-        json_node_is_text(phase, "Failed") || json_node_is_text(phase, "Succeeded"))
+    if (!kube_kind_is(kind, "", "pods") || !node || node->type != JSON_TYPE_STRING ||
+        !node->text.len || json_node_is_text(phase, "Failed") ||
+        json_node_is_text(phase, "Succeeded"))
         return 0;
     if (requested_s >= 0)
         return requested_s;

@@ -261,7 +261,7 @@ static const struct {
 static const char *find(const struct description *rows, size_t count, struct slice field)
 {
     for (size_t i = 0; i < count; i++)
-        if (slice_equal(slice_from_text(rows[i].field), field))
+        if (slice_is(field, rows[i].field))
             return rows[i].text;
     return NULL;
 }

@@ -58,28 +58,10 @@ static enum status put_truth(struct buf *to, unsigned number)
     return ST_OK;
 }
 
-/* NamedAny{name = 1, value = 2: Any{yaml = 2}}; JSON is YAML. */
-static enum status put_extension(struct buf *to, unsigned number, const struct json_node *node)
-{
-    AUTO(buf_fini) struct buf text = {0}, named = {0};
-    TRY(json_tree_write(node, &text));
-    TRY(put_bytes(&named, 1, node->key));
-    TRY(put(&named, 2, 2, buf_slice(&text)));
-    return put_bytes(to, number, buf_slice(&named));
-}
-
 /* -- Messages -- */
 
 static enum status write_message(const struct message *message, const struct json_node *object,
                                  struct buf *to);
-
-static enum status put_message(struct buf *to, const struct field *field,
-                               const struct json_node *node)
-{
-    AUTO(buf_fini) struct buf body = {0};
-    TRY(write_message(field->of, node, &body));
-    return put(to, field->number, field->inner, buf_slice(&body));
-}
 
 static enum status put_named(struct buf *to, const struct field *field,
                              const struct json_node *node)
@@ -104,8 +86,11 @@ static enum status put_field(struct buf *to, const struct field *field,
         return put(to, field->number, field->inner, node->text);
     case FORM_TRUTH:
         return node->type == JSON_TYPE_BOOL && node->truth ? put_truth(to, field->number) : ST_OK;
-    case FORM_ONE:
-        return put_message(to, field, node);
+    case FORM_ONE: {
+        AUTO(buf_fini) struct buf body = {0};
+        TRY(write_message(field->of, node, &body));
+        return put(to, field->number, field->inner, buf_slice(&body));
+    }
     default:
         break;
     }
@@ -126,13 +111,18 @@ static enum status write_message(const struct message *message, const struct jso
     const struct json_node *node = object->type == JSON_TYPE_OBJECT ? object->first : NULL;
     for (; node; node = node->next) {
         size_t i = 0;
-        while (i < message->count &&
-               !slice_equal(node->key, slice_from_text(message->fields[i].key)))
+        while (i < message->count && !slice_is(node->key, message->fields[i].key))
             i++;
-        if (i < message->count)
+        if (i < message->count) {
             TRY(put_field(to, &message->fields[i], node));
-        else if (message->extensions && slice_has_prefix(node->key, SLICE_LITERAL("x-")))
-            TRY(put_extension(to, message->extensions, node));
+        } else if (message->extensions && slice_has_prefix(node->key, SLICE_LITERAL("x-"))) {
+            /* NamedAny{name = 1, value = 2: Any{yaml = 2}}; JSON is YAML. */
+            AUTO(buf_fini) struct buf text = {0}, named = {0};
+            TRY(json_tree_write(node, &text));
+            TRY(put_bytes(&named, 1, node->key));
+            TRY(put(&named, 2, 2, buf_slice(&text)));
+            TRY(put_bytes(to, message->extensions, buf_slice(&named)));
+        }
     }
     return ST_OK;
 }

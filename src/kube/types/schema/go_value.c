@@ -169,7 +169,7 @@ static bool is_suffix(struct slice suffix)
     static const char *const names[] = {"n", "u", "m",  "",   "k",  "M",  "G",  "T",
                                         "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (slice_equal(suffix, slice_from_text(names[i])))
+        if (slice_is(suffix, names[i]))
             return true;
     if (suffix.len < 2 || (suffix.ptr[0] != 'e' && suffix.ptr[0] != 'E'))
         return false;

@@ -138,12 +138,6 @@ static void write_one_of(struct json_writer *w, const char *first, const char *s
     json_end_array(w);
 }
 
-/* A schema for any JSON. `kubectl explain` cannot print a schema without members. */
-static void write_any(struct json_writer *w)
-{
-    json_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
-}
-
 /* Writes the members of the schema of one value. */
 static void write_value(struct json_writer *w, const struct kube_field *field,
                         enum kube_openapi_form form)
@@ -164,16 +158,18 @@ static void write_value(struct json_writer *w, const struct kube_field *field,
         json_member_text(w, "type", names[field->value][0]);
     if (field->value < COUNT_OF(names) && names[field->value][1])
         json_member_text(w, "format", names[field->value][1]);
-    if (field->value == KUBE_VALUE_MESSAGE)
+    if (field->value == KUBE_VALUE_MESSAGE) {
         openapi_write_ref(w, kube_field_type(field), form);
-    else if (field->value == KUBE_VALUE_QUANTITY && v3)
+    } else if (field->value == KUBE_VALUE_QUANTITY && v3) {
         write_one_of(w, "string", "number");
-    else if (field->value == KUBE_VALUE_INTORSTRING && v3)
+    } else if (field->value == KUBE_VALUE_INTORSTRING && v3) {
         write_one_of(w, "integer", "string");
-    else if (field->value == KUBE_VALUE_QUANTITY || field->value == KUBE_VALUE_INTORSTRING)
+    } else if (field->value == KUBE_VALUE_QUANTITY || field->value == KUBE_VALUE_INTORSTRING) {
         json_member_text(w, "type", "string"); /* version 2 has no alternatives */
-    else if (field->value >= KUBE_VALUE_RAW)
-        write_any(w);
+    } else if (field->value >= KUBE_VALUE_RAW) {
+        /* A schema for any JSON. `kubectl explain` cannot print a schema without members. */
+        json_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
+    }
 }
 
 static void write_extensions(struct json_writer *w, const struct kube_field *field)
@@ -208,12 +204,6 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
         json_member_text(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
 }
 
-static bool has_list(const struct kube_field *field)
-{
-    return field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_WRAPPED_LIST ||
-           field->shape == KUBE_SHAPE_MAP_OF_LISTS;
-}
-
 static void write_property(struct json_writer *w, const struct kube_type *type,
                            const struct kube_field *field, enum kube_openapi_form form)
 {
@@ -226,12 +216,14 @@ static void write_property(struct json_writer *w, const struct kube_type *type,
         json_member_text(w, "type", "object");
         json_member_object(w, "additionalProperties");
     }
-    if (has_list(field)) {
+    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_WRAPPED_LIST ||
+        field->shape == KUBE_SHAPE_MAP_OF_LISTS) {
         json_member_text(w, "type", "array");
         json_member_object(w, "items");
     }
     write_value(w, field, form);
-    if (has_list(field))
+    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_WRAPPED_LIST ||
+        field->shape == KUBE_SHAPE_MAP_OF_LISTS)
         json_end_object(w);
     if (map)
         json_end_object(w);

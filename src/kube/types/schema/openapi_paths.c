@@ -57,11 +57,6 @@ static void write_body(struct json_writer *w, const struct kube_type *type)
     json_end_object(w);
 }
 
-static bool is_patch(const struct openapi_operation *operation)
-{
-    return strcmp(operation->method, "patch") == 0;
-}
-
 static void write_parameters(struct json_writer *w, const struct openapi_path *path,
                              const struct openapi_operation *operation)
 {
@@ -74,7 +69,8 @@ static void write_parameters(struct json_writer *w, const struct openapi_path *p
         return;
     json_member_array(w, "parameters");
     if (path->form == KUBE_OPENAPI_V2 && operation->writes)
-        write_body(w, is_patch(operation) ? NULL : kube_type_of_kind(path->kind));
+        write_body(w,
+                   strcmp(operation->method, "patch") == 0 ? NULL : kube_type_of_kind(path->kind));
     for (size_t i = 0; operation->writes && i < COUNT_OF(of_writes); i++)
         write_query(w, of_writes[i], path->form);
     for (size_t i = 0; operation->lists && i < COUNT_OF(of_lists); i++)
@@ -180,7 +176,7 @@ static void write_v2(struct json_writer *w, const struct openapi_path *path,
 {
     static const char *const types[] = {"application/json", "application/yaml",
                                         "application/vnd.kubernetes.protobuf"};
-    if (is_patch(operation))
+    if (strcmp(operation->method, "patch") == 0)
         write_texts(w, "consumes", patch_types, patch_type_count(path->kind));
     else
         write_texts(w, "consumes", (const char *const[]){"*/*"}, 1);
@@ -251,7 +247,7 @@ static void write_operation(struct json_writer *w, const struct openapi_path *pa
         write_v2(w, path, operation);
     write_parameters(w, path, operation);
     if (path->form == KUBE_OPENAPI_V3 && operation->writes)
-        write_request_body(w, kind, is_patch(operation));
+        write_request_body(w, kind, strcmp(operation->method, "patch") == 0);
     write_response(w, type, path->form);
     json_member_text(w, "x-kubernetes-action", operation->action);
     json_key(w, "x-kubernetes-group-version-kind");

@@ -46,14 +46,12 @@ static void documents_have_merge_keys_and_patch_parameters(void **state)
     struct json_node *schemas = json_node_path(root, "components.schemas");
     struct json_node *spec = json_node_named(schemas, "io.k8s.api.core.v1.PodSpec");
     struct json_node *containers = json_node_path(spec, "properties.containers");
-    assert_true(
-        json_node_is_text(json_node_named(containers, "x-kubernetes-patch-merge-key"), "name"));
-    assert_true(json_node_is_text(json_node_named(spec, "type"), "object"));
+    assert_true(json_node_text_is(containers, "x-kubernetes-patch-merge-key", "name"));
+    assert_true(json_node_text_is(spec, "type", "object"));
     struct json_node *path = json_node_named(json_node_named(root, "paths"),
                                              "/api/v1/namespaces/{namespace}/pods/{name}");
     struct json_node *parameters = json_node_path(path, "patch.parameters");
-    assert_true(json_node_is_text(json_node_named(json_node_item(parameters, 2), "name"),
-                                  "fieldValidation"));
+    assert_true(json_node_text_is(json_node_item(parameters, 2), "name", "fieldValidation"));
     arena_fini(&arena);
     buf_fini(&text);
 }

@@ -207,17 +207,6 @@ static enum status double_node(struct protobuf_decoder *d, uint64_t bits,
     return made(d, node, ret_node);
 }
 
-static enum status bytes_node(struct protobuf_decoder *d, struct slice bytes,
-                              struct json_node **ret_node)
-{
-    size_t len = base64_encoded_len(bytes.len);
-    uint8_t *text = arena_alloc(d->arena, len + 1);
-    if (!text)
-        return no_memory(d);
-    base64_encode(bytes, text);
-    return text_node(d, slice_of(text, len), ret_node);
-}
-
 /* A small message of numbers and texts: the fields 1, 2, … with their names and wire types. */
 enum { SMALL_FIELDS = 4 };
 struct small {
@@ -299,18 +288,6 @@ static enum status quantity_node(struct protobuf_decoder *d, struct slice bytes,
             return ST_MALFORMED;
     }
     return text_node(d, text, ret_node);
-}
-
-static enum status int_or_string_node(struct protobuf_decoder *d, struct slice bytes,
-                                      struct json_node **ret_node)
-{
-    struct wire_field fields[SMALL_FIELDS];
-    TRY(read_small(d, &int_or_string, bytes, fields));
-    if (fields[1].varint > 1)
-        return malformed(d, "impossible IntOrString.Type");
-    if (fields[1].varint == 1)
-        return text_node(d, fields[3].bytes, ret_node);
-    return made(d, json_node_new_int(d->arena, (int32_t)fields[2].varint), ret_node);
 }
 
 static enum status raw_node(struct protobuf_decoder *d, struct slice bytes,
@@ -411,8 +388,14 @@ static enum status value_node(struct protobuf_decoder *d, const struct kube_fiel
         return made(d, json_node_new_int(d->arena, (int64_t)field->varint), ret_node);
     case KUBE_VALUE_DOUBLE:
         return double_node(d, field->varint, ret_node);
-    case KUBE_VALUE_BYTES:
-        return bytes_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_BYTES: {
+        size_t len = base64_encoded_len(field->bytes.len);
+        uint8_t *text = arena_alloc(d->arena, len + 1);
+        if (!text)
+            return no_memory(d);
+        base64_encode(field->bytes, text);
+        return text_node(d, slice_of(text, len), ret_node);
+    }
     case KUBE_VALUE_MESSAGE:
         return message(d, kube_field_type(of), field->bytes, ret_node);
     case KUBE_VALUE_TIME:
@@ -420,8 +403,15 @@ static enum status value_node(struct protobuf_decoder *d, const struct kube_fiel
         return time_node(d, field->bytes, of->value == KUBE_VALUE_MICROTIME, ret_node);
     case KUBE_VALUE_QUANTITY:
         return quantity_node(d, field->bytes, ret_node);
-    case KUBE_VALUE_INTORSTRING:
-        return int_or_string_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_INTORSTRING: {
+        struct wire_field fields[SMALL_FIELDS];
+        TRY(read_small(d, &int_or_string, field->bytes, fields));
+        if (fields[1].varint > 1)
+            return malformed(d, "impossible IntOrString.Type");
+        if (fields[1].varint == 1)
+            return text_node(d, fields[3].bytes, ret_node);
+        return made(d, json_node_new_int(d->arena, (int32_t)fields[2].varint), ret_node);
+    }
     case KUBE_VALUE_RAW:
         return raw_node(d, field->bytes, ret_node);
     case KUBE_VALUE_SCHEMA_OR_BOOL:
@@ -530,7 +520,7 @@ static bool is_empty(const struct kube_field *of, const struct json_node *node)
     case JSON_TYPE_BOOL:
         return !is_struct(of) && !node->truth;
     case JSON_TYPE_NUMBER:
-        return !is_struct(of) && slice_equal(node->text, SLICE_LITERAL("0"));
+        return !is_struct(of) && slice_is(node->text, "0");
     case JSON_TYPE_STRING:
         return !is_struct(of) && !node->text.len;
     default:

@@ -57,16 +57,11 @@ static enum status put_varint(struct protobuf_encoder *e, uint64_t value)
     return put(e, slice_of(bytes, (size_t)(pb_varint_write(bytes, value) - bytes)));
 }
 
-static enum status put_tag(struct protobuf_encoder *e, uint32_t number, enum pb_wire wire)
-{
-    return put_varint(e, PB_TAG(number, wire));
-}
-
 /* Writes the head of the bytes written since `from`. */
 static enum status put_head(struct protobuf_encoder *e, uint32_t number, size_t from)
 {
     TRY(put_varint(e, e->len - from));
-    return put_tag(e, number, PB_WIRE_LEN);
+    return put_varint(e, PB_TAG(number, PB_WIRE_LEN));
 }
 
 static enum status put_bytes(struct protobuf_encoder *e, uint32_t number, struct slice bytes)
@@ -79,7 +74,7 @@ static enum status put_bytes(struct protobuf_encoder *e, uint32_t number, struct
 static enum status put_uint(struct protobuf_encoder *e, uint32_t number, uint64_t value)
 {
     TRY(put_varint(e, value));
-    return put_tag(e, number, PB_WIRE_VARINT);
+    return put_varint(e, PB_TAG(number, PB_WIRE_VARINT));
 }
 
 /* -- Values -- */
@@ -109,7 +104,7 @@ static enum status put_double(struct protobuf_encoder *e, uint32_t number, struc
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(bits >> 8 * i);
     TRY(put(e, slice_of(bytes, sizeof(bytes))));
-    return put_tag(e, number, PB_WIRE_I64);
+    return put_varint(e, PB_TAG(number, PB_WIRE_I64));
 }
 
 static enum status put_number(struct protobuf_encoder *e, const struct kube_field *field,
@@ -413,7 +408,7 @@ enum status kube_protobuf_encode_head(struct slice api_version, struct slice kin
     struct protobuf_encoder e = {0};
     enum status status = put_varint(&e, message_bytes);
     if (status == ST_OK)
-        status = put_tag(&e, 2, PB_WIRE_LEN);
+        status = put_varint(&e, PB_TAG(2, PB_WIRE_LEN));
     if (status == ST_OK)
         status = put_types(&e, api_version, kind);
     return finish(&e, status, out);

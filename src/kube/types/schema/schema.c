@@ -93,7 +93,7 @@ static int compare(const void *key, const void *row)
 const struct kube_type *kube_type_find(struct slice api_version, struct slice kind)
 {
     struct type_query wanted = {api_version, kind};
-    if (slice_equal(kind, SLICE_LITERAL("DeleteOptions")))
+    if (slice_is(kind, "DeleteOptions"))
         wanted.api_version = SLICE_LITERAL("v1");
     const struct kube_type_kind *row =
         bsearch(&wanted, kinds, COUNT_OF(kinds), sizeof(kinds[0]), compare);

@@ -163,18 +163,14 @@ static ssize_t base64_error_at(struct slice text)
     return at < text.len ? (ssize_t)at : -1;
 }
 
-static enum status check_bytes(struct strict *s, struct slice text)
-{
-    ssize_t at = base64_error_at(text);
-    return at < 0 ? ST_OK
-                  : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
-}
-
 static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
 {
     switch ((enum kube_value)field->value) {
     case KUBE_VALUE_BYTES:
-        return check_bytes(s, text);
+        ssize_t at = base64_error_at(text);
+        return at < 0
+                   ? ST_OK
+                   : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
     case KUBE_VALUE_TIME:
     case KUBE_VALUE_MICROTIME:
         return go_time_check(text, field->value == KUBE_VALUE_MICROTIME, s->error);

@@ -80,7 +80,7 @@ bool kube_is_zero(const struct json_node *node)
     case JSON_TYPE_BOOL:
         return !node->truth;
     case JSON_TYPE_NUMBER:
-        return slice_equal(node->text, SLICE_LITERAL("0"));
+        return slice_is(node->text, "0");
     case JSON_TYPE_STRING:
         return !node->text.len;
     default:

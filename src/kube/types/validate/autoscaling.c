@@ -140,7 +140,7 @@ static void check_metric_spec(struct check *c, const struct at *at, const struct
     rule_rows(c, at, metric, metric_type_rules);
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
         const struct json_node *of = rule_member(metric, metrics[i].rule.field);
-        if (slice_equal(type, slice_from_text(metrics[i].type)))
+        if (slice_is(type, metrics[i].type))
             expected = i;
         if (of && ++found == 1)
             rule_apply(c, at, metric, &metrics[i].rule, 1);

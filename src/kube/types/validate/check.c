@@ -101,11 +101,6 @@ static void add_invalid(struct check *c, const struct at *at, struct value value
     add_value(c, at, "FieldValueInvalid", "Invalid value", value, why);
 }
 
-static void add_repeat(struct check *c, const struct at *at, struct value value)
-{
-    add_value(c, at, "FieldValueDuplicate", "Duplicate value", value, NULL);
-}
-
 void bad_text(struct check *c, const struct at *at, struct slice value, const char *why)
 {
     add_invalid(c, at, (struct value){.as = SHOW_TEXT, .text = value}, why);
@@ -160,7 +155,8 @@ void bad_int(struct check *c, const struct at *at, int64_t value, const char *wh
 
 void bad_repeat(struct check *c, const struct at *at, struct slice value)
 {
-    add_repeat(c, at, (struct value){.as = SHOW_TEXT, .text = value});
+    add_value(c, at, "FieldValueDuplicate", "Duplicate value",
+              (struct value){.as = SHOW_TEXT, .text = value}, NULL);
 }
 
 void bad_repeat_why(struct check *c, const struct at *at, const char *json, const char *why)
@@ -171,7 +167,8 @@ void bad_repeat_why(struct check *c, const struct at *at, const char *json, cons
 
 void bad_repeat_raw(struct check *c, const struct at *at, const char *json)
 {
-    add_repeat(c, at, (struct value){.as = SHOW_RAW, .text = slice_from_text(json)});
+    add_value(c, at, "FieldValueDuplicate", "Duplicate value",
+              (struct value){.as = SHOW_RAW, .text = slice_from_text(json)}, NULL);
 }
 
 void bad_repeat_int(struct check *c, const struct at *at, int64_t value)
@@ -253,7 +250,7 @@ void bad_many(struct check *c, const struct at *at, size_t count, int max)
 const struct json_node *rule_member(const struct json_node *object, const char *name)
 {
     const struct json_node *node = json_node_named(object, name);
-    return node && node->type != JSON_TYPE_NULL ? node : NULL;
+    return json_node_is_set(node) ? node : NULL;
 }
 
 const struct json_node *rule_filled(const struct json_node *object, const char *name)
@@ -307,7 +304,7 @@ struct slice rule_lower(struct check *c, struct slice text)
 bool rule_list_has(struct check *c, const struct json_node *list, const char *text)
 {
     const struct json_node *item = rule_first(list);
-    while (item && !slice_equal(rule_text_of(c, item), slice_from_text(text)))
+    while (item && !slice_is(rule_text_of(c, item), text))
         item = item->next;
     return item;
 }
@@ -340,8 +337,7 @@ int64_t rule_int(const struct json_node *object, const char *name, int64_t fallb
 
 bool rule_truth(const struct json_node *object, const char *name)
 {
-    const struct json_node *node = json_node_named(object, name);
-    return node && node->type == JSON_TYPE_BOOL && node->truth;
+    return json_node_is_true(json_node_named(object, name));
 }
 
 static bool is_nothing(const struct json_node *node)
@@ -370,17 +366,12 @@ bool rule_is_kept(const struct check *c, const struct json_node *is, const struc
 
 /* -- Texts seen before -- */
 
-static bool in_few(const struct seen *seen, struct slice key)
+bool seen_has(const struct seen *seen, struct slice key)
 {
     size_t i = 0, few = size_min(seen->count, SEEN_FEW);
     while (i < few && !slice_equal(seen->few[i], key))
         i++;
-    return i < few;
-}
-
-bool seen_has(const struct seen *seen, struct slice key)
-{
-    return in_few(seen, key) || (seen->many && json_node_member(seen->many, key));
+    return i < few || (seen->many && json_node_member(seen->many, key));
 }
 
 bool seen_add(struct check *c, struct seen *seen, struct slice key)

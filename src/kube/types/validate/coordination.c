@@ -27,22 +27,11 @@ static const struct {
     {"system-cluster-critical", 2000000000},
 };
 
-static void bad_system_class(struct check *c, const char *why)
-{
-    char text[512];
-    snprintf(
-        text, sizeof(text),
-        "priority class names with 'system-' prefix are reserved for system use only. error: %s",
-        why);
-    bad_forbidden(c, AT(AT(NULL, "metadata"), "name"), text);
-}
-
 static void check_system_class(struct check *c, const struct json_node *object, struct slice name)
 {
     char why[384];
     size_t i = 0;
-    while (i < COUNT_OF(system_classes) &&
-           !slice_equal(name, slice_from_text(system_classes[i].name)))
+    while (i < COUNT_OF(system_classes) && !slice_is(name, system_classes[i].name))
         i++;
     if (i == COUNT_OF(system_classes))
         snprintf(why, sizeof(why), "%.*s is not a known system priority class", SLICE_ARGS(name));
@@ -54,7 +43,12 @@ static void check_system_class(struct check *c, const struct json_node *object, 
                  system_classes[i].name);
     else
         return;
-    bad_system_class(c, why);
+    char text[512];
+    snprintf(
+        text, sizeof(text),
+        "priority class names with 'system-' prefix are reserved for system use only. error: %s",
+        why);
+    bad_forbidden(c, AT(AT(NULL, "metadata"), "name"), text);
 }
 
 void kube_validate_priority_class(struct check *c, const struct json_node *object,

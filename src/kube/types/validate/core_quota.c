@@ -23,9 +23,9 @@ static bool is_scope_of(struct slice scope, struct slice resource)
     if (rule_one_of(scope, POD_SCOPES))
         return rule_one_of(resource, "pods,cpu,memory,limits.cpu,limits.memory,requests.cpu,"
                                      "requests.memory");
-    if (slice_equal(scope, SLICE_LITERAL("BestEffort")))
-        return slice_equal(resource, SLICE_LITERAL("pods"));
-    if (slice_equal(scope, SLICE_LITERAL("VolumeAttributesClass")))
+    if (slice_is(scope, "BestEffort"))
+        return slice_is(resource, "pods");
+    if (slice_is(scope, "VolumeAttributesClass"))
         return rule_one_of(resource, "persistentvolumeclaims,requests.storage");
     return true;
 }
@@ -49,7 +49,7 @@ static unsigned scope_bit(struct slice scope)
     static const char *const pairs[] = {"BestEffort", "NotBestEffort", "Terminating",
                                         "NotTerminating"};
     for (unsigned i = 0; i < COUNT_OF(pairs); i++) {
-        if (slice_equal(scope, slice_from_text(pairs[i])))
+        if (slice_is(scope, pairs[i]))
             return 1U << i;
     }
     return 0;
@@ -86,7 +86,7 @@ static void check_scope_operator(struct check *c, const struct at *at, const str
     const struct json_node *values = rule_filled(item, "values");
     if (rule_one_of(scope, "BestEffort,NotBestEffort,Terminating,NotTerminating,"
                            "CrossNamespacePodAffinity") &&
-        !slice_equal(op, SLICE_LITERAL("Exists")))
+        !slice_is(op, "Exists"))
         bad_text(c, AT(at, "operator"), op,
                  "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                  "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "

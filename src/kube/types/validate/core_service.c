@@ -37,11 +37,6 @@ static bool is_headless(const struct json_node *spec)
     return ips.count == 1 && json_node_is_text(ips.first, "None");
 }
 
-static bool is_external(const struct json_node *spec)
-{
-    return is_of_type(spec, "ExternalName");
-}
-
 /* -- Addresses of the cluster -- */
 
 static bool check_cluster_addresses(struct check *c, const struct at *at, struct cluster_ips ips,
@@ -115,7 +110,7 @@ static void check_cluster_ips(struct check *c, const struct at *at, const struct
     const struct json_node *family = rule_first(rule_member(spec, "ipFamilies"));
     struct cluster_ips ips = cluster_ips_of(spec);
     size_t i = 0;
-    if (is_external(spec))
+    if (is_of_type(spec, "ExternalName"))
         return;
     check_synced(c, list, spec, ips);
     rule_rows(c, at, spec, family_rules);
@@ -207,14 +202,6 @@ static void check_distinct_ports(struct check *c, const struct at *list,
     }
 }
 
-static void check_ports(struct check *c, const struct at *list, const struct json_node *ports)
-{
-    struct seen names = {0};
-    size_t i = 0;
-    for (const struct json_node *port = rule_first(ports); port; port = port->next)
-        check_service_port(c, AT_ITEM(list, i++), port, ports->count > 1, &names);
-}
-
 /* -- Session affinity -- */
 
 static void rule_affinity(struct check *c, const struct at *spec, const struct json_node *of)
@@ -256,9 +243,9 @@ static void check_external_name(struct check *c, const struct at *at, const stru
 static void check_of_type(struct check *c, const struct at *at, const struct json_node *spec)
 {
     const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
-    if (!rule_filled(spec, "ports") && !is_headless(spec) && !is_external(spec))
+    if (!rule_filled(spec, "ports") && !is_headless(spec) && !is_of_type(spec, "ExternalName"))
         bad_required(c, AT(at, "ports"), NULL);
-    if (is_external(spec))
+    if (is_of_type(spec, "ExternalName"))
         check_external_name(c, at, spec);
     else if (is_headless(spec) && is_of_type(spec, "LoadBalancer"))
         bad_text(c, first, SLICE_LITERAL("None"),
@@ -319,12 +306,6 @@ static void check_balancer(struct check *c, const struct at *at, const struct js
         bad_forbidden(c, AT(at, "loadBalancerClass"), FOR_LOAD_BALANCERS);
 }
 
-static bool is_reachable(const struct json_node *spec)
-{
-    return is_of_type(spec, "LoadBalancer") || is_of_type(spec, "NodePort") ||
-           (is_of_type(spec, "ClusterIP") && rule_filled(spec, "externalIPs"));
-}
-
 static bool needs_health_check(const struct json_node *spec)
 {
     return is_of_type(spec, "LoadBalancer") && rule_text_is(spec, "externalTrafficPolicy", "Local");
@@ -339,7 +320,9 @@ static void check_traffic(struct check *c, const struct at *at, const struct jso
 {
     struct slice outside = rule_text(c, spec, "externalTrafficPolicy");
     int64_t health = rule_int(spec, "healthCheckNodePort", 0);
-    if (outside.len && !is_reachable(spec))
+    /* Only such services receive traffic from outside. */
+    if (outside.len && !is_of_type(spec, "LoadBalancer") && !is_of_type(spec, "NodePort") &&
+        (!is_of_type(spec, "ClusterIP") || !rule_filled(spec, "externalIPs")))
         bad_text(c, AT(at, "externalTrafficPolicy"), outside,
                  "may only be set for externally-accessible services");
     else if (outside.len)
@@ -369,7 +352,8 @@ static void check_kept(struct check *c, const struct at *at, const struct json_n
     struct cluster_ips is = cluster_ips_of(spec), was = cluster_ips_of(old);
     const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
     char json[80];
-    if (is_external(spec) || is_external(old) || (is_headless(spec) && is_headless(old)))
+    if (is_of_type(spec, "ExternalName") || is_of_type(old, "ExternalName") ||
+        (is_headless(spec) && is_headless(old)))
         return;
     /* An update that omits the addresses keeps them. */
     if (!is.count || !was.count || json_node_equal(is.first, was.first))
@@ -425,7 +409,10 @@ void kube_validate_service(struct check *c, const struct json_node *object,
     if (old)
         check_service_update(c, at, spec, was);
     check_of_type(c, at, spec);
-    check_ports(c, list, ports);
+    struct seen names = {0};
+    size_t i = 0;
+    for (const struct json_node *port = rule_first(ports); port; port = port->next)
+        check_service_port(c, AT_ITEM(list, i++), port, ports->count > 1, &names);
     rule_labels(c, AT(at, "selector"), rule_member(spec, "selector"));
     rule_affinity(c, at, spec);
     check_cluster_ips(c, at, spec, was);

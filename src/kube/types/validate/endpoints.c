@@ -89,7 +89,7 @@ static void check_slice_address(struct check *c, const struct at *list, size_t i
                                 struct slice type)
 {
     struct address address;
-    bool six = slice_equal(type, SLICE_LITERAL("IPv6"));
+    bool six = slice_is(type, "IPv6");
     if (!rule_one_of(type, "IPv4,IPv6"))
         return;
     if (!address_read(text, &address)) {

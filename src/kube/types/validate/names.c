@@ -81,17 +81,6 @@ bool port_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
     return !why[0];
 }
 
-/* Names that would lead out of a directory. */
-static void add_if_parent(char why[NAME_ERROR_BYTES], struct slice name)
-{
-    if (slice_equal(name, SLICE_LITERAL(".")))
-        add(why, "must not be '.'");
-    else if (slice_equal(name, SLICE_LITERAL("..")))
-        add(why, "must not be '..'");
-    else if (name.len > 2 && memcmp(name.ptr, "..", 2) == 0)
-        add(why, "must not start with '..'");
-}
-
 bool config_key_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
@@ -101,7 +90,13 @@ bool config_key_valid(struct slice name, char why[NAME_ERROR_BYTES])
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
             "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
             "'[-._a-zA-Z0-9]+')");
-    add_if_parent(why, name);
+    /* Names that would lead out of a directory. */
+    if (slice_is(name, "."))
+        add(why, "must not be '.'");
+    else if (slice_is(name, ".."))
+        add(why, "must not be '..'");
+    else if (name.len > 2 && memcmp(name.ptr, "..", 2) == 0)
+        add(why, "must not start with '..'");
     return !why[0];
 }
 
@@ -136,22 +131,17 @@ bool wildcard_valid(struct slice name, char why[NAME_ERROR_BYTES])
     return !why[0];
 }
 
-/* A label of such a subdomain. */
-static bool is_underscored_label(struct slice label)
-{
-    if (label.len && label.ptr[0] == '_')
-        label = slice_sub(label, 1, label.len - 1);
-    return is_made_of(label, is_lower, "-_") &&
-           (is_lower(label.ptr[0]) || is_digit(label.ptr[0])) &&
-           (is_lower(label.ptr[label.len - 1]) || is_digit(label.ptr[label.len - 1]));
-}
-
 static bool is_underscored(struct slice name)
 {
     while (true) {
         const uint8_t *dot = name.len ? memchr(name.ptr, '.', name.len) : NULL;
         size_t len = dot ? (size_t)(dot - name.ptr) : name.len;
-        if (!is_underscored_label(slice_sub(name, 0, len)))
+        struct slice label = slice_sub(name, 0, len);
+        if (label.len && label.ptr[0] == '_')
+            label = slice_sub(label, 1, label.len - 1);
+        if (!(is_made_of(label, is_lower, "-_") &&
+              (is_lower(label.ptr[0]) || is_digit(label.ptr[0])) &&
+              (is_lower(label.ptr[label.len - 1]) || is_digit(label.ptr[label.len - 1]))))
             return false;
         if (!dot)
             return true;
@@ -189,7 +179,7 @@ bool dns_1035_valid(struct slice name, char why[NAME_ERROR_BYTES])
 bool segment_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
-    if (slice_equal(name, SLICE_LITERAL(".")) || slice_equal(name, SLICE_LITERAL(".."))) {
+    if (slice_is(name, ".") || slice_is(name, "..")) {
         snprintf(why, NAME_ERROR_BYTES, "may not be '%.*s'", SLICE_ARGS(name));
         return false;
     }

@@ -178,17 +178,6 @@ static void check_backend(struct check *c, const struct at *at, const struct jso
         bad_text(c, at, SLICE_EMPTY, "resource or service backend is required");
 }
 
-static bool contains(struct slice text, const char *part)
-{
-    return text.len && memmem(text.ptr, text.len, part, strlen(part));
-}
-
-static bool ends_with(struct slice text, const char *end)
-{
-    size_t len = strlen(end);
-    return text.len >= len && memcmp(text.ptr + text.len - len, end, len) == 0;
-}
-
 static void check_exact_path(struct check *c, const struct at *at, struct slice path)
 {
     static const char *const parts[] = {"//", "/./", "/../", "%2f", "%2F"};
@@ -198,12 +187,12 @@ static void check_exact_path(struct check *c, const struct at *at, struct slice 
         bad_text(c, at, path, "must be an absolute path");
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         snprintf(why, sizeof(why), "must not contain '%s'", parts[i]);
-        if (contains(path, parts[i]))
+        if (path.len && memmem(path.ptr, path.len, parts[i], strlen(parts[i])))
             bad_text(c, at, path, why);
     }
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         snprintf(why, sizeof(why), "cannot end with '%s'", ends[i]);
-        if (ends_with(path, ends[i]))
+        if (slice_has_suffix(path, slice_from_text(ends[i])))
             bad_text(c, at, path, why);
     }
 }
@@ -217,7 +206,7 @@ static void check_http_path(struct check *c, const struct at *at, const struct j
     }
     if (rule_one_of(type, "Exact,Prefix"))
         check_exact_path(c, AT(at, "path"), path);
-    else if (!slice_equal(type, SLICE_LITERAL("ImplementationSpecific")))
+    else if (!slice_is(type, "ImplementationSpecific"))
         bad_choice(c, AT(at, "pathType"), type, "Exact,ImplementationSpecific,Prefix");
     else if (path.len && path.ptr[0] != '/')
         bad_text(c, AT(at, "path"), path, "must be an absolute path");
@@ -260,17 +249,6 @@ static const struct rule ingress_spec_rules[] = {
     {"ingressClassName", IF_SET, NAME(subdomain_valid)},
 };
 
-static void check_class_annotation(struct check *c, const struct json_node *object,
-                                   const struct json_node *spec)
-{
-    const struct json_node *annotations = json_node_path(object, "metadata.annotations");
-    const struct json_node *node = rule_member(annotations, "kubernetes.io/ingress.class");
-    const struct json_node *class = rule_member(spec, "ingressClassName");
-    if (node && class && !slice_equal(rule_text_of(c, node), rule_text_of(c, class)))
-        bad_text(c, AT(AT(NULL, "annotations"), "kubernetes.io/ingress.class"),
-                 rule_text_of(c, node), "must match `ingressClassName` when both are specified");
-}
-
 void kube_validate_ingress(struct check *c, const struct json_node *object,
                            const struct json_node *old)
 {
@@ -279,8 +257,15 @@ void kube_validate_ingress(struct check *c, const struct json_node *object,
     if (!rule_count(rules) && !rule_member(spec, "defaultBackend"))
         bad_node(c, at, rules, "either `defaultBackend` or `rules` must be specified");
     rule_rows(c, at, spec, ingress_spec_rules);
-    if (!old)
-        check_class_annotation(c, object, spec);
+    if (!old) {
+        const struct json_node *annotations = json_node_path(object, "metadata.annotations");
+        const struct json_node *node = rule_member(annotations, "kubernetes.io/ingress.class");
+        const struct json_node *class = rule_member(spec, "ingressClassName");
+        if (node && class && !slice_equal(rule_text_of(c, node), rule_text_of(c, class)))
+            bad_text(c, AT(AT(NULL, "annotations"), "kubernetes.io/ingress.class"),
+                     rule_text_of(c, node),
+                     "must match `ingressClassName` when both are specified");
+    }
 }
 
 /* -- Classes -- */
@@ -307,7 +292,7 @@ static void check_parameters(struct check *c, const struct at *at, const struct 
     bool has = rule_member(of, "namespace");
     rule_rows(c, at, of, reference_rules);
     rule_one(c, at, of, "scope", IF_SOME, CHOICE("Cluster,Namespace"));
-    if (slice_equal(scope, SLICE_LITERAL("Namespace"))) {
+    if (slice_is(scope, "Namespace")) {
         if (!has)
             bad_required(c, AT(at, "namespace"), "`parameters.scope` is set to 'Namespace'");
         else

@@ -72,12 +72,6 @@ void rule_quantity_of(struct check *c, const struct at *at, struct slice resourc
     "cpu,memory,ephemeral-storage,requests.cpu,requests.memory,requests.ephemeral-storage," \
     "limits.cpu,limits.memory,limits.ephemeral-storage,requests.storage"
 
-static bool has_prefix(struct slice name, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    return name.len >= len && memcmp(name.ptr, prefix, len) == 0;
-}
-
 static bool is_qualified(struct slice name)
 {
     return name.len && memchr(name.ptr, '/', name.len);
@@ -85,18 +79,18 @@ static bool is_qualified(struct slice name)
 
 bool resource_is_huge_page(struct slice name)
 {
-    return has_prefix(name, "hugepages-");
+    return slice_has_prefix(name, slice_from_text("hugepages-"));
 }
 
 static bool is_standard(struct slice name)
 {
     return rule_one_of(name, COMPUTED "," COUNTED ",storage") || resource_is_huge_page(name) ||
-           has_prefix(name, "requests.hugepages-");
+           slice_has_prefix(name, slice_from_text("requests.hugepages-"));
 }
 
 bool resource_is_standard_quota(struct slice name)
 {
-    return is_standard(name) && !slice_equal(name, SLICE_LITERAL("storage"));
+    return is_standard(name) && !slice_is(name, "storage");
 }
 
 bool resource_is_native(struct slice name)
@@ -108,7 +102,8 @@ bool resource_is_native(struct slice name)
 bool resource_is_extended(struct slice name)
 {
     char quota[512], why[NAME_ERROR_BYTES];
-    if (resource_is_native(name) || has_prefix(name, "requests.") || name.len > 400)
+    if (resource_is_native(name) || slice_has_prefix(name, slice_from_text("requests.")) ||
+        name.len > 400)
         return false;
     snprintf(quota, sizeof(quota), "requests.%.*s", SLICE_ARGS(name));
     return label_key_valid(slice_from_text(quota), why);

@@ -69,24 +69,18 @@ void kube_validate_cluster_role(struct check *c, const struct json_node *object,
 
 /* -- Bindings -- */
 
-static void check_account(struct check *c, const struct at *at, const struct json_node *subject,
-                          bool namespaced)
-{
-    struct slice group = rule_text(c, subject, "apiGroup");
-    rule_one(c, at, subject, "name", IF_SOME, NAME(subdomain_valid));
-    if (group.len)
-        bad_choice(c, AT(at, "apiGroup"), group, "");
-    if (!namespaced && !rule_text(c, subject, "namespace").len)
-        bad_required(c, AT(at, "namespace"), NULL);
-}
-
 static void check_subject(struct check *c, const struct at *at, const struct json_node *subject,
                           bool namespaced)
 {
     struct slice kind = rule_text(c, subject, "kind"), group = rule_text(c, subject, "apiGroup");
     rule_one(c, at, subject, "name", NEEDED, WHY(NULL));
-    if (slice_equal(kind, SLICE_LITERAL("ServiceAccount"))) {
-        check_account(c, at, subject, namespaced);
+    if (slice_is(kind, "ServiceAccount")) {
+        struct slice given = rule_text(c, subject, "apiGroup");
+        rule_one(c, at, subject, "name", IF_SOME, NAME(subdomain_valid));
+        if (given.len)
+            bad_choice(c, AT(at, "apiGroup"), given, "");
+        if (!namespaced && !rule_text(c, subject, "namespace").len)
+            bad_required(c, AT(at, "namespace"), NULL);
     } else if (rule_one_of(kind, "User,Group")) {
         if (group.len) /* otherwise the default */
             rule_choice(c, AT(at, "apiGroup"), group, RBAC_GROUP);

@@ -87,7 +87,7 @@ void rule_fixed(struct check *c, const struct at *at, const struct json_node *ob
         struct slice shown = slice_cut(&rest, ','), member = slice_cut(&shown, '=');
         snprintf(name, sizeof(name), "%.*s", SLICE_ARGS(shown.len ? shown : member));
         const struct json_node *is = json_node_member(object, member);
-        rule_immutable(c, AT(at, name), is && is->type != JSON_TYPE_NULL ? is : NULL,
+        rule_immutable(c, AT(at, name), json_node_is_set(is) ? is : NULL,
                        json_node_member(old, member));
     }
 }

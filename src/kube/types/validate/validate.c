@@ -110,16 +110,6 @@ static bool same_but_metadata(const struct json_node *a, const struct json_node 
     return true;
 }
 
-/* Whether the rule has nothing to say that it has not said when `old` was stored. */
-static bool is_unchanged(const struct row *row, const struct json_node *object,
-                         const struct json_node *old)
-{
-    return old && same_but_metadata(object, old) &&
-           (!row->reads_annotations ||
-            rule_same_node(json_node_path(object, "metadata.annotations"),
-                           json_node_path(old, "metadata.annotations")));
-}
-
 static bool validate(struct check *c, const struct kube_kind *kind, const struct json_node *object,
                      const struct json_node *old, enum kube_validated part)
 {
@@ -128,7 +118,10 @@ static bool validate(struct check *c, const struct kube_kind *kind, const struct
                                 : bsearch(kind, rows, COUNT_OF(rows), sizeof(rows[0]), row_order);
     kind_rule rule = !row ? NULL : part == KUBE_VALIDATE_OBJECT ? row->of_object : row->of_status;
     c->approves = part == KUBE_VALIDATE_APPROVAL;
-    bool skips = rule && !c->all && part == KUBE_VALIDATE_OBJECT && is_unchanged(row, object, old);
+    bool skips =
+        rule && !c->all && part == KUBE_VALIDATE_OBJECT && old && same_but_metadata(object, old) &&
+        (!row->reads_annotations || rule_same_node(json_node_path(object, "metadata.annotations"),
+                                                   json_node_path(old, "metadata.annotations")));
     if (rule && !skips)
         rule(c, object, old);
     return !c->errors->count && !c->errors->no_memory;

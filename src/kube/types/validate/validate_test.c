@@ -194,7 +194,7 @@ static void pods_keep_their_spec(void **state)
         f, pods,
         "{\"spec\":{\"nodeName\":\"m\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}", old));
     assert_int_equal(f->errors.count, 1);
-    assert_true(slice_equal(f->errors.first->field, SLICE_LITERAL("spec")));
+    assert_true(slice_is(f->errors.first->field, "spec"));
     assert_false(validate(f, pods, "{\"spec\":{\"nodeName\":\"n\",\"containers\":[]}}", old));
     assert_error(f->errors.first->next, "spec.containers",
                  "Forbidden: pod updates may not add or remove containers");

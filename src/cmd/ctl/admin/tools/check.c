@@ -56,9 +56,9 @@ static int refuse_keys(struct ctl *ctl, const char *prefix)
     request.range_end = end ? vigil_prefix_end(vigil_text(prefix), end) : request.key;
     request.limit = 1;
     vigil_call *call = vigil_range(client, &request);
-    if (vigil_call_run(call) != VIGIL_OK)
+    if (vigil_call_run(call) != VIGIL_OK) {
         code = ctl_fail_with(ctl, vigil_call_error(call));
-    else if (vigil_range_result(call)->kv_count) {
+    } else if (vigil_range_result(call)->kv_count) {
         const char *quote =
             ctl->command->run == admin_check_perf && ctl->style != CTL_ETCDCTL_3_4 ? "'" : "";
         code = ctl_fail(ctl, CTL_INVALID_INPUT,

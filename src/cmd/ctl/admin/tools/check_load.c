@@ -50,16 +50,6 @@ static void note_error(struct check_result *result, const char *text)
     result->errors[i].count++;
 }
 
-static void note_latency(struct load *load, double seconds)
-{
-    struct check_result *result = load->result;
-    if (result->completed == load->latency_room) {
-        load->latency_room = load->latency_room ? load->latency_room * 2 : 4096;
-        load->latencies = xrealloc(load->latencies, load->latency_room * sizeof(*load->latencies));
-    }
-    load->latencies[result->completed++] = seconds;
-}
-
 static void finish_result(const struct load *load, int64_t passed_ns)
 {
     struct check_result *result = load->result;
@@ -84,22 +74,20 @@ static void on_done(vigil_call *call, void *user)
     struct load *load = slot->load;
     const vigil_error *error = vigil_call_error(call);
     int64_t now_ns = clock_mono_ns(clock_system());
-    if (error->code == VIGIL_OK)
-        note_latency(load, (double)(now_ns - slot->begun_ns) / (double)NS_PER_S);
-    else
+    if (error->code == VIGIL_OK) {
+        struct check_result *result = load->result;
+        if (result->completed == load->latency_room) {
+            load->latency_room = load->latency_room ? load->latency_room * 2 : 4096;
+            load->latencies =
+                xrealloc(load->latencies, load->latency_room * sizeof(*load->latencies));
+        }
+        load->latencies[result->completed++] = (double)(now_ns - slot->begun_ns) / (double)NS_PER_S;
+    } else {
         note_error(load->result, admin_error_text(load->ctl, error));
+    }
     vigil_call_free(call);
     slot->call = NULL;
     load->free[load->free_count++] = slot;
-}
-
-/* Random bytes at the beginning of the key, as etcdctl has them; the rest are zeros. */
-static vigil_bytes next_key(struct load *load)
-{
-    size_t prefix = strlen(load->plan->prefix);
-    uint64_t number = random_u64(&load->random);
-    memcpy(load->key + prefix, &number, sizeof(number));
-    return vigil_bytes_of(load->key, prefix + load->plan->key_bytes);
 }
 
 static void send_one(struct load *load, int64_t now_ns)
@@ -107,7 +95,11 @@ static void send_one(struct load *load, int64_t now_ns)
     struct slot *slot = load->free[--load->free_count];
     vigil_bytes value = vigil_bytes_of(load->value, load->plan->value_bytes);
     slot->begun_ns = now_ns;
-    slot->call = vigil_put(slot->client, next_key(load), value, 0);
+    size_t prefix = strlen(load->plan->prefix);
+    uint64_t number = random_u64(&load->random);
+    memcpy(load->key + prefix, &number, sizeof(number));
+    slot->call = vigil_put(slot->client, vigil_bytes_of(load->key, prefix + load->plan->key_bytes),
+                           value, 0);
     vigil_call_set_timeout(slot->call, 0);
     load->sent++;
     if (vigil_call_start(slot->call, on_done, slot) == VIGIL_OK)
@@ -123,18 +115,6 @@ static bool is_over(const struct load *load, int64_t now_ns)
     const struct check_plan *plan = load->plan;
     return ctl_interrupted() || (plan->requests && load->sent >= plan->requests) ||
            (plan->duration_ns && now_ns - load->begun_ns >= plan->duration_ns);
-}
-
-/* Sends what is due. A server that is too slow does not get the missed requests afterwards. */
-static void send_due(struct load *load, int64_t now_ns)
-{
-    int64_t every_ns = load->plan->per_second ? NS_PER_S / (int64_t)load->plan->per_second : 0;
-    while (load->free_count && load->next_ns <= now_ns && !is_over(load, now_ns)) {
-        send_one(load, now_ns);
-        load->next_ns += every_ns;
-    }
-    if (!load->free_count && load->next_ns < now_ns)
-        load->next_ns = now_ns;
 }
 
 /* -- Waiting -- */
@@ -168,7 +148,14 @@ static void run(struct load *load)
     int64_t now_ns = clock_mono_ns(clock_system());
     load->begun_ns = load->next_ns = now_ns;
     while (!is_over(load, now_ns) || load->free_count < load->plan->clients) {
-        send_due(load, now_ns);
+        /* A server that is too slow does not get the missed requests afterwards. */
+        int64_t every_ns = load->plan->per_second ? NS_PER_S / (int64_t)load->plan->per_second : 0;
+        while (load->free_count && load->next_ns <= now_ns && !is_over(load, now_ns)) {
+            send_one(load, now_ns);
+            load->next_ns += every_ns;
+        }
+        if (!load->free_count && load->next_ns < now_ns)
+            load->next_ns = now_ns;
         wait_for_all(load, is_over(load, now_ns) ? WAIT_MS_MAX : wait_ms(load, now_ns));
         now_ns = clock_mono_ns(clock_system());
         if (load->plan->tell)
@@ -178,16 +165,6 @@ static void run(struct load *load)
 }
 
 /* -- Clients -- */
-
-static void raise_file_limit(size_t clients)
-{
-    struct rlimit limit;
-    rlim_t wanted = clients * FILES_PER_CLIENT + 64;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 static int make_client(struct load *load, size_t place)
 {
@@ -214,7 +191,12 @@ static void load_init(struct load *load)
     load->value = xcalloc(1, plan->value_bytes);
     memcpy(load->key, plan->prefix, prefix);
     random_init(&load->random, random_seed_system());
-    raise_file_limit(plan->clients);
+    struct rlimit limit;
+    rlim_t wanted = plan->clients * FILES_PER_CLIENT + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void load_fini(struct load *load)

@@ -139,13 +139,6 @@ static int copy(struct mirror *mirror)
 
 /* -- Following -- */
 
-static int apply_event(struct mirror *mirror, const vigil_event *event)
-{
-    return event->type == VIGIL_DELETE
-               ? mirror_dest_delete(&mirror->dest, event->kv->key)
-               : mirror_dest_put(&mirror->dest, event->kv->key, event->kv->value);
-}
-
 static int apply_events(struct mirror *mirror, const vigil_watch_batch *batch)
 {
     int64_t last = 0;
@@ -158,7 +151,10 @@ static int apply_events(struct mirror *mirror, const vigil_watch_batch *batch)
         }
         last = revision;
         if (code == CTL_OK)
-            code = apply_event(mirror, &batch->events[i]);
+            code = batch->events[i].type == VIGIL_DELETE
+                       ? mirror_dest_delete(&mirror->dest, batch->events[i].kv->key)
+                       : mirror_dest_put(&mirror->dest, batch->events[i].kv->key,
+                                         batch->events[i].kv->value);
         tell(mirror);
     }
     if (code == CTL_OK)

@@ -20,13 +20,6 @@ static int set_user(struct mirror_dest *dest, const struct mirror_flags *flags)
     return globals->password ? CTL_OK : CTL_ERROR;
 }
 
-static void set_prefixes(struct mirror_dest *dest, const struct mirror_flags *flags)
-{
-    bool keeps = !*flags->dest_prefix && !flags->no_dest_prefix;
-    dest->from = slice_from_text(flags->prefix);
-    dest->to = keeps ? dest->from : slice_from_text(flags->dest_prefix);
-}
-
 int mirror_dest_open(struct mirror_dest *dest, struct ctl *ctl)
 {
     const struct mirror_flags *flags = ctl->flags;
@@ -44,7 +37,9 @@ int mirror_dest_open(struct mirror_dest *dest, struct ctl *ctl)
     globals->insecure_transport = flags->insecure_transport;
     globals->insecure_skip_verify = false;
     dest->ctl.client = NULL;
-    set_prefixes(dest, flags);
+    bool keeps = !*flags->dest_prefix && !flags->no_dest_prefix;
+    dest->from = slice_from_text(flags->prefix);
+    dest->to = keeps ? dest->from : slice_from_text(flags->dest_prefix);
     int code = set_user(dest, flags);
     if (code == CTL_OK)
         dest->client = ctl_client(&dest->ctl, &code);
@@ -58,12 +53,6 @@ void mirror_dest_close(struct mirror_dest *dest)
 }
 
 /* -- Writing -- */
-
-/* Whether trying again can help: no server has answered. */
-static bool is_unanswered(const vigil_error *error)
-{
-    return error->code == VIGIL_ERROR_UNAVAILABLE || error->code == VIGIL_ERROR_TIMEOUT;
-}
 
 /* False: a signal has arrived. */
 static bool pause_before_retry(const struct mirror_dest *dest)
@@ -86,7 +75,9 @@ static int commit(struct mirror_dest *dest)
         vigil_call_free(call);
         if (code == VIGIL_OK)
             return CTL_OK;
-        if (ctl_is_etcdctl(&dest->ctl) || !is_unanswered(&error))
+        /* Trying again can help only if no server has answered. */
+        if (ctl_is_etcdctl(&dest->ctl) ||
+            (error.code != VIGIL_ERROR_UNAVAILABLE && error.code != VIGIL_ERROR_TIMEOUT))
             return ctl_fail_with(&dest->ctl, &error);
         if (!told)
             fprintf(stderr, "The destination does not answer (%s); trying again.\n", error.text);

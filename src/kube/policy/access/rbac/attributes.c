@@ -8,11 +8,6 @@
 
 #define TEXT(text) SLICE_LITERAL(text)
 
-static bool is(struct slice text, const char *word)
-{
-    return slice_equal(text, slice_from_text(word));
-}
-
 /* -- Verbs -- */
 
 static struct slice verb_of(const struct http_request *request)
@@ -22,7 +17,7 @@ static struct slice verb_of(const struct http_request *request)
     } rows[] = {{"GET", "get"},    {"HEAD", "get"},    {"POST", "create"},
                 {"PUT", "update"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (is(request->method, rows[i].method))
+        if (slice_is(request->method, rows[i].method))
             return slice_from_text(rows[i].verb);
     return SLICE_EMPTY;
 }
@@ -36,13 +31,6 @@ static struct slice lower(struct arena *arena, struct slice text)
     return bytes ? slice_of(bytes, text.len) : SLICE_EMPTY;
 }
 
-/* A name as it may be part of a path. */
-static bool is_segment(struct slice name)
-{
-    return name.len && !is(name, ".") && !is(name, "..") && !memchr(name.ptr, '/', name.len) &&
-           !memchr(name.ptr, '%', name.len);
-}
-
 /* The name of a list or watch that selects one object by its name. */
 static struct slice selected_name(struct arena *arena, const struct kube_attributes *a,
                                   struct slice version, struct slice text)
@@ -52,23 +40,14 @@ static struct slice selected_name(struct arena *arena, const struct kube_attribu
     const struct field_selector *selector;
     struct slice name;
     struct error ignored;
+    /* The name becomes part of a path, so one that would change the path is ignored. */
     if (!text.len ||
         field_selector_parse(arena, text, kind ? kind : &unknown, &selector, &ignored) != ST_OK ||
-        !field_selector_requires(selector, TEXT("metadata.name"), &name) || !is_segment(name))
+        !field_selector_requires(selector, TEXT("metadata.name"), &name) || !name.len ||
+        slice_is(name, ".") || slice_is(name, "..") || memchr(name.ptr, '/', name.len) ||
+        memchr(name.ptr, '%', name.len))
         return SLICE_EMPTY;
     return name;
-}
-
-static void set_list_verb(struct arena *arena, const struct http_request *request,
-                          struct slice version, struct kube_attributes *a)
-{
-    struct kube_query query;
-    struct kube_status ignored;
-    /* A request whose query is not valid fails later, whatever it is called here. */
-    bool valid = kube_query_parse(arena, request->query, &query, &ignored);
-    a->verb = valid && query.watch ? TEXT("watch") : TEXT("list");
-    if (valid)
-        a->name = selected_name(arena, a, version, query.field_selector);
 }
 
 /* -- Paths -- */
@@ -86,12 +65,19 @@ static void set_resource(struct arena *arena, const struct http_request *request
         .name = path->name,
     };
     /* As in Kubernetes, the namespace of a namespace is itself. */
-    if (is(path->resource, "namespaces") && !path->namespace.len)
+    if (slice_is(path->resource, "namespaces") && !path->namespace.len)
         a->namespace = path->name;
-    if (!a->name.len && is(a->verb, "get"))
-        set_list_verb(arena, request, path->version, a);
-    else if (!a->name.len && is(a->verb, "delete"))
+    if (!a->name.len && slice_is(a->verb, "get")) {
+        struct kube_query query;
+        struct kube_status ignored;
+        /* A request whose query is not valid fails later, whatever it is called here. */
+        bool valid = kube_query_parse(arena, request->query, &query, &ignored);
+        a->verb = valid && query.watch ? TEXT("watch") : TEXT("list");
+        if (valid)
+            a->name = selected_name(arena, a, path->version, query.field_selector);
+    } else if (!a->name.len && slice_is(a->verb, "delete")) {
         a->verb = TEXT("deletecollection");
+    }
 }
 
 /* A path with more parts than the handlers know, such as …/pods/x/proxy/y: they do not serve it, and

@@ -12,11 +12,11 @@ static bool read_subject(struct arena *arena, const struct json_node *node, stru
     struct slice kind = kube_text_copy(arena, node, "kind");
     to->name = kube_text_copy(arena, node, "name");
     to->namespace = kube_text_copy(arena, node, "namespace");
-    if (slice_equal(kind, SLICE_LITERAL("User")))
+    if (slice_is(kind, "User"))
         to->kind = SUBJECT_USER;
-    else if (slice_equal(kind, SLICE_LITERAL("Group")))
+    else if (slice_is(kind, "Group"))
         to->kind = SUBJECT_GROUP;
-    else if (slice_equal(kind, SLICE_LITERAL("ServiceAccount")))
+    else if (slice_is(kind, "ServiceAccount"))
         to->kind = SUBJECT_ACCOUNT;
     else
         return false;
@@ -54,11 +54,6 @@ struct key {
     uint8_t *many;
 };
 
-static void key_fini(struct key *key)
-{
-    free(key->many);
-}
-
 /* Returns where the name of the subject begins. */
 static uint8_t *key_begin(struct key *key, char kind, size_t name_bytes, struct slice binding)
 {
@@ -80,18 +75,6 @@ static void key_of_name(struct key *key, char kind, struct slice name, struct sl
     slice_copy(key_begin(key, kind, name.len, binding), name);
 }
 
-/* The name of the account's user. */
-static void key_of_account(struct key *key, struct slice of, struct slice name,
-                           struct slice binding)
-{
-    struct slice prefix = SLICE_LITERAL(ACCOUNT_PREFIX);
-    uint8_t *to = key_begin(key, 'u', prefix.len + of.len + 1 + name.len, binding);
-    slice_copy(to, prefix);
-    slice_copy(to + prefix.len, of);
-    to[prefix.len + of.len] = ':';
-    slice_copy(to + prefix.len + of.len + 1, name);
-}
-
 /* False: no user is meant. */
 static bool key_of_subject(struct key *key, const struct kube_lookup_object *object,
                            const struct kube_subject *s)
@@ -100,10 +83,17 @@ static bool key_of_subject(struct key *key, const struct kube_lookup_object *obj
     *key = (struct key){.text = SLICE_EMPTY};
     if (s->kind == SUBJECT_ACCOUNT && !of.len)
         return false;
-    if (s->kind == SUBJECT_ACCOUNT)
-        key_of_account(key, of, s->name, object->name);
-    else
+    if (s->kind == SUBJECT_ACCOUNT) {
+        /* The key has the name of the account's user. */
+        struct slice prefix = SLICE_LITERAL(ACCOUNT_PREFIX);
+        uint8_t *to = key_begin(key, 'u', prefix.len + of.len + 1 + s->name.len, object->name);
+        slice_copy(to, prefix);
+        slice_copy(to + prefix.len, of);
+        to[prefix.len + of.len] = ':';
+        slice_copy(to + prefix.len + of.len + 1, s->name);
+    } else {
         key_of_name(key, s->kind == SUBJECT_USER ? 'u' : 'g', s->name, object->name);
+    }
     return true;
 }
 
@@ -153,7 +143,7 @@ static void each_subject(struct version_map *index, const struct kube_lookup_obj
         struct key key;
         if (key_of_subject(&key, object, &b->subjects[i]))
             fn(index, key.text, (struct kube_bound){object, &b->subjects[i]});
-        key_fini(&key);
+        free(key.many);
     }
 }
 
@@ -187,7 +177,7 @@ static bool is_subject(const struct kube_lookup_object *object, const struct kub
     bool is = key_of_subject(&key, object, s);
     struct slice name = slice_sub(key.text, 0, is ? key.text.len - object->name.len : 0);
     is = is && slice_equal(slice_sub(name, KEY_HEAD_BYTES, name.len - KEY_HEAD_BYTES), user->name);
-    key_fini(&key);
+    free(key.many);
     return is;
 }
 
@@ -261,7 +251,7 @@ static void merge_add(struct merge *m, const struct version_map *index, char kin
         rest->subject = slice_sub(first->item.key, 0, key.text.len);
         m->heap[m->count++] = rest;
     }
-    key_fini(&key);
+    free(key.many);
 }
 
 static void merge_start(struct merge *m, const struct version_map *index,

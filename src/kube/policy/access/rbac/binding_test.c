@@ -40,7 +40,7 @@ static int teardown(void **state)
 
 static struct version_map *index_of(struct fixture *f, struct slice namespace)
 {
-    return &f->indexes[!namespace.len ? 0 : slice_equal(namespace, SLICE_LITERAL("n")) ? 1 : 2];
+    return &f->indexes[!namespace.len ? 0 : slice_is(namespace, "n") ? 1 : 2];
 }
 
 static void unbind(struct fixture *f, const struct kube_lookup_object *object)
@@ -188,9 +188,9 @@ static void random_changes_keep_the_index_right(void **state)
         objects[at] = random_chance(&random, 1, 4) ? NULL : bind(f, namespace, name, subjects);
         for (size_t i = at % 2; i < COUNT_OF(objects); i += 2) {
             const struct kube_binding *b = objects[i] ? objects[i]->data : NULL;
-            expected += b && (slice_equal(b->subjects[0].name, SLICE_LITERAL("1")) ||
-                              slice_equal(b->subjects[1].name, SLICE_LITERAL("2")) ||
-                              slice_equal(b->subjects[2].name, SLICE_LITERAL("2")));
+            expected +=
+                b && (slice_is(b->subjects[0].name, "1") || slice_is(b->subjects[1].name, "2") ||
+                      slice_is(b->subjects[2].name, "2"));
         }
         visit(f, namespace, "1", "2", "none");
         assert_int_equal(f->calls, expected);

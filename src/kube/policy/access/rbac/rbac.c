@@ -326,8 +326,8 @@ static void visit_role(struct visit *v, struct slice kind, struct slice name)
 {
     static const struct kube_shelf none;
     v->gathered_count = 0;
-    bool cluster = slice_equal(kind, SLICE_LITERAL("ClusterRole"));
-    if (!cluster && !slice_equal(kind, SLICE_LITERAL("Role"))) {
+    bool cluster = slice_is(kind, "ClusterRole");
+    if (!cluster && !slice_is(kind, "Role")) {
         note_missing(v, "unsupported role reference kind: \"%.*s\"", kind);
         return;
     }
@@ -444,14 +444,6 @@ static enum status describe(const struct visit *v, struct buf *to)
     return append_name(to, subject->name, account ? of : SLICE_EMPTY);
 }
 
-static void set_allowed(const struct visit *v, char *ret_reason)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    *ret_reason = 0;
-    if (describe(v, &text) == ST_OK)
-        snprintf(ret_reason, KUBE_RBAC_REASON_BYTES, "%.*s", SLICE_ARGS(buf_slice(&text)));
-}
-
 /* -- Decisions -- */
 
 static bool goes_on(struct visit *v, const struct kube_rule *rule)
@@ -468,10 +460,14 @@ bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
     if (kube_texts_have(&user->groups, KUBE_GROUP_MASTERS))
         return true;
     visit_user(&v, attributes->of_resource ? attributes->namespace : SLICE_EMPTY);
-    if (v.ended)
-        set_allowed(&v, ret_reason);
-    else
+    if (v.ended) {
+        AUTO(buf_fini) struct buf text = {0};
+        *ret_reason = 0;
+        if (describe(&v, &text) == ST_OK)
+            snprintf(ret_reason, KUBE_RBAC_REASON_BYTES, "%.*s", SLICE_ARGS(buf_slice(&text)));
+    } else {
         set_reason(&v, "RBAC: ", ret_reason);
+    }
     if (!v.ended)
         note_lack(&v, SLICE_EMPTY);
     visit_fini(&v);

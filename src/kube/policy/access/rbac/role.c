@@ -6,10 +6,9 @@ static bool append_expression(struct arena *arena, const struct json_node *node,
     struct slice key = kube_text_copy(arena, node, "key"),
                  op = kube_text_copy(arena, node, "operator");
     struct kube_texts values;
-    bool in = slice_equal(op, SLICE_LITERAL("In")),
-         not_in = slice_equal(op, SLICE_LITERAL("NotIn"));
-    bool exists = slice_equal(op, SLICE_LITERAL("Exists"));
-    bool absent = slice_equal(op, SLICE_LITERAL("DoesNotExist"));
+    bool in = slice_is(op, "In"), not_in = slice_is(op, "NotIn");
+    bool exists = slice_is(op, "Exists");
+    bool absent = slice_is(op, "DoesNotExist");
     if (!kube_texts_read(arena, json_node_named(node, "values"), LABEL_VALUES_MAX, &values) ||
         !(in || not_in || exists || absent))
         return false;

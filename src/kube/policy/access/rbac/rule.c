@@ -232,13 +232,6 @@ static bool same_list(const struct kube_texts *a, const struct kube_texts *b)
     return a->count == b->count && (!a->count || slice_equal(a->items[0], b->items[0]));
 }
 
-/* Both are parts: each list has at most one item. */
-static bool same_but_verbs(const struct kube_rule *a, const struct kube_rule *b)
-{
-    return same_list(&a->groups, &b->groups) && same_list(&a->resources, &b->resources) &&
-           same_list(&a->names, &b->names) && !a->urls.count && !b->urls.count;
-}
-
 static bool merge(struct arena *arena, struct kube_rule *into, const struct kube_rule *rule)
 {
     struct slice *verbs = arena_calloc(arena, into->verbs.count + 1, sizeof(*verbs));
@@ -257,7 +250,12 @@ void kube_rules_compact(struct arena *arena, struct kube_rules *rules)
     size_t count = 0;
     for (size_t i = 0; kept && i < rules->count && count < COMPARED_MAX; i++) {
         size_t at = 0;
-        while (at < count && !same_but_verbs(&kept[at], &rules->items[i]))
+        /* Both are parts, whose lists have at most one item: they differ in nothing but the verb.
+         */
+        while (at < count && !(same_list(&kept[at].groups, &rules->items[i].groups) &&
+                               same_list(&kept[at].resources, &rules->items[i].resources) &&
+                               same_list(&kept[at].names, &rules->items[i].names) &&
+                               !kept[at].urls.count && !rules->items[i].urls.count))
             at++;
         if (at < count && merge(arena, &kept[at], &rules->items[i]))
             continue;

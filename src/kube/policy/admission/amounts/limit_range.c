@@ -10,11 +10,6 @@
 
 #define ANNOTATION "kubernetes.io/limit-ranger"
 
-static bool is_of(const struct json_node *item, const char *type)
-{
-    return json_node_is_text(json_node_named(item, "type"), type);
-}
-
 /* -- Size -- */
 
 static const char *const item_lists[] = {"min", "max", "default", "defaultRequest",
@@ -44,16 +39,11 @@ struct note {
     size_t count; /* number of names that were set in the current list */
 };
 
-static void note_free(struct note *note)
-{
-    if (note)
-        buf_fini(&note->text);
-    free(note);
-}
-
 static void note_freep(struct note **note)
 {
-    note_free(*note);
+    if (*note)
+        buf_fini(&(*note)->text);
+    free(*note);
 }
 
 static int by_text(const void *a, const void *b)
@@ -116,7 +106,7 @@ static const struct json_node *last_amount(const struct json_node *items, const 
     const struct json_node *found = amount;
     for (const struct json_node *item = rule_first(items); item; item = item->next) {
         const struct json_node *other = json_look_member(json_node_named(item, list), amount->key);
-        if (other && is_of(item, "Container"))
+        if (other && json_node_text_is(item, "type", "Container"))
             found = other;
     }
     return found;
@@ -129,22 +119,11 @@ static enum status set_list(struct arena *arena, const struct json_node *items, 
     for (const struct json_node *item = rule_first(items); item; item = item->next) {
         const struct json_node *amounts = json_node_named(item, from);
         for (const struct json_node *one = rule_first(amounts); one; one = one->next) {
-            if (is_of(item, "Container"))
+            if (json_node_text_is(item, "type", "Container"))
                 TRY(set_one(arena, container, to, last_amount(items, from, one), note));
         }
     }
     return ST_OK;
-}
-
-/* Limits are set first, but the annotation names the requests first. */
-static enum status set_container(struct arena *arena, const struct json_node *items,
-                                 struct json_node *container, const char *of, struct note *note)
-{
-    const struct json_node *name = json_node_named(container, "name");
-    TRY(set_list(arena, items, "defaultRequest", container, "requests", note));
-    TRY(note_list(note, "request", of, name));
-    TRY(set_list(arena, items, "default", container, "limits", note));
-    return note_list(note, "limit", of, name);
 }
 
 static enum status set_containers(struct arena *arena, const struct json_node *items,
@@ -153,8 +132,14 @@ static enum status set_containers(struct arena *arena, const struct json_node *i
     if (!list)
         return ST_OK;
     for (struct json_node *item = json_node_first(list); item; item = json_node_next(item)) {
-        if (item->type == JSON_TYPE_OBJECT)
-            TRY(set_container(arena, items, item, of, note));
+        if (item->type == JSON_TYPE_OBJECT) {
+            /* Limits are set first, but the annotation names the requests first. */
+            const struct json_node *name = json_node_named(item, "name");
+            TRY(set_list(arena, items, "defaultRequest", item, "requests", note));
+            TRY(note_list(note, "request", of, name));
+            TRY(set_list(arena, items, "default", item, "limits", note));
+            TRY(note_list(note, "limit", of, name));
+        }
     }
     return ST_OK;
 }
@@ -173,8 +158,9 @@ static enum status annotate(struct arena *arena, struct json_node *pod, struct s
 static bool has_defaults(const struct json_node *items)
 {
     for (const struct json_node *item = rule_first(items); item; item = item->next) {
-        if (is_of(item, "Container") && (rule_first(json_node_named(item, "default")) ||
-                                         rule_first(json_node_named(item, "defaultRequest"))))
+        if (json_node_text_is(item, "type", "Container") &&
+            (rule_first(json_node_named(item, "default")) ||
+             rule_first(json_node_named(item, "defaultRequest"))))
             return true;
     }
     return false;
@@ -304,17 +290,6 @@ struct values {
     int64_t request, limit, enforced;
 };
 
-static struct values values_of(const struct given *request, const struct given *limit,
-                               const struct given *enforced)
-{
-    bool milli =
-        has_milli(&request->value) && has_milli(&limit->value) && has_milli(&enforced->value);
-    int scale = milli ? -3 : 0;
-    return (struct values){.request = rounded(&request->value, scale),
-                           .limit = rounded(&limit->value, scale),
-                           .enforced = rounded(&enforced->value, scale)};
-}
-
 /* -- Rules -- */
 
 /* What is checked: a container, a pod or a claim. */
@@ -348,7 +323,12 @@ static void rule_init(struct rule *rule, struct errors *errors, const struct sub
         give_node(&rule->request, subject->requests, rule->name);
         give_node(&rule->limit, subject->limits, rule->name);
     }
-    rule->values = values_of(&rule->request, &rule->limit, &rule->enforced);
+    bool milli = has_milli(&rule->request.value) && has_milli(&rule->limit.value) &&
+                 has_milli(&rule->enforced.value);
+    int scale = milli ? -3 : 0;
+    rule->values = (struct values){.request = rounded(&rule->request.value, scale),
+                                   .limit = rounded(&rule->limit.value, scale),
+                                   .enforced = rounded(&rule->enforced.value, scale)};
 }
 
 static void bad_bound(const struct rule *rule, const char *bound, const char *what,
@@ -493,10 +473,10 @@ enum status kube_limit_range_check_pod(struct arena *arena, const struct json_no
     const struct json_node *spec = json_node_named(pod, "spec");
     const struct json_node *items = json_node_path(range, "spec.limits");
     for (const struct json_node *item = rule_first(items); item; item = item->next) {
-        if (is_of(item, "Container")) {
+        if (json_node_text_is(item, "type", "Container")) {
             rule_containers(&errors, item, json_node_named(spec, "containers"));
             rule_containers(&errors, item, json_node_named(spec, "initContainers"));
-        } else if (is_of(item, "Pod")) {
+        } else if (json_node_text_is(item, "type", "Pod")) {
             TRY(check_whole_pod(&errors, item, pod));
         }
     }
@@ -512,23 +492,13 @@ enum status kube_limit_range_check_claim(struct arena *arena, const struct json_
                                     .is_claim = true};
     const struct json_node *items = json_node_path(range, "spec.limits");
     for (const struct json_node *item = rule_first(items); item; item = item->next) {
-        if (is_of(item, "PersistentVolumeClaim"))
+        if (json_node_text_is(item, "type", "PersistentVolumeClaim"))
             check_item(&errors, &subject, item);
     }
     return join(&errors, ret_why);
 }
 
 /* -- The plugin -- */
-
-static bool is_pod(const struct kube_kind *kind)
-{
-    return kube_kind_is(kind, "", "pods");
-}
-
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
 
 /* Only the limits of a limit range are kept. */
 static const void *read_range(struct arena *arena, const struct json_node *object)
@@ -572,9 +542,9 @@ static bool admit(struct kube_admission_write *write)
         return true;
     if (!can_apply(write, in))
         return false;
-    for (size_t i = 0; i < in->count && is_pod(write->kind); i++) {
+    for (size_t i = 0; i < in->count && kube_kind_is(write->kind, "", "pods"); i++) {
         if (kube_limit_range_default(write->arena, in->all[i]->data, write->object) != ST_OK)
-            return no_memory(write);
+            return kube_fail_engine(write->status, ST_NOMEM);
     }
     return true;
 }
@@ -584,7 +554,7 @@ static bool check_size(const struct kube_admission_write *write)
 {
     AUTO(buf_fini) struct buf text = {0};
     if (json_tree_write(write->object, &text) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (!kube_limit_range_is_sound(write->object) || text.len > KUBE_LOOKUP_OBJECT_BYTES_MAX / 2)
         return kube_admission_forbid(write,
                                      "at most %d limits with %d resources each, and %d KiB in "
@@ -598,11 +568,11 @@ static bool check_one(const struct kube_admission_write *write, const struct jso
 {
     struct slice why;
     enum status status =
-        is_pod(write->kind)
+        kube_kind_is(write->kind, "", "pods")
             ? kube_limit_range_check_pod(write->arena, range, write->object, &why)
             : kube_limit_range_check_claim(write->arena, range, write->object, &why);
     if (status != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     return !why.len || kube_admission_forbid(write, "%.*s", SLICE_ARGS(why));
 }
 

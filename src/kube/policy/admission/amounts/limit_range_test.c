@@ -28,7 +28,7 @@ static void assert_pod(const char *limits, const char *spec, const char *why)
     snprintf(text, sizeof(text), "{'spec':{%s}}", spec);
     assert_int_equal(kube_limit_range_check_pod(&arena, range_of(limits), tree(text), &found),
                      ST_OK);
-    if (!slice_equal(found, slice_from_text(why)))
+    if (!slice_is(found, why))
         fail_msg("%.*s\ninstead of\n%s", SLICE_ARGS(found), why);
 }
 
@@ -37,7 +37,7 @@ static void assert_claim(const char *limits, const char *claim, const char *why)
     struct slice found;
     assert_int_equal(kube_limit_range_check_claim(&arena, range_of(limits), tree(claim), &found),
                      ST_OK);
-    if (!slice_equal(found, slice_from_text(why)))
+    if (!slice_is(found, why))
         fail_msg("%.*s\ninstead of\n%s", SLICE_ARGS(found), why);
 }
 

@@ -56,10 +56,9 @@ static enum status find_reports(struct sums *sums, const struct json_node *statu
     take_reports(sums, containers);
     take_reports(sums, init);
     qsort(sums->reports, sums->report_count, sizeof(*sums->reports), by_name);
-    while (condition && !json_node_is_text(json_node_named(condition, "type"), "PodResizePending"))
+    while (condition && !json_node_text_is(condition, "type", "PodResizePending"))
         condition = condition->next;
-    sums->infeasible =
-        condition && json_node_is_text(json_node_named(condition, "reason"), "Infeasible");
+    sums->infeasible = condition && json_node_text_is(condition, "reason", "Infeasible");
     return ST_OK;
 }
 
@@ -131,23 +130,17 @@ static void add_container(struct sums *sums, const struct lists *lists, bool alw
     }
 }
 
-/* What is needed while an init container runs. The first of both decides how the sum is written. */
-static struct kube_amount while_running(const struct kube_amount *sidecars,
-                                        const struct quantity *value, bool always)
-{
-    struct kube_amount sum = always ? *sidecars : (struct kube_amount){0};
-    kube_amount_add(&sum, value);
-    if (!always && sidecars->known)
-        kube_amount_add(&sum, &sidecars->value);
-    return sum;
-}
-
 /* Resources that a container does not name need no more than the sidecars before it, which have
  * been counted. */
 static void add_to_init(struct sums *sums, size_t at, const struct quantity *value, bool always)
 {
     struct kube_amount *sidecars = &sums->sidecars.items[at];
-    struct kube_amount running = while_running(sidecars, value, always);
+    /* What is needed while an init container runs. The first of both decides how the sum is
+     * written. */
+    struct kube_amount running = always ? *sidecars : (struct kube_amount){0};
+    kube_amount_add(&running, value);
+    if (!always && sidecars->known)
+        kube_amount_add(&running, &sidecars->value);
     kube_amount_raise(&sums->init.items[at], &running.value);
     if (!always)
         return;
@@ -165,7 +158,7 @@ static void add_containers(struct sums *sums, const struct json_node *spec)
     }
     item = rule_first(json_node_named(spec, "initContainers"));
     for (; item; item = item->next) {
-        bool always = json_node_is_text(json_node_named(item, "restartPolicy"), "Always");
+        bool always = json_node_text_is(item, "restartPolicy", "Always");
         struct lists lists = lists_of(sums, item, always);
         add_container(sums, &lists, always, add_to_init);
     }
@@ -177,19 +170,8 @@ static void add_containers(struct sums *sums, const struct json_node *spec)
 
 static bool is_own(struct slice name, bool huge_pages)
 {
-    return slice_equal(name, SLICE_LITERAL("cpu")) || slice_equal(name, SLICE_LITERAL("memory")) ||
+    return slice_is(name, "cpu") || slice_is(name, "memory") ||
            (huge_pages && resource_is_huge_page(name));
-}
-
-static void replace(struct kube_amounts *amounts, const struct json_node *list, bool huge_pages)
-{
-    for (const struct json_node *item = rule_first(list); item; item = item->next) {
-        struct kube_amount *amount = kube_amounts_find(amounts, item->key);
-        if (amount && is_own(item->key, huge_pages)) {
-            amount->known = true;
-            amount->value = kube_amount_read(item);
-        }
-    }
 }
 
 /* Overhead does not make a limit where there is none. */
@@ -221,7 +203,14 @@ enum status kube_pod_amounts(const struct json_node *pod, enum kube_pod_list lis
     TRY(kube_amounts_same(&sums.sidecars, arena, amounts));
     TRY(kube_amounts_same(&sums.init, arena, amounts));
     add_containers(&sums, spec);
-    replace(amounts, json_node_path(spec, sums.path), whole);
+    for (const struct json_node *item = rule_first(json_node_path(spec, sums.path)); item;
+         item = item->next) {
+        struct kube_amount *amount = kube_amounts_find(amounts, item->key);
+        if (amount && is_own(item->key, whole)) {
+            amount->known = true;
+            amount->value = kube_amount_read(item);
+        }
+    }
     if (whole)
         add_overhead(amounts, json_node_named(spec, "overhead"), limits);
     return ST_OK;

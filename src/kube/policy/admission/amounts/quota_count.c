@@ -3,18 +3,13 @@
 #include "kube/policy/admission/amounts/quota.h"
 #include "kube/types/validate/check.h"
 
-static const struct json_node *hard_of(const struct kube_quota_count *count)
-{
-    return json_node_path(count->quota, "spec.hard");
-}
-
 enum status kube_quota_count_init(struct kube_quota_count *count, struct arena *arena,
                                   const struct json_node *quota)
 {
     struct slice names[KUBE_QUOTA_AMOUNTS_MAX];
     size_t found = 0;
     *count = (struct kube_quota_count){.quota = quota};
-    const struct json_node *one = rule_first(hard_of(count));
+    const struct json_node *one = rule_first(json_node_path(count->quota, "spec.hard"));
     for (; one && found < COUNT_OF(names); one = one->next)
         names[found++] = one->key;
     return kube_amounts_init(&count->used, arena, names, found);
@@ -97,7 +92,7 @@ static bool is_equal(const struct json_node *node, const struct quantity *value)
 static bool has_hard(const struct kube_quota_count *count)
 {
     const struct json_node *hard = json_node_path(count->quota, "status.hard");
-    const struct json_node *wanted = hard_of(count);
+    const struct json_node *wanted = json_node_path(count->quota, "spec.hard");
     for (const struct json_node *one = rule_first(wanted); one; one = one->next) {
         struct quantity value = kube_amount_read(one);
         if (!is_equal(json_node_member(hard, one->key), &value))
@@ -113,8 +108,8 @@ enum status kube_quota_count_status(const struct kube_quota_count *count, struct
     struct json_node *status = json_node_new(arena, JSON_TYPE_OBJECT);
     struct json_node *used = json_node_new(arena, JSON_TYPE_OBJECT), *hard = NULL;
     bool differs = !has_hard(count);
-    if (hard_of(count))
-        hard = json_node_copy(arena, hard_of(count));
+    if (json_node_path(count->quota, "spec.hard"))
+        hard = json_node_copy(arena, json_node_path(count->quota, "spec.hard"));
     else
         hard = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!status || !used || !hard)

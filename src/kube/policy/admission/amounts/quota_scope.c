@@ -11,11 +11,6 @@ struct scope {
     struct arena *arena;
 };
 
-static bool scope_is(const struct scope *scope, const char *name)
-{
-    return slice_equal(scope->name, slice_from_text(name));
-}
-
 /* Whether a value, or the absence of one (empty), satisfies the requirement. */
 static bool satisfies(const struct scope *scope, struct slice value)
 {
@@ -99,19 +94,19 @@ static bool pod_has(const struct scope *scope, const struct json_node *pod)
     const struct json_node *spec = json_node_named(pod, "spec");
     bool terminating = rule_int(spec, "activeDeadlineSeconds", -1) >= 0;
     struct slice class;
-    if (scope_is(scope, "Terminating"))
+    if (slice_is(scope->name, "Terminating"))
         return terminating;
-    if (scope_is(scope, "NotTerminating"))
+    if (slice_is(scope->name, "NotTerminating"))
         return !terminating;
-    if (scope_is(scope, "BestEffort"))
+    if (slice_is(scope->name, "BestEffort"))
         return is_best_effort(pod);
-    if (scope_is(scope, "NotBestEffort"))
+    if (slice_is(scope->name, "NotBestEffort"))
         return !is_best_effort(pod);
-    if (scope_is(scope, "PriorityClass"))
+    if (slice_is(scope->name, "PriorityClass"))
         return json_node_text(json_node_named(spec, "priorityClassName"), scope->arena, &class) ==
                    ST_OK &&
                satisfies(scope, class);
-    if (scope_is(scope, "CrossNamespacePodAffinity"))
+    if (slice_is(scope->name, "CrossNamespacePodAffinity"))
         return any_crosses(json_node_path(spec, "affinity.podAffinity")) ||
                any_crosses(json_node_path(spec, "affinity.podAntiAffinity"));
     return false;
@@ -126,7 +121,7 @@ static bool claim_has(const struct scope *scope, const struct json_node *claim)
         "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
         "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
     bool any = false;
-    if (!scope_is(scope, "VolumeAttributesClass"))
+    if (!slice_is(scope->name, "VolumeAttributesClass"))
         return false;
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         struct slice class;

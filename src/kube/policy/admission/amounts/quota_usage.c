@@ -13,18 +13,13 @@ static const struct quantity one = {.amount = 1};
 
 enum usage { USAGE_COUNT, USAGE_PODS, USAGE_SERVICES, USAGE_CLAIMS };
 
-static bool is_core(const struct kube_kind *kind, const char *plural)
-{
-    return !*kind->group && strcmp(kind->plural, plural) == 0;
-}
-
 static enum usage usage_of(const struct kube_kind *kind)
 {
-    if (is_core(kind, "pods"))
+    if (kube_kind_is(kind, "", "pods"))
         return USAGE_PODS;
-    if (is_core(kind, "services"))
+    if (kube_kind_is(kind, "", "services"))
         return USAGE_SERVICES;
-    return is_core(kind, "persistentvolumeclaims") ? USAGE_CLAIMS : USAGE_COUNT;
+    return kube_kind_is(kind, "", "persistentvolumeclaims") ? USAGE_CLAIMS : USAGE_COUNT;
 }
 
 bool kube_quota_concerns(const struct kube_kind *kind)
@@ -47,11 +42,11 @@ bool kube_quota_applies(const struct kube_kind *kind, struct slice subresource,
     case USAGE_PODS: /* an update may change only the scope, a resize the amounts */
         if (whole)
             return !old || is_terminating(object) != is_terminating(old);
-        return old && slice_equal(subresource, SLICE_LITERAL("resize"));
+        return old && slice_is(subresource, "resize");
     case USAGE_SERVICES:
         return whole;
     case USAGE_CLAIMS: /* the status has the amount that an expansion has allocated */
-        return whole || slice_equal(subresource, SLICE_LITERAL("status"));
+        return whole || slice_is(subresource, "status");
     case USAGE_COUNT:
         break;
     }
@@ -59,12 +54,6 @@ bool kube_quota_applies(const struct kube_kind *kind, struct slice subresource,
 }
 
 /* -- Names -- */
-
-static bool has_suffix(struct slice text, struct slice suffix)
-{
-    return text.len >= suffix.len &&
-           slice_equal(slice_sub(text, text.len - suffix.len, suffix.len), suffix);
-}
 
 /* The rest of a name that begins with a prefix; empty: it does not. */
 static struct slice without(struct slice name, const char *prefix)
@@ -82,14 +71,9 @@ static bool counts(const struct kube_kind *kind, struct slice resource)
     if (!slice_has_prefix(rest, plural))
         return false;
     rest = slice_sub(rest, plural.len, rest.len - plural.len);
-    return group.len ? rest.len == group.len + 1 && rest.ptr[0] == '.' && has_suffix(rest, group)
-                     : !rest.len;
-}
-
-static bool counts_by_old_name(const struct kube_kind *kind, struct slice resource)
-{
-    return !*kind->group && slice_equal(resource, slice_from_text(kind->plural)) &&
-           rule_one_of(resource, "configmaps,resourcequotas,replicationcontrollers,secrets");
+    return group.len
+               ? rest.len == group.len + 1 && rest.ptr[0] == '.' && slice_has_suffix(rest, group)
+               : !rest.len;
 }
 
 /* What a pod has to request or be limited to: "cpu" of "requests.cpu". Empty: none. */
@@ -115,16 +99,12 @@ static struct slice limited_by_pod(struct slice resource)
 
 #define OF_CLASS ".storageclass.storage.k8s.io/"
 
-static bool is_claimed(struct slice resource)
-{
-    return rule_one_of(resource, "persistentvolumeclaims,requests.storage") ||
-           has_suffix(resource, SLICE_LITERAL(OF_CLASS "persistentvolumeclaims")) ||
-           has_suffix(resource, SLICE_LITERAL(OF_CLASS "requests.storage"));
-}
-
 bool kube_quota_is_number(const struct kube_kind *kind, struct slice resource)
 {
-    return counts(kind, resource) || counts_by_old_name(kind, resource);
+    /* Some kinds of the core group are also counted by their plain names. */
+    return counts(kind, resource) ||
+           (!*kind->group && slice_is(resource, kind->plural) &&
+            rule_one_of(resource, "configmaps,resourcequotas,replicationcontrollers,secrets"));
 }
 
 bool kube_quota_knows(const struct kube_kind *kind, struct slice resource)
@@ -133,12 +113,14 @@ bool kube_quota_knows(const struct kube_kind *kind, struct slice resource)
         return true;
     switch (usage_of(kind)) {
     case USAGE_PODS:
-        return slice_equal(resource, SLICE_LITERAL("pods")) || requested_by_pod(resource).len ||
+        return slice_is(resource, "pods") || requested_by_pod(resource).len ||
                limited_by_pod(resource).len;
     case USAGE_SERVICES:
         return rule_one_of(resource, "services,services.nodeports,services.loadbalancers");
     case USAGE_CLAIMS:
-        return is_claimed(resource);
+        return rule_one_of(resource, "persistentvolumeclaims,requests.storage") ||
+               slice_has_suffix(resource, SLICE_LITERAL(OF_CLASS "persistentvolumeclaims")) ||
+               slice_has_suffix(resource, SLICE_LITERAL(OF_CLASS "requests.storage"));
     case USAGE_COUNT:
         break;
     }
@@ -234,9 +216,9 @@ static uint64_t count_node_ports(const struct json_node *spec)
 {
     const struct json_node *ports = json_node_named(spec, "ports");
     const struct json_node *allocates = json_node_named(spec, "allocateLoadBalancerNodePorts");
-    bool balances = json_node_is_text(json_node_named(spec, "type"), "LoadBalancer");
+    bool balances = json_node_text_is(spec, "type", "LoadBalancer");
     uint64_t given = 0;
-    if (!balances && !json_node_is_text(json_node_named(spec, "type"), "NodePort"))
+    if (!balances && !json_node_text_is(spec, "type", "NodePort"))
         return 0;
     if (!balances || !allocates || allocates->truth)
         return ports ? ports->count : 0;
@@ -249,15 +231,15 @@ static void use_of_service(const struct json_node *service, struct kube_amounts 
 {
     const struct json_node *spec = json_node_named(service, "spec");
     const struct quantity ports = {.amount = count_node_ports(spec)};
-    bool balances = json_node_is_text(json_node_named(spec, "type"), "LoadBalancer");
+    bool balances = json_node_text_is(spec, "type", "LoadBalancer");
     const struct quantity balancers = {.amount = balances};
     for (size_t i = 0; i < usage->count; i++) {
         struct kube_amount *amount = &usage->items[i];
-        if (slice_equal(amount->name, SLICE_LITERAL("services")))
+        if (slice_is(amount->name, "services"))
             kube_amount_add(amount, &one);
-        else if (slice_equal(amount->name, SLICE_LITERAL("services.nodeports")))
+        else if (slice_is(amount->name, "services.nodeports"))
             kube_amount_add(amount, &ports);
-        else if (slice_equal(amount->name, SLICE_LITERAL("services.loadbalancers")))
+        else if (slice_is(amount->name, "services.loadbalancers"))
             kube_amount_add(amount, &balancers);
     }
 }
@@ -280,16 +262,6 @@ static bool storage_of(const struct json_node *claim, struct quantity *ret_stora
     return true;
 }
 
-static enum status class_of(const struct json_node *claim, struct arena *arena,
-                            struct slice *ret_class)
-{
-    const struct json_node *annotations = json_node_path(claim, "metadata.annotations");
-    const struct json_node *old =
-        json_node_named(annotations, "volume.beta.kubernetes.io/storage-class");
-    return json_node_text(old ? old : json_node_path(claim, "spec.storageClassName"), arena,
-                          ret_class);
-}
-
 /* The resource without the class that it is limited to; empty: another class. */
 static struct slice of_class(struct slice resource, struct slice class)
 {
@@ -308,13 +280,16 @@ static enum status use_of_claim(const struct json_node *claim, struct arena *are
     struct slice class;
     struct quantity storage;
     bool has_storage = storage_of(claim, &storage);
-    TRY(class_of(claim, arena, &class));
+    const struct json_node *annotations = json_node_path(claim, "metadata.annotations");
+    const struct json_node *old =
+        json_node_named(annotations, "volume.beta.kubernetes.io/storage-class");
+    TRY(json_node_text(old ? old : json_node_path(claim, "spec.storageClassName"), arena, &class));
     for (size_t i = 0; i < usage->count; i++) {
         struct kube_amount *amount = &usage->items[i];
         struct slice resource = of_class(amount->name, class);
-        if (slice_equal(resource, SLICE_LITERAL("persistentvolumeclaims")))
+        if (slice_is(resource, "persistentvolumeclaims"))
             kube_amount_add(amount, &one);
-        else if (has_storage && slice_equal(resource, SLICE_LITERAL("requests.storage")))
+        else if (has_storage && slice_is(resource, "requests.storage"))
             kube_amount_add(amount, &storage);
     }
     return ST_OK;

@@ -59,7 +59,7 @@ static bool check_subject(struct kube_admission_write *write)
     struct slice text;
     bool found;
     size_t len = 0;
-    if (!json_node_is_text(json_node_named(spec, "signerName"), CLIENT_SIGNER))
+    if (!json_node_text_is(spec, "signerName", CLIENT_SIGNER))
         return true;
     if (json_node_text(json_node_named(spec, "request"), write->arena, &text) != ST_OK)
         return kube_fail_engine(write->status, ST_NOMEM);

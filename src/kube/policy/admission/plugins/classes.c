@@ -14,7 +14,7 @@ const struct kube_class *kube_class_read(struct arena *arena, const struct json_
     class->is_default =
         json_node_is_text(json_node_member(annotations, annotation), "true") ||
         (other.len && json_node_is_text(json_node_member(annotations, other), "true"));
-    class->expands = expands && expands->type == JSON_TYPE_BOOL && expands->truth;
+    class->expands = json_node_is_true(expands);
     return class;
 }
 

@@ -21,11 +21,6 @@ struct kube_fact_finder {
 
 /* -- Objects -- */
 
-static const struct kube_fact_row *row_of(const struct kube_fact_finder *f, size_t fact)
-{
-    return f->options.rows[fact];
-}
-
 static struct kube_lookup *lookup_of(struct kube_fact_finder *f, size_t fact)
 {
     const struct kube_fact_finder_options *options = &f->options;
@@ -34,14 +29,14 @@ static struct kube_lookup *lookup_of(struct kube_fact_finder *f, size_t fact)
             .shard = options->shard,
             .loop = options->loop,
             .under_way = options->under_way,
-            .stock = kube_lookup_pool_get(options->pool, &row_of(f, fact)->kind, 0),
+            .stock = kube_lookup_pool_get(options->pool, &f->options.rows[fact]->kind, 0),
         });
     return f->lookups[fact];
 }
 
 static struct slice namespace_of(const struct kube_facts_wait *w, size_t fact)
 {
-    return row_of(w->finder, fact)->kind.namespaced ? w->namespace : SLICE_EMPTY;
+    return w->finder->options.rows[fact]->kind.namespaced ? w->namespace : SLICE_EMPTY;
 }
 
 /* NULL: the objects are not held, and have not been read for this write. */
@@ -69,7 +64,7 @@ static struct slice name_at(const struct kube_facts_wait *w, const char *path)
 /* The name of the object that is used; empty: none. */
 static struct slice used_name(const struct kube_facts_wait *w, size_t fact)
 {
-    const struct kube_fact_row *row = row_of(w->finder, fact);
+    const struct kube_fact_row *row = w->finder->options.rows[fact];
     struct slice name = row->named_by ? name_at(w, row->named_by) : SLICE_EMPTY;
     return !name.len && row->unnamed ? slice_from_text(row->unnamed) : name;
 }
@@ -117,7 +112,7 @@ static enum status collect_all(const struct kube_facts_wait *w, const struct kub
 static enum status hold_objects(const struct kube_facts_wait *w, size_t fact,
                                 const struct kube_lookup_object *named)
 {
-    const struct kube_fact_row *row = row_of(w->finder, fact);
+    const struct kube_fact_row *row = w->finder->options.rows[fact];
     const struct kube_shelf *shelf = shelf_of(w, fact);
     struct kube_fact_objects *to = &w->facts->of[fact];
     struct choice choice = {.row = row};
@@ -224,7 +219,7 @@ static bool waits_for(struct kube_facts_wait *w, size_t fact)
 {
     int64_t now_ns = loop_now_ns(w->finder->options.loop);
     if (!w->until_ns)
-        w->until_ns = clock_add(now_ns, row_of(w->finder, fact)->patience_ns);
+        w->until_ns = clock_add(now_ns, w->finder->options.rows[fact]->patience_ns);
     return now_ns < w->until_ns;
 }
 
@@ -233,13 +228,13 @@ static bool find_all_named(struct kube_facts_wait *w,
                            const struct kube_lookup_object *ret_named[KUBE_FACTS])
 {
     for (size_t i = 0; i < KUBE_FACTS; i++) {
-        const char *unnamed = row_of(w->finder, i) ? row_of(w->finder, i)->unnamed : NULL;
+        const char *unnamed =
+            w->finder->options.rows[i] ? w->finder->options.rows[i]->unnamed : NULL;
         struct slice name = w->needs & 1u << i ? used_name(w, i) : SLICE_EMPTY;
         if (!name.len)
             continue;
         ret_named[i] = kube_shelf_get(shelf_of(w, i), name);
-        if (!ret_named[i] && unnamed && slice_equal(name, slice_from_text(unnamed)) &&
-            waits_for(w, i))
+        if (!ret_named[i] && unnamed && slice_is(name, unnamed) && waits_for(w, i))
             return false;
     }
     return true;
@@ -250,7 +245,7 @@ static bool find_all_named(struct kube_facts_wait *w,
 static bool wants(void *ctx, const struct kube_lookup_object *object)
 {
     const struct kube_facts_wait *w = ctx;
-    const struct kube_fact_row *row = row_of(w->finder, w->reads);
+    const struct kube_fact_row *row = w->finder->options.rows[w->reads];
     return row->all || (row->is_default && row->is_default(object->data)) ||
            (w->name.len && slice_equal(object->name, w->name));
 }
@@ -267,18 +262,9 @@ static void on_read(struct kube_lookup_read *read)
     look(w);
 }
 
-/* The first fact whose objects are not held; KUBE_FACTS: none. */
-static size_t find_not_held(const struct kube_facts_wait *w)
-{
-    size_t i = 0;
-    while (i < KUBE_FACTS && (!(w->needs & 1u << i) || shelf_of(w, i)))
-        i++;
-    return i;
-}
-
 static void read_fact(struct kube_facts_wait *w, size_t fact)
 {
-    const struct kube_fact_row *row = row_of(w->finder, fact);
+    const struct kube_fact_row *row = w->finder->options.rows[fact];
     bool by_name = !row->all && !row->is_default;
     w->name = used_name(w, fact);
     w->reads = fact;
@@ -317,7 +303,9 @@ static void look(struct kube_facts_wait *w)
         look_again(w);
         return;
     }
-    size_t not_held = find_not_held(w);
+    size_t not_held = 0;
+    while (not_held < KUBE_FACTS && (!(w->needs & 1u << not_held) || shelf_of(w, not_held)))
+        not_held++;
     if (not_held < KUBE_FACTS) {
         read_fact(w, not_held);
         return;

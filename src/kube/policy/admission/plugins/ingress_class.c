@@ -14,21 +14,16 @@ const struct kube_fact_row kube_ingress_classes = {
     .is_better = kube_class_is_better,
 };
 
-/* Kubernetes still looks at the annotation that was the field once. */
-static bool has_class(const struct json_node *ingress)
-{
-    const struct json_node *named = json_node_path(ingress, "spec.ingressClassName");
-    return json_node_member(json_node_path(ingress, "metadata.annotations"),
-                            SLICE_LITERAL("kubernetes.io/ingress.class")) ||
-           (named && named->type != JSON_TYPE_NULL);
-}
-
 static bool admit(struct kube_admission_write *write)
 {
     const struct kube_meta meta = kube_admission_meta(write);
     const struct kube_lookup_object *class = write->facts->of[KUBE_FACT_INGRESS_CLASSES].standard;
     struct json_node *spec;
-    if (!class || has_class(write->object))
+    /* Kubernetes still looks at the annotation that was the field once. */
+    if (!class ||
+        json_node_member(json_node_path(write->object, "metadata.annotations"),
+                         SLICE_LITERAL("kubernetes.io/ingress.class")) ||
+        json_node_is_set(json_node_path(write->object, "spec.ingressClassName")))
         return true;
     return kube_meta_object(&meta, write->object, "spec", &spec) &&
            kube_meta_set_text(&meta, spec, "ingressClassName", class->name);

@@ -9,7 +9,7 @@ static bool check(struct kube_admission_write *write)
 {
     static const char *const immortal[] = {"default", "kube-system", "kube-public"};
     for (size_t i = 0; i < COUNT_OF(immortal); i++)
-        if (slice_equal(write->name, slice_from_text(immortal[i])))
+        if (slice_is(write->name, immortal[i]))
             return kube_admission_forbid(write, "this namespace may not be deleted");
     return true;
 }
@@ -20,15 +20,6 @@ const struct kube_admission_plugin kube_namespace_lifecycle = {
     .check = check,
 };
 
-static bool is_terminating(struct slice stored)
-{
-    struct kube_object object;
-    struct slice phase;
-    return kube_object_parse(stored, &object) == ST_OK &&
-           kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
-           json_inner_is(phase, SLICE_LITERAL("Terminating"));
-}
-
 bool kube_namespace_accepts(const struct kube_admission_write *write, struct slice stored)
 {
     struct slice namespace = write->namespace;
@@ -36,7 +27,11 @@ bool kube_namespace_accepts(const struct kube_admission_write *write, struct sli
     if (!stored.len)
         return kube_fail_not_found(write->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
                                    namespace);
-    if (!is_terminating(stored))
+    struct kube_object object;
+    struct slice phase;
+    if (kube_object_parse(stored, &object) != ST_OK ||
+        !kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) ||
+        !json_inner_is(phase, SLICE_LITERAL("Terminating")))
         return true;
     namespace.len = size_min(namespace.len, 100);
     (void)kube_admission_forbid(

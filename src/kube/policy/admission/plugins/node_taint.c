@@ -6,8 +6,7 @@
 static bool has_taint(const struct json_node *list)
 {
     for (const struct json_node *item = list->first; item; item = item->next)
-        if (json_node_is_text(json_node_named(item, "key"), KEY) &&
-            json_node_is_text(json_node_named(item, "effect"), EFFECT))
+        if (json_node_text_is(item, "key", KEY) && json_node_text_is(item, "effect", EFFECT))
             return true;
     return false;
 }

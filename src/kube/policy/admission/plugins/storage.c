@@ -21,21 +21,16 @@ const struct kube_fact_row kube_storage_classes = {
 
 /* -- The default -- */
 
-/* Kubernetes still looks at the annotation that was the field once. */
-static bool has_class(const struct json_node *claim)
-{
-    const struct json_node *named = json_node_path(claim, "spec.storageClassName");
-    return json_node_member(json_node_path(claim, "metadata.annotations"),
-                            SLICE_LITERAL("volume.beta.kubernetes.io/storage-class")) ||
-           (named && named->type != JSON_TYPE_NULL);
-}
-
 static bool set_class(struct kube_admission_write *write)
 {
     const struct kube_meta meta = kube_admission_meta(write);
     const struct kube_lookup_object *class = write->facts->of[KUBE_FACT_STORAGE_CLASSES].standard;
     struct json_node *spec = json_node_named(write->object, "spec");
-    if (!class || !spec || spec->type != JSON_TYPE_OBJECT || has_class(write->object))
+    /* Kubernetes still looks at the annotation that was the field once. */
+    if (!class || !spec || spec->type != JSON_TYPE_OBJECT ||
+        json_node_member(json_node_path(write->object, "metadata.annotations"),
+                         SLICE_LITERAL("volume.beta.kubernetes.io/storage-class")) ||
+        json_node_is_set(json_node_path(write->object, "spec.storageClassName")))
         return true;
     return kube_meta_set_text(&meta, spec, "storageClassName", class->name);
 }
@@ -94,29 +89,19 @@ static struct quantity amount_of(struct arena *arena, const struct json_node *cl
     return amount;
 }
 
-static bool grows(const struct kube_admission_write *write)
+static bool check_size(struct kube_admission_write *write)
 {
     struct quantity now = amount_of(write->arena, write->object);
     struct quantity before = amount_of(write->arena, write->old);
-    return quantity_compare(&now, &before) > 0;
-}
-
-static bool may_grow(const struct kube_admission_write *write)
-{
-    const struct kube_lookup_object *class = write->facts->of[KUBE_FACT_STORAGE_CLASSES].named;
-    return class && ((const struct kube_class *)class->data)->expands &&
-           json_node_equal(
-               json_node_path(write->old, "spec.storageClassName"),
-               json_node_path((const struct json_node *)write->object, "spec.storageClassName"));
-}
-
-static bool check_size(struct kube_admission_write *write)
-{
-    if (!grows(write))
+    if (quantity_compare(&now, &before) <= 0)
         return true;
-    if (!json_node_is_text(json_node_path(write->old, "status.phase"), "Bound"))
+    if (!json_node_text_is(write->old, "status.phase", "Bound"))
         return kube_admission_forbid(write, "Only bound persistent volume claims can be expanded");
-    return may_grow(write) ||
+    const struct kube_lookup_object *class = write->facts->of[KUBE_FACT_STORAGE_CLASSES].named;
+    return (class && ((const struct kube_class *)class->data)->expands &&
+            json_node_equal(json_node_path(write->old, "spec.storageClassName"),
+                            json_node_path((const struct json_node *)write->object,
+                                           "spec.storageClassName"))) ||
            kube_admission_forbid(write, "only dynamically provisioned pvc can be resized and the "
                                         "storageclass that provisions the pvc must support resize");
 }

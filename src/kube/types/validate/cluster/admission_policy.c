@@ -58,7 +58,7 @@ static void check_api_version(struct check *c, const struct at *at, struct slice
 {
     struct slice version = text, group = slice_cut(&version, '/');
     char why[320], reasons[NAME_ERROR_BYTES];
-    if (slice_equal(text, SLICE_LITERAL("/"))) {
+    if (slice_is(text, "/")) {
         group = version = SLICE_EMPTY;
     } else if (version.len && memchr(version.ptr, '/', version.len)) {
         snprintf(why, sizeof(why), "unexpected GroupVersion string: %.*s",
@@ -248,13 +248,13 @@ static void check_mutation(struct check *c, const struct at *at, const struct js
     struct slice type = rule_text(c, item, "patchType");
     if (!type.len) {
         bad_required(c, AT(at, "patchType"), NULL);
-    } else if (slice_equal(type, SLICE_LITERAL("JSONPatch"))) {
+    } else if (slice_is(type, "JSONPatch")) {
         check_expression(c, AT(at, "jsonPatch"), patch,
                          "must be specified when patchType is JSONPatch");
         if (apply)
             bad_text(c, AT(at, "applyConfiguration"), SLICE_LITERAL("{applyConfiguration}"),
                      "must not be specified when patchType is JSONPatch");
-    } else if (slice_equal(type, SLICE_LITERAL("ApplyConfiguration"))) {
+    } else if (slice_is(type, "ApplyConfiguration")) {
         check_expression(c, AT(at, "applyConfiguration"), apply,
                          "must be specified when patchType is ApplyConfiguration");
         if (patch)
@@ -287,17 +287,6 @@ static const struct rule binding_rules[] = {
     {"matchResources", ALWAYS, ROWS(match_rules)},
 };
 
-static void check_actions(struct check *c, const struct at *at, const struct json_node *list)
-{
-    rule_one(c, at, list, NULL, EACH, CHOICE("Audit,Deny,Warn"), UNIQUE);
-    if (rule_list_has(c, list, "Deny") && rule_list_has(c, list, "Warn"))
-        bad_node(c, at, list,
-                 "must not contain both Deny and Warn (repeating the same validation failure "
-                 "information in the API response and headers serves no purpose)");
-    if (!rule_count(list))
-        bad_required(c, at, "at least one validation action is required");
-}
-
 void kube_validate_validating_binding(struct check *c, const struct json_node *object,
                                       const struct json_node *old)
 {
@@ -305,7 +294,15 @@ void kube_validate_validating_binding(struct check *c, const struct json_node *o
     const struct at *at = AT(NULL, "spec");
     (void)old;
     rule_rows(c, at, spec, binding_rules);
-    check_actions(c, AT(at, "validationActions"), rule_member(spec, "validationActions"));
+    const struct at *in = AT(at, "validationActions");
+    const struct json_node *list = rule_member(spec, "validationActions");
+    rule_one(c, in, list, NULL, EACH, CHOICE("Audit,Deny,Warn"), UNIQUE);
+    if (rule_list_has(c, list, "Deny") && rule_list_has(c, list, "Warn"))
+        bad_node(c, in, list,
+                 "must not contain both Deny and Warn (repeating the same validation failure "
+                 "information in the API response and headers serves no purpose)");
+    if (!rule_count(list))
+        bad_required(c, in, "at least one validation action is required");
 }
 
 void kube_validate_mutating_binding(struct check *c, const struct json_node *object,

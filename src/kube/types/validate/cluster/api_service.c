@@ -16,8 +16,7 @@ static void check_api_name(struct check *c, const struct json_node *object,
     snprintf(wanted, sizeof(wanted), "%.*s.%.*s", (int)size_min(version.len, 63),
              (const char *)version.ptr, (int)size_min(group.len, 253), (const char *)group.ptr);
     snprintf(why, sizeof(why), "must be `spec.version+\".\"+spec.group`: \"%s\"", wanted);
-    if (name.len && segment_valid(name, (char[NAME_ERROR_BYTES]){0}) &&
-        !slice_equal(name, slice_from_text(wanted)))
+    if (name.len && segment_valid(name, (char[NAME_ERROR_BYTES]){0}) && !slice_is(name, wanted))
         bad_text(c, AT(AT(NULL, "metadata"), "name"), name, why);
 }
 
@@ -68,7 +67,7 @@ void kube_validate_api_service(struct check *c, const struct json_node *object,
     check_api_name(c, object, spec);
     if (group.len)
         rule_name(c, AT(at, "group"), group, subdomain_valid);
-    else if (!slice_equal(version, SLICE_LITERAL("v1")))
+    else if (!slice_is(version, "v1"))
         bad_required(c, AT(at, "group"),
                      "only v1 may have an empty group and it better be legacy kube");
     rule_rows(c, at, spec, rules);

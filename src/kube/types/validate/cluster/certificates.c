@@ -89,7 +89,7 @@ static void check_signer(struct check *c, const struct at *at, struct slice name
         bad_required(c, at, NULL);
         return;
     }
-    if (slice_equal(name, SLICE_LITERAL("kubernetes.io/legacy-unknown"))) {
+    if (slice_is(name, "kubernetes.io/legacy-unknown")) {
         bad_text(c, at, name, "the legacy signerName is not allowed via this API version");
         return;
     }
@@ -129,16 +129,11 @@ void kube_validate_csr(struct check *c, const struct json_node *object, const st
 
 /* -- Status -- */
 
-static const struct json_node *first_condition(const struct json_node *object)
-{
-    const struct json_node *list = json_node_path(object, "status.conditions");
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-}
-
 static size_t count_type(const struct json_node *object, const char *type)
 {
     size_t count = 0;
-    for (const struct json_node *item = first_condition(object); item; item = item->next)
+    for (const struct json_node *item = json_node_items_at(object, "status.conditions"); item;
+         item = item->next)
         count += rule_text_is(item, "type", type);
     return count;
 }
@@ -152,7 +147,8 @@ static struct kept kept_of(struct check *c, const struct json_node *old)
 {
     struct kept kept = {.both = count_type(old, "Approved") && count_type(old, "Denied")};
     struct seen seen = {0};
-    for (const struct json_node *item = first_condition(old); item; item = item->next) {
+    for (const struct json_node *item = json_node_items_at(old, "status.conditions"); item;
+         item = item->next) {
         struct slice type = rule_text(c, item, "type");
         kept.untyped = kept.untyped || !type.len;
         kept.repeats = !seen_add(c, &seen, type) || kept.repeats;
@@ -179,10 +175,11 @@ static void check_conditions(struct check *c, const struct at *at, const struct 
     bool approved = false, denied = false;
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_condition(object); item; item = item->next, i++) {
+    for (const struct json_node *item = json_node_items_at(object, "status.conditions"); item;
+         item = item->next, i++) {
         struct slice type = rule_text(c, item, "type");
-        bool is_approved = slice_equal(type, SLICE_LITERAL("Approved"));
-        bool is_denied = slice_equal(type, SLICE_LITERAL("Denied"));
+        bool is_approved = slice_is(type, "Approved");
+        bool is_denied = slice_is(type, "Denied");
         check_condition(c, AT_ITEM(at, i), item, kept);
         if (!kept->both && ((is_approved && denied) || (is_denied && approved)))
             bad_text(c, at, type, "Approved and Denied conditions are mutually exclusive");

@@ -176,7 +176,7 @@ static void check_inline(struct check *c, const struct at *at, const struct json
         bad_required(c, AT(at, "csi"), "has to be specified in the context of inline volumes");
     rule_one(c, at, spec, "accessModes", NEEDED, WHY(NULL));
     rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
-    if (policy.len && !slice_equal(policy, SLICE_LITERAL("Retain")))
+    if (policy.len && !slice_is(policy, "Retain"))
         bad_forbidden(c, AT(at, "persistentVolumeReclaimPolicy"),
                       "may only be Retain in the context of inline volumes");
     if (rule_member(spec, "nodeAffinity"))

@@ -98,7 +98,7 @@ static void check_account(struct check *c, const struct at *at, const struct jso
     }
     if (!name.len)
         bad_required(c, AT(at, "name"), NULL);
-    else if (!slice_equal(name, SLICE_LITERAL("*")))
+    else if (!slice_is(name, "*"))
         rule_name(c, AT(at, "name"), name, subdomain_valid);
     rule_one(c, at, of, "namespace", NEEDED, WHY("must specify namespace for service account"),
              NAME(dns_label_valid));
@@ -117,17 +117,16 @@ static void check_subject(struct check *c, const struct at *at, const struct jso
         bad_choice(c, AT(at, "kind"), kind, "Group,ServiceAccount,User");
         return;
     }
-    if (slice_equal(kind, SLICE_LITERAL("ServiceAccount")))
+    if (slice_is(kind, "ServiceAccount"))
         check_account(c, AT(at, "serviceAccount"), rule_member(subject, "serviceAccount"));
-    else if (slice_equal(kind, SLICE_LITERAL("User")))
+    else if (slice_is(kind, "User"))
         check_user(c, AT(at, "user"), rule_member(subject, "user"),
                    "user is required when subject kind is 'User'");
     else
         check_user(c, AT(at, "group"), rule_member(subject, "group"),
                    "group is required when subject kind is 'Group'");
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        if (!slice_equal(kind, slice_from_text(kinds[i].kind)) &&
-            rule_member(subject, kinds[i].name))
+        if (!slice_is(kind, kinds[i].kind) && rule_member(subject, kinds[i].name))
             bad_forbidden(c, AT(at, kinds[i].name), kinds[i].other);
     }
 }
@@ -233,23 +232,12 @@ static void check_flow_rule(struct check *c, const struct at *at, const struct j
     rule_one(c, at, rule, "nonResourceRules", EACH, PART(check_url_rule));
 }
 
-static void check_precedence(struct check *c, const struct at *at, int64_t precedence,
-                             struct slice name)
-{
-    if (precedence <= 0)
-        bad_int(c, at, precedence, "must be a positive value");
-    if (precedence > PRECEDENCE_MAX)
-        bad_int(c, at, precedence, "must not be greater than 10000");
-    if (precedence == 1 && !slice_equal(name, SLICE_LITERAL("exempt")))
-        bad_int(c, at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
-}
-
 static void check_fixed_schema(struct check *c, const struct at *at, const struct json_node *spec,
                                struct slice name)
 {
-    const char *fixed = slice_equal(name, SLICE_LITERAL("exempt"))      ? exempt_schema
-                        : slice_equal(name, SLICE_LITERAL("catch-all")) ? catch_all_schema
-                                                                        : NULL;
+    const char *fixed = slice_is(name, "exempt")      ? exempt_schema
+                        : slice_is(name, "catch-all") ? catch_all_schema
+                                                      : NULL;
     char why[64];
     if (!fixed || equals(c, spec, fixed))
         return;
@@ -282,8 +270,14 @@ void kube_validate_flow_schema(struct check *c, const struct json_node *object,
     struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
     struct slice level = rule_text(c, rule_member(spec, "priorityLevelConfiguration"), "name");
     (void)old;
-    check_precedence(c, AT(at, "matchingPrecedence"), rule_int(spec, "matchingPrecedence", 0),
-                     name);
+    const struct at *in = AT(at, "matchingPrecedence");
+    int64_t precedence = rule_int(spec, "matchingPrecedence", 0);
+    if (precedence <= 0)
+        bad_int(c, in, precedence, "must be a positive value");
+    if (precedence > PRECEDENCE_MAX)
+        bad_int(c, in, precedence, "must not be greater than 10000");
+    if (precedence == 1 && !slice_is(name, "exempt"))
+        bad_int(c, in, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
     if (method && !rule_one_of(rule_text(c, method, "type"), "ByNamespace,ByUser"))
         bad_choice_raw(c, AT(AT(at, "distinguisherMethod"), "type"),
                        show_struct(c, method, &method_type), "ByNamespace,ByUser");
@@ -349,11 +343,11 @@ static void check_response(struct check *c, const struct at *at, const struct js
     struct slice type = rule_text(c, response, "type");
     if (!type.len) {
         bad_required(c, AT(at, "type"), NULL);
-    } else if (slice_equal(type, SLICE_LITERAL("Reject"))) {
+    } else if (slice_is(type, "Reject")) {
         if (queuing)
             bad_forbidden(c, AT(at, "queuing"),
                           "must be nil if limited.limitResponse.type is not Limited");
-    } else if (!slice_equal(type, SLICE_LITERAL("Queue"))) {
+    } else if (!slice_is(type, "Queue")) {
         bad_choice(c, AT(at, "type"), type, "Queue,Reject");
     } else if (!queuing) {
         bad_required(c, AT(at, "queuing"),
@@ -387,14 +381,14 @@ static void check_level(struct check *c, const struct at *at, const struct json_
     const struct json_node *limited = rule_member(spec, "limited"),
                            *exempt = rule_member(spec, "exempt");
     struct slice type = rule_text(c, spec, "type");
-    bool is_exempt = slice_equal(type, SLICE_LITERAL("Exempt"));
-    if (slice_equal(name, SLICE_LITERAL("exempt")) != is_exempt)
+    bool is_exempt = slice_is(type, "Exempt");
+    if (slice_is(name, "exempt") != is_exempt)
         bad_text(c, AT(at, "type"), type, "must be 'Exempt' if and only if `name` is 'exempt'");
     if (is_exempt) {
         if (limited)
             bad_forbidden(c, AT(at, "limited"), "must be nil if the type is not Limited");
         rule_rows(c, AT(at, "exempt"), exempt, exempt_rules);
-    } else if (slice_equal(type, SLICE_LITERAL("Limited"))) {
+    } else if (slice_is(type, "Limited")) {
         if (exempt)
             bad_forbidden(c, AT(at, "exempt"), "must be nil if the type is Limited");
         if (limited)
@@ -411,11 +405,11 @@ static void check_level(struct check *c, const struct at *at, const struct json_
 static void check_fixed_level(struct check *c, const struct at *at, const struct json_node *spec,
                               struct slice name)
 {
-    if (slice_equal(name, SLICE_LITERAL("exempt"))) {
+    if (slice_is(name, "exempt")) {
         if (!rule_text_is(spec, "type", "Exempt") || rule_member(spec, "limited"))
             bad_raw(c, at, show_struct(c, spec, &level_type),
                     "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value");
-    } else if (slice_equal(name, SLICE_LITERAL("catch-all")) && !equals(c, spec, catch_all_level)) {
+    } else if (slice_is(name, "catch-all") && !equals(c, spec, catch_all_level)) {
         bad_raw(c, at, show_struct(c, spec, &level_type),
                 "spec of 'catch-all' must equal the fixed value");
     }

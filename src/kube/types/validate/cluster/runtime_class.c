@@ -26,16 +26,6 @@ static void check_overhead(struct check *c, const struct json_node *overhead)
 SHOWN_TYPE(toleration_key, KEY_MEMBERS);
 SHOWN_TYPE(toleration_type, KEY_MEMBERS, SHOWN_NULL("TolerationSeconds", "tolerationSeconds"));
 
-static void check_unique(struct check *c, const struct at *at, const struct json_node *list)
-{
-    struct seen seen = {0};
-    size_t i = 0;
-    for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
-        if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &toleration_key))))
-            bad_repeat_raw(c, AT_ITEM(at, i), show_struct(c, item, &toleration_type));
-    }
-}
-
 void kube_validate_runtime_class(struct check *c, const struct json_node *object,
                                  const struct json_node *old)
 {
@@ -47,7 +37,12 @@ void kube_validate_runtime_class(struct check *c, const struct json_node *object
     check_overhead(c, rule_member(object, "overhead"));
     rule_labels(c, AT(at, "nodeSelector"), rule_member(scheduling, "nodeSelector"));
     rule_tolerations(c, list, tolerations);
-    check_unique(c, list, tolerations);
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = rule_first(tolerations); item; item = item->next, i++) {
+        if (!seen_add(c, &seen, slice_from_text(show_struct(c, item, &toleration_key))))
+            bad_repeat_raw(c, AT_ITEM(list, i), show_struct(c, item, &toleration_type));
+    }
     if (old && !slice_equal(handler, rule_text(c, old, "handler")))
         bad_text(c, AT(NULL, "handler"), handler, "field is immutable");
 }

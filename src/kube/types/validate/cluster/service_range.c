@@ -20,15 +20,8 @@ static void check_canonical(struct check *c, const struct at *at, struct slice t
         return;
     snprintf(whole, sizeof(whole), "%s/%u", name, block->bits);
     snprintf(why, sizeof(why), "must be in canonical form (\"%s\")", whole);
-    if (!slice_equal(text, slice_from_text(whole)))
+    if (!slice_is(text, whole))
         bad_text(c, at, text, why);
-}
-
-static void check_block(struct check *c, const struct at *at, struct slice text)
-{
-    struct address_block block;
-    if (rule_name(c, at, text, cidr_valid) && address_block_read(text, &block))
-        check_canonical(c, at, text, &block);
 }
 
 static int family_of(struct check *c, const struct json_node *node)
@@ -51,8 +44,13 @@ static void check_ranges(struct check *c, const struct at *at, const struct json
         bad_raw(c, at, show_struct(c, spec, &range_type), "may only hold up to 2 values");
         return;
     }
-    for (const struct json_node *item = rule_first(list); item; item = item->next)
-        check_block(c, AT_ITEM(at, i++), rule_text_of(c, item));
+    for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        const struct at *in = AT_ITEM(at, i++);
+        struct slice text = rule_text_of(c, item);
+        struct address_block block;
+        if (rule_name(c, in, text, cidr_valid) && address_block_read(text, &block))
+            check_canonical(c, in, text, &block);
+    }
     if (rule_count(list) == FAMILIES && family_of(c, list->first) &&
         family_of(c, list->first) == family_of(c, list->last))
         bad_node(c, at, list,

@@ -8,11 +8,6 @@ static bool fail(char why[URL_WHY_BYTES], const char *text)
     return false;
 }
 
-static bool is_letter(uint8_t c)
-{
-    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
-
 static bool is_hex(uint8_t c)
 {
     return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
@@ -24,7 +19,8 @@ static bool read_scheme(struct slice *rest, struct slice *ret_scheme, char why[U
     *ret_scheme = SLICE_EMPTY;
     for (size_t i = 0; i < rest->len; i++) {
         uint8_t c = rest->ptr[i];
-        if (is_letter(c) || (i && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.')))
+        if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+            (i && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.')))
             continue;
         if (c != ':')
             return true;

@@ -53,19 +53,19 @@ static void check_resource(struct check *c, const struct at *at, struct slice na
         bad_required(c, at, NULL);
         return;
     }
-    r->everything = r->everything || slice_equal(name, SLICE_LITERAL("*/*"));
-    r->all = r->all || slice_equal(name, SLICE_LITERAL("*"));
+    r->everything = r->everything || slice_is(name, "*/*");
+    r->all = r->all || slice_is(name, "*");
     if (whole.len == name.len) {
-        r->plain = !slice_equal(name, SLICE_LITERAL("*"));
+        r->plain = !slice_is(name, "*");
         return;
     }
     if (seen_has(&r->with_all_parts, whole))
         bad_covered(c, at, whole, "%.*s/*", name);
     if (seen_has(&r->in_all, part))
         bad_covered(c, at, part, "*/%.*s", name);
-    if (slice_equal(part, SLICE_LITERAL("*")))
+    if (slice_is(part, "*"))
         seen_add(c, &r->with_all_parts, whole);
-    if (slice_equal(whole, SLICE_LITERAL("*")))
+    if (slice_is(whole, "*"))
         seen_add(c, &r->in_all, part);
 }
 
@@ -160,9 +160,9 @@ static void check_step(struct check *c, const struct at *at, struct slice path, 
 
 static void check_service_path(struct check *c, const struct at *at, struct slice path)
 {
-    if (!path.len || slice_equal(path, SLICE_LITERAL("/")))
+    if (!path.len || slice_is(path, "/"))
         return;
-    if (slice_equal(path, SLICE_LITERAL("//"))) {
+    if (slice_is(path, "//")) {
         bad_text(c, at, path, "segment[0] may not be empty");
         return;
     }
@@ -222,18 +222,6 @@ static void check_qualified(struct check *c, const struct at *at, struct slice n
     }
 }
 
-static void check_effects(struct check *c, const struct at *at, const struct json_node *effects,
-                          bool keeps)
-{
-    const char *values = keeps ? "None,NoneOnDryRun,Some,Unknown" : "None,NoneOnDryRun";
-    if (effects)
-        rule_choice(c, at, rule_text_of(c, effects), values);
-    else
-        bad_required(c, at,
-                     keeps ? "must specify one of None, NoneOnDryRun, Some, Unknown"
-                           : "must specify one of None, NoneOnDryRun");
-}
-
 static void check_versions(struct check *c, const struct at *at, const struct json_node *list,
                            bool keeps)
 {
@@ -262,7 +250,16 @@ static void check_hook(struct check *c, const struct at *at, const struct json_n
     rule_one(c, at, hook, "rules", EACH, PART(rule_admission_rule));
     rule_one(c, at, hook, "failurePolicy", IF_SET, CHOICE("Fail,Ignore"));
     rule_one(c, at, hook, "matchPolicy", IF_SET, CHOICE("Equivalent,Exact"));
-    check_effects(c, AT(at, "sideEffects"), rule_member(hook, "sideEffects"), keeps->side_effects);
+    const struct at *in = AT(at, "sideEffects");
+    const struct json_node *effects = rule_member(hook, "sideEffects");
+    const char *values =
+        keeps->side_effects ? "None,NoneOnDryRun,Some,Unknown" : "None,NoneOnDryRun";
+    if (effects)
+        rule_choice(c, in, rule_text_of(c, effects), values);
+    else
+        bad_required(c, in,
+                     keeps->side_effects ? "must specify one of None, NoneOnDryRun, Some, Unknown"
+                                         : "must specify one of None, NoneOnDryRun");
     if (timeout < 1 || timeout > TIMEOUT_SECONDS_MAX)
         bad_int(c, AT(at, "timeoutSeconds"), timeout,
                 "the timeout value must be between 1 and 30 seconds");

@@ -51,7 +51,7 @@ static void check_node_field(struct check *c, const struct at *at, const struct 
         bad_required(c, list,
                      "must be only one value when `operator` is 'In' or 'NotIn' for node field "
                      "selector");
-    if (!slice_equal(key, SLICE_LITERAL("metadata.name"))) {
+    if (!slice_is(key, "metadata.name")) {
         bad_text(c, AT(at, "key"), key, "not a valid field selector key");
         return;
     }
@@ -126,10 +126,10 @@ static void check_toleration_value(struct check *c, const struct at *at,
 {
     struct slice op = rule_text(c, item, "operator"), value = rule_text(c, item, "value");
     char why[NAME_ERROR_BYTES];
-    if (!op.len || slice_equal(op, SLICE_LITERAL("Equal"))) {
+    if (!op.len || slice_is(op, "Equal")) {
         if (!label_value_valid(value, why))
             bad_text(c, AT(at, "operator"), value, why);
-    } else if (slice_equal(op, SLICE_LITERAL("Exists"))) {
+    } else if (slice_is(op, "Exists")) {
         if (value.len)
             bad_text(c, AT(at, "operator"), value,
                      "value must be empty when `operator` is 'Exists'");
@@ -146,11 +146,11 @@ static void check_toleration(struct check *c, const struct at *at, const struct 
     struct slice op = rule_text(c, item, "operator");
     if (key.len)
         rule_name(c, AT(at, "key"), key, label_key_valid);
-    else if (!slice_equal(op, SLICE_LITERAL("Exists")))
+    else if (!slice_is(op, "Exists"))
         bad_text(c, AT(at, "operator"), op,
                  "operator must be Exists when `key` is empty, which means \"match all values and "
                  "all keys\"");
-    if (rule_member(item, "tolerationSeconds") && !slice_equal(effect, SLICE_LITERAL("NoExecute")))
+    if (rule_member(item, "tolerationSeconds") && !slice_is(effect, "NoExecute"))
         bad_text(c, AT(at, "effect"), effect,
                  "effect must be 'NoExecute' when `tolerationSeconds` is set");
     check_toleration_value(c, at, item);

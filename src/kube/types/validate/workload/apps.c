@@ -136,41 +136,27 @@ static const char *shown_strategy(struct slice type, char json[STRATEGY_BYTES])
 
 /* -- Deployments and replica sets -- */
 
-static void check_rolling_deployment(struct check *c, const struct at *at,
-                                     const struct json_node *update)
-{
-    const struct json_node *less = rule_member(update, "maxUnavailable");
-    const struct json_node *more = rule_member(update, "maxSurge");
-    rule_one(c, at, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
-    rule_one(c, at, update, "maxSurge", IF_SET, PART(rule_int_or_percent));
-    if (less && more && !rule_int_or_percent_of(c, less) && !rule_int_or_percent_of(c, more))
-        bad_node(c, AT(at, "maxUnavailable"), less, "may not be 0 when `maxSurge` is 0");
-    rule_one(c, at, update, "maxUnavailable", IF_SET, PART(rule_at_most_100_percent));
-}
-
 static void check_strategy(struct check *c, const struct at *at, const struct json_node *strategy)
 {
     struct slice type = rule_text(c, strategy, "type");
     const struct json_node *update = rule_member(strategy, "rollingUpdate");
     char json[STRATEGY_BYTES];
-    if (slice_equal(type, SLICE_LITERAL("Recreate"))) {
+    if (slice_is(type, "Recreate")) {
         if (update)
             bad_forbidden(c, AT(at, "rollingUpdate"),
                           "may not be specified when strategy `type` is 'Recreate'");
-    } else if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
-        check_rolling_deployment(c, AT(at, "rollingUpdate"), update);
+    } else if (!type.len || slice_is(type, "RollingUpdate")) {
+        const struct at *in = AT(at, "rollingUpdate");
+        const struct json_node *less = rule_member(update, "maxUnavailable");
+        const struct json_node *more = rule_member(update, "maxSurge");
+        rule_one(c, in, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
+        rule_one(c, in, update, "maxSurge", IF_SET, PART(rule_int_or_percent));
+        if (less && more && !rule_int_or_percent_of(c, less) && !rule_int_or_percent_of(c, more))
+            bad_node(c, AT(in, "maxUnavailable"), less, "may not be 0 when `maxSurge` is 0");
+        rule_one(c, in, update, "maxUnavailable", IF_SET, PART(rule_at_most_100_percent));
     } else {
         bad_choice_raw(c, at, shown_strategy(type, json), "Recreate,RollingUpdate");
     }
-}
-
-static void check_progress(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    int64_t deadline = rule_int(spec, "progressDeadlineSeconds", INT32_MAX);
-    rule_not_negative(c, AT(at, "progressDeadlineSeconds"), deadline);
-    if (deadline <= rule_int(spec, "minReadySeconds", 0))
-        bad_int(c, AT(at, "progressDeadlineSeconds"), deadline,
-                "must be greater than minReadySeconds");
 }
 
 void kube_validate_deployment(struct check *c, const struct json_node *object,
@@ -186,7 +172,11 @@ void kube_validate_deployment(struct check *c, const struct json_node *object,
     check_strategy(c, AT(at, "strategy"), rule_member(spec, "strategy"));
     check_count_in(c, at, spec, "minReadySeconds");
     check_count_in(c, at, spec, "revisionHistoryLimit");
-    check_progress(c, at, spec);
+    int64_t deadline = rule_int(spec, "progressDeadlineSeconds", INT32_MAX);
+    rule_not_negative(c, AT(at, "progressDeadlineSeconds"), deadline);
+    if (deadline <= rule_int(spec, "minReadySeconds", 0))
+        bad_int(c, AT(at, "progressDeadlineSeconds"), deadline,
+                "must be greater than minReadySeconds");
     check_selector_kept(c, at, spec, old);
 }
 
@@ -257,9 +247,9 @@ static void check_daemon_strategy(struct check *c, const struct at *at,
 {
     struct slice type = rule_text(c, strategy, "type");
     char json[STRATEGY_BYTES];
-    if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
+    if (!type.len || slice_is(type, "RollingUpdate")) {
         check_rolling_daemons(c, AT(at, "rollingUpdate"), rule_member(strategy, "rollingUpdate"));
-    } else if (!slice_equal(type, SLICE_LITERAL("OnDelete"))) {
+    } else if (!slice_is(type, "OnDelete")) {
         bad_choice_raw(c, at, shown_strategy(type, json), "RollingUpdate,OnDelete");
     }
 }
@@ -298,10 +288,10 @@ static void check_stateful_strategy(struct check *c, const struct at *at,
     const struct json_node *update = rule_member(strategy, "rollingUpdate");
     const struct at *in = AT(at, "rollingUpdate");
     char json[STRATEGY_BYTES];
-    if (slice_equal(type, SLICE_LITERAL("OnDelete"))) {
+    if (slice_is(type, "OnDelete")) {
         if (update)
             bad_node(c, in, update, "only allowed for updateStrategy 'RollingUpdate'");
-    } else if (!type.len || slice_equal(type, SLICE_LITERAL("RollingUpdate"))) {
+    } else if (!type.len || slice_is(type, "RollingUpdate")) {
         check_count_in(c, in, update, "partition");
         rule_one(c, in, update, "maxUnavailable", IF_SET, PART(rule_int_or_percent));
     } else {
@@ -364,9 +354,8 @@ static void check_stateful_update(struct check *c, const struct at *at,
                                   const struct json_node *spec, const struct json_node *old)
 {
     struct slice is = rule_text(c, spec, "podManagementPolicy");
-    bool same =
-        rule_choice_is(old, "podManagementPolicy", "OrderedReady",
-                       slice_equal(is, SLICE_LITERAL("Parallel")) ? "Parallel" : "OrderedReady");
+    bool same = rule_choice_is(old, "podManagementPolicy", "OrderedReady",
+                               slice_is(is, "Parallel") ? "Parallel" : "OrderedReady");
     if (!same || !rule_same_member(spec, old, "serviceName") ||
         !rule_same_member(spec, old, "selector") ||
         !rule_same_but_defaults(rule_member(spec, "volumeClaimTemplates"),
@@ -375,18 +364,6 @@ static void check_stateful_update(struct check *c, const struct at *at,
                       "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
                       "'template', 'updateStrategy', 'revisionHistoryLimit', "
                       "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
-}
-
-static void check_stateful_counts(struct check *c, const struct at *at,
-                                  const struct json_node *spec, bool is_new)
-{
-    struct slice service = rule_text(c, spec, "serviceName");
-    check_count_in(c, at, spec, "replicas");
-    check_count_in(c, at, spec, "minReadySeconds");
-    rule_not_negative(c, AT(at, "ordinals.start"),
-                      rule_int(rule_member(spec, "ordinals"), "start", 0));
-    if (is_new && service.len)
-        rule_name(c, AT(at, "serviceName"), service, dns_label_valid);
 }
 
 void kube_validate_stateful_set(struct check *c, const struct json_node *object,
@@ -403,7 +380,13 @@ void kube_validate_stateful_set(struct check *c, const struct json_node *object,
     rule_one(c, at, spec, "persistentVolumeClaimRetentionPolicy", ALWAYS, ROWS(retention_rules));
     if (!old)
         rule_one(c, at, spec, "volumeClaimTemplates", EACH, ROWS(claim_template_rules));
-    check_stateful_counts(c, at, spec, !old);
+    struct slice service = rule_text(c, spec, "serviceName");
+    check_count_in(c, at, spec, "replicas");
+    check_count_in(c, at, spec, "minReadySeconds");
+    rule_not_negative(c, AT(at, "ordinals.start"),
+                      rule_int(rule_member(spec, "ordinals"), "start", 0));
+    if (!old && service.len)
+        rule_name(c, AT(at, "serviceName"), service, dns_label_valid);
     if (check_workload_selector(c, AT(at, "selector"), selector, "statefulset", "")) {
         check_matches(c, in, selector, template);
         check_stateful_template(c, in, spec, rule_member(old, "spec"));

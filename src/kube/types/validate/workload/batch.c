@@ -90,11 +90,11 @@ static void check_mode(struct check *c, const struct at *at, const struct json_n
     static const char *const names[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
     struct slice mode = rule_text(c, spec, "completionMode");
     rule_one(c, at, spec, "completionMode", IF_SOME, CHOICE("NonIndexed,Indexed"));
-    if (slice_equal(mode, SLICE_LITERAL("Indexed"))) {
+    if (slice_is(mode, "Indexed")) {
         check_indexed(c, at, spec);
         check_many_indexes(c, at, spec);
     }
-    if (mode.len && !slice_equal(mode, SLICE_LITERAL("NonIndexed")))
+    if (mode.len && !slice_is(mode, "NonIndexed"))
         return;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (rule_member(spec, names[i]))
@@ -120,23 +120,14 @@ static void check_policies(struct check *c, const struct at *at, const struct js
                 "requires indexed completion mode");
 }
 
-static void check_replacement(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    struct slice policy = rule_text(c, spec, "podReplacementPolicy");
-    if (policy.len)
-        rule_choice(c, at, policy,
-                    rule_member(spec, "podFailurePolicy") ? "Failed"
-                                                          : "Failed,TerminatingOrFailed");
-}
-
 static void check_job_restart(struct check *c, const struct at *at, const struct json_node *spec)
 {
     struct slice policy = rule_text_of(c, json_node_path(spec, "template.spec.restartPolicy"));
-    if (!policy.len || slice_equal(policy, SLICE_LITERAL("Always")))
+    if (!policy.len || slice_is(policy, "Always"))
         bad_required(c, at, "valid values: \"OnFailure\", \"Never\"");
     else if (!rule_one_of(policy, "OnFailure,Never"))
         bad_choice(c, at, policy, "OnFailure,Never");
-    else if (rule_member(spec, "podFailurePolicy") && !slice_equal(policy, SLICE_LITERAL("Never")))
+    else if (rule_member(spec, "podFailurePolicy") && !slice_is(policy, "Never"))
         bad_text(c, at, policy, "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
@@ -148,7 +139,11 @@ static void check_job_spec(struct check *c, const struct at *at, const struct js
     check_manager(c, AT(at, "managedBy"), rule_member(spec, "managedBy"));
     check_mode(c, at, spec);
     check_policies(c, at, spec);
-    check_replacement(c, AT(at, "podReplacementPolicy"), spec);
+    struct slice policy = rule_text(c, spec, "podReplacementPolicy");
+    if (policy.len)
+        rule_choice(c, AT(at, "podReplacementPolicy"), policy,
+                    rule_member(spec, "podFailurePolicy") ? "Failed"
+                                                          : "Failed,TerminatingOrFailed");
     rule_pod_template(c, in, rule_member(spec, "template"), rule_member(old, "template"));
     check_job_restart(c, AT(AT(in, "spec"), "restartPolicy"), spec);
 }

@@ -12,7 +12,7 @@ void rule_access_modes(struct check *c, const struct at *at, const struct json_n
     for (const struct json_node *item = rule_first(modes); item; item = item->next) {
         struct slice mode = rule_text_of(c, item);
         rule_choice(c, at, mode, ACCESS_MODES);
-        if (slice_equal(mode, SLICE_LITERAL("ReadWriteOncePod")))
+        if (slice_is(mode, "ReadWriteOncePod"))
             alone = true;
         else
             others = others || rule_one_of(mode, ACCESS_MODES);
@@ -27,23 +27,13 @@ static void check_data_source(struct check *c, const struct at *at, const struct
 {
     struct slice group = rule_text(c, source, "apiGroup"), kind = rule_text(c, source, "kind");
     /* Kubernetes drops other references without a group. */
-    if (!source || (!group.len && !slice_equal(kind, SLICE_LITERAL("PersistentVolumeClaim"))))
+    if (!source || (!group.len && !slice_is(kind, "PersistentVolumeClaim")))
         return;
     rule_one(c, at, source, "name", NEEDED, WHY(NULL));
     if (!kind.len)
         bad_required(c, AT(at, "kind"), NULL);
     rule_one(c, at, source, "apiGroup", IF_SOME, NAME(subdomain_valid));
     rule_one(c, at, source, "namespace", IF_SOME, NAME(dns_label_valid));
-}
-
-static void check_claim_size(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    const struct json_node *amount = json_node_path(spec, "resources.requests.storage");
-    const struct at *in = AT_KEY(AT(at, "resources"), SLICE_LITERAL("storage"));
-    if (!amount || amount->type == JSON_TYPE_NULL)
-        bad_required(c, in, NULL);
-    else
-        rule_quantity_positive(c, in, amount);
 }
 
 void rule_claim_spec(struct check *c, const struct at *at, const struct json_node *spec)
@@ -53,7 +43,12 @@ void rule_claim_spec(struct check *c, const struct at *at, const struct json_nod
     rule_one(c, at, spec, "accessModes", NEEDED, WHY("at least 1 access mode is required"));
     rule_selector(c, AT(at, "selector"), rule_member(spec, "selector"));
     rule_access_modes(c, AT(at, "accessModes"), rule_member(spec, "accessModes"));
-    check_claim_size(c, at, spec);
+    const struct json_node *amount = json_node_path(spec, "resources.requests.storage");
+    const struct at *in = AT_KEY(AT(at, "resources"), SLICE_LITERAL("storage"));
+    if (!amount || amount->type == JSON_TYPE_NULL)
+        bad_required(c, in, NULL);
+    else
+        rule_quantity_positive(c, in, amount);
     rule_one(c, at, spec, "storageClassName", IF_SOME, NAME(subdomain_valid));
     rule_one(c, at, spec, "volumeMode", IF_SET, CHOICE("Block,Filesystem"));
     check_data_source(c, AT(at, "dataSource"), source);
@@ -71,12 +66,12 @@ static bool may_change(const struct json_node *object, const struct json_node *o
     bool bound = rule_text_is(rule_member(object, "status"), "phase", "Bound");
     bool unset =
         !was || was->type == JSON_TYPE_NULL || (was->type == JSON_TYPE_STRING && !was->text.len);
-    if (slice_equal(name, SLICE_LITERAL("volumeName")))
+    if (slice_is(name, "volumeName"))
         return unset;
-    if (slice_equal(name, SLICE_LITERAL("storageClassName")))
+    if (slice_is(name, "storageClassName"))
         return !was || was->type == JSON_TYPE_NULL;
     /* These are set by defaults. */
-    if (slice_equal(name, SLICE_LITERAL("volumeMode")) && unset)
+    if (slice_is(name, "volumeMode") && unset)
         return rule_choice_is(rule_member(object, "spec"), "volumeMode", "Filesystem",
                               "Filesystem");
     if (rule_one_of(name, "dataSource,dataSourceRef") && unset)
@@ -92,20 +87,10 @@ static bool same_quantities(struct check *c, const struct json_node *a, const st
     for (const struct json_node *item = rule_first(a); item; item = item->next) {
         const struct json_node *other = json_node_member(b, item->key);
         if (!other || (quantity_of(c, item) != quantity_of(c, other) &&
-                       !(but_storage && slice_equal(item->key, SLICE_LITERAL("storage")))))
+                       !(but_storage && slice_is(item->key, "storage"))))
             return false;
     }
     return true;
-}
-
-static bool same_resources(struct check *c, const struct json_node *object,
-                           const struct json_node *old)
-{
-    bool bound = rule_text_is(rule_member(object, "status"), "phase", "Bound");
-    return same_quantities(c, json_node_path(object, "spec.resources.requests"),
-                           json_node_path(old, "spec.resources.requests"), bound) &&
-           same_quantities(c, json_node_path(object, "spec.resources.limits"),
-                           json_node_path(old, "spec.resources.limits"), false);
 }
 
 static bool same_spec(struct check *c, const struct json_node *object, const struct json_node *old)
@@ -119,18 +104,11 @@ static bool same_spec(struct check *c, const struct json_node *object, const str
             !may_change(object, old, slice_from_text(names[i])))
             return false;
     }
-    return same_resources(c, object, old);
-}
-
-static void check_shrunk(struct check *c, const struct at *at, const struct json_node *object,
-                         const struct json_node *old)
-{
-    quantity is = quantity_of(c, json_node_path(object, "spec.resources.requests.storage"));
-    quantity was = quantity_of(c, json_node_path(old, "spec.resources.requests.storage"));
-    quantity has = quantity_of(c, json_node_path(old, "status.capacity.storage"));
-    if (is < was && is <= has)
-        bad_forbidden(c, AT(AT(AT(at, "resources"), "requests"), "storage"),
-                      "field can not be less than status.capacity");
+    bool bound = rule_text_is(rule_member(object, "status"), "phase", "Bound");
+    return same_quantities(c, json_node_path(object, "spec.resources.requests"),
+                           json_node_path(old, "spec.resources.requests"), bound) &&
+           same_quantities(c, json_node_path(object, "spec.resources.limits"),
+                           json_node_path(old, "spec.resources.limits"), false);
 }
 
 void kube_validate_claim(struct check *c, const struct json_node *object,
@@ -145,7 +123,12 @@ void kube_validate_claim(struct check *c, const struct json_node *object,
         bad_forbidden(c, at,
                       "spec is immutable after creation except resources.requests and "
                       "volumeAttributesClassName for bound claims");
-    check_shrunk(c, at, object, old);
+    quantity is = quantity_of(c, json_node_path(object, "spec.resources.requests.storage"));
+    quantity was = quantity_of(c, json_node_path(old, "spec.resources.requests.storage"));
+    quantity has = quantity_of(c, json_node_path(old, "status.capacity.storage"));
+    if (is < was && is <= has)
+        bad_forbidden(c, AT(AT(AT(at, "resources"), "requests"), "storage"),
+                      "field can not be less than status.capacity");
     rule_immutable_choice(c, AT(NULL, "volumeMode"), rule_member(spec, "volumeMode"),
                           json_node_path(old, "spec.volumeMode"), "Filesystem");
 }
@@ -166,21 +149,10 @@ static void check_capacity(struct check *c, const struct at *at, const struct js
     }
 }
 
-static void check_volume_nodes(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    const struct json_node *affinity = rule_member(spec, "nodeAffinity");
-    const struct json_node *needed = rule_member(affinity, "required");
-    const struct at *in = AT(AT(at, "nodeAffinity"), "required");
-    if (affinity && needed)
-        rule_node_selector(c, in, needed);
-    else if (affinity)
-        bad_required(c, in, "must specify required node constraints");
-}
-
 static void check_volume_rest(struct check *c, const struct at *at, const struct json_node *spec)
 {
     struct slice path = rule_text(c, rule_member(spec, "hostPath"), "path");
-    bool root = slice_equal(path, SLICE_LITERAL("/"));
+    bool root = slice_is(path, "/");
     if (rule_member(spec, "local") && !rule_member(spec, "nodeAffinity"))
         bad_required(c, AT(at, "nodeAffinity"), "Local volume requires node affinity");
     if (root && rule_text_is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
@@ -215,7 +187,13 @@ void kube_validate_volume(struct check *c, const struct json_node *object,
     check_capacity(c, AT(at, "capacity"), rule_member(spec, "capacity"));
     rule_one(c, at, spec, "persistentVolumeReclaimPolicy", IF_SOME,
              CHOICE("Delete,Recycle,Retain"));
-    check_volume_nodes(c, at, spec);
+    const struct json_node *affinity = rule_member(spec, "nodeAffinity");
+    const struct json_node *needed = rule_member(affinity, "required");
+    const struct at *in = AT(AT(at, "nodeAffinity"), "required");
+    if (affinity && needed)
+        rule_node_selector(c, in, needed);
+    else if (affinity)
+        bad_required(c, in, "must specify required node constraints");
     rule_volume_source(c, at, spec, VOLUME_OF_CLUSTER);
     check_volume_rest(c, at, spec);
     if (!old)

@@ -61,16 +61,6 @@ static void check_host_ports(struct check *c, const struct at *at,
 
 /* -- Mounts -- */
 
-static void check_propagation(struct check *c, const struct at *at,
-                              const struct json_node *container, struct slice mode)
-{
-    rule_choice(c, at, mode, "Bidirectional,HostToContainer,None");
-    if (slice_equal(mode, SLICE_LITERAL("Bidirectional")) &&
-        !rule_truth(rule_member(container, "securityContext"), "privileged"))
-        bad_forbidden(c, at,
-                      "Bidirectional mount propagation is available only to privileged containers");
-}
-
 static void check_recursive(struct check *c, const struct at *at, const struct json_node *mount)
 {
     struct slice mode = rule_text(c, mount, "recursiveReadOnly");
@@ -142,9 +132,16 @@ static void check_mounts(struct check *c, const struct at *at, const struct json
     for (const struct json_node *mount = rule_first(rule_member(container, "volumeMounts")); mount;
          mount = mount->next) {
         check_mount(c, at, AT_ITEM(at, i++), mount, &paths, &devices, pod);
-        if (rule_member(mount, "mountPropagation"))
-            check_propagation(c, AT(at, "mountPropagation"), container,
-                              rule_text(c, mount, "mountPropagation"));
+        if (rule_member(mount, "mountPropagation")) {
+            const struct at *in = AT(at, "mountPropagation");
+            struct slice mode = rule_text(c, mount, "mountPropagation");
+            rule_choice(c, in, mode, "Bidirectional,HostToContainer,None");
+            if (slice_is(mode, "Bidirectional") &&
+                !rule_truth(rule_member(container, "securityContext"), "privileged"))
+                bad_forbidden(
+                    c, in,
+                    "Bidirectional mount propagation is available only to privileged containers");
+        }
         check_recursive(c, AT(at, "recursiveReadOnly"), mount);
     }
 }
@@ -283,15 +280,6 @@ void rule_resources(struct check *c, const struct at *at, const struct json_node
 
 /* -- Probes and hooks -- */
 
-static void check_http(struct check *c, const struct at *at, const struct json_node *http)
-{
-    rule_port_or_name(c, AT(at, "port"), rule_member(http, "port"));
-    rule_one(c, at, http, "scheme", IF_SOME, CHOICE("HTTP,HTTPS"));
-    for (const struct json_node *item = rule_first(rule_member(http, "httpHeaders")); item;
-         item = item->next)
-        rule_name(c, AT(at, "httpHeaders"), rule_text(c, item, "name"), http_header_valid);
-}
-
 static void check_sleep(struct check *c, const struct at *at, const struct json_node *sleep,
                         const struct pod_check *pod)
 {
@@ -312,7 +300,11 @@ static void check_action(struct check *c, const struct at *at, const char *name,
     if (strcmp(name, "exec") == 0) {
         rule_one(c, at, action, "command", NEEDED, WHY(NULL));
     } else if (strcmp(name, "httpGet") == 0) {
-        check_http(c, at, action);
+        rule_port_or_name(c, AT(at, "port"), rule_member(action, "port"));
+        rule_one(c, at, action, "scheme", IF_SOME, CHOICE("HTTP,HTTPS"));
+        for (const struct json_node *item = rule_first(rule_member(action, "httpHeaders")); item;
+             item = item->next)
+            rule_name(c, AT(at, "httpHeaders"), rule_text(c, item, "name"), http_header_valid);
     } else if (strcmp(name, "sleep") == 0) {
         check_sleep(c, at, action, pod);
     } else {
@@ -404,8 +396,7 @@ static void check_resize(struct check *c, const struct at *at, const struct json
             bad_required(c, at, NULL);
         else
             rule_choice(c, at, policy, "NotRequired,RestartContainer");
-        if (rule_text_is(pod->spec, "restartPolicy", "Never") &&
-            !slice_equal(policy, SLICE_LITERAL("NotRequired")))
+        if (rule_text_is(pod->spec, "restartPolicy", "Never") && !slice_is(policy, "NotRequired"))
             bad_text(c, at, policy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
     }
 }

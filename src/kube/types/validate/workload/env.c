@@ -40,36 +40,25 @@ static void bad_field_path(struct check *c, const struct at *at, struct slice pa
         bad_text(c, AT(at, "fieldPath"), path, (const char *)why.ptr);
 }
 
-static void check_subscript(struct check *c, const struct at *at, struct slice path,
-                            struct slice name, struct slice key)
-{
-    if (!rule_one_of(name, "metadata.annotations,metadata.labels"))
-        bad_field_path(c, at, path, "does not support subscript");
-    else
-        rule_name(c, at, key, label_key_valid);
-}
-
 void rule_field_ref(struct check *c, const struct at *at, const struct json_node *ref,
                     const char *paths)
 {
     struct slice path = rule_text(c, ref, "fieldPath"), name, key;
-    if (!path.len)
+    if (!path.len) {
         bad_required(c, AT(at, "fieldPath"), NULL);
-    else if (has_subscript(path, &name, &key))
-        check_subscript(c, at, path, name, key);
-    else if (!rule_one_of(path, KNOWN_FIELDS))
+    } else if (has_subscript(path, &name, &key)) {
+        if (!rule_one_of(name, "metadata.annotations,metadata.labels"))
+            bad_field_path(c, at, path, "does not support subscript");
+        else
+            rule_name(c, at, key, label_key_valid);
+    } else if (!rule_one_of(path, KNOWN_FIELDS)) {
         bad_field_path(c, at, path, "not supported");
-    else
+    } else {
         rule_choice(c, AT(at, "fieldPath"), path, paths);
+    }
 }
 
 /* -- Amounts -- */
-
-static bool has_prefix(struct slice text, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
-}
 
 static void check_divisor(struct check *c, const struct at *at, const struct json_node *ref,
                           struct slice resource)
@@ -101,8 +90,8 @@ void rule_resource_ref(struct check *c, const struct at *at, const struct json_n
         bad_required(c, AT(at, "containerName"), NULL);
     else if (!resource.len)
         bad_required(c, AT(at, "resource"), NULL);
-    else if (!has_prefix(resource, "limits.hugepages-") &&
-             !has_prefix(resource, "requests.hugepages-"))
+    else if (!slice_has_prefix(resource, slice_from_text("limits.hugepages-")) &&
+             !slice_has_prefix(resource, slice_from_text("requests.hugepages-")))
         rule_choice(c, AT(at, "resource"), resource, AMOUNTS);
     check_divisor(c, at, ref, resource);
 }

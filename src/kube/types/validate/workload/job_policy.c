@@ -37,19 +37,6 @@ static void check_codes(struct check *c, const struct at *at, const struct json_
         bad_node(c, at, list, "must be ordered");
 }
 
-static void check_exit_codes(struct check *c, const struct at *at, const struct json_node *of,
-                             const struct seen *containers)
-{
-    struct slice op = rule_text(c, of, "operator"), name = rule_text(c, of, "containerName");
-    rule_one(c, at, of, "operator", NEEDED, WHY("valid values: [\"In\" \"NotIn\"]"),
-             CHOICE("In,NotIn"));
-    if (rule_member(of, "containerName") && !seen_has(containers, name))
-        bad_text(c, AT(at, "containerName"), name,
-                 "must be one of the container or initContainer names in the pod template");
-    check_codes(c, AT(at, "values"), rule_member(of, "values"),
-                slice_equal(op, SLICE_LITERAL("In")));
-}
-
 static void check_patterns(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
@@ -70,7 +57,7 @@ static void check_failure_rule(struct check *c, const struct at *at, const struc
     const struct json_node *codes = rule_member(rule, "onExitCodes");
     const struct json_node *patterns = rule_filled(rule, "onPodConditions");
     struct slice action = rule_text(c, rule, "action");
-    bool of_index = slice_equal(action, SLICE_LITERAL("FailIndex"));
+    bool of_index = slice_is(action, "FailIndex");
     if (!action.len)
         bad_required(c, AT(at, "action"),
                      "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
@@ -78,8 +65,17 @@ static void check_failure_rule(struct check *c, const struct at *at, const struc
         bad_text(c, AT(at, "action"), action, "requires the backoffLimitPerIndex to be set");
     else
         rule_choice(c, AT(at, "action"), action, "Count,FailIndex,FailJob,Ignore");
-    if (codes)
-        check_exit_codes(c, AT(at, "onExitCodes"), codes, containers);
+    if (codes) {
+        const struct at *in = AT(at, "onExitCodes");
+        struct slice op = rule_text(c, codes, "operator"),
+                     name = rule_text(c, codes, "containerName");
+        rule_one(c, in, codes, "operator", NEEDED, WHY("valid values: [\"In\" \"NotIn\"]"),
+                 CHOICE("In,NotIn"));
+        if (rule_member(codes, "containerName") && !seen_has(containers, name))
+            bad_text(c, AT(in, "containerName"), name,
+                     "must be one of the container or initContainer names in the pod template");
+        check_codes(c, AT(in, "values"), rule_member(codes, "values"), slice_is(op, "In"));
+    }
     check_patterns(c, AT(at, "onPodConditions"), patterns);
     if (codes && patterns)
         bad_omitted(c, at, "specifying both OnExitCodes and OnPodConditions is not supported");

@@ -99,18 +99,13 @@ static void check_node_update(struct check *c, const struct json_node *object,
     check_taints(c, rule_member(spec, "taints"));
 }
 
-static int family_of(struct check *c, const struct json_node *cidr)
-{
-    struct address_block block;
-    return address_block_read(rule_text_of(c, cidr), &block) ? block.first.len : 0;
-}
-
 static void check_pod_cidrs(struct check *c, const struct at *at, const struct json_node *list)
 {
     size_t i = 0;
     bool families[2] = {false, false};
     for (const struct json_node *item = rule_first(list); item; item = item->next) {
-        int family = family_of(c, item);
+        struct address_block block;
+        int family = address_block_read(rule_text_of(c, item), &block) ? block.first.len : 0;
         rule_name(c, AT_ITEM(at, i++), rule_text_of(c, item), cidr_valid);
         families[0] = families[0] || family == IPV4_BYTES;
         families[1] = families[1] || family == IPV6_BYTES;

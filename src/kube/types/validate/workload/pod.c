@@ -75,7 +75,7 @@ static void check_searches(struct check *c, const struct at *at, const struct js
                  "must not have more than 2048 characters (including spaces) in the search list");
     for (const struct json_node *item = rule_first(searches); item; item = item->next, i++) {
         struct slice text = rule_text_of(c, item);
-        if (slice_equal(text, SLICE_LITERAL(".")))
+        if (slice_is(text, "."))
             continue;
         if (text.len && text.ptr[text.len - 1] == '.')
             text.len--;
@@ -420,15 +420,6 @@ static void check_token_volumes(struct check *c, const struct at *spec, const st
     }
 }
 
-static void check_new_pod(struct check *c, const struct at *at, const struct json_node *spec)
-{
-    if (rule_filled(spec, "ephemeralContainers"))
-        bad_forbidden(c, AT(at, "ephemeralContainers"), "cannot be set on create");
-    if (rule_text(c, spec, "nodeName").len && rule_filled(spec, "schedulingGates"))
-        bad_forbidden(c, AT(at, "nodeName"),
-                      "cannot be set until all schedulingGates have been cleared");
-}
-
 void kube_validate_pod(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     const struct json_node *spec = rule_member(object, "spec");
@@ -438,10 +429,15 @@ void kube_validate_pod(struct check *c, const struct json_node *object, const st
         check_token_volumes(c, at, spec);
     check_images(c, at, spec, "containers", false);
     check_images(c, at, spec, "initContainers", false);
-    if (old)
+    if (old) {
         check_pod_update(c, at, spec, rule_member(old, "spec"));
-    else
-        check_new_pod(c, at, spec);
+    } else {
+        if (rule_filled(spec, "ephemeralContainers"))
+            bad_forbidden(c, AT(at, "ephemeralContainers"), "cannot be set on create");
+        if (rule_text(c, spec, "nodeName").len && rule_filled(spec, "schedulingGates"))
+            bad_forbidden(c, AT(at, "nodeName"),
+                          "cannot be set until all schedulingGates have been cleared");
+    }
 }
 
 void kube_validate_pod_template(struct check *c, const struct json_node *object,

@@ -16,8 +16,8 @@ enum { FIELDS = 5, SHOWN_MAX = 256, WHY_BYTES = 3 * SHOWN_MAX };
 static bool is_zone_part(struct slice part)
 {
     enum { PART_BYTES_MAX = 14 };
-    if (!part.len || part.len > PART_BYTES_MAX || part.ptr[0] == '-' ||
-        slice_equal(part, SLICE_LITERAL(".")) || slice_equal(part, SLICE_LITERAL("..")))
+    if (!part.len || part.len > PART_BYTES_MAX || part.ptr[0] == '-' || slice_is(part, ".") ||
+        slice_is(part, ".."))
         return false;
     for (size_t i = 0; i < part.len; i++) {
         uint8_t ch = part.ptr[i], letter = ch | 0x20;
@@ -132,7 +132,7 @@ static bool read_range(struct slice text, struct slice whole, const struct field
 {
     size_t hyphens = count_of(text, '-');
     struct slice end = text, begin = slice_cut(&end, '-');
-    if (slice_equal(begin, SLICE_LITERAL("*")) || slice_equal(begin, SLICE_LITERAL("?"))) {
+    if (slice_is(begin, "*") || slice_is(begin, "?")) {
         *ret_from = field->min;
         *ret_to = field->max;
         return true;
@@ -225,23 +225,19 @@ static bool check_fields(struct slice schedule, char why[WHY_BYTES])
 
 /* -- Descriptors -- */
 
-static bool check_every(struct slice descriptor, struct slice duration, char why[WHY_BYTES])
-{
-    char fault[GO_DURATION_WHY_BYTES];
-    if (go_duration_check(duration, fault))
-        return true;
-    snprintf(why, WHY_BYTES, "failed to parse duration %.*s: %.*s", SHOWN(descriptor),
-             WHY_BYTES - SHOWN_MAX - 64, fault);
-    return false;
-}
-
 static bool check_descriptor(struct slice text, char why[WHY_BYTES])
 {
     static const struct slice every = SLICE_LITERAL("@every ");
     if (rule_one_of(text, "@yearly,@annually,@monthly,@weekly,@daily,@midnight,@hourly"))
         return true;
-    if (slice_has_prefix(text, every))
-        return check_every(text, slice_sub(text, every.len, text.len - every.len), why);
+    if (slice_has_prefix(text, every)) {
+        char fault[GO_DURATION_WHY_BYTES];
+        if (go_duration_check(slice_sub(text, every.len, text.len - every.len), fault))
+            return true;
+        snprintf(why, WHY_BYTES, "failed to parse duration %.*s: %.*s", SHOWN(text),
+                 WHY_BYTES - SHOWN_MAX - 64, fault);
+        return false;
+    }
     snprintf(why, WHY_BYTES, "unrecognized descriptor: %.*s", SHOWN(text));
     return false;
 }

@@ -10,24 +10,7 @@ static void check_id(struct check *c, const struct at *at, int64_t id)
     rule_range(c, at, id, 0, INT32_MAX);
 }
 
-static void check_descending(struct check *c, const struct at *at, struct slice path)
-{
-    if (path.len && path.ptr[0] == '/')
-        bad_text(c, at, path, "must be a relative path");
-    rule_path_stays(c, at, path);
-}
-
 #define PROFILES "Localhost,RuntimeDefault,Unconfined"
-
-/* Kubernetes shows its internal type. */
-static void bad_profile(struct check *c, const struct at *at, struct slice type, struct slice local)
-{
-    char json[512];
-    snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"LocalhostProfile\":\"%.*s\"}",
-             (int)size_min(type.len, 100), (const char *)type.ptr, (int)size_min(local.len, 300),
-             (const char *)local.ptr);
-    bad_raw(c, at, json, "can only be set when seccomp type is Localhost");
-}
 
 static void check_seccomp(struct check *c, const struct at *at, const struct json_node *profile)
 {
@@ -35,14 +18,25 @@ static void check_seccomp(struct check *c, const struct at *at, const struct jso
     const struct json_node *local = rule_member(profile, "localhostProfile");
     rule_one(c, at, profile, "type", NEEDED, WHY("type is required when seccompProfile is set"),
              CHOICE(PROFILES));
-    if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
-        if (local)
-            check_descending(c, AT(at, "localhostProfile"), rule_text_of(c, local));
-        else
+    if (slice_is(type, "Localhost")) {
+        if (local) {
+            const struct at *in = AT(at, "localhostProfile");
+            struct slice path = rule_text_of(c, local);
+            if (path.len && path.ptr[0] == '/')
+                bad_text(c, in, path, "must be a relative path");
+            rule_path_stays(c, in, path);
+        } else {
             bad_required(c, AT(at, "localhostProfile"),
                          "must be set when seccomp type is Localhost");
+        }
     } else if (local) {
-        bad_profile(c, AT(at, "localhostProfile"), type, rule_text_of(c, local));
+        struct slice text = rule_text_of(c, local);
+        char json[512];
+        snprintf(json, sizeof(json), "{\"Type\":\"%.*s\",\"LocalhostProfile\":\"%.*s\"}",
+                 (int)size_min(type.len, 100), (const char *)type.ptr, (int)size_min(text.len, 300),
+                 (const char *)text.ptr);
+        bad_raw(c, AT(at, "localhostProfile"), json,
+                "can only be set when seccomp type is Localhost");
     }
 }
 
@@ -52,7 +46,7 @@ static void check_app_armor(struct check *c, const struct at *at, const struct j
     const struct json_node *local = rule_member(profile, "localhostProfile");
     rule_one(c, at, profile, "type", NEEDED, WHY("type is required when appArmorProfile is set"),
              CHOICE(PROFILES));
-    if (slice_equal(type, SLICE_LITERAL("Localhost"))) {
+    if (slice_is(type, "Localhost")) {
         if (!rule_text_of(c, local).len)
             bad_required(c, AT(at, "localhostProfile"),
                          "must be set when AppArmor type is Localhost");

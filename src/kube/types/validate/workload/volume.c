@@ -20,11 +20,6 @@ static bool has_parent_step(struct slice path)
     return false;
 }
 
-static bool is_absolute(struct slice path)
-{
-    return path.len && path.ptr[0] == '/';
-}
-
 void rule_path_stays(struct check *c, const struct at *at, struct slice path)
 {
     if (has_parent_step(path))
@@ -33,7 +28,7 @@ void rule_path_stays(struct check *c, const struct at *at, struct slice path)
 
 void rule_path_descends(struct check *c, const struct at *at, struct slice path)
 {
-    if (is_absolute(path))
+    if (path.len && path.ptr[0] == '/')
         bad_text(c, at, path, "must be a relative path");
     rule_path_stays(c, at, path);
 }
@@ -110,17 +105,6 @@ const struct rule rule_token_seconds[2] = {
      WITHIN(INT64_MIN, 1LL << 32, "may not specify a duration larger than 2^32 seconds")},
 };
 
-static void check_token_projection(struct check *c, const struct at *at, const struct at *volume,
-                                   const struct json_node *source)
-{
-    struct slice path = rule_text(c, source, "path");
-    rule_rows(c, at, source, rule_token_seconds);
-    if (!path.len)
-        bad_required(c, AT(volume, "path"), NULL);
-    else
-        rule_local_path(c, AT(volume, "path"), path);
-}
-
 static void check_projection(struct check *c, const struct at *at, const struct at *volume,
                              const struct json_node *item, struct seen *paths)
 {
@@ -136,8 +120,14 @@ static void check_projection(struct check *c, const struct at *at, const struct 
          file = file->next)
         check_downward_file(c, AT(at, "downwardAPI"), file);
     check_distinct(c, volume, paths, rule_member(downward, "items"), SLICE_EMPTY);
-    if (token)
-        check_token_projection(c, AT(at, "serviceAccountToken"), volume, token);
+    if (token) {
+        struct slice path = rule_text(c, token, "path");
+        rule_rows(c, AT(at, "serviceAccountToken"), token, rule_token_seconds);
+        if (!path.len)
+            bad_required(c, AT(volume, "path"), NULL);
+        else
+            rule_local_path(c, AT(volume, "path"), path);
+    }
     if ((secret != NULL) + (map != NULL) + (downward != NULL) + (token != NULL) > 1)
         bad_forbidden(c, at, "may not specify more than 1 volume type per source");
 }
@@ -201,7 +191,7 @@ static void check_downward(struct check *c, const struct at *at, const struct js
 
 static void check_absolute(struct check *c, const struct at *at, struct slice path)
 {
-    if (!is_absolute(path))
+    if (!path.len || path.ptr[0] != '/')
         bad_text(c, at, path, "must be an absolute path");
 }
 

@@ -20,7 +20,7 @@ static const void *read_class(struct arena *arena, const struct json_node *objec
         return NULL;
     if (value && !json_node_int(value, &class->value))
         return NULL;
-    class->is_default = global && global->type == JSON_TYPE_BOOL && global->truth;
+    class->is_default = json_node_is_true(global);
     return class;
 }
 
@@ -43,17 +43,7 @@ const struct kube_fact_row kube_priority_classes = {
     .is_better = is_better,
 };
 
-static bool is_class(const struct kube_kind *kind)
-{
-    return kube_kind_is(kind, "scheduling.k8s.io", "priorityclasses");
-}
-
 /* -- Pods -- */
-
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
 
 static bool copy_missing(struct kube_admission_write *write, struct json_node *spec,
                          const char *key)
@@ -63,7 +53,7 @@ static bool copy_missing(struct kube_admission_write *write, struct json_node *s
         return true;
     struct json_node *copy = json_node_copy(write->arena, old);
     return (copy && json_node_set(write->arena, spec, slice_from_text(key), copy) == ST_OK) ||
-           no_memory(write);
+           kube_fail_engine(write->status, ST_NOMEM);
 }
 
 /* The class that the pod names or the default. *ret_object NULL: neither. */
@@ -73,7 +63,7 @@ static bool find_class(const struct kube_admission_write *write, const struct js
     const struct kube_fact_objects *known = &write->facts->of[KUBE_FACT_PRIORITY_CLASSES];
     struct slice name;
     if (json_node_text(json_node_named(spec, "priorityClassName"), write->arena, &name) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (name.len && !known->named)
         return kube_admission_forbid(write, "no PriorityClass with name %.*s was found",
                                      (int)size_min(name.len, 256), (const char *)name.ptr);
@@ -103,7 +93,7 @@ static bool set_policy(struct kube_admission_write *write, struct json_node *spe
     if (!policy.len)
         return true;
     if (json_node_text(json_node_named(spec, "preemptionPolicy"), write->arena, &given) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (given.len && !slice_equal(given, policy))
         return kube_admission_forbid(
             write,
@@ -119,7 +109,8 @@ static bool admit(struct kube_admission_write *write)
     const struct kube_meta meta = kube_admission_meta(write);
     const struct kube_lookup_object *object = NULL;
     struct json_node *spec = json_node_named(write->object, "spec");
-    if (is_class(write->kind) || !spec || spec->type != JSON_TYPE_OBJECT)
+    if (kube_kind_is(write->kind, "scheduling.k8s.io", "priorityclasses") || !spec ||
+        spec->type != JSON_TYPE_OBJECT)
         return true;
     if (write->old)
         return copy_missing(write, spec, "priority") &&
@@ -137,8 +128,9 @@ static bool check(struct kube_admission_write *write)
 {
     const struct kube_lookup_object *other = write->facts->of[KUBE_FACT_PRIORITY_CLASSES].standard;
     const struct json_node *global = json_node_named(write->object, "globalDefault");
-    if (!is_class(write->kind) || !other || !global || global->type != JSON_TYPE_BOOL ||
-        !global->truth || (write->old && slice_equal(other->name, write->name)))
+    if (!kube_kind_is(write->kind, "scheduling.k8s.io", "priorityclasses") || !other || !global ||
+        global->type != JSON_TYPE_BOOL || !global->truth ||
+        (write->old && slice_equal(other->name, write->name)))
         return true;
     return kube_admission_forbid(
         write, "PriorityClass %.*s is already marked as default. Only one default can exist",

@@ -11,11 +11,6 @@ const struct kube_fact_row kube_runtime_classes = {
     .named_by = "spec.runtimeClassName",
 };
 
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
-
 /* *ret_class NULL: the pod names none. */
 static bool find_class(const struct kube_admission_write *write, const struct json_node **ret_class)
 {
@@ -27,7 +22,7 @@ static bool find_class(const struct kube_admission_write *write, const struct js
     if (!named || named->type != JSON_TYPE_STRING)
         return true;
     if (json_node_text(named, write->arena, &name) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     name.len = size_min(name.len, SHOWN_MAX);
     if (!object)
         return kube_admission_forbid(write, "pod rejected: RuntimeClass \"%.*s\" not found",
@@ -87,7 +82,7 @@ static bool set_overhead(struct kube_admission_write *write, const struct json_n
     }
     struct json_node *copy = json_node_copy(write->arena, wanted);
     return (copy && json_node_set(write->arena, spec, SLICE_LITERAL("overhead"), copy) == ST_OK) ||
-           no_memory(write);
+           kube_fail_engine(write->status, ST_NOMEM);
 }
 
 static bool check(struct kube_admission_write *write)
@@ -113,7 +108,7 @@ static bool add_selector(struct kube_admission_write *write, struct json_node *s
     struct slice wanted, own, key = label->key;
     if (json_node_text(label, write->arena, &wanted) != ST_OK ||
         json_node_text(had, write->arena, &own) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     key.len = size_min(key.len, SHOWN_MAX);
     if (had && !slice_equal(own, wanted))
         return kube_admission_forbid(write,
@@ -124,7 +119,7 @@ static bool add_selector(struct kube_admission_write *write, struct json_node *s
                                      (int)size_min(own.len, SHOWN_MAX), (const char *)own.ptr);
     struct json_node *copy = json_node_copy(write->arena, label);
     return (copy && json_node_set(write->arena, selector, label->key, copy) == ST_OK) ||
-           no_memory(write);
+           kube_fail_engine(write->status, ST_NOMEM);
 }
 
 static bool set_selector(struct kube_admission_write *write, const struct json_node *class,
@@ -154,7 +149,8 @@ static bool set_tolerations(struct kube_admission_write *write, const struct jso
     if ((!more || !more->first) && !json_node_named(spec, "tolerations"))
         return true;
     return kube_meta_array(&meta, spec, "tolerations", &list) &&
-           (kube_tolerations_merge(write->arena, list, more) == ST_OK || no_memory(write));
+           (kube_tolerations_merge(write->arena, list, more) == ST_OK ||
+            kube_fail_engine(write->status, ST_NOMEM));
 }
 
 static bool admit(struct kube_admission_write *write)

@@ -128,19 +128,13 @@ bool kube_secret_limit_debug(const struct kube_secret_limit *limit, struct arena
 
 /* -- References -- */
 
-static bool has_name(const struct json_node *node, const char *path)
-{
-    const struct json_node *name = json_node_path(node, path);
-    return name && name->type == JSON_TYPE_STRING && name->text.len;
-}
-
 static bool container_uses_secrets(const struct json_node *container)
 {
     for (const struct json_node *e = items(container, "envFrom"); e; e = e->next)
-        if (has_name(e, "secretRef.name"))
+        if (json_node_has_text(json_node_path(e, "secretRef.name")))
             return true;
     for (const struct json_node *e = items(container, "env"); e; e = e->next)
-        if (has_name(e, "valueFrom.secretKeyRef.name"))
+        if (json_node_has_text(json_node_path(e, "valueFrom.secretKeyRef.name")))
             return true;
     return false;
 }
@@ -149,7 +143,7 @@ static bool projects(const struct json_node *volume, const char *path, bool name
 {
     const struct json_node *projected = json_node_named(volume, "projected");
     for (const struct json_node *s = items(projected, "sources"); s; s = s->next)
-        if (named ? has_name(s, path) : json_node_path(s, path) != NULL)
+        if (named ? json_node_has_text(json_node_path(s, path)) : json_node_path(s, path) != NULL)
             return true;
     return false;
 }
@@ -162,7 +156,7 @@ static bool volume_uses_secrets(const struct json_node *volume)
         "scaleIO.secretRef.name",       "iscsi.secretRef.name",  "storageos.secretRef.name",
         "csi.nodePublishSecretRef.name"};
     for (size_t i = 0; i < COUNT_OF(paths); i++)
-        if (has_name(volume, paths[i]))
+        if (json_node_has_text(json_node_path(volume, paths[i])))
             return true;
     return projects(volume, "secret.name", true);
 }
@@ -171,7 +165,7 @@ bool kube_pod_uses_secrets(const struct json_node *spec)
 {
     static const char *const containers[] = {"initContainers", "containers", "ephemeralContainers"};
     for (const struct json_node *s = items(spec, "imagePullSecrets"); s; s = s->next)
-        if (has_name(s, "name"))
+        if (json_node_has_text(json_node_path(s, "name")))
             return true;
     for (size_t i = 0; i < COUNT_OF(containers); i++)
         for (const struct json_node *c = items(spec, containers[i]); c; c = c->next)

@@ -68,21 +68,10 @@ const struct kube_fact_row kube_accounts = {
 
 /* -- Pods -- */
 
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
-
-static bool is_mirror(const struct json_node *pod)
-{
-    return json_node_member(json_node_path(pod, "metadata.annotations"), MIRROR);
-}
-
 /* A mirror pod shows what a kubelet runs already. */
 static bool check_mirror(const struct kube_admission_write *write, const struct json_node *spec)
 {
-    const struct json_node *name = json_node_named(spec, "serviceAccountName");
-    if (name && name->type == JSON_TYPE_STRING && name->text.len)
+    if (json_node_has_text(json_node_named(spec, "serviceAccountName")))
         return kube_admission_forbid(write, "a mirror pod may not reference service accounts");
     if (kube_pod_uses_secrets(spec))
         return kube_admission_forbid(write, "a mirror pod may not reference secrets");
@@ -99,7 +88,7 @@ static bool set_account(struct kube_admission_write *write, struct json_node *sp
     const struct kube_meta meta = kube_admission_meta(write);
     if (json_node_text(json_node_named(spec, "serviceAccountName"), write->arena, ret_name) !=
         ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (ret_name->len)
         return true;
     *ret_name = SLICE_LITERAL(DEFAULT);
@@ -142,7 +131,7 @@ static bool add_pull_secrets(struct kube_admission_write *write, struct json_nod
     for (size_t i = 0; i < account->pull_secrets.count; i++) {
         struct json_node *item = json_node_new(write->arena, JSON_TYPE_OBJECT);
         if (!item || json_node_insert(list, NULL, item) != ST_OK)
-            return no_memory(write);
+            return kube_fail_engine(write->status, ST_NOMEM);
         if (!kube_meta_set_text(&meta, item, "name", account->pull_secrets.items[i]))
             return false;
     }
@@ -172,7 +161,8 @@ static bool admit(struct kube_admission_write *write)
     struct slice name;
     if (write->old || !spec || spec->type != JSON_TYPE_OBJECT)
         return true;
-    if (is_mirror(write->object))
+    /* A mirror pod shows a static pod of a kubelet, which has no access to secrets of the API. */
+    if (json_node_member(json_node_path(write->object, "metadata.annotations"), MIRROR))
         return check_mirror(write, spec);
     return set_account(write, spec, &name) && find_account(write, name, &account) &&
            (!wants_token(spec, account) || kube_token_volume_add(write, spec)) &&
@@ -187,7 +177,7 @@ static bool check(struct kube_admission_write *write)
     if (!write->old)
         return true;
     if (json_node_text(json_node_named(spec, "serviceAccountName"), write->arena, &name) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     pod = write->name;
     if (!name.len)
         return kube_admission_forbid(write, "no service account specified for pod %.*s/%.*s",

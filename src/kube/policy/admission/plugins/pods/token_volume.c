@@ -13,11 +13,6 @@
 
 enum { RANDOM_BYTES = 5, NAME_BYTES_MAX = 32 };
 
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
-
 /* The name of the volume that the pod has already; empty: none. */
 static bool find_name(const struct kube_admission_write *write, const struct json_node *spec,
                       struct slice *ret_name)
@@ -27,7 +22,7 @@ static bool find_name(const struct kube_admission_write *write, const struct jso
     for (const struct json_node *v = volumes ? volumes->first : NULL; v; v = v->next) {
         struct slice name;
         if (json_node_text(json_node_named(v, "name"), write->arena, &name) != ST_OK)
-            return no_memory(write);
+            return kube_fail_engine(write->status, ST_NOMEM);
         if (!slice_has_prefix(name, PREFIX))
             continue;
         *ret_name = name;
@@ -49,7 +44,7 @@ static bool has_mount(const struct json_node *container)
 {
     const struct json_node *mounts = json_node_named(container, "volumeMounts");
     for (const struct json_node *m = mounts ? mounts->first : NULL; m; m = m->next)
-        if (json_node_is_text(json_node_named(m, "mountPath"), PATH))
+        if (json_node_text_is(m, "mountPath", PATH))
             return true;
     return false;
 }
@@ -61,15 +56,15 @@ static bool add_mount(struct kube_admission_write *write, struct json_node *cont
     struct json_node *mounts, *mount = json_node_new(write->arena, JSON_TYPE_OBJECT);
     struct json_node *yes = json_node_new(write->arena, JSON_TYPE_BOOL);
     if (!mount || !yes)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     yes->truth = true;
     if (!kube_meta_array(&meta, container, "volumeMounts", &mounts))
         return false;
     if (json_node_insert(mounts, NULL, mount) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     return kube_meta_set_text(&meta, mount, "name", name) &&
            (json_node_set(write->arena, mount, SLICE_LITERAL("readOnly"), yes) == ST_OK ||
-            no_memory(write)) &&
+            kube_fail_engine(write->status, ST_NOMEM)) &&
            kube_meta_set_text(&meta, mount, "mountPath", SLICE_LITERAL(PATH));
 }
 
@@ -96,14 +91,14 @@ static bool add_volume(struct kube_admission_write *write, struct json_node *spe
     struct json_node *volumes, *source, *volume = json_node_new(write->arena, JSON_TYPE_OBJECT);
     struct error ignored;
     if (!volume || json_tree_read(write->arena, SLICE_LITERAL(SOURCE), &source, &ignored) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (!kube_meta_array(&meta, spec, "volumes", &volumes))
         return false;
     if (json_node_insert(volumes, NULL, volume) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     return kube_meta_set_text(&meta, volume, "name", name) &&
            (json_node_set(write->arena, volume, SLICE_LITERAL("projected"), source) == ST_OK ||
-            no_memory(write));
+            kube_fail_engine(write->status, ST_NOMEM));
 }
 
 bool kube_token_volume_add(struct kube_admission_write *write, struct json_node *spec)

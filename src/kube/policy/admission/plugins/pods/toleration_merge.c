@@ -21,7 +21,7 @@ static bool has_seconds(const struct json_node *node, int64_t *ret_seconds)
 static bool lasts(const struct json_node *a, const struct json_node *b)
 {
     int64_t a_s, b_s;
-    if (!slice_equal(text_of(a, "effect"), SLICE_LITERAL("NoExecute")) || !has_seconds(a, &a_s))
+    if (!slice_is(text_of(a, "effect"), "NoExecute") || !has_seconds(a, &a_s))
         return true;
     return has_seconds(b, &b_s) && b_s <= a_s;
 }
@@ -30,7 +30,7 @@ static bool lasts(const struct json_node *a, const struct json_node *b)
 static bool contains(const struct json_node *a, const struct json_node *b)
 {
     struct slice op = text_of(a, "operator");
-    bool exists = slice_equal(op, SLICE_LITERAL("Exists"));
+    bool exists = slice_is(op, "Exists");
     if (json_node_equal(a, b))
         return true;
     if (!same(a, b, "key") && (text_of(a, "key").len || !exists))
@@ -39,8 +39,8 @@ static bool contains(const struct json_node *a, const struct json_node *b)
         return false;
     if (!lasts(a, b))
         return false;
-    if (!op.len || slice_equal(op, SLICE_LITERAL("Equal")))
-        return slice_equal(text_of(b, "operator"), SLICE_LITERAL("Equal")) && same(a, b, "value");
+    if (!op.len || slice_is(op, "Equal"))
+        return slice_is(text_of(b, "operator"), "Equal") && same(a, b, "value");
     return exists;
 }
 
