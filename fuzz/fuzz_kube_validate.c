@@ -103,9 +103,10 @@ static bool run(struct write *w, struct json_node *object, const struct json_nod
                      : kube_default(w->arena, w->kind, object, &w->status);
     /* A plugin that refuses the object, such as one that misses the service account, must not hide
      * the others from the fuzzer. */
-    bool admits = whole && kube_admission_admit(&admitted);
+    bool admits = whole && kube_admission_run(&admitted, KUBE_ADMISSION_MUTATE);
     bool valid = whole && validate(w, object, old);
-    bool passes = valid && kube_admission_check(&admitted);
+    bool passes = valid && kube_admission_run(&admitted, KUBE_ADMISSION_VALIDATE) &&
+                  kube_admission_run(&admitted, KUBE_ADMISSION_CHARGE);
     return admits && passes;
 }
 

@@ -140,7 +140,7 @@ enum kube_stepped kube_admit_mutate(struct kube_change *change)
 {
     struct kube_admission_write write =
         kube_admit_write(change, change->operation, change->object, change->old);
-    return kube_admission_admit(&write);
+    return kube_admission_run(&write, KUBE_ADMISSION_MUTATE);
 }
 
 enum kube_stepped kube_admit_check(struct kube_change *change)
@@ -151,7 +151,14 @@ enum kube_stepped kube_admit_check(struct kube_change *change)
     if (change->operation == KUBE_ADMISSION_CREATE && write.right && !write.right->allowed)
         return kube_fail_attributes(&call->arena, &call->status, kube_identity_user(call->identity),
                                     &write.right->any[0], write.right->reason);
-    if (!kube_admission_check(&write))
+    return kube_admission_run(&write, KUBE_ADMISSION_VALIDATE);
+}
+
+enum kube_stepped kube_admit_quota(struct kube_change *change)
+{
+    struct kube_admission_write write =
+        kube_admit_write(change, change->operation, change->object, change->old);
+    if (!kube_admission_run(&write, KUBE_ADMISSION_CHARGE))
         return KUBE_STEP_FAIL;
     change->charges = (struct kube_charges){write.companions, write.companion_count};
     return KUBE_STEP_NEXT;

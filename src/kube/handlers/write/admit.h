@@ -17,9 +17,11 @@
 kube_step_fn kube_admit_gather;
 /* Mutating admission: plugins may change the object. */
 kube_step_fn kube_admit_mutate;
-/* Validating admission: plugins may refuse the write and charge it to quotas. Also whether the user
- * may create what a PUT or PATCH creates. */
+/* Validating admission: plugins may refuse the write. Also whether the user may create what a PUT
+ * or PATCH creates. */
 kube_step_fn kube_admit_check;
+/* The last of validating admission, as in Kubernetes: charges the write to quotas. */
+kube_step_fn kube_admit_quota;
 
 void kube_admit_release(struct kube_change *change);
 

@@ -38,7 +38,7 @@ static void set_policy(struct kube_call *call, bool given, struct slice text,
         {"Background", KUBE_BACKGROUND}, {"Foreground", KUBE_FOREGROUND}, {"Orphan", KUBE_ORPHAN}};
     char message[192];
     for (size_t i = 0; given && i < COUNT_OF(policies); i++) {
-        if (!slice_equal(text, slice_from_text(policies[i].text)))
+        if (!slice_is(text, policies[i].text))
             continue;
         options->policy = policies[i].policy;
         given = false;
@@ -68,25 +68,21 @@ static void set_orphan(struct kube_call *call, bool given, bool truth, struct sl
     kube_status_cause(&call->status, "FieldValueInvalid", "propagationPolicy", message);
 }
 
-static bool unknown_dry_run(struct kube_call *call, const struct json_node *list)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    char message[192];
-    if (json_tree_write(list, &text) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    snprintf(message, sizeof(message), "Unsupported value: %.*s: supported values: \"All\"",
-             (int)size_min(text.len, 128), (const char *)text.ptr);
-    kube_status_cause(&call->status, "FieldValueNotSupported", "dryRun", message);
-    return true;
-}
-
 static bool set_dry_run(struct kube_call *call, const struct json_node *list,
                         struct kube_delete_options *options)
 {
-    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *item = json_node_items(list);
     for (; item; item = item->next) {
-        if (!json_node_is_text(item, "All"))
-            return unknown_dry_run(call, list);
+        if (!json_node_is_text(item, "All")) {
+            AUTO(buf_fini) struct buf text = {0};
+            char message[192];
+            if (json_tree_write(list, &text) != ST_OK)
+                return kube_fail_engine(&call->status, ST_NOMEM);
+            snprintf(message, sizeof(message), "Unsupported value: %.*s: supported values: \"All\"",
+                     (int)size_min(text.len, 128), (const char *)text.ptr);
+            kube_status_cause(&call->status, "FieldValueNotSupported", "dryRun", message);
+            return true;
+        }
         options->dry_run = true;
     }
     return true;
@@ -103,18 +99,18 @@ static bool read_body(struct kube_call *call, const struct json_node *body,
     if (json_node_text(kind, &call->arena, &name) != ST_OK ||
         json_node_text(json_node_named(body, "apiVersion"), &call->arena, &version) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (kind && !slice_equal(name, SLICE_LITERAL("DeleteOptions")))
+    if (kind && !slice_is(name, "DeleteOptions"))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
                          "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
                          "\"pkg/runtime/scheme.go:111\"",
                          SLICE_ARGS(name), SLICE_ARGS(version));
-    if (grace && grace->type != JSON_TYPE_NULL && !json_node_int(grace, &options->grace_s))
+    if (json_node_is_set(grace) && !json_node_int(grace, &options->grace_s))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
                          "json: cannot unmarshal %s into Go struct field "
                          "DeleteOptions.gracePeriodSeconds of type int64",
                          kube_json_type(grace));
     /* A negative period counts as one second, as in Kubernetes. */
-    if (grace && grace->type != JSON_TYPE_NULL && options->grace_s < 0)
+    if (json_node_is_set(grace) && options->grace_s < 0)
         options->grace_s = 1;
     const struct json_node *propagation = json_node_named(body, "propagationPolicy");
     if (json_node_text(propagation, &call->arena, &policy) != ST_OK)
@@ -183,8 +179,7 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
 static enum kube_delete_policy find_policy(unsigned rules, const struct json_node *object,
                                            const struct kube_delete_options *options)
 {
-    const struct json_node *list = json_node_path(object, "metadata.finalizers");
-    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *item = json_node_items_at(object, "metadata.finalizers");
     if (rules & KUBE_NO_DEPENDENTS)
         return KUBE_BACKGROUND;
     if (options->policy != KUBE_POLICY_UNSET)
@@ -206,24 +201,7 @@ static bool may_be_deleted(struct kube_change *change, const struct json_node *s
     write.plugins = kube_admission_concerns(change->call->api->admission, change->call->kind,
                                             write.subresource, write.operation, &no_facts);
     write.name = change->name;
-    return kube_admission_check(&write);
-}
-
-static bool has_items(const struct json_node *list)
-{
-    return list && list->type == JSON_TYPE_ARRAY && list->first;
-}
-
-/* The first request to delete a namespace marks it; it is removed when it is empty. */
-static bool mark_namespace(struct kube_change *change, struct json_node *object)
-{
-    struct json_node *status;
-    char now[KUBE_TIME_BYTES];
-    kube_time_text(change->meta.now_s, now);
-    return kube_meta_object(&change->meta, object, "status", &status) &&
-           kube_meta_set_text(&change->meta, status, "phase", SLICE_LITERAL("Terminating")) &&
-           kube_meta_set_text(&change->meta, json_node_named(object, "metadata"),
-                              "deletionTimestamp", slice_from_text(now));
+    return kube_admission_run(&write, KUBE_ADMISSION_VALIDATE);
 }
 
 /* The time of an object that is marked already can only be shortened. */
@@ -253,27 +231,19 @@ static bool mark(struct kube_change *change, struct json_node *object, int64_t g
 {
     if (kube_meta_is_deleting(object))
         return shorten(change, object, asked_s);
-    if (change->call->rules & KUBE_IS_NAMESPACE)
-        return mark_namespace(change, object);
+    if (change->call->rules & KUBE_IS_NAMESPACE) {
+        /* The first request to delete a namespace marks it; it is removed when it is empty. */
+        struct json_node *status;
+        char now[KUBE_TIME_BYTES];
+        kube_time_text(change->meta.now_s, now);
+        return kube_meta_object(&change->meta, object, "status", &status) &&
+               kube_meta_set_text(&change->meta, status, "phase", SLICE_LITERAL("Terminating")) &&
+               kube_meta_set_text(&change->meta, json_node_named(object, "metadata"),
+                                  "deletionTimestamp", slice_from_text(now));
+    }
     if (change->call->rules & KUBE_IS_DEFINITION)
         return kube_definition_mark(&change->meta, object);
     return kube_meta_set_deleting(&change->meta, object, grace_s);
-}
-
-/* The last event of a pod has the grace period 0; other kinds are removed unchanged. */
-static enum kube_decision remove_now(struct kube_change *change, struct json_node *object,
-                                     struct json_node **ret_object)
-{
-    struct json_node *metadata = json_node_named(object, "metadata");
-    if (!(change->call->rules & KUBE_HAS_GRACE))
-        return KUBE_DECIDE_DELETE;
-    bool marked = kube_meta_is_deleting(object)
-                      ? kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", 0)
-                      : kube_meta_set_deleting(&change->meta, object, 0);
-    if (!marked || !kube_meta_order(&change->meta, object))
-        return KUBE_DECIDE_FAIL;
-    *ret_object = object;
-    return KUBE_DECIDE_DELETE;
 }
 
 /* Starts the purge of a namespace or definition that was marked. */
@@ -312,9 +282,21 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     bool first = call->rules & KUBE_IS_DEFINITION && !kube_meta_is_deleting(object);
     bool held = first || kube_meta_has_finalizers(object) ||
                 (namespaces && (!kube_meta_is_deleting(object) ||
-                                has_items(json_node_path(object, "spec.finalizers"))));
-    if (!held && grace_s == 0)
-        return remove_now(change, object, ret_object);
+                                json_node_items(json_node_path(object, "spec.finalizers"))));
+    if (!held && grace_s == 0) {
+        /* The last event of a pod has the grace period 0; other kinds are removed unchanged. */
+        struct json_node *metadata = json_node_named(object, "metadata");
+        if (!(change->call->rules & KUBE_HAS_GRACE))
+            return KUBE_DECIDE_DELETE;
+        bool marked =
+            kube_meta_is_deleting(object)
+                ? kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", 0)
+                : kube_meta_set_deleting(&change->meta, object, 0);
+        if (!marked || !kube_meta_order(&change->meta, object))
+            return KUBE_DECIDE_FAIL;
+        *ret_object = object;
+        return KUBE_DECIDE_DELETE;
+    }
     if (!mark(change, object, grace_s, options->grace_s) || !kube_meta_order(&change->meta, object))
         return KUBE_DECIDE_FAIL;
     *ret_object = object;

@@ -74,8 +74,7 @@ static bool is_validated(const struct kube_call *call)
     struct slice sub = call->path.subresource;
     return !(call->kind->flags & KUBE_CUSTOM) &&
            strcmp(call->kind->group, "apiextensions.k8s.io") != 0 &&
-           (!sub.len || slice_equal(sub, SLICE_LITERAL("status")) ||
-            slice_equal(sub, SLICE_LITERAL("approval")));
+           (!sub.len || slice_is(sub, "status") || slice_is(sub, "approval"));
 }
 
 /* Fails also with the causes that the rules of metadata have found before. */
@@ -86,8 +85,7 @@ static enum kube_stepped validate_builtin(struct kube_change *change)
     struct slice sub = call->path.subresource;
     enum kube_validated part = KUBE_VALIDATE_OBJECT;
     if (sub.len)
-        part = slice_equal(sub, SLICE_LITERAL("approval")) ? KUBE_VALIDATE_APPROVAL
-                                                           : KUBE_VALIDATE_STATUS;
+        part = slice_is(sub, "approval") ? KUBE_VALIDATE_APPROVAL : KUBE_VALIDATE_STATUS;
     bool fine = kube_validate(change->arena, call->kind, change->object, change->old, part,
                               call->api->config->unprivileged, &errors);
     /* Events of both groups are of one kind, which Kubernetes names without a group. */
@@ -122,7 +120,7 @@ enum {
     DECIDES = 1 << 3, /* KUBE_AGAIN_DECIDE */
     JOINS = 1 << 4,   /* an update has found no object, and continues as a create */
     /* Steps that only some writes have. */
-    CHARGED = 1 << 7,      /* writes that kube_admit_check has charged to quotas */
+    CHARGED = 1 << 7,      /* writes that kube_admit_quota has charged to quotas */
     CUSTOM = 1 << 8,       /* objects of custom resources */
     BUILTIN = 1 << 9,      /* objects that kube/types/validate knows */
     DEFINITION = 1 << 10,  /* definitions of custom resources themselves */
@@ -158,8 +156,9 @@ static const struct kube_step creates[] = {
     {kube_without_effect, ONCE},
     {kube_reserve, SERVICE | ONCE}, /* only of a valid object, so that none is reserved in vain */
     {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
-    /* Validating admission. */
+    /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
+    {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
     {kube_create_look, ON_LOOP},      /* a dry run answers here */
@@ -195,8 +194,9 @@ static const struct kube_step updates[] = {
     {kube_custom_validate, CUSTOM},
     {validate_builtin, BUILTIN},
     {kube_without_effect, 0},
-    /* Validating admission. */
+    /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
+    {kube_admit_quota, 0},
     {kube_update_own, 0},
     {kube_store_encode, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
@@ -371,11 +371,11 @@ enum { FIELD_MANAGER_BYTES_MAX = 128 }; /* as in Kubernetes */
 
 static const char *options_kind(struct slice method)
 {
-    if (slice_equal(method, SLICE_LITERAL("POST")))
+    if (slice_is(method, "POST"))
         return "CreateOptions";
-    if (slice_equal(method, SLICE_LITERAL("PUT")))
+    if (slice_is(method, "PUT"))
         return "UpdateOptions";
-    return slice_equal(method, SLICE_LITERAL("PATCH")) ? "PatchOptions" : "DeleteOptions";
+    return slice_is(method, "PATCH") ? "PatchOptions" : "DeleteOptions";
 }
 
 static void unsupported(struct kube_call *call, const char *field, const char *open,
@@ -428,11 +428,11 @@ static bool check_options(struct kube_call *call)
     struct slice method = call->request->method;
     static const char *const known[] = {"", "Ignore", "Strict", "Warn"};
     const struct kube_query *query = &call->query;
-    bool deletes = slice_equal(method, SLICE_LITERAL("DELETE")); /* has neither of these options */
+    bool deletes = slice_is(method, "DELETE"); /* has neither of these options */
     bool found = deletes;
     for (size_t i = 0; i < COUNT_OF(known); i++)
-        found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
-    if (slice_equal(method, SLICE_LITERAL("PATCH")))
+        found = found || slice_is(query->field_validation, known[i]);
+    if (slice_is(method, "PATCH"))
         check_apply(call);
     if (!deletes)
         check_manager(call);

@@ -80,16 +80,14 @@ static const struct kube_admission_absent absent[] = {
 
 /* -- Sets -- */
 
-static bool needs_controllers(const struct kube_admission_plugin *plugin)
-{
-    return plugin == &kube_service_account || plugin == &kube_storage_protection;
-}
-
 struct kube_admission_set kube_admission_default(bool controllers)
 {
     struct kube_admission_set set = {0};
+    /* These two plugins need what kube-controller-manager does: it creates the accounts and removes
+     * the finalizers. */
     for (size_t i = 0; i < COUNT_OF(chain); i++)
-        if (controllers || !needs_controllers(chain[i]))
+        if (controllers ||
+            (chain[i] != &kube_service_account && chain[i] != &kube_storage_protection))
             set.enabled |= UINT32_C(1) << i;
     return set;
 }
@@ -102,7 +100,7 @@ struct kube_admission_set kube_admission_least(void)
 const struct kube_admission_absent *kube_admission_absent(struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(absent); i++)
-        if (slice_equal(name, slice_from_text(absent[i].name)))
+        if (slice_is(name, absent[i].name))
             return &absent[i];
     return NULL;
 }
@@ -111,7 +109,7 @@ const struct kube_admission_absent *kube_admission_absent(struct slice name)
 static uint32_t bit_of(struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(chain); i++)
-        if (slice_equal(name, slice_from_text(chain[i]->name)))
+        if (slice_is(name, chain[i]->name))
             return UINT32_C(1) << i;
     return 0;
 }
@@ -192,8 +190,7 @@ void kube_admission_free(struct kube_admission *admission)
 static bool matches(const struct kube_admission_rule *rule, const struct kube_kind *kind,
                     struct slice subresource, enum kube_admission_operation operation)
 {
-    return rule->operations >> operation & 1 &&
-           slice_equal(subresource, slice_from_text(rule->subresource)) &&
+    return rule->operations >> operation & 1 && slice_is(subresource, rule->subresource) &&
            (!rule->plural || kube_kind_is(kind, rule->group, rule->plural));
 }
 
@@ -223,21 +220,14 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission)
     return admission->set.enabled & 1;
 }
 
-bool kube_admission_admit(struct kube_admission_write *write)
+bool kube_admission_run(struct kube_admission_write *write, enum kube_admission_phase phase)
 {
     for (uint32_t rest = write->plugins; rest; rest &= rest - 1) {
         const struct kube_admission_plugin *plugin = chain[__builtin_ctz(rest)];
-        if (plugin->admit && !plugin->admit(write))
-            return false;
-    }
-    return true;
-}
-
-bool kube_admission_check(struct kube_admission_write *write)
-{
-    for (uint32_t rest = write->plugins; rest; rest &= rest - 1) {
-        const struct kube_admission_plugin *plugin = chain[__builtin_ctz(rest)];
-        if (plugin->check && !plugin->check(write))
+        bool (*run)(struct kube_admission_write *) = plugin->admit;
+        if (phase != KUBE_ADMISSION_MUTATE)
+            run = phase == KUBE_ADMISSION_VALIDATE ? plugin->check : plugin->charge;
+        if (run && !run(write))
             return false;
     }
     return true;

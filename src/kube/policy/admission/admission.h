@@ -1,9 +1,9 @@
 /*
  * The admission chain: compiled-in plugins in Kubernetes' order, each with Kubernetes' name, each
  * of which can be disabled. A write gathers its facts (kube/policy/admission/plugins/facts.h) on
- * the thread of the API and then passes the chain twice, perhaps on the worker:
+ * the thread of the API and then passes the chain once in each phase, perhaps on the worker:
  *
- *     kube_facts_gather ─► kube_admission_admit ─► metadata, validation ─► kube_admission_check
+ *     kube_facts_gather ─► MUTATE ─► metadata, validation ─► VALIDATE ─► CHARGE
  *
  * A kind that concerns no plugin needs no facts.
  */
@@ -68,10 +68,16 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
 /* Whether NamespaceLifecycle is enabled: an object must be in a namespace that exists. */
 bool kube_admission_needs_namespace(const struct kube_admission *admission);
 
-/* The plugins of the write. Any thread. False: write->status says why. */
+/* Quotas have a phase of their own: Kubernetes checks them after everything else that may refuse a
+ * write, so that they are charged only for writes that are stored. */
+enum kube_admission_phase {
+    KUBE_ADMISSION_MUTATE,   /* calls .admit of the plugins */
+    KUBE_ADMISSION_VALIDATE, /* calls .check */
+    KUBE_ADMISSION_CHARGE,   /* calls .charge */
+};
+
+/* Calls the plugins of the write. Any thread. False: write->status says why. */
 MUST_CHECK
-bool kube_admission_admit(struct kube_admission_write *write);
-MUST_CHECK
-bool kube_admission_check(struct kube_admission_write *write);
+bool kube_admission_run(struct kube_admission_write *write, enum kube_admission_phase phase);
 
 #endif

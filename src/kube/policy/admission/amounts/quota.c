@@ -27,16 +27,6 @@ bool kube_quota_is_sound(const struct json_node *quota)
 
 /* -- Matching -- */
 
-static bool no_memory(const struct kube_admission_write *write)
-{
-    return kube_fail_engine(write->status, ST_NOMEM);
-}
-
-static struct kube_quota_object object_of(const struct kube_admission_write *write)
-{
-    return (struct kube_quota_object){.kind = write->kind, .object = write->object};
-}
-
 /* A place for each resource of the quota that objects of this kind can use. */
 static enum status places_of(const struct kube_admission_write *write,
                              const struct json_node *quota, struct kube_amounts *ret_amounts)
@@ -61,38 +51,32 @@ static enum status write_names(const struct kube_amounts *amounts, struct buf *t
     return ST_OK;
 }
 
-/* The controller has not counted yet what is in use. */
-static bool fail_unknown(const struct kube_admission_write *write, struct slice name,
-                         const struct kube_amounts *amounts)
-{
-    AUTO(buf_fini) struct buf names = {0};
-    if (write_names(amounts, &names) != ST_OK)
-        return no_memory(write);
-    return kube_admission_forbid(write, "status unknown for quota: %.*s, resources: %.*s",
-                                 SLICE_ARGS(name), SLICE_ARGS(buf_slice(&names)));
-}
-
 bool kube_quota_matches(const struct kube_admission_write *write, struct slice name,
                         const struct json_node *quota, bool *ret_matches)
 {
-    const struct kube_quota_object object = object_of(write);
+    const struct kube_quota_object object = {.kind = write->kind, .object = write->object};
     const struct json_node *used = json_node_path(quota, "status.used");
     struct kube_amounts amounts;
     struct slice missing;
     *ret_matches = false;
     if (places_of(write, quota, &amounts) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (!amounts.count ||
         !kube_quota_has_scopes(&object, json_node_named(quota, "spec"), write->arena))
-        return !arena_ran_out(write->arena) || no_memory(write);
+        return !arena_ran_out(write->arena) || kube_fail_engine(write->status, ST_NOMEM);
     if (kube_quota_missing(&object, write->arena, &amounts, &missing) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (missing.len)
         return kube_admission_forbid(write, "failed quota: %.*s: %.*s", SLICE_ARGS(name),
                                      SLICE_ARGS(missing));
     for (size_t i = 0; i < amounts.count; i++) {
-        if (!json_node_member(used, amounts.items[i].name))
-            return fail_unknown(write, name, &amounts);
+        if (!json_node_member(used, amounts.items[i].name)) {
+            AUTO(buf_fini) struct buf names = {0};
+            if (write_names(&amounts, &names) != ST_OK)
+                return kube_fail_engine(write->status, ST_NOMEM);
+            return kube_admission_forbid(write, "status unknown for quota: %.*s, resources: %.*s",
+                                         SLICE_ARGS(name), SLICE_ARGS(buf_slice(&names)));
+        }
     }
     *ret_matches = true;
     return true;
@@ -104,7 +88,7 @@ bool kube_quota_matches(const struct kube_admission_write *write, struct slice n
 static enum status usage_of(const struct kube_admission_write *write, const struct json_node *quota,
                             struct kube_amounts *ret_usage)
 {
-    const struct kube_quota_object object = object_of(write);
+    const struct kube_quota_object object = {.kind = write->kind, .object = write->object};
     const struct kube_quota_object old = {.kind = write->kind, .object = write->old};
     struct kube_amounts before;
     TRY(places_of(write, quota, ret_usage));
@@ -169,7 +153,7 @@ static bool fail_exceeded(const struct kube_admission_write *write, struct slice
     if (write_exceeded(usage, status, NULL, &requested) != ST_OK ||
         write_exceeded(usage, status, "used", &used) != ST_OK ||
         write_exceeded(usage, status, "hard", &hard) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     return kube_admission_forbid(write,
                                  "exceeded quota: %.*s, requested: %.*s, used: %.*s, limited: %.*s",
                                  SLICE_ARGS(name), SLICE_ARGS(buf_slice(&requested)),
@@ -207,7 +191,7 @@ bool kube_quota_charge(const struct kube_admission_write *write, struct slice na
     bool charged = false, exceeded = false;
     *ret_charged = NULL;
     if (usage_of(write, quota, &usage) != ST_OK || arena_ran_out(write->arena))
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     for (size_t i = 0; i < usage.count; i++) {
         charged = charged || is_charged(&usage.items[i]);
         exceeded = exceeded || is_exceeded(&usage.items[i], status);
@@ -215,9 +199,10 @@ bool kube_quota_charge(const struct kube_admission_write *write, struct slice na
     if (!charged)
         return true;
     /* What a controller has allocated already is counted, even if it is too much. */
-    if (exceeded && !slice_equal(write->subresource, SLICE_LITERAL("status")))
+    if (exceeded && !slice_is(write->subresource, "status"))
         return fail_exceeded(write, name, &usage, status);
-    return add_usage(write, &usage, quota, ret_charged) == ST_OK || no_memory(write);
+    return add_usage(write, &usage, quota, ret_charged) == ST_OK ||
+           kube_fail_engine(write->status, ST_NOMEM);
 }
 
 /* -- The plugin -- */
@@ -229,7 +214,7 @@ static bool check_size(const struct kube_admission_write *write)
     if (!kube_kind_is(write->kind, "", "resourcequotas"))
         return true;
     if (json_tree_write(write->object, &text) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (!kube_quota_is_sound(write->object) || text.len > KUBE_LOOKUP_OBJECT_BYTES_MAX / 2)
         return kube_admission_forbid(write,
                                      "at most %d resources and %d scopes of a quota, and %d KiB "
@@ -268,7 +253,7 @@ static bool read_stored(const struct kube_admission_write *write,
     enum status status = json_tree_read(write->arena, *text, &ret_quota->tree, &error);
     ret_quota->stored = stored;
     if (status == ST_NOMEM)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (status != ST_OK || !kube_quota_is_sound(ret_quota->tree))
         return kube_admission_forbid(write, "quota %.*s is too large to be enforced",
                                      SLICE_ARGS(stored->name));
@@ -303,7 +288,7 @@ static bool add_companion(struct kube_admission_write *write, const struct quota
         arena_dup(write->arena, buf_slice(&text), &companion.value) != ST_OK ||
         kube_key_make(write->arena, PREFIX, write->namespace, quota->stored->name,
                       &companion.key) != ST_OK)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (write->companion_count == KUBE_ADMISSION_COMPANIONS_MAX)
         return kube_admission_forbid(write, "at most %d quotas can be charged by one write",
                                      KUBE_ADMISSION_COMPANIONS_MAX);
@@ -311,12 +296,12 @@ static bool add_companion(struct kube_admission_write *write, const struct quota
         write->companions =
             arena_calloc(write->arena, KUBE_ADMISSION_COMPANIONS_MAX, sizeof(*write->companions));
     if (!write->companions)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     write->companions[write->companion_count++] = companion;
     return true;
 }
 
-static bool check(struct kube_admission_write *write)
+static bool charge(struct kube_admission_write *write)
 {
     const struct kube_fact_objects *facts = &write->facts->of[KUBE_FACT_QUOTAS];
     struct quota *quotas;
@@ -328,7 +313,7 @@ static bool check(struct kube_admission_write *write)
         return true;
     quotas = arena_calloc(write->arena, facts->count + 1, sizeof(*quotas));
     if (!quotas)
-        return no_memory(write);
+        return kube_fail_engine(write->status, ST_NOMEM);
     if (!find_quotas(write, quotas, &count))
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -351,5 +336,5 @@ const struct kube_admission_plugin kube_resource_quota = {
               {"", "persistentvolumeclaims", "status", KUBE_ON_UPDATE},
               {"", "services", "", KUBE_ON_UPDATE}},
     .concerns = kube_quota_concerns,
-    .check = check,
+    .charge = charge,
 };

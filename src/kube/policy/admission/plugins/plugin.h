@@ -2,9 +2,9 @@
  * One admission plugin: what a cluster does to an object besides storing it, under the name that
  * Kubernetes has for it. The chain is in kube/policy/admission/admission.h.
  *
- *     body ─► defaults ─► admit ─► metadata, strategy ─► validation ─► check ─► put
+ *     body ─► defaults ─► admit ─► metadata, strategy ─► validation ─► check ─► charge ─► put
  *
- * Both functions are pure: they decide from the write and from its facts, on any thread.
+ * The functions are pure: they decide from the write and from its facts, on any thread.
  */
 #ifndef VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PLUGIN_H
 #define VIGIL_KUBE_POLICY_ADMISSION_PLUGINS_PLUGIN_H
@@ -51,7 +51,7 @@ struct kube_admission_write {
     const struct kube_facts *facts; /* those that the plugins of this kind need */
     /* Whether the user may do what this write does besides its request; NULL: it may. */
     const struct kube_write_right *right;
-    /* Written together with the object; a check that adds the first allocates room for
+    /* Written together with the object; the charge that adds the first allocates room for
      * KUBE_ADMISSION_COMPANIONS_MAX in the arena. */
     struct kube_companion *companions;
     size_t companion_count;
@@ -69,8 +69,10 @@ struct kube_admission_plugin {
     bool (*concerns)(const struct kube_kind *kind);
     /* May change the object. False: write->status says why it is refused. May be NULL. */
     bool (*admit)(struct kube_admission_write *write);
-    /* May only refuse, and add companions. The same result; may be NULL. */
+    /* May only refuse. The same result; may be NULL. */
     bool (*check)(struct kube_admission_write *write);
+    /* May refuse, and add companions. The same result; may be NULL. */
+    bool (*charge)(struct kube_admission_write *write);
 };
 
 /* Returns false: the write is forbidden, with the name of the object as Kubernetes gives it. */
