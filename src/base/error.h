@@ -16,6 +16,11 @@ struct error {
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
+static inline enum status error_no_memory(struct error *error)
+{
+    return error_set(error, ST_NOMEM, "out of memory");
+}
+
 /* Adds to the text. */
 void error_append(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 

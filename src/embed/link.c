@@ -260,7 +260,7 @@ static enum status links_connect(struct network *network, const struct address *
         return error_set(error, ST_CLOSED, "%s", links->refusal);
     struct link *link = calloc(1, sizeof(*link));
     if (!link)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     *link = (struct link){.links = links, .handle = --links->next_handle, .timer.fn = on_timer};
     struct wire_hooks hooks = {.on_output = on_output, .fresh_ns = fresh_ns, .owner = link};
     enum status status =

@@ -1,5 +1,6 @@
 /* Users, roles and permissions as calls. */
 #include "client/api/methods.h"
+#include "client/driver/bytes.h"
 #include "codec/pb/auth.pb.h"
 
 #include <vigil/auth.h>
@@ -7,11 +8,6 @@
 static struct slice from_text(const char *text)
 {
     return text ? slice_from_text(text) : SLICE_EMPTY;
-}
-
-static struct slice from_bytes(vigil_bytes bytes)
-{
-    return slice_of(bytes.data, bytes.size);
 }
 
 vigil_call *vigil_auth_enable(vigil_client *client)
@@ -122,8 +118,8 @@ vigil_call *vigil_role_grant(vigil_client *client, const char *name,
     if (permission)
         granted = (struct pb_permission){
             .perm_type = permission->type,
-            .key = from_bytes(permission->key),
-            .range_end = from_bytes(permission->range_end),
+            .key = slice_of_bytes(permission->key),
+            .range_end = slice_of_bytes(permission->range_end),
         };
     struct pb_auth_role_grant_permission_request message = {
         .name = from_text(name),
@@ -135,8 +131,10 @@ vigil_call *vigil_role_grant(vigil_client *client, const char *name,
 vigil_call *vigil_role_revoke(vigil_client *client, const char *name, vigil_bytes key,
                               vigil_bytes range_end)
 {
-    struct pb_auth_role_revoke_permission_request message = {
-        .role = from_text(name), .key = from_bytes(key), .range_end = from_bytes(range_end)};
+    struct pb_auth_role_revoke_permission_request message = {.role = from_text(name),
+                                                             .key = slice_of_bytes(key),
+                                                             .range_end =
+                                                                 slice_of_bytes(range_end)};
     return client_request(client, METHOD_ROLE_REVOKE_PERMISSION, &message);
 }
 

@@ -20,7 +20,7 @@ static vigil_call *named_call(vigil_client *client, enum client_method_id method
 
 vigil_call *vigil_lock(vigil_client *client, vigil_bytes name, int64_t lease)
 {
-    struct pb_lock_request message = {.name = kv_slice(name), .lease = lease};
+    struct pb_lock_request message = {.name = slice_of_bytes(name), .lease = lease};
     return client_call_wait_long(named_call(client, METHOD_LOCK, &message, &message.name));
 }
 
@@ -31,16 +31,16 @@ const vigil_lock_response *vigil_lock_result(const vigil_call *call)
 
 vigil_call *vigil_unlock(vigil_client *client, vigil_bytes key)
 {
-    struct pb_unlock_request message = {.key = kv_slice(key)};
+    struct pb_unlock_request message = {.key = slice_of_bytes(key)};
     return client_request(client, METHOD_UNLOCK, &message);
 }
 
 vigil_call *vigil_campaign(vigil_client *client, vigil_bytes name, int64_t lease, vigil_bytes value)
 {
     struct pb_campaign_request message = {
-        .name = kv_slice(name),
+        .name = slice_of_bytes(name),
         .lease = lease,
-        .value = kv_slice(value),
+        .value = slice_of_bytes(value),
     };
     return client_call_wait_long(named_call(client, METHOD_CAMPAIGN, &message, &message.name));
 }
@@ -56,8 +56,8 @@ static struct pb_leader_key leader_key(const vigil_leader_key *leader)
     if (!leader)
         return (struct pb_leader_key){0};
     return (struct pb_leader_key){
-        .name = kv_slice(leader->name),
-        .key = kv_slice(leader->key),
+        .name = slice_of_bytes(leader->name),
+        .key = slice_of_bytes(leader->key),
         .rev = leader->revision,
         .lease = leader->lease,
     };
@@ -66,7 +66,7 @@ static struct pb_leader_key leader_key(const vigil_leader_key *leader)
 vigil_call *vigil_proclaim(vigil_client *client, const vigil_leader_key *leader, vigil_bytes value)
 {
     struct pb_leader_key key = leader_key(leader);
-    struct pb_proclaim_request message = {.leader = &key, .value = kv_slice(value)};
+    struct pb_proclaim_request message = {.leader = &key, .value = slice_of_bytes(value)};
     return client_request(client, METHOD_PROCLAIM, &message);
 }
 
@@ -79,7 +79,7 @@ vigil_call *vigil_resign(vigil_client *client, const vigil_leader_key *leader)
 
 vigil_call *vigil_leader(vigil_client *client, vigil_bytes name)
 {
-    struct pb_leader_request message = {.name = kv_slice(name)};
+    struct pb_leader_request message = {.name = slice_of_bytes(name)};
     return named_call(client, METHOD_LEADER, &message, &message.name);
 }
 
@@ -127,7 +127,7 @@ static const struct parts_hooks observe_hooks = {
 
 vigil_call *vigil_observe(vigil_client *client, vigil_bytes name, vigil_leader_fn fn, void *user)
 {
-    struct pb_leader_request message = {.name = kv_slice(name)};
+    struct pb_leader_request message = {.name = slice_of_bytes(name)};
     AUTO(prefixed_range_fini) struct prefixed_range memory = {0};
     struct slice no_end = SLICE_EMPTY;
     if (kv_request_prefix(client, &message.name, &no_end, &memory) != ST_OK)

@@ -33,7 +33,7 @@ static vigil_call *range_call(vigil_client *client, enum client_method_id method
 
 vigil_bytes vigil_prefix_end(vigil_bytes prefix, void *buffer)
 {
-    struct slice end = prefix_end(kv_slice(prefix), buffer);
+    struct slice end = prefix_end(slice_of_bytes(prefix), buffer);
     return vigil_bytes_of(end.ptr, end.len);
 }
 
@@ -87,7 +87,7 @@ static struct vigil_call *call_with_room(struct vigil_client *client, enum clien
 vigil_call *vigil_get(vigil_client *client, vigil_bytes key)
 {
     uint8_t *to;
-    struct slice rest = kv_slice(key);
+    struct slice rest = slice_of_bytes(key);
     size_t bytes = pb_bytes_size(FIELD_KEY, client_prefix(client).len + rest.len);
     struct vigil_call *call = call_with_room(client, METHOD_RANGE, bytes, &to);
     if (call)
@@ -99,7 +99,7 @@ vigil_call *vigil_get_prefix(vigil_client *client, vigil_bytes prefix)
 {
     struct pb_range_request message = {0};
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
-    if (prefix_all(client_prefix(client), kv_slice(prefix), &range) != ST_OK)
+    if (prefix_all(client_prefix(client), slice_of_bytes(prefix), &range) != ST_OK)
         return NULL;
     message.key = range.key;
     message.range_end = range.end;
@@ -129,7 +129,7 @@ vigil_call *vigil_put_with(vigil_client *client, const vigil_put_request *reques
 vigil_call *vigil_put(vigil_client *client, vigil_bytes key, vigil_bytes value, int64_t lease)
 {
     uint8_t *to;
-    struct slice rest = kv_slice(key), content = kv_slice(value);
+    struct slice rest = slice_of_bytes(key), content = slice_of_bytes(value);
     size_t bytes = pb_bytes_size(FIELD_KEY, client_prefix(client).len + rest.len) +
                    pb_bytes_size(FIELD_VALUE, content.len) +
                    pb_uint_size(FIELD_LEASE, (uint64_t)lease);
@@ -171,7 +171,7 @@ vigil_call *vigil_delete_prefix(vigil_client *client, vigil_bytes prefix)
 {
     struct pb_delete_range_request message = {0};
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
-    if (prefix_all(client_prefix(client), kv_slice(prefix), &range) != ST_OK)
+    if (prefix_all(client_prefix(client), slice_of_bytes(prefix), &range) != ST_OK)
         return NULL;
     message.key = range.key;
     message.range_end = range.end;

@@ -4,14 +4,10 @@
 
 #include "client/call/call.h"
 #include "client/call/prefix.h"
+#include "client/driver/bytes.h"
 #include "codec/pb/rpc.pb.h"
 
 #include <vigil/kv.h>
-
-static inline struct slice kv_slice(vigil_bytes bytes)
-{
-    return slice_of(bytes.data, bytes.size);
-}
 
 /* Copies a request of the installed headers, which begins with its size, into our message. A
  * program that was compiled with an older header has a shorter one. */

@@ -55,7 +55,7 @@ static void compare(vigil_txn *txn, vigil_bytes key, int comparison, struct pb_c
     struct slice no_end = SLICE_EMPTY;
     if (!txn)
         return;
-    what.key = kv_slice(key);
+    what.key = slice_of_bytes(key);
     what.result = comparison;
     if (kv_request_prefix(txn->client, &what.key, &no_end, &memory) != ST_OK ||
         append_field(&txn->message, TXN_COMPARE, &pb_compare_table, &what) != ST_OK)
@@ -91,7 +91,7 @@ void vigil_txn_if_value(vigil_txn *txn, vigil_bytes key, int comparison, vigil_b
     compare(txn, key, comparison,
             (struct pb_compare){.target = PB_COMPARE_TARGET_VALUE,
                                 .target_union_case = PB_COMPARE_VALUE,
-                                .value = kv_slice(value)});
+                                .value = slice_of_bytes(value)});
 }
 
 void vigil_txn_if_lease(vigil_txn *txn, vigil_bytes key, int comparison, int64_t lease)

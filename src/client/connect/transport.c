@@ -45,9 +45,7 @@ enum status transport_begin_tunnel(struct transport *t, const struct proxy *prox
     if (e->security == ENDPOINT_TLS)
         TRY(tls_client_new(o->tls, e->host, TLS_CLIENT_HTTP1, &o->tls_limits, loop_now_ns(o->loop),
                            &t->proxy_tls, error));
-    return tunnel_new(proxy, server, &t->tunnel) == ST_OK
-               ? ST_OK
-               : error_set(error, ST_NOMEM, "out of memory");
+    return tunnel_new(proxy, server, &t->tunnel) == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 enum status transport_begin_tls(struct transport *t, const char *host,
@@ -130,7 +128,7 @@ enum status transport_read(struct transport *t, struct error *error)
     uint8_t *raw = connector_buffer(connector, &connector->raw);
     size_t n = 0;
     if (!raw)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     enum status status = socket_read(&t->socket, raw, CONNECTOR_BUFFER_BYTES, &n);
     if (status == ST_AGAIN)
         return status;
@@ -164,7 +162,7 @@ static enum status take_lower(struct transport *t, struct slice *ret_bytes, stru
     }
     uint8_t *middle = connector_buffer(t->connector, &t->connector->middle);
     if (!middle)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     *ret_bytes = slice_of(middle, tls_client_read(t->proxy_tls, middle, CONNECTOR_BUFFER_BYTES));
     return ST_OK;
 }
@@ -175,7 +173,7 @@ enum status transport_take(struct transport *t, struct slice *ret_bytes, struct 
         if (t->tls) {
             uint8_t *plain = connector_buffer(t->connector, &t->connector->plain);
             if (!plain)
-                return error_set(error, ST_NOMEM, "out of memory");
+                return error_no_memory(error);
             *ret_bytes = slice_of(plain, tls_client_read(t->tls, plain, CONNECTOR_BUFFER_BYTES));
             if (ret_bytes->len || !t->proxy_tls)
                 return ST_OK;
@@ -273,13 +271,13 @@ enum status transport_send(struct transport *t, size_t len, struct error *error)
         len = tunnel_fill(t->tunnel, buffer, lower_room(t));
     uint8_t *raw = buffer ? encrypt_all(t, slice_of(buffer, len), &len) : NULL;
     if (!raw)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     if (len == 0)
         return ST_OK;
     TRY(write_some(t, slice_of(raw, len), &sent, error));
     /* The buffers belong to all connections, so what the socket does not take is copied. */
     if (sent < len && buf_append(&t->held, slice_of(raw + sent, len - sent)) != ST_OK)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     return ST_OK;
 }
 

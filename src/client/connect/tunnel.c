@@ -167,7 +167,7 @@ static enum status judge_socks(struct tunnel *t, struct error *error)
         } else {
             return error_set(error, ST_CLOSED, "the proxy requires another kind of authentication");
         }
-        return status == ST_OK ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
+        return status == ST_OK ? ST_OK : error_no_memory(error);
     }
     if (t->state == TUNNEL_REQUESTING) {
         if (in[1] != 0)
@@ -180,7 +180,7 @@ static enum status judge_socks(struct tunnel *t, struct error *error)
     if (in[1] != 0)
         return error_set(error, ST_CLOSED, "the proxy refused the user or the password");
     STATE_MOVE(t->state, moves, TUNNEL_REQUESTING);
-    return put_request(t) == ST_OK ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
+    return put_request(t) == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 /* One response after the other; those before the last are removed from `in`. */
@@ -252,7 +252,7 @@ enum status tunnel_feed(struct tunnel *t, struct slice bytes, size_t *ret_used, 
     size_t len = 0;
     assert(t->state != TUNNEL_OPEN);
     if (buf_append(&t->in, bytes) != ST_OK)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     enum status status =
         t->proxy->kind == PROXY_SOCKS5 ? read_socks(t, &len, error) : read_response(t, &len, error);
     if (status == ST_OK)

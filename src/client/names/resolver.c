@@ -109,9 +109,8 @@ static void run(struct lookup *l)
         struct error error;
         uint8_t *answer = malloc(SRV_ANSWER_BYTES);
         l->answer.targets = calloc(SRV_TARGETS_MAX, sizeof(*l->answer.targets));
-        enum status status = answer && l->answer.targets
-                                 ? query_srv(l, answer, &error)
-                                 : error_set(&error, ST_NOMEM, "out of memory");
+        enum status status =
+            answer && l->answer.targets ? query_srv(l, answer, &error) : error_no_memory(&error);
         if (status != ST_OK)
             error_set(&l->error, status, "lookup %s: %s", l->name, error.text);
         free(answer);

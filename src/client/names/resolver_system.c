@@ -18,7 +18,7 @@ static enum status host_error(int code, int error_number, struct error *error)
     case EAI_NODATA:
         return error_set(error, ST_NOT_FOUND, "no such host");
     case EAI_MEMORY:
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     case EAI_AGAIN:
         return error_set(error, ST_AGAIN, "temporary failure in name resolution");
     case EAI_SYSTEM:

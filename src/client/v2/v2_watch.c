@@ -3,6 +3,7 @@
 #include "client/call/client.h"
 #include "client/connect/channel.h"
 #include "client/connect/error.h"
+#include "client/driver/bytes.h"
 
 #include <stdlib.h>
 
@@ -104,11 +105,6 @@ static void end(struct vigil_v2_watch *w)
 
 /* -- Events, inside a callback -- */
 
-static vigil_bytes bytes_of(struct slice s)
-{
-    return vigil_bytes_of(s.ptr, s.len);
-}
-
 /* Whether the node holds an object that is included; otherwise it is counted. */
 static bool holds_object(struct vigil_v2_watch *w, const struct v2_node *node)
 {
@@ -120,7 +116,7 @@ static bool holds_object(struct vigil_v2_watch *w, const struct v2_node *node)
         counter_add(&w->counters.bad_values, 1);
         return false;
     }
-    if (!w->include || w->include(bytes_of(node->key), w->hooks.user))
+    if (!w->include || w->include(bytes_of_slice(node->key), w->hooks.user))
         return true;
     w->batch.filtered++;
     return false;
@@ -138,8 +134,8 @@ static void add_node(struct vigil_v2_watch *w, const struct v2_node *node, bool 
     if (!holds_object(w, node))
         return;
     struct object_change change = {
-        .key = bytes_of(node->key),
-        .value = bytes_of(node->value),
+        .key = bytes_of_slice(node->key),
+        .value = bytes_of_slice(node->value),
         .revision = node->modified,
         .has_value = true,
         .is_old = node->modified != node->created,
@@ -154,17 +150,17 @@ static void add_event(struct vigil_v2_watch *w, const struct v2_event *event)
     /* The object that was deleted has the index of its deletion, so that a watch can continue
      * there. */
     struct object_change deleted = {
-        .key = bytes_of(prev->key),
-        .prev_value = bytes_of(prev->value),
+        .key = bytes_of_slice(prev->key),
+        .prev_value = bytes_of_slice(prev->value),
         .revision = node->present ? node->modified : prev->modified,
         .has_prev_value = true,
     };
     /* If the object before cannot be decoded, it is as if there had been none: the new one counts.
      */
     struct object_change modified = {
-        .key = bytes_of(node->key),
-        .value = bytes_of(node->value),
-        .prev_value = bytes_of(prev->value),
+        .key = bytes_of_slice(node->key),
+        .value = bytes_of_slice(node->value),
+        .prev_value = bytes_of_slice(prev->value),
         .revision = node->modified,
         .has_value = true,
         .has_prev_value = prev->present && !prev->dir && !prev->bad_text,

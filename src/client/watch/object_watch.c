@@ -403,7 +403,7 @@ static void object_watch_init(struct vigil_object_watch *watch, vigil_client *cl
     };
     driver_shared_init(&watch->shared, 2, run_command);
     object_batch_init(&watch->batch, &watch->hooks);
-    slice_copy(watch->key, kv_slice(options->key));
+    slice_copy(watch->key, slice_of_bytes(options->key));
     driver_ref(&client->driver);
 }
 

@@ -1,5 +1,6 @@
 #include "kubeclient/call/call.h"
 
+#include "base/metric/counter.h"
 #include "client/connect/error.h"
 #include "codec/json/scanner.h"
 #include "kubeclient/data/object.h"
@@ -25,17 +26,6 @@ static const uint8_t moves[] = {
 /* After a connection that broke, as in client-go. */
 #define BROKEN_PAUSE_S 1
 
-static void move(struct vigil_kube_call *call, enum kube_call_state next)
-{
-    assert(moves[call->state] & (1u << next));
-    call->state = next;
-}
-
-static struct loop *loop_of(const struct vigil_kube_call *call)
-{
-    return call->kube->driver.loop;
-}
-
 void kube_call_check(const struct vigil_kube_call *call)
 {
     bool waits = call->turn.in_limiter.next && !list_empty(&call->turn.in_limiter);
@@ -53,31 +43,27 @@ void kube_call_check(const struct vigil_kube_call *call)
 
 static void complete(struct vigil_kube_call *call)
 {
-    move(call, KUBE_CALL_COMPLETED);
+    STATE_MOVE(call->state, moves, KUBE_CALL_COMPLETED);
     rate_waiter_cancel(&call->turn);
     kube_exchange_cancel(&call->exchange);
-    loop_timer_cancel(loop_of(call), &call->deadline);
-    loop_timer_cancel(loop_of(call), &call->pause);
+    loop_timer_cancel(call->kube->driver.loop, &call->deadline);
+    loop_timer_cancel(call->kube->driver.loop, &call->pause);
     if (call->ops->release)
         call->ops->release(call);
-    atomic_fetch_add_explicit(&call->kube->counters.calls_completed, 1, memory_order_relaxed);
+    counter_add(&call->kube->counters.calls_completed, 1);
     operation_complete(&call->operation);
 }
 
-/* An error that does not come from the server. As in client-go, an earlier failure is named. */
-static void set_error(struct vigil_kube_call *call, enum vigil_code code, const char *text)
+/* With an error that does not come from the server. */
+static void fail(struct vigil_kube_call *call, enum vigil_code code, const char *text)
 {
+    /* As in client-go, the failure of an earlier attempt is named, because it may be the cause. */
     enum vigil_outcome outcome = call->may_be_sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT;
     if (*call->previous && strcmp(call->previous, text) != 0)
         client_error_set(&call->operation.error, code, outcome,
                          "%.100s - error from a previous attempt: %s", text, call->previous);
     else
         client_error_set(&call->operation.error, code, outcome, "%s", text);
-}
-
-static void fail(struct vigil_kube_call *call, enum vigil_code code, const char *text)
-{
-    set_error(call, code, text);
     buf_fini(&call->received);
     complete(call);
 }
@@ -115,9 +101,9 @@ static void on_deadline(struct timer *timer)
 static void set_deadline(struct vigil_kube_call *call)
 {
     if (call->timeout_ms > 0)
-        loop_timer_set(
-            loop_of(call), &call->deadline,
-            clock_add(clock_mono_ns(loop_clock(loop_of(call))), driver_ns(call->timeout_ms)));
+        loop_timer_set(call->kube->driver.loop, &call->deadline,
+                       clock_add(clock_mono_ns(loop_clock(call->kube->driver.loop)),
+                                 driver_ns(call->timeout_ms)));
 }
 
 static void send_now(struct vigil_kube_call *call)
@@ -131,7 +117,7 @@ static void send_now(struct vigil_kube_call *call)
     };
     enum status status = kube_exchange_start(&call->exchange, call->kube, &request);
     if (status == ST_OK)
-        move(call, KUBE_CALL_SENT);
+        STATE_MOVE(call->state, moves, KUBE_CALL_SENT);
     else if (status == ST_INVALID)
         fail(call, VIGIL_ERROR_ARGUMENT, "the request contains bytes that cannot be sent");
     else
@@ -146,7 +132,7 @@ static void on_turn(struct rate_waiter *waiter)
 
 static void wait_for_turn(struct vigil_kube_call *call)
 {
-    move(call, KUBE_CALL_WAITING);
+    STATE_MOVE(call->state, moves, KUBE_CALL_WAITING);
     call->has_next = false;
     buf_fini(&call->received);
     if (!call->kube->limiter || rate_limiter_take(call->kube->limiter, &call->turn))
@@ -160,11 +146,11 @@ static void on_pause_over(struct timer *timer)
 
 static void try_again(struct vigil_kube_call *call, int64_t pause_s)
 {
-    atomic_fetch_add_explicit(&call->kube->counters.calls_retried, 1, memory_order_relaxed);
+    counter_add(&call->kube->counters.calls_retried, 1);
     call->retries++;
-    move(call, KUBE_CALL_PAUSING);
-    loop_timer_set(loop_of(call), &call->pause,
-                   clock_add(loop_now_ns(loop_of(call)), pause_s * NS_PER_S));
+    STATE_MOVE(call->state, moves, KUBE_CALL_PAUSING);
+    loop_timer_set(call->kube->driver.loop, &call->pause,
+                   clock_add(loop_now_ns(call->kube->driver.loop), pause_s * NS_PER_S));
 }
 
 /* -- Answers -- */
@@ -182,21 +168,15 @@ static bool is_media_type(struct slice content_type, const char *type)
     return http_name_equal(slice_trim(slice_cut(&content_type, ';')), slice_from_text(type));
 }
 
-static void note_content_type(struct vigil_kube_call *call, const struct http_field *fields,
-                              size_t count)
-{
-    struct slice type = exchange_find_field(fields, count, SLICE_LITERAL("content-type"));
-    call->is_json = is_media_type(type, "application/json");
-    call->is_protobuf = is_media_type(type, "application/vnd.kubernetes.protobuf");
-}
-
 static void on_head(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t count)
 {
     struct vigil_kube_call *call = CONTAINER_OF(exchange, struct vigil_kube_call, exchange);
     (void)status;
     call->may_be_sent = true;
-    note_content_type(call, fields, count);
+    struct slice type = exchange_find_field(fields, count, SLICE_LITERAL("content-type"));
+    call->is_json = is_media_type(type, "application/json");
+    call->is_protobuf = is_media_type(type, "application/vnd.kubernetes.protobuf");
     if (call->ops->begin)
         call->ops->begin(call);
 }
@@ -298,15 +278,11 @@ static void answered(struct vigil_kube_call *call)
 
 /* -- Ends of attempts -- */
 
-static bool may_wait(const struct vigil_kube_call *call, const struct exchange_result *result)
-{
-    bool is_busy = result->http_code == 429 || result->http_code >= 500;
-    return is_busy && result->retry_after_s >= 0 && call->retries < KUBE_CALL_RETRIES_MAX;
-}
-
 static void refused(struct vigil_kube_call *call, const struct exchange_result *result)
 {
-    if (may_wait(call, result))
+    /* As in client-go, a busy server is asked again only if it says when. */
+    bool is_busy = result->http_code == 429 || result->http_code >= 500;
+    if (is_busy && result->retry_after_s >= 0 && call->retries < KUBE_CALL_RETRIES_MAX)
         try_again(call, result->retry_after_s);
     else if (call->ops->refused && call->ops->refused(call, result))
         go_on(call);
@@ -330,13 +306,6 @@ static enum vigil_code failure_code(const struct exchange_result *result)
     }
 }
 
-/* The failure is named in a later error. */
-static void repair(struct vigil_kube_call *call, const char *reason)
-{
-    snprintf(call->previous, sizeof(call->previous), "%s", reason);
-    try_again(call, BROKEN_PAUSE_S);
-}
-
 static void on_end(struct kube_exchange *exchange, const struct exchange_result *result)
 {
     struct vigil_kube_call *call = CONTAINER_OF(exchange, struct vigil_kube_call, exchange);
@@ -346,10 +315,14 @@ static void on_end(struct kube_exchange *exchange, const struct exchange_result 
     else if (result->end == EXCHANGE_REFUSED)
         refused(call, result);
     else if (result->end == EXCHANGE_BROKEN && strcmp(call->method, "GET") == 0 &&
-             call->retries < KUBE_CALL_RETRIES_MAX)
-        repair(call, result->reason);
-    else
+             call->retries < KUBE_CALL_RETRIES_MAX) {
+        /* A request that only reads is repeated. If the next attempt fails, too, its error names
+         * this failure. */
+        snprintf(call->previous, sizeof(call->previous), "%s", result->reason);
+        try_again(call, BROKEN_PAUSE_S);
+    } else {
         fail(call, failure_code(result), result->reason);
+    }
 }
 
 static const struct exchange_ops exchange_ops = {
@@ -364,7 +337,7 @@ static void begin(struct operation *operation)
         complete(call);
         return;
     }
-    atomic_fetch_add_explicit(&call->kube->counters.calls_started, 1, memory_order_relaxed);
+    counter_add(&call->kube->counters.calls_started, 1);
     set_deadline(call);
     wait_for_turn(call);
 }
@@ -446,11 +419,6 @@ bool kube_call_is_wanted(const struct vigil_kube_call *call)
 
 /* -- Public functions -- */
 
-static struct operation *operation_of(struct vigil_kube_call *call)
-{
-    return call ? &call->operation : NULL;
-}
-
 void vigil_kube_call_set_timeout(vigil_kube_call *call, int64_t timeout_ms)
 {
     if (call && !atomic_load(&call->operation.started))
@@ -471,7 +439,7 @@ static void make_callback(struct operation *operation)
 
 int vigil_kube_call_start(vigil_kube_call *call, vigil_kube_done done, void *user)
 {
-    int code = operation_claim(operation_of(call));
+    int code = operation_claim(call ? &call->operation : NULL);
     if (code != VIGIL_OK)
         return code;
     call->done = done;
@@ -482,17 +450,17 @@ int vigil_kube_call_start(vigil_kube_call *call, vigil_kube_done done, void *use
 
 int vigil_kube_call_run(vigil_kube_call *call)
 {
-    return operation_run(operation_of(call));
+    return operation_run(call ? &call->operation : NULL);
 }
 
 void vigil_kube_call_cancel(vigil_kube_call *call)
 {
-    operation_cancel(operation_of(call));
+    operation_cancel(call ? &call->operation : NULL);
 }
 
 void vigil_kube_call_free(vigil_kube_call *call)
 {
-    operation_free(operation_of(call));
+    operation_free(call ? &call->operation : NULL);
 }
 
 const vigil_error *vigil_kube_call_error(const vigil_kube_call *call)
@@ -500,20 +468,17 @@ const vigil_error *vigil_kube_call_error(const vigil_kube_call *call)
     return operation_error(call ? &call->operation : NULL);
 }
 
-static bool has_completed(const struct vigil_kube_call *call)
-{
-    return call && operation_has_completed(&call->operation);
-}
-
 const vigil_kube_status *vigil_kube_call_status(const vigil_kube_call *call)
 {
     static const vigil_kube_status none = {.retry_after_s = -1};
-    return has_completed(call) && call->refusal ? call->refusal : &none;
+    return call && operation_has_completed(&call->operation) && call->refusal ? call->refusal
+                                                                              : &none;
 }
 
 static bool has_succeeded(const struct vigil_kube_call *call)
 {
-    return has_completed(call) && call->operation.error.code == VIGIL_OK;
+    return call && operation_has_completed(&call->operation) &&
+           call->operation.error.code == VIGIL_OK;
 }
 
 vigil_bytes vigil_kube_call_body(const vigil_kube_call *call)

@@ -1,5 +1,7 @@
 #include "kubeclient/call/configuration.h"
 
+#include "client/driver/bytes.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +16,6 @@ struct configuration_environment configuration_environment_system(void)
         .service_port = getenv("KUBERNETES_SERVICE_PORT"),
         .service_account = KUBECONFIG_SERVICE_ACCOUNT,
     };
-}
-
-static bool is_given(const char *text)
-{
-    return text && *text;
 }
 
 /* -- Where the server is -- */
@@ -44,15 +41,15 @@ static enum status read_default(const struct configuration_environment *e, const
                                 struct kubeconfig *config, struct error *error)
 {
     char path[PATH_MAX];
-    if (is_given(e->kubeconfig) && any_exists(e->kubeconfig))
+    if (text_is_given(e->kubeconfig) && any_exists(e->kubeconfig))
         return kubeconfig_load(e->kubeconfig, context, config, error);
     int len = snprintf(path, sizeof(path), "%s/.kube/config", e->home ? e->home : "");
-    if (!is_given(e->kubeconfig) && is_given(e->home) && len < (int)sizeof(path) &&
+    if (!text_is_given(e->kubeconfig) && text_is_given(e->home) && len < (int)sizeof(path) &&
         access(path, F_OK) == 0)
         return kubeconfig_load(path, context, config, error);
     enum status status =
         kubeconfig_in_cluster(e->service_host, e->service_port, e->service_account, config, error);
-    if (status != ST_NOT_FOUND || is_given(e->service_host))
+    if (status != ST_NOT_FOUND || text_is_given(e->service_host))
         return status;
     return error_set(error, ST_NOT_FOUND,
                      "no server is given: there is neither a kubeconfig ($KUBECONFIG, "
@@ -63,11 +60,11 @@ static enum status read_source(const vigil_kube_options *o,
                                const struct configuration_environment *e, struct kubeconfig *config,
                                struct error *error)
 {
-    if (is_given(o->server)) {
+    if (text_is_given(o->server)) {
         arena_init(&config->arena, NULL, 0, KUBECONFIG_ARENA_BYTES_MAX);
         return ST_OK;
     }
-    if (is_given(o->kubeconfig))
+    if (text_is_given(o->kubeconfig))
         return kubeconfig_load(o->kubeconfig, o->context, config, error);
     if (o->in_cluster)
         return kubeconfig_in_cluster(e->service_host, e->service_port, e->service_account, config,
@@ -80,7 +77,7 @@ static enum status read_source(const vigil_kube_options *o,
 static enum status replace(struct kubeconfig *config, const char *text, const char **to)
 {
     struct slice copy;
-    if (!is_given(text))
+    if (!text_is_given(text))
         return ST_OK;
     TRY(arena_dup(&config->arena, slice_of(text, strlen(text) + 1), &copy));
     *to = (const char *)copy.ptr;
@@ -90,7 +87,7 @@ static enum status replace(struct kubeconfig *config, const char *text, const ch
 static enum status replace_pem(struct kubeconfig *config, const char *file,
                                struct kubeconfig_pem *to)
 {
-    if (!is_given(file))
+    if (!text_is_given(file))
         return ST_OK;
     *to = (struct kubeconfig_pem){0};
     return replace(config, file, &to->file);
@@ -101,7 +98,7 @@ static enum status replace_tls(const vigil_kube_options *o, struct kubeconfig *c
     if (o->insecure_skip_verify) {
         config->insecure_skip_verify = true;
         config->ca = (struct kubeconfig_pem){0};
-    } else if (is_given(o->ca_file)) {
+    } else if (text_is_given(o->ca_file)) {
         config->insecure_skip_verify = false;
     }
     TRY(replace_pem(config, o->ca_file, &config->ca));
@@ -113,7 +110,7 @@ static enum status replace_tls(const vigil_kube_options *o, struct kubeconfig *c
 /* A token or a password is used alone. */
 static enum status replace_credentials(const vigil_kube_options *o, struct kubeconfig *config)
 {
-    if (is_given(o->token) || is_given(o->token_file) || is_given(o->user)) {
+    if (text_is_given(o->token) || text_is_given(o->token_file) || text_is_given(o->user)) {
         config->token = config->token_file = config->user = config->password = NULL;
         config->exec = (struct kubeconfig_exec){0};
     }
@@ -121,7 +118,7 @@ static enum status replace_credentials(const vigil_kube_options *o, struct kubec
     TRY(replace(config, o->token_file, &config->token_file));
     TRY(replace(config, o->user, &config->user));
     TRY(replace(config, o->password, &config->password));
-    if (is_given(o->impersonate))
+    if (text_is_given(o->impersonate))
         config->impersonate = (struct kubeconfig_impersonation){0};
     return replace(config, o->impersonate, &config->impersonate.user);
 }
@@ -133,7 +130,7 @@ static enum status replace_all(const vigil_kube_options *o, struct kubeconfig *c
         replace(config, o->proxy_url, &config->proxy_url) != ST_OK ||
         replace(config, o->name_space, &config->name_space) != ST_OK ||
         replace_tls(o, config) != ST_OK || replace_credentials(o, config) != ST_OK)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     return ST_OK;
 }
 
@@ -145,7 +142,7 @@ static enum status find_server(const vigil_kube_options *o, const struct kubecon
     TRY(server_url_parse(config->server, tls_configured, ret_url, error));
     /* The author of the kubeconfig must not be able to read what the program meant for a server
      * with TLS. */
-    if (ret_url->endpoint.security != ENDPOINT_TLS && !is_given(o->server) &&
+    if (ret_url->endpoint.security != ENDPOINT_TLS && !text_is_given(o->server) &&
         kubeconfig_credential(config))
         return error_set(error, ST_INVALID,
                          "the options give %s, which anyone could read on the way to "

@@ -10,14 +10,9 @@ struct discover_call {
     bool found; /* a document was read */
 };
 
-static struct discover_call *discover_of(struct vigil_kube_call *call)
-{
-    return CONTAINER_OF(call, struct discover_call, call);
-}
-
 static void release(struct vigil_kube_call *call)
 {
-    struct discover_call *d = discover_of(call);
+    struct discover_call *d = CONTAINER_OF(call, struct discover_call, call);
     discovery_table_free(TAKE(d->table));
     buf_fini(&d->paths.texts);
 }
@@ -39,7 +34,7 @@ static enum status go_on(struct discover_call *d)
 
 static enum status end(struct vigil_kube_call *call, struct error *error)
 {
-    struct discover_call *d = discover_of(call);
+    struct discover_call *d = CONTAINER_OF(call, struct discover_call, call);
     TRY(discovery_table_read(d->table, buf_slice(&call->received), &d->paths, error));
     buf_fini(&call->received);
     d->found = true;
@@ -50,7 +45,7 @@ static enum status end(struct vigil_kube_call *call, struct error *error)
  * missing while its own server is down. */
 static bool on_refused(struct vigil_kube_call *call, const struct exchange_result *result)
 {
-    struct discover_call *d = discover_of(call);
+    struct discover_call *d = CONTAINER_OF(call, struct discover_call, call);
     bool is_root = !memchr(call->target.ptr + 1, '/', call->target.len - 1);
     bool is_needed = is_root ? result->http_code != 404 : result->http_code == 401;
     bool is_last = d->at == d->paths.texts.len;
@@ -76,7 +71,7 @@ vigil_kube_call *vigil_kube_discover(vigil_kube *kube)
     call->accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
                    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
                    "application/json";
-    return kube_call_finish(call, set_up(discover_of(call)), &error);
+    return kube_call_finish(call, set_up(CONTAINER_OF(call, struct discover_call, call)), &error);
 }
 
 int vigil_kube_find_resource(vigil_kube *kube, const char *name, vigil_kube_resource *ret_resource)

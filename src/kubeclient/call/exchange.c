@@ -33,12 +33,6 @@ struct exchange_refusal {
     struct vigil_kube_status status; /* made at the end */
 };
 
-static void move(struct kube_exchange *x, enum exchange_state next)
-{
-    assert(moves[x->state] & (1u << next));
-    x->state = next;
-}
-
 void kube_exchange_check(const struct kube_exchange *x)
 {
     assert((x->state == EXCHANGE_AUTHORIZING) == (x->copy != NULL));
@@ -59,12 +53,6 @@ static void refusal_free(struct vigil_kube *kube, struct exchange_refusal *refus
     free(refusal);
 }
 
-static void copy_free(struct kube_exchange *x)
-{
-    free(x->copy);
-    x->copy = NULL;
-}
-
 /* The owner may free the exchange or start it again. */
 static void finish_timed(struct kube_exchange *x, enum exchange_end end, const char *reason,
                          bool timed_out)
@@ -76,20 +64,15 @@ static void finish_timed(struct kube_exchange *x, enum exchange_end end, const c
         .timed_out = timed_out,
         .may_be_sent = x->state >= EXCHANGE_SENT && x->request.reached != POOL_REQUEST_UNREACHED,
     };
-    copy_free(x);
-    move(x, EXCHANGE_IDLE);
+    free(x->copy);
+    x->copy = NULL;
+    STATE_MOVE(x->state, moves, EXCHANGE_IDLE);
     x->ops->on_end(x, &result);
 }
 
 static void finish(struct kube_exchange *x, enum exchange_end end, const char *reason)
 {
     finish_timed(x, end, reason, false);
-}
-
-static void finish_without_memory(struct kube_exchange *x)
-{
-    pool_request_cancel(&x->request);
-    finish(x, EXCHANGE_NO_MEMORY, "out of memory");
 }
 
 /* The body may be a Status of an earlier success. */
@@ -141,7 +124,7 @@ static void finish_refused(struct kube_exchange *x)
         .body = buf_slice(&r->body),
     };
     pool_request_cancel(&x->request);
-    move(x, EXCHANGE_IDLE);
+    STATE_MOVE(x->state, moves, EXCHANGE_IDLE);
     x->ops->on_end(x, &result);
     refusal_free(kube, r);
 }
@@ -200,7 +183,8 @@ static void begin_refusal(struct kube_exchange *x, unsigned code, int retry_afte
     struct loop *loop = x->kube->driver.loop;
     struct exchange_refusal *r = calloc(1, sizeof(*r));
     if (!r) {
-        finish_without_memory(x);
+        pool_request_cancel(&x->request);
+        finish(x, EXCHANGE_NO_MEMORY, "out of memory");
         return;
     }
     r->exchange = x;
@@ -209,21 +193,16 @@ static void begin_refusal(struct kube_exchange *x, unsigned code, int retry_afte
     r->limit.fn = on_refusal_limit;
     loop_timer_set(loop, &r->limit, clock_add(loop_now_ns(loop), EXCHANGE_ERROR_NS));
     x->refusal = r;
-    move(x, EXCHANGE_REFUSING);
-}
-
-static struct kube_exchange *exchange_of(struct pool_request *request)
-{
-    return CONTAINER_OF(request, struct kube_exchange, request);
+    STATE_MOVE(x->state, moves, EXCHANGE_REFUSING);
 }
 
 static void on_head(struct pool_request *request, unsigned status, const struct http_field *fields,
                     size_t count)
 {
-    struct kube_exchange *x = exchange_of(request);
+    struct kube_exchange *x = CONTAINER_OF(request, struct kube_exchange, request);
     pass_on_warnings(x->kube, fields, count);
     if (status >= 200 && status <= 206) {
-        move(x, EXCHANGE_RECEIVING);
+        STATE_MOVE(x->state, moves, EXCHANGE_RECEIVING);
         x->ops->on_head(x, status, fields, count);
         return;
     }
@@ -236,7 +215,7 @@ static void on_head(struct pool_request *request, unsigned status, const struct 
 
 static void on_body(struct pool_request *request, struct slice bytes)
 {
-    struct kube_exchange *x = exchange_of(request);
+    struct kube_exchange *x = CONTAINER_OF(request, struct kube_exchange, request);
     if (x->state == EXCHANGE_RECEIVING) {
         x->ops->on_body(x, bytes);
         return;
@@ -268,7 +247,7 @@ static enum exchange_end end_of(const struct kube_exchange *x, enum status statu
 
 static void on_end(struct pool_request *request, enum status status, const char *reason)
 {
-    struct kube_exchange *x = exchange_of(request);
+    struct kube_exchange *x = CONTAINER_OF(request, struct kube_exchange, request);
     if (x->state == EXCHANGE_REFUSING)
         finish_refused(x);
     else
@@ -289,10 +268,15 @@ static void add_field(struct vigil_kube *kube, size_t *count, const char *name, 
         kube->fields[(*count)++] = (struct http_field){slice_from_text(name), value};
 }
 
-static size_t fill_fields(struct vigil_kube *kube, const struct exchange_request *request,
-                          struct slice authorization)
+static enum status send_request(struct kube_exchange *x, const struct exchange_request *request,
+                                struct slice authorization)
 {
+    struct vigil_kube *kube = x->kube;
+    AUTO(buf_fini) struct buf target = {0};
     size_t count = 0, more;
+    TRY(buf_append(&target, kube->path_prefix));
+    TRY(buf_append(&target, request->target));
+    /* All requests of the client share the array of fields, which the pool copies. */
     const struct http_field *fields = credentials_fields(kube->credentials, &more);
     add_field(kube, &count, "user-agent", slice_from_text(kube->user_agent));
     add_field(kube, &count, "accept", slice_from_text(request->accept));
@@ -302,53 +286,40 @@ static size_t fill_fields(struct vigil_kube *kube, const struct exchange_request
     assert(count <= KUBE_OWN_FIELDS);
     for (size_t i = 0; i < more; i++)
         kube->fields[count++] = fields[i];
-    return count;
-}
-
-static enum status send_request(struct kube_exchange *x, const struct exchange_request *request,
-                                struct slice authorization)
-{
-    struct vigil_kube *kube = x->kube;
-    AUTO(buf_fini) struct buf target = {0};
-    TRY(buf_append(&target, kube->path_prefix));
-    TRY(buf_append(&target, request->target));
     struct pool_request_params params = {
         .method = slice_from_text(request->method),
         .target = buf_slice(&target),
         .fields = kube->fields,
-        .field_count = fill_fields(kube, request, authorization),
+        .field_count = count,
         .body = request->body,
         .waits = request->waits,
     };
     TRY(http_pool_start(kube->pool, &x->request, &params));
     x->creates = strcmp(request->method, "POST") == 0;
     x->generation = credentials_generation(kube->credentials);
-    copy_free(x);
-    move(x, EXCHANGE_SENT);
+    free(x->copy);
+    x->copy = NULL;
+    STATE_MOVE(x->state, moves, EXCHANGE_SENT);
     return ST_OK;
-}
-
-static void send_authorized(struct kube_exchange *x, struct slice authorization)
-{
-    switch (send_request(x, &x->copy->request, authorization)) {
-    case ST_OK:
-        break;
-    case ST_NOMEM:
-        finish(x, EXCHANGE_NO_MEMORY, "out of memory");
-        break;
-    default:
-        finish(x, EXCHANGE_UNAUTHORIZED, "the request or its credentials cannot be sent");
-    }
 }
 
 static void on_credentials(struct credentials_waiter *waiter, enum status status,
                            struct slice authorization, const struct error *error)
 {
     struct kube_exchange *x = CONTAINER_OF(waiter, struct kube_exchange, waiter);
-    if (status == ST_OK)
-        send_authorized(x, authorization);
-    else
+    if (status == ST_OK) {
+        switch (send_request(x, &x->copy->request, authorization)) {
+        case ST_OK:
+            break;
+        case ST_NOMEM:
+            finish(x, EXCHANGE_NO_MEMORY, "out of memory");
+            break;
+        default:
+            finish(x, EXCHANGE_UNAUTHORIZED, "the request or its credentials cannot be sent");
+        }
+    } else {
         finish(x, status == ST_NOMEM ? EXCHANGE_NO_MEMORY : EXCHANGE_UNAUTHORIZED, error->text);
+    }
 }
 
 /* -- Waiting for credentials -- */
@@ -391,17 +362,6 @@ static enum status copy_request(struct kube_exchange *x, const struct exchange_r
     return ST_OK;
 }
 
-static enum status wait_for_credentials(struct kube_exchange *x,
-                                        const struct exchange_request *request)
-{
-    enum status status = copy_request(x, request);
-    if (status == ST_OK)
-        move(x, EXCHANGE_AUTHORIZING);
-    else
-        credentials_waiter_cancel(&x->waiter);
-    return status;
-}
-
 enum status kube_exchange_start(struct kube_exchange *x, struct vigil_kube *kube,
                                 const struct exchange_request *request)
 {
@@ -412,9 +372,15 @@ enum status kube_exchange_start(struct kube_exchange *x, struct vigil_kube *kube
     x->request.ops = &request_ops;
     x->waiter.ready = on_credentials;
     enum status status = credentials_get(kube->credentials, &x->waiter, &authorization, &error);
-    if (status == ST_AGAIN)
-        return wait_for_credentials(x, request);
-    return status == ST_OK ? send_request(x, request, authorization) : status;
+    if (status != ST_AGAIN)
+        return status == ST_OK ? send_request(x, request, authorization) : status;
+    /* A plugin looks for credentials, and the caller's request is only valid until we return. */
+    status = copy_request(x, request);
+    if (status == ST_OK)
+        STATE_MOVE(x->state, moves, EXCHANGE_AUTHORIZING);
+    else
+        credentials_waiter_cancel(&x->waiter);
+    return status;
 }
 
 void kube_exchange_cancel(struct kube_exchange *x)
@@ -424,8 +390,9 @@ void kube_exchange_cancel(struct kube_exchange *x)
     credentials_waiter_cancel(&x->waiter);
     pool_request_cancel(&x->request);
     refusal_free(x->kube, TAKE(x->refusal));
-    copy_free(x);
-    move(x, EXCHANGE_IDLE);
+    free(x->copy);
+    x->copy = NULL;
+    STATE_MOVE(x->state, moves, EXCHANGE_IDLE);
 }
 
 void kube_exchange_withhold(struct kube_exchange *x, bool withhold)

@@ -1,5 +1,6 @@
 #include "kubeclient/call/kube.h"
 
+#include "base/metric/counter.h"
 #include "client/call/version.h"
 #include "client/connect/error.h"
 #include "client/names/resolver.h"
@@ -18,11 +19,6 @@ struct kube_tls {
     struct list in_kube; /* links vigil_kube.tls_sources */
     struct tls_client_source *source;
 };
-
-static struct vigil_kube *kube_of(struct driver *driver)
-{
-    return CONTAINER_OF(driver, struct vigil_kube, driver);
-}
 
 /* -- The program's handle -- */
 
@@ -64,15 +60,10 @@ void vigil_kube_process(vigil_kube *kube)
 
 /* -- TLS -- */
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 /* A certificate or key is a file, or a text. */
 static const char *file_of(const struct kubeconfig_pem *pem)
 {
-    return pem->data.len ? "" : or_empty(pem->file);
+    return pem->data.len ? "" : (pem->file ? pem->file : "");
 }
 
 static enum status add_tls_source(struct vigil_kube *kube, const struct tls_client_options *options,
@@ -80,7 +71,7 @@ static enum status add_tls_source(struct vigil_kube *kube, const struct tls_clie
 {
     struct kube_tls *tls = calloc(1, sizeof(*tls));
     if (!tls)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     enum status status =
         tls_client_source_new(options, (struct tls_source_hooks){0}, &tls->source, error);
     if (status != ST_OK) {
@@ -161,7 +152,7 @@ static enum status open_pool_as_environment_says(struct vigil_kube *kube,
 {
     char *proxy_url;
     if (proxy_environment_find(&options->endpoint, kube->secure, getenv, &proxy_url) != ST_OK)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     options->proxy_url = proxy_url;
     enum status status = http_pool_new(options, &kube->pool, error);
     free(proxy_url);
@@ -188,7 +179,7 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
     options.connector.network = network;
     options.connector.resolver = kube->resolver;
     options.connector.tls = kube->secure ? tls_in_use(kube)->source : NULL;
-    options.connector.server_name = or_empty(config->tls_server_name);
+    options.connector.server_name = config->tls_server_name ? config->tls_server_name : "";
     options.connector.connect_timeout_ns = driver_ns(o->connect_timeout_ms);
     options.endpoint = url->endpoint;
     options.proxy_url = config->proxy_url;
@@ -199,53 +190,25 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
                              : open_pool_as_environment_says(kube, &options, error);
 }
 
-static enum status open_credentials(struct vigil_kube *kube, struct error *error)
-{
-    size_t count;
-    struct credentials_hooks hooks = {on_certificate, kube};
-    TRY(credentials_new(kube->driver.loop, &kube->config, hooks, &kube->credentials, error));
-    (void)credentials_fields(kube->credentials, &count);
-    kube->fields = calloc(KUBE_OWN_FIELDS + count, sizeof(*kube->fields));
-    return kube->fields ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
-}
-
-static enum status open_limiter(struct vigil_kube *kube, const vigil_kube_options *o)
-{
-    if (!o->calls_per_second)
-        return ST_OK;
-    return rate_limiter_new(kube->driver.loop, o->calls_per_second, o->calls_burst, &kube->limiter);
-}
-
-static enum status set_user_agent(struct vigil_kube *kube, const char *given)
-{
-    kube->user_agent = strdup(given && *given ? given : "libvigil-kube/" LIBRARY_VERSION);
-    return kube->user_agent ? ST_OK : ST_NOMEM;
-}
-
-static void publish(_Atomic uint64_t *counter, uint64_t value)
-{
-    atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
 /* The counters of the pool belong to the loop's thread. */
 static void publish_stats(struct driver *driver)
 {
-    struct vigil_kube *kube = kube_of(driver);
+    struct vigil_kube *kube = CONTAINER_OF(driver, struct vigil_kube, driver);
     if (!kube->pool)
         return;
     struct http_pool_stats stats = http_pool_stats(kube->pool);
-    publish(&kube->counters.connects, stats.connects);
-    publish(&kube->counters.connect_errors, stats.connect_errors);
-    publish(&kube->counters.disconnects, stats.disconnects);
-    publish(&kube->counters.connections, stats.connections);
-    publish(&kube->counters.bytes_sent, stats.bytes_sent);
-    publish(&kube->counters.bytes_received, stats.bytes_received);
+    counter_set(&kube->counters.connects, stats.connects);
+    counter_set(&kube->counters.connect_errors, stats.connect_errors);
+    counter_set(&kube->counters.disconnects, stats.disconnects);
+    counter_set(&kube->counters.connections, stats.connections);
+    counter_set(&kube->counters.bytes_sent, stats.bytes_sent);
+    counter_set(&kube->counters.bytes_received, stats.bytes_received);
 }
 
 /* Everything that uses the loop. Connections use TLS and the resolver. */
 static void close_kube(struct driver *driver)
 {
-    struct vigil_kube *kube = kube_of(driver);
+    struct vigil_kube *kube = CONTAINER_OF(driver, struct vigil_kube, driver);
     http_pool_free(kube->pool);
     kube->pool = NULL;
     credentials_free(kube->credentials);
@@ -260,7 +223,7 @@ static void close_kube(struct driver *driver)
 
 static void destroy(struct driver *driver)
 {
-    struct vigil_kube *kube = kube_of(driver);
+    struct vigil_kube *kube = CONTAINER_OF(driver, struct vigil_kube, driver);
     assert(!kube->pool && !kube->credentials);
     discovery_free(kube->discovery);
     free(kube->fields);
@@ -293,11 +256,24 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     random_init(&kube->random, seed);
     TRY(driver_init(&kube->driver, network, &kube_driver_ops));
     TRY(configuration_choose(options, &environment, &kube->config, &url, error));
-    TRY(set_user_agent(kube, options->user_agent));
+    kube->user_agent =
+        strdup(options->user_agent && *options->user_agent ? options->user_agent
+                                                           : "libvigil-kube/" LIBRARY_VERSION);
+    if (!kube->user_agent)
+        return ST_NOMEM;
     TRY(resolver_new(kube->driver.loop, &resolver_system, seed, &kube->resolver));
     TRY(open_pool(kube, network, options, &url, error));
-    TRY(open_credentials(kube, error));
-    TRY(open_limiter(kube, options));
+    /* The array of fields is made once, and filled for every request. */
+    size_t count;
+    struct credentials_hooks hooks = {on_certificate, kube};
+    TRY(credentials_new(kube->driver.loop, &kube->config, hooks, &kube->credentials, error));
+    (void)credentials_fields(kube->credentials, &count);
+    kube->fields = calloc(KUBE_OWN_FIELDS + count, sizeof(*kube->fields));
+    if (!kube->fields)
+        return error_no_memory(error);
+    if (options->calls_per_second)
+        TRY(rate_limiter_new(kube->driver.loop, options->calls_per_second, options->calls_burst,
+                             &kube->limiter));
     TRY(discovery_new(&kube->discovery));
     return driver_start(&kube->driver);
 }

@@ -22,24 +22,14 @@ struct list_each_call {
     bool reading; /* the reader is in use */
 };
 
-static struct list_each_call *each_of(struct vigil_kube_call *call)
+static void release(struct vigil_kube_call *call)
 {
-    return CONTAINER_OF(call, struct list_each_call, call);
-}
-
-static void end_reading(struct list_each_call *each)
-{
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
+    const char **texts[] = {&each->options.label_selector, &each->options.field_selector,
+                            &each->options.version, &each->options.version_match};
     if (each->reading)
         list_reader_fini(&each->reader);
     each->reading = false;
-}
-
-static void release(struct vigil_kube_call *call)
-{
-    struct list_each_call *each = each_of(call);
-    const char **texts[] = {&each->options.label_selector, &each->options.field_selector,
-                            &each->options.version, &each->options.version_match};
-    end_reading(each);
     buf_fini(&each->path);
     buf_fini(&each->token);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -64,7 +54,7 @@ static enum status set_page(struct list_each_call *each)
  * read as of now; one that is refused again is not replaced. */
 static bool on_refused(struct vigil_kube_call *call, const struct exchange_result *result)
 {
-    struct list_each_call *each = each_of(call);
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
     vigil_bytes body = vigil_bytes_of(result->body.ptr, result->body.len), value;
     AUTO(buf_fini) struct buf token = {0};
     size_t len;
@@ -83,7 +73,10 @@ static bool on_refused(struct vigil_kube_call *call, const struct exchange_resul
 
 static void begin(struct vigil_kube_call *call)
 {
-    end_reading(each_of(call));
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
+    if (each->reading)
+        list_reader_fini(&each->reader);
+    each->reading = false;
 }
 
 /* The program may free the call inside, but the loop's reference keeps it. */
@@ -107,7 +100,7 @@ static enum status deliver(struct list_each_call *each, struct slice item, struc
 
 static enum status receive(struct vigil_kube_call *call, struct slice bytes, struct error *error)
 {
-    struct list_each_call *each = each_of(call);
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
     struct slice item;
     enum status status;
     if (!each->reading)
@@ -119,30 +112,25 @@ static enum status receive(struct vigil_kube_call *call, struct slice bytes, str
     return status == ST_AGAIN ? ST_OK : status;
 }
 
-/* A server that repeats a token would never end. */
-static enum status next_page(struct list_each_call *each, struct slice token, struct error *error)
-{
-    struct slice last = slice_of(each->token.ptr, each->token.len ? each->token.len - 1 : 0);
-    if (token.len == 0)
-        return ST_OK;
-    if (slice_equal(token, last))
-        return error_set(error, ST_MALFORMED,
-                         "the server has answered with the same continue token twice");
-    TRY(kube_call_copy_text(&each->token, token));
-    TRY(set_page(each));
-    each->renewed = false;
-    return ST_OK;
-}
-
 static enum status end(struct vigil_kube_call *call, struct error *error)
 {
-    struct list_each_call *each = each_of(call);
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
     if (!each->reading)
         return error_set(error, ST_MALFORMED, "the server's answer is empty");
     TRY(list_reader_end(&each->reader, error));
     struct list_info info = list_reader_info(&each->reader);
     TRY(kube_call_copy_text(&call->version, info.version));
-    return next_page(each, info.continue_token, error);
+    /* A server that repeats a token would never end. */
+    struct slice last = slice_of(each->token.ptr, each->token.len ? each->token.len - 1 : 0);
+    if (info.continue_token.len == 0)
+        return ST_OK;
+    if (slice_equal(info.continue_token, last))
+        return error_set(error, ST_MALFORMED,
+                         "the server has answered with the same continue token twice");
+    TRY(kube_call_copy_text(&each->token, info.continue_token));
+    TRY(set_page(each));
+    each->renewed = false;
+    return ST_OK;
 }
 
 /* -- Creation -- */
@@ -155,22 +143,6 @@ static enum status copy_option(const char **text)
     return *text ? ST_OK : ST_NOMEM;
 }
 
-static enum status copy_options(struct list_each_call *each, const vigil_kube_list_options *o)
-{
-    each->options = (vigil_kube_list_options){.size = sizeof(each->options),
-                                              .limit = o->limit ? o->limit : PAGE_LIMIT};
-    if (o->continue_token && *o->continue_token)
-        TRY(kube_call_copy_text(&each->token, slice_from_text(o->continue_token)));
-    each->options.label_selector = o->label_selector;
-    TRY(copy_option(&each->options.label_selector));
-    each->options.field_selector = o->field_selector;
-    TRY(copy_option(&each->options.field_selector));
-    each->options.version = o->version;
-    TRY(copy_option(&each->options.version));
-    each->options.version_match = o->version_match;
-    return copy_option(&each->options.version_match);
-}
-
 static enum status set_up(struct list_each_call *each, const vigil_kube_target *target,
                           const vigil_kube_list_options *options, struct error *error)
 {
@@ -179,7 +151,18 @@ static enum status set_up(struct list_each_call *each, const vigil_kube_target *
     if (target->name && *target->name)
         return error_set(error, ST_INVALID,
                          "the request is about a collection, but has the name of an object");
-    TRY(copy_options(each, &complete));
+    each->options = (vigil_kube_list_options){
+        .size = sizeof(each->options), .limit = complete.limit ? complete.limit : PAGE_LIMIT};
+    if (complete.continue_token && *complete.continue_token)
+        TRY(kube_call_copy_text(&each->token, slice_from_text(complete.continue_token)));
+    each->options.label_selector = complete.label_selector;
+    TRY(copy_option(&each->options.label_selector));
+    each->options.field_selector = complete.field_selector;
+    TRY(copy_option(&each->options.field_selector));
+    each->options.version = complete.version;
+    TRY(copy_option(&each->options.version));
+    each->options.version_match = complete.version_match;
+    TRY(copy_option(&each->options.version_match));
     TRY(url_append_target(&each->path, target, error));
     return set_page(each);
 }
@@ -194,7 +177,7 @@ vigil_kube_call *vigil_kube_list_each(vigil_kube *kube, const vigil_kube_target 
     struct error error = {0};
     if (!call)
         return NULL;
-    struct list_each_call *each = each_of(call);
+    struct list_each_call *each = CONTAINER_OF(call, struct list_each_call, call);
     call->ops = &ops;
     each->item = item;
     each->user = user;

@@ -1,5 +1,6 @@
 #include "kubeclient/call/list_query.h"
 
+#include "client/driver/bytes.h"
 #include "kubeclient/data/url.h"
 
 #include <inttypes.h>
@@ -19,21 +20,17 @@ enum status list_options_read(const vigil_kube_list_options *options,
     return ST_OK;
 }
 
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
 static enum status append_text(struct buf *to, size_t *count, const char *name, const char *value)
 {
-    return is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value)) : ST_OK;
+    return text_is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value))
+                                : ST_OK;
 }
 
 enum status list_query_append(struct buf *to, const vigil_kube_list_options *o)
 {
     size_t count = 0;
     char limit[24];
-    bool continues = is_given(o->continue_token);
+    bool continues = text_is_given(o->continue_token);
     snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
     TRY(append_text(to, &count, "continue", o->continue_token));
     TRY(append_text(to, &count, "fieldSelector", o->field_selector));

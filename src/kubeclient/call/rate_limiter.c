@@ -27,12 +27,6 @@ static bool take(struct rate_limiter *limiter, int64_t now_ns)
     return true;
 }
 
-static void set_timer(struct rate_limiter *limiter)
-{
-    if (!list_empty(&limiter->waiters))
-        loop_timer_set(limiter->loop, &limiter->timer, next_token_ns(limiter));
-}
-
 /* Those that begin to wait within ready are served by the next timer. */
 static void on_timer(struct timer *timer)
 {
@@ -43,7 +37,8 @@ static void on_timer(struct timer *timer)
         struct rate_waiter *waiter = LIST_ENTRY(link, struct rate_waiter, in_limiter);
         waiter->ready(waiter);
     }
-    set_timer(limiter);
+    if (!list_empty(&limiter->waiters))
+        loop_timer_set(limiter->loop, &limiter->timer, next_token_ns(limiter));
 }
 
 enum status rate_limiter_new(struct loop *loop, uint32_t per_second, uint32_t burst,
@@ -76,7 +71,7 @@ bool rate_limiter_take(struct rate_limiter *limiter, struct rate_waiter *waiter)
     if (list_empty(&limiter->waiters) && take(limiter, loop_now_ns(limiter->loop)))
         return true;
     list_push_back(&limiter->waiters, &waiter->in_limiter);
-    set_timer(limiter);
+    loop_timer_set(limiter->loop, &limiter->timer, next_token_ns(limiter));
     return false;
 }
 

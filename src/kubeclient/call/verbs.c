@@ -1,4 +1,5 @@
 /* The requests of vigil/kube/call.h, except for vigil_kube_list_each. */
+#include "client/driver/bytes.h"
 #include "codec/json/writer.h"
 #include "kubeclient/call/call.h"
 #include "kubeclient/call/list_query.h"
@@ -7,41 +8,26 @@
 
 #include <stdlib.h>
 
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
 static enum status needs_name(const vigil_kube_target *target, struct error *error)
 {
-    return is_given(target->name)
+    return text_is_given(target->name)
                ? ST_OK
                : error_set(error, ST_INVALID, "the request needs the name of an object");
 }
 
 static enum status needs_no_name(const vigil_kube_target *target, struct error *error)
 {
-    return is_given(target->name)
+    return text_is_given(target->name)
                ? error_set(error, ST_INVALID,
                            "the request is about a collection, but has the name of an object")
                : ST_OK;
-}
-
-static struct vigil_kube_call *new_call(struct vigil_kube *kube, const char *method)
-{
-    return kube_call_create(kube, method, sizeof(struct vigil_kube_call));
-}
-
-static enum status set_body(struct vigil_kube_call *call, vigil_bytes body)
-{
-    return buf_append(&call->body, slice_of(body.data, body.size));
 }
 
 /* -- Reading -- */
 
 vigil_kube_call *vigil_kube_get(vigil_kube *kube, const vigil_kube_target *target)
 {
-    struct vigil_kube_call *call = new_call(kube, "GET");
+    struct vigil_kube_call *call = kube_call_create(kube, "GET", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -86,7 +72,7 @@ vigil_kube_call *vigil_kube_list(vigil_kube *kube, const vigil_kube_target *targ
                                  const vigil_kube_list_options *options)
 {
     static const struct kube_call_ops ops = {.end = take_list};
-    struct vigil_kube_call *call = new_call(kube, "GET");
+    struct vigil_kube_call *call = kube_call_create(kube, "GET", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -98,50 +84,39 @@ vigil_kube_call *vigil_kube_list(vigil_kube *kube, const vigil_kube_target *targ
 
 static enum status append_flag(struct buf *to, size_t *count, const char *name, const char *value)
 {
-    return is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value)) : ST_OK;
-}
-
-static enum status read_write_options(const vigil_kube_write_options *options,
-                                      vigil_kube_write_options *ret_options, struct error *error)
-{
-    *ret_options = (vigil_kube_write_options){.size = sizeof(*ret_options)};
-    if (options && (options->size == 0 || options->size > sizeof(*options)))
-        return error_set(error, ST_INVALID, "the size of the write options is not set");
-    if (options)
-        memcpy(ret_options, options, options->size);
-    return ST_OK;
-}
-
-static enum status append_write_options(struct buf *to, const vigil_kube_write_options *o)
-{
-    size_t count = 0;
-    TRY(append_flag(to, &count, "dryRun", o->dry_run ? "All" : NULL));
-    TRY(append_flag(to, &count, "fieldManager", o->field_manager));
-    TRY(append_flag(to, &count, "fieldValidation", o->field_validation));
-    return append_flag(to, &count, "force", o->force ? "true" : NULL);
+    return text_is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value))
+                                : ST_OK;
 }
 
 static enum status set_write(struct vigil_kube_call *call, const vigil_kube_target *target,
                              vigil_bytes body, const vigil_kube_write_options *options,
                              struct error *error)
 {
-    vigil_kube_write_options complete;
-    TRY(read_write_options(options, &complete, error));
+    vigil_kube_write_options complete = {.size = sizeof(complete)};
+    if (options && (options->size == 0 || options->size > sizeof(complete)))
+        return error_set(error, ST_INVALID, "the size of the write options is not set");
+    /* A program that was compiled with an older header has a shorter struct. */
+    if (options)
+        memcpy(&complete, options, options->size);
     TRY(url_append_target(&call->target, target, error));
-    TRY(append_write_options(&call->target, &complete));
+    size_t count = 0;
+    TRY(append_flag(&call->target, &count, "dryRun", complete.dry_run ? "All" : NULL));
+    TRY(append_flag(&call->target, &count, "fieldManager", complete.field_manager));
+    TRY(append_flag(&call->target, &count, "fieldValidation", complete.field_validation));
+    TRY(append_flag(&call->target, &count, "force", complete.force ? "true" : NULL));
     if (body.size == 0)
         return error_set(error, ST_INVALID, "there is no object to send");
-    return set_body(call, body);
+    return buf_append(&call->body, slice_of(body.data, body.size));
 }
 
 vigil_kube_call *vigil_kube_create(vigil_kube *kube, const vigil_kube_target *target,
                                    vigil_bytes object, const vigil_kube_write_options *options)
 {
-    struct vigil_kube_call *call = new_call(kube, "POST");
+    struct vigil_kube_call *call = kube_call_create(kube, "POST", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
-    enum status status = is_given(target->subresource) ? ST_OK : needs_no_name(target, &error);
+    enum status status = text_is_given(target->subresource) ? ST_OK : needs_no_name(target, &error);
     if (status == ST_OK)
         status = set_write(call, target, object, options, &error);
     return kube_call_finish(call, status, &error);
@@ -150,7 +125,7 @@ vigil_kube_call *vigil_kube_create(vigil_kube *kube, const vigil_kube_target *ta
 vigil_kube_call *vigil_kube_update(vigil_kube *kube, const vigil_kube_target *target,
                                    vigil_bytes object, const vigil_kube_write_options *options)
 {
-    struct vigil_kube_call *call = new_call(kube, "PUT");
+    struct vigil_kube_call *call = kube_call_create(kube, "PUT", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -180,7 +155,7 @@ static enum status set_patch(struct vigil_kube_call *call, const vigil_kube_targ
 vigil_kube_call *vigil_kube_patch(vigil_kube *kube, const vigil_kube_target *target, int patch_type,
                                   vigil_bytes patch, const vigil_kube_write_options *options)
 {
-    struct vigil_kube_call *call = new_call(kube, "PATCH");
+    struct vigil_kube_call *call = kube_call_create(kube, "PATCH", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -196,7 +171,7 @@ vigil_kube_call *vigil_kube_apply(vigil_kube *kube, const vigil_kube_target *tar
     struct vigil_kube_call *call =
         vigil_kube_patch(kube, target, VIGIL_KUBE_PATCH_APPLY, object, &options);
     struct error error;
-    if (!call || is_given(field_manager))
+    if (!call || text_is_given(field_manager))
         return call;
     return kube_call_finish(
         call, error_set(&error, ST_INVALID, "apply needs the name of a field manager"), &error);
@@ -206,13 +181,13 @@ vigil_kube_call *vigil_kube_apply(vigil_kube *kube, const vigil_kube_target *tar
 
 static void write_preconditions(struct json_writer *w, const vigil_kube_delete_options *o)
 {
-    if (!is_given(o->uid) && !is_given(o->version))
+    if (!text_is_given(o->uid) && !text_is_given(o->version))
         return;
     json_member_object(w, "preconditions");
-    if (is_given(o->uid)) {
+    if (text_is_given(o->uid)) {
         json_member_text(w, "uid", o->uid);
     }
-    if (is_given(o->version)) {
+    if (text_is_given(o->version)) {
         json_member_text(w, "resourceVersion", o->version);
     }
     json_end_object(w);
@@ -230,7 +205,7 @@ static enum status write_delete_options(struct buf *to, const vigil_kube_delete_
         json_member_i64(&w, "gracePeriodSeconds", *o->grace_period_s);
     }
     write_preconditions(&w, o);
-    if (is_given(o->propagation)) {
+    if (text_is_given(o->propagation)) {
         json_member_text(&w, "propagationPolicy", o->propagation);
     }
     if (o->dry_run) {
@@ -257,7 +232,7 @@ static enum status set_delete_options(struct vigil_kube_call *call,
 vigil_kube_call *vigil_kube_delete(vigil_kube *kube, const vigil_kube_target *target,
                                    const vigil_kube_delete_options *options)
 {
-    struct vigil_kube_call *call = new_call(kube, "DELETE");
+    struct vigil_kube_call *call = kube_call_create(kube, "DELETE", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -273,7 +248,7 @@ vigil_kube_call *vigil_kube_delete_collection(vigil_kube *kube, const vigil_kube
                                               const vigil_kube_delete_options *options,
                                               const vigil_kube_list_options *selected)
 {
-    struct vigil_kube_call *call = new_call(kube, "DELETE");
+    struct vigil_kube_call *call = kube_call_create(kube, "DELETE", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;
@@ -285,33 +260,29 @@ vigil_kube_call *vigil_kube_delete_collection(vigil_kube *kube, const vigil_kube
 
 /* -- Any other request -- */
 
-static enum status copy_texts(struct vigil_kube_call *call, const char *method,
-                              const char *content_type)
+static enum status set_request(struct vigil_kube_call *call, const char *method, const char *path,
+                               const char *content_type, vigil_bytes body, struct error *error)
 {
+    if (!text_is_given(method) || !path || *path != '/')
+        return error_set(error, ST_INVALID,
+                         "a request needs a method, and a path that begins with \"/\"");
+    if (!text_is_given(content_type))
+        content_type = "application/json";
+    /* The texts of the program need not remain until the call is started. */
     size_t method_bytes = strlen(method) + 1, type_bytes = strlen(content_type) + 1;
     call->texts = malloc(method_bytes + type_bytes);
     if (!call->texts)
         return ST_NOMEM;
     call->method = memcpy(call->texts, method, method_bytes);
     call->content_type = memcpy(call->texts + method_bytes, content_type, type_bytes);
-    return ST_OK;
-}
-
-static enum status set_request(struct vigil_kube_call *call, const char *method, const char *path,
-                               const char *content_type, vigil_bytes body, struct error *error)
-{
-    if (!is_given(method) || !path || *path != '/')
-        return error_set(error, ST_INVALID,
-                         "a request needs a method, and a path that begins with \"/\"");
-    TRY(copy_texts(call, method, is_given(content_type) ? content_type : "application/json"));
     TRY(buf_append_text(&call->target, path));
-    return set_body(call, body);
+    return buf_append(&call->body, slice_of(body.data, body.size));
 }
 
 vigil_kube_call *vigil_kube_request(vigil_kube *kube, const char *method, const char *path,
                                     const char *content_type, vigil_bytes body)
 {
-    struct vigil_kube_call *call = new_call(kube, "GET");
+    struct vigil_kube_call *call = kube_call_create(kube, "GET", sizeof(struct vigil_kube_call));
     struct error error = {0};
     if (!call)
         return NULL;

@@ -51,12 +51,6 @@ static const unsigned child_moves[] = {
     [CHILD_ENDED] = 0,
 };
 
-static void child_move(struct child_posix *c, enum child_state next)
-{
-    assert(child_moves[c->state] & (1u << next));
-    c->state = next;
-}
-
 static void close_handle(struct loop *loop, struct io_watch *watch)
 {
     if (watch->handle < 0)
@@ -92,13 +86,6 @@ static bool is_ours(const struct child_posix *c)
     return c->pid && look_at(c, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* With all processes of its group. */
-static void kill_group(const struct child_posix *c)
-{
-    if (is_ours(c))
-        kill(-c->pid, SIGKILL);
-}
-
 static void note_end(struct child_posix *c, const siginfo_t *info)
 {
     c->pid = 0;
@@ -126,26 +113,12 @@ static bool reap(struct child_posix *c)
     return true;
 }
 
-/* A process that was killed ends at once, unless the kernel is stuck in it. */
-static void reap_killed(struct child_posix *c)
-{
-    for (int ms = 0; !reap(c) && ms < REAP_MS_MAX; ms++) {
-        struct pollfd wait = {.fd = c->exit.handle, .events = POLLIN};
-        poll(&wait, c->exit.handle >= 0, 1);
-    }
-}
-
 /* -- The end -- */
-
-static void close_pipes(struct child_posix *c)
-{
-    close_handle(c->loop, &c->output.watch);
-    close_handle(c->loop, &c->errors.watch);
-}
 
 static void release(struct child_posix *c)
 {
-    close_pipes(c);
+    close_handle(c->loop, &c->output.watch);
+    close_handle(c->loop, &c->errors.watch);
     close_handle(c->loop, &c->exit);
     loop_timer_cancel(c->loop, &c->limit);
     loop_timer_cancel(c->loop, &c->look);
@@ -155,11 +128,13 @@ static void kill_child(struct child_posix *c, enum child_end end, int number)
 {
     if (c->state != CHILD_RUNNING)
         return;
-    child_move(c, CHILD_KILLED);
+    STATE_MOVE(c->state, child_moves, CHILD_KILLED);
     c->result.end = end;
     c->result.number = number;
-    close_pipes(c);
-    kill_group(c);
+    close_handle(c->loop, &c->output.watch);
+    close_handle(c->loop, &c->errors.watch);
+    if (is_ours(c))
+        kill(-c->pid, SIGKILL);
     loop_timer_set(c->loop, &c->limit, loop_now_ns(c->loop) + KILLED_NS_MAX);
 }
 
@@ -233,7 +208,7 @@ static void finish(struct child_posix *c)
 {
     if (c->state == CHILD_RUNNING)
         drain(c); /* which may find that it is too much */
-    child_move(c, CHILD_ENDED);
+    STATE_MOVE(c->state, child_moves, CHILD_ENDED);
     release(c);
     c->result.output = buf_slice(&c->output.bytes);
     c->result.errors = buf_slice(&c->errors.bytes);
@@ -287,23 +262,10 @@ static int make_pipe(struct child_pipe *pipe, int *ret_end)
     return error;
 }
 
-static int set_files(posix_spawn_file_actions_t *files, const int ends[2])
-{
-    int error = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(files, ends[0], STDOUT_FILENO);
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(files, ends[1], STDERR_FILENO);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-    /* Those of the program that it has not marked as closed on exec. */
-    if (!error)
-        error = posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
-#endif
-    return error;
-}
-
 static int set_attributes(posix_spawnattr_t *attributes)
 {
+    /* The process begins like one of a shell, although the thread that starts it blocks signals. It
+     * leads a group of its own, so that everything that it starts can be ended with it. */
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -329,7 +291,16 @@ static int spawn(struct child_posix *c, const int ends[2])
         return error;
     error = posix_spawnattr_init(&attributes);
     if (!error) {
-        error = set_files(&files, ends);
+        error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (!error)
+            error = posix_spawn_file_actions_adddup2(&files, ends[0], STDOUT_FILENO);
+        if (!error)
+            error = posix_spawn_file_actions_adddup2(&files, ends[1], STDERR_FILENO);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+        /* Closes the descriptors that the program has not marked as closed on exec. */
+        if (!error)
+            error = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+#endif
         if (!error)
             error = set_attributes(&attributes);
         if (!error)
@@ -417,8 +388,13 @@ static void free_posix(struct child *child)
 {
     struct child_posix *c = CONTAINER_OF(child, struct child_posix, child);
     if (c->state != CHILD_ENDED) {
-        kill_group(c);
-        reap_killed(c);
+        if (is_ours(c))
+            kill(-c->pid, SIGKILL);
+        /* A process that was killed ends at once, unless the kernel is stuck in it. */
+        for (int ms = 0; !reap(c) && ms < REAP_MS_MAX; ms++) {
+            struct pollfd wait = {.fd = c->exit.handle, .events = POLLIN};
+            poll(&wait, c->exit.handle >= 0, 1);
+        }
         release(c);
     }
     buf_fini(&c->output.bytes);

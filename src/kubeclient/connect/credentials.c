@@ -49,17 +49,6 @@ static const unsigned credentials_moves[] = {
     [CREDENTIALS_KNOWN] = 1u << CREDENTIALS_UNKNOWN,
 };
 
-static void credentials_move(struct credentials *c, enum credentials_state next)
-{
-    assert(credentials_moves[c->state] & (1u << next));
-    c->state = next;
-}
-
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 static void swap(struct buf *a, struct buf *b)
 {
     struct buf old = *a;
@@ -88,21 +77,6 @@ static enum status set_bearer(struct credentials *c, struct slice token)
 
 /* -- Plugins: the end of a run -- */
 
-/* All requests that wait get the same. */
-static void wake(struct credentials *c, enum status status, const struct error *error)
-{
-    struct list woken;
-    struct list *link;
-    list_init(&woken);
-    list_append(&woken, &c->waiters);
-    while ((link = list_pop_front(&woken))) {
-        struct credentials_waiter *waiter =
-            LIST_ENTRY(link, struct credentials_waiter, in_credentials);
-        waiter->ready(waiter, status, status == ST_OK ? buf_slice(&c->authorization) : SLICE_EMPTY,
-                      error);
-    }
-}
-
 /* Without an error it is used from now on. */
 static enum status take_certificate(struct credentials *c, const struct exec_credential *found,
                                     struct error *error)
@@ -113,7 +87,7 @@ static enum status take_certificate(struct credentials *c, const struct exec_cre
         slice_equal(found->key, buf_slice(&c->key)))
         return ST_OK;
     if (buf_append(&cert, found->cert) != ST_OK || buf_append(&key, found->key) != ST_OK)
-        return no_memory(error);
+        return error_no_memory(error);
     swap(&c->cert, &cert);
     swap(&c->key, &key);
     if (!c->hooks.on_certificate)
@@ -131,7 +105,7 @@ static enum status take(struct credentials *c, const struct exec_credential *fou
 {
     TRY(take_certificate(c, found, error));
     if (set_bearer(c, found->token) != ST_OK)
-        return no_memory(error);
+        return error_no_memory(error);
     c->expires_ns = found->expires_ns;
     return ST_OK;
 }
@@ -144,15 +118,26 @@ static void on_plugin_end(void *ctx, enum status status, const struct exec_crede
     c->ended_ns = loop_now_ns(c->loop);
     if (status == ST_OK)
         status = take(c, found, &error);
-    credentials_move(c, status == ST_OK ? CREDENTIALS_KNOWN : CREDENTIALS_UNKNOWN);
-    wake(c, status, &error);
+    STATE_MOVE(c->state, credentials_moves,
+               status == ST_OK ? CREDENTIALS_KNOWN : CREDENTIALS_UNKNOWN);
+    /* All requests that wait get the same. */
+    struct list woken;
+    struct list *link;
+    list_init(&woken);
+    list_append(&woken, &c->waiters);
+    while ((link = list_pop_front(&woken))) {
+        struct credentials_waiter *waiter =
+            LIST_ENTRY(link, struct credentials_waiter, in_credentials);
+        waiter->ready(waiter, status, status == ST_OK ? buf_slice(&c->authorization) : SLICE_EMPTY,
+                      &error);
+    }
 }
 
 /* -- Plugins: the beginning of a run -- */
 
 static void run(struct credentials *c)
 {
-    credentials_move(c, CREDENTIALS_RUNNING);
+    STATE_MOVE(c->state, credentials_moves, CREDENTIALS_RUNNING);
     c->tries++;
     exec_plugin_run(c->plugin);
 }
@@ -160,8 +145,9 @@ static void run(struct credentials *c)
 static void on_pause_end(struct timer *timer)
 {
     struct credentials *c = CONTAINER_OF(timer, struct credentials, pause);
+    /* All requests that waited for the plugin may have been cancelled. */
     if (list_empty(&c->waiters))
-        credentials_move(c, CREDENTIALS_UNKNOWN);
+        STATE_MOVE(c->state, credentials_moves, CREDENTIALS_UNKNOWN);
     else
         run(c);
 }
@@ -184,20 +170,17 @@ static void run_soon(struct credentials *c)
         run(c);
         return;
     }
-    credentials_move(c, CREDENTIALS_PAUSING);
+    STATE_MOVE(c->state, credentials_moves, CREDENTIALS_PAUSING);
     loop_timer_set(c->loop, &c->pause, earliest_ns(c));
-}
-
-static bool has_expired(const struct credentials *c)
-{
-    return clock_real_ns(loop_clock(c->loop)) > c->expires_ns &&
-           loop_now_ns(c->loop) >= earliest_ns(c);
 }
 
 static enum status get_from_plugin(struct credentials *c, struct credentials_waiter *waiter)
 {
-    if (c->state == CREDENTIALS_KNOWN && has_expired(c))
-        credentials_move(c, CREDENTIALS_UNKNOWN);
+    /* Credentials that have expired are still used while the plugin may not run yet: the server
+     * decides about them. */
+    if (c->state == CREDENTIALS_KNOWN && clock_real_ns(loop_clock(c->loop)) > c->expires_ns &&
+        loop_now_ns(c->loop) >= earliest_ns(c))
+        STATE_MOVE(c->state, credentials_moves, CREDENTIALS_UNKNOWN);
     if (c->state == CREDENTIALS_KNOWN)
         return ST_OK;
     if (c->state == CREDENTIALS_UNKNOWN)
@@ -211,46 +194,25 @@ static enum status get_from_plugin(struct credentials *c, struct credentials_wai
 
 /* -- Making -- */
 
-/* A plugin is not used beside anything else. */
-static bool needs_plugin(const struct kubeconfig *config)
-{
-    return config->exec.command && !config->token && !config->token_file && !config->user &&
-           !config->password &&
-           !(kubeconfig_has_pem(&config->cert) && kubeconfig_has_pem(&config->key));
-}
-
 static enum status init_token_file(struct credentials *c, struct error *error)
 {
     const struct kubeconfig *config = c->config;
     TRY(token_file_init(&c->token_file, config->token_file, config->token, loop_now_ns(c->loop),
                         error));
-    return set_bearer(c, buf_slice(&c->token_file.token)) == ST_OK ? ST_OK : no_memory(error);
+    return set_bearer(c, buf_slice(&c->token_file.token)) == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 static enum status init_fixed(struct credentials *c, struct error *error)
 {
     const struct kubeconfig *config = c->config;
     if (config->token)
-        return set_bearer(c, slice_from_text(config->token)) == ST_OK ? ST_OK : no_memory(error);
+        return set_bearer(c, slice_from_text(config->token)) == ST_OK ? ST_OK
+                                                                      : error_no_memory(error);
     if (!config->user && !config->password)
         return ST_OK;
     enum status status = http_basic_auth_append(&c->authorization, config->user ? config->user : "",
                                                 config->password ? config->password : "");
-    return status == ST_OK ? ST_OK : no_memory(error);
-}
-
-static enum status init_plugin(struct credentials *c, const struct child_runner *runner,
-                               struct error *error)
-{
-    struct exec_plugin_options options = {
-        .loop = c->loop,
-        .config = c->config,
-        .runner = runner,
-        .on_end = on_plugin_end,
-        .ctx = c,
-    };
-    c->state = CREDENTIALS_UNKNOWN;
-    return exec_plugin_new(&options, &c->plugin, error);
+    return status == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 static enum status init(struct credentials *c, const struct child_runner *runner,
@@ -261,8 +223,20 @@ static enum status init(struct credentials *c, const struct child_runner *runner
         return error_set(error, ST_INVALID,
                          "there may be a token, or a user and password, but not both");
     TRY(impersonation_init(&c->as, &config->impersonate, error));
-    if (needs_plugin(config))
-        return init_plugin(c, runner, error);
+    /* A plugin is not used beside anything else. */
+    if (config->exec.command && !config->token && !config->token_file && !config->user &&
+        !config->password &&
+        !(kubeconfig_has_pem(&config->cert) && kubeconfig_has_pem(&config->key))) {
+        struct exec_plugin_options options = {
+            .loop = c->loop,
+            .config = c->config,
+            .runner = runner,
+            .on_end = on_plugin_end,
+            .ctx = c,
+        };
+        c->state = CREDENTIALS_UNKNOWN;
+        return exec_plugin_new(&options, &c->plugin, error);
+    }
     TRY(config->token_file ? init_token_file(c, error) : init_fixed(c, error));
     if (!http1_is_field_value(buf_slice(&c->authorization)))
         return error_set(error, ST_INVALID, "the token contains line ends or zeros");
@@ -275,7 +249,7 @@ enum status credentials_new_over(const struct child_runner *runner, struct loop 
 {
     AUTO(credentials_freep) struct credentials *c = calloc(1, sizeof(*c));
     if (!c)
-        return no_memory(error);
+        return error_no_memory(error);
     c->loop = loop;
     c->config = config;
     c->hooks = hooks;
@@ -350,7 +324,7 @@ bool credentials_refused(struct credentials *c, uint64_t generation)
 {
     if (c->plugin) {
         if (generation == c->generation && c->state == CREDENTIALS_KNOWN)
-            credentials_move(c, CREDENTIALS_UNKNOWN);
+            STATE_MOVE(c->state, credentials_moves, CREDENTIALS_UNKNOWN);
         return true;
     }
     if (generation == c->generation && c->token_file.path) {

@@ -6,11 +6,6 @@
 #include "wire/http/http1/parser.h"
 #include "yaml/yaml.h"
 
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 bool exec_credential_version_known(const char *api_version)
 {
     return strcmp(api_version, "client.authentication.k8s.io/v1") == 0 ||
@@ -93,7 +88,7 @@ static enum status read_tree(struct arena *arena, struct slice text, struct json
     enum status status = json ? json_tree_read(arena, text, ret_root, &why)
                               : yaml_tree_read(arena, text, ret_root, &why);
     if (status == ST_NOMEM || arena_ran_out(arena))
-        return no_memory(error);
+        return error_no_memory(error);
     if (status != ST_OK)
         return error_set(error, ST_MALFORMED, "it did not print an ExecCredential: %.200s",
                          why.text[0] ? why.text : status_reason(status));
@@ -110,7 +105,7 @@ static enum status get_text(struct arena *arena, const struct json_node *object,
         return ST_OK;
     if (node->type != JSON_TYPE_STRING)
         return error_set(error, ST_MALFORMED, "the %s that it printed is not a string", key);
-    return json_node_text(node, arena, ret_text) == ST_OK ? ST_OK : no_memory(error);
+    return json_node_text(node, arena, ret_text) == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 static enum status check_type(struct arena *arena, const struct json_node *root,
@@ -157,19 +152,6 @@ static enum status read_expiry(struct arena *arena, const struct json_node *stat
     return ST_OK;
 }
 
-static enum status check_values(const struct exec_credential *found, struct error *error)
-{
-    if (!found->token.len && !found->cert.len && !found->key.len)
-        return error_set(error, ST_MALFORMED, "it printed neither a token nor a certificate");
-    if (!found->cert.len != !found->key.len)
-        return error_set(error, ST_MALFORMED,
-                         "it printed only a certificate or only a key, not both");
-    if (!http1_is_field_value(found->token))
-        return error_set(error, ST_MALFORMED,
-                         "the token that it printed contains line ends or zeros");
-    return ST_OK;
-}
-
 enum status exec_credential_read(struct arena *arena, struct slice text, const char *api_version,
                                  struct exec_credential *ret_credential, struct error *error)
 {
@@ -184,7 +166,14 @@ enum status exec_credential_read(struct arena *arena, struct slice text, const c
     TRY(get_text(arena, status, "clientCertificateData", &found.cert, error));
     TRY(get_text(arena, status, "clientKeyData", &found.key, error));
     TRY(read_expiry(arena, status, &found.expires_ns, error));
-    TRY(check_values(&found, error));
+    if (!found.token.len && !found.cert.len && !found.key.len)
+        return error_set(error, ST_MALFORMED, "it printed neither a token nor a certificate");
+    if (!found.cert.len != !found.key.len)
+        return error_set(error, ST_MALFORMED,
+                         "it printed only a certificate or only a key, not both");
+    if (!http1_is_field_value(found.token))
+        return error_set(error, ST_MALFORMED,
+                         "the token that it printed contains line ends or zeros");
     *ret_credential = found;
     return ST_OK;
 }

@@ -25,11 +25,6 @@ struct exec_plugin {
     struct error failure;  /* why */
 };
 
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 /* -- Its environment -- */
 
 static size_t count_texts(const char *const *texts)
@@ -40,16 +35,11 @@ static size_t count_texts(const char *const *texts)
     return count;
 }
 
-static bool same_name(const char *a, const char *b)
-{
-    size_t len = strcspn(a, "=");
-    return strncmp(a, b, len) == 0 && b[len] == '=';
-}
-
 static bool is_named_in(const char *variable, const char *const *list)
 {
+    size_t len = strcspn(variable, "=");
     for (; list && *list; list++)
-        if (same_name(variable, *list))
+        if (strncmp(variable, *list, len) == 0 && (*list)[len] == '=')
             return true;
     return false;
 }
@@ -85,22 +75,10 @@ static enum status read_ca(const struct kubeconfig *config, struct buf *to, stru
     if (!config->exec.wants_cluster_info)
         return ST_OK;
     if (config->ca.data.len)
-        return buf_append(to, config->ca.data) == ST_OK ? ST_OK : no_memory(error);
+        return buf_append(to, config->ca.data) == ST_OK ? ST_OK : error_no_memory(error);
     return config->ca.file
                ? whole_file_read(config->ca.file, WHOLE_FILE_REGULAR, CA_BYTES_MAX, to, error)
                : ST_OK;
-}
-
-static enum status make_info(struct exec_plugin *p, const char **ret_variable, struct error *error)
-{
-    AUTO(buf_fini) struct buf ca = {0}, info = {0};
-    TRY(read_ca(p->options.config, &ca, error));
-    if (buf_append_text(&info, "KUBERNETES_EXEC_INFO=") != ST_OK ||
-        exec_credential_write(&info, p->options.config, buf_slice(&ca)) != ST_OK ||
-        buf_append(&info, slice_of("", 1)) != ST_OK ||
-        !(*ret_variable = copy_text(p, (const char *)info.ptr)))
-        return no_memory(error);
-    return ST_OK;
 }
 
 static enum status make_env(struct exec_plugin *p, struct error *error)
@@ -113,12 +91,20 @@ static enum status make_env(struct exec_plugin *p, struct error *error)
     size_t room = count_texts((const char *const *)environ) + own_count + 2;
     const char **env = arena_calloc(&p->arena, room, sizeof(*env));
     if (!env || add_inherited(p, env, &count) != ST_OK)
-        return no_memory(error);
+        return error_no_memory(error);
     for (size_t i = 0; i < own_count; i++)
         if (!is_named_in(own[i], own + i + 1)) /* the last one counts */
             env[count++] = own[i];
     p->env = env;
-    return make_info(p, &env[count], error);
+    /* The plugin learns in JSON which cluster it is asked for. */
+    AUTO(buf_fini) struct buf ca = {0}, info = {0};
+    TRY(read_ca(p->options.config, &ca, error));
+    if (buf_append_text(&info, "KUBERNETES_EXEC_INFO=") != ST_OK ||
+        exec_credential_write(&info, p->options.config, buf_slice(&ca)) != ST_OK ||
+        buf_append(&info, slice_of("", 1)) != ST_OK ||
+        !(env[count] = copy_text(p, (const char *)info.ptr)))
+        return error_no_memory(error);
+    return ST_OK;
 }
 
 static enum status make_args(struct exec_plugin *p, struct error *error)
@@ -127,7 +113,7 @@ static enum status make_args(struct exec_plugin *p, struct error *error)
     size_t count = count_texts(exec->args);
     const char **args = arena_calloc(&p->arena, count + 2, sizeof(*args));
     if (!args)
-        return no_memory(error);
+        return error_no_memory(error);
     args[0] = exec->command;
     for (size_t i = 0; i < count; i++)
         args[i + 1] = exec->args[i];
@@ -221,7 +207,7 @@ static enum status judge(const struct exec_plugin *p, const struct child_result 
     case CHILD_BROKEN:
         break;
     }
-    return result->number == ENOMEM ? no_memory(error)
+    return result->number == ENOMEM ? error_no_memory(error)
                                     : fail(p, ST_IO, result->errors, error, "cannot be read");
 }
 
@@ -237,7 +223,7 @@ static enum status read_output(const struct exec_plugin *p, const struct child_r
     if (status == ST_OK)
         return ST_OK;
     if (status == ST_NOMEM)
-        return no_memory(error);
+        return error_no_memory(error);
     char what[SHOWN_BYTES_MAX + 64];
     bool known = result->end == CHILD_EXITED;
     snprintf(what, sizeof(what), "is of no use: %.*s%s", SHOWN_BYTES_MAX, why.text,
@@ -270,20 +256,15 @@ static void on_later(struct deferred *deferred)
 
 /* -- Running -- */
 
-static bool is_program(const char *path)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && S_ISREG(found.st_mode) && access(path, X_OK) == 0;
-}
-
 /* As in Go, a program in the current directory is not run by accident. */
 static enum status find_program(const struct exec_plugin *p, struct buf *path, struct error *error)
 {
     const char *command = p->options.config->exec.command;
     struct slice rest = p->path_list ? slice_from_text(p->path_list) : SLICE_EMPTY;
     if (strchr(command, '/'))
-        return buf_append(path, slice_of(command, strlen(command) + 1)) == ST_OK ? ST_OK
-                                                                                 : no_memory(error);
+        return buf_append(path, slice_of(command, strlen(command) + 1)) == ST_OK
+                   ? ST_OK
+                   : error_no_memory(error);
     while (rest.len) {
         struct slice directory = slice_cut(&rest, ':');
         if (!directory.len || directory.ptr[0] != '/')
@@ -291,8 +272,10 @@ static enum status find_program(const struct exec_plugin *p, struct buf *path, s
         path->len = 0;
         if (buf_append_format(path, "%.*s/%s", SLICE_ARGS(directory), command) != ST_OK ||
             buf_append(path, slice_of("", 1)) != ST_OK)
-            return no_memory(error);
-        if (is_program((const char *)path->ptr))
+            return error_no_memory(error);
+        const char *candidate = (const char *)path->ptr;
+        struct stat found;
+        if (stat(candidate, &found) == 0 && S_ISREG(found.st_mode) && access(candidate, X_OK) == 0)
             return ST_OK;
     }
     return fail_start(p, ST_NOT_FOUND, "it was not found in PATH", error);
@@ -314,7 +297,7 @@ static enum status start(struct exec_plugin *p, struct error *error)
     };
     enum status status = child_start(p->options.runner, p->options.loop, &params, &p->child, &why);
     if (status == ST_NOMEM)
-        return no_memory(error);
+        return error_no_memory(error);
     return status == ST_OK ? ST_OK : fail_start(p, status, why.text, error);
 }
 
@@ -350,7 +333,7 @@ enum status exec_plugin_new(const struct exec_plugin_options *options,
 {
     AUTO(exec_plugin_freep) struct exec_plugin *p = calloc(1, sizeof(*p));
     if (!p)
-        return no_memory(error);
+        return error_no_memory(error);
     p->options = *options;
     p->later.fn = on_later;
     arena_init(&p->arena, NULL, 0, ARENA_BYTES_MAX);

@@ -4,11 +4,6 @@
 #include "wire/http/http1/parser.h"
 #include "wire/http/query.h"
 
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 static size_t count_fields(const struct kubeconfig_impersonation *as)
 {
     size_t count = 2 + as->extra_count;
@@ -38,12 +33,12 @@ static enum status add_extra(struct impersonation *i, const struct kubeconfig_ex
     struct slice name;
     if (buf_append_text(&text, "impersonate-extra-") != ST_OK ||
         http_escape_append(&text, slice_from_text(extra->key), "!#$&'*+^`|") != ST_OK)
-        return no_memory(error);
+        return error_no_memory(error);
     for (size_t at = 0; at < text.len; at++)
         if (text.ptr[at] >= 'A' && text.ptr[at] <= 'Z')
             text.ptr[at] = (uint8_t)(text.ptr[at] - 'A' + 'a');
     if (arena_dup(&i->arena, buf_slice(&text), &name) != ST_OK)
-        return no_memory(error);
+        return error_no_memory(error);
     return add(i, name, extra->value, error);
 }
 
@@ -52,7 +47,7 @@ static enum status add_all(struct impersonation *i, const struct kubeconfig_impe
 {
     i->fields = arena_calloc(&i->arena, count_fields(as), sizeof(*i->fields));
     if (!i->fields)
-        return no_memory(error);
+        return error_no_memory(error);
     TRY(add(i, SLICE_LITERAL("impersonate-user"), as->user, error));
     if (as->uid)
         TRY(add(i, SLICE_LITERAL("impersonate-uid"), as->uid, error));

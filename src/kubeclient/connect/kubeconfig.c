@@ -28,18 +28,13 @@ void kubeconfig_fini(struct kubeconfig *config)
     arena_fini(&config->arena);
 }
 
-static enum status no_memory(struct error *error)
-{
-    return error_set(error, ST_NOMEM, "out of memory");
-}
-
 /* -- Values -- */
 
 static enum status copy_text(struct reading *r, struct slice text, const char **ret_text)
 {
     char *copy = arena_alloc(&r->config->arena, text.len + 1);
     if (!copy)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     slice_copy((uint8_t *)copy, text);
     copy[text.len] = 0;
     *ret_text = copy;
@@ -53,7 +48,7 @@ static enum status join(struct reading *r, const char **ret_text, const char *co
         bytes += strlen(*part);
     char *text = arena_alloc(&r->config->arena, bytes), *end = text;
     if (!text)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     for (const char *const *part = parts; *part; part++)
         end = stpcpy(end, *part);
     *ret_text = text;
@@ -73,7 +68,7 @@ static enum status get_text(struct reading *r, const struct json_node *object, c
     if (node->type != JSON_TYPE_STRING)
         return error_set(r->error, ST_MALFORMED, "%s: \"%s\" must be a string", r->path, key);
     if (json_node_text(node, &r->config->arena, &text) != ST_OK)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     if (text.len && memchr(text.ptr, 0, text.len))
         return error_set(r->error, ST_MALFORMED, "%s: \"%s\" contains a zero byte", r->path, key);
     return text.len ? copy_text(r, text, ret_text) : ST_OK;
@@ -113,7 +108,7 @@ static enum status get_data(struct reading *r, const struct json_node *object, c
         return ST_OK;
     uint8_t *bytes = arena_alloc(&r->config->arena, strlen(text) / 4 * 3 + 3);
     if (!bytes)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     if (!base64_decode(slice_from_text(text), bytes, &len))
         return error_set(r->error, ST_MALFORMED, "%s: \"%s\" is not base64", r->path, key);
     *ret_data = slice_of(bytes, len);
@@ -137,7 +132,7 @@ static enum status get_item(struct reading *r, const struct json_node *item, con
 {
     struct slice text;
     if (json_node_text(item, &r->config->arena, &text) != ST_OK)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     if (item->type != JSON_TYPE_STRING || (text.len && memchr(text.ptr, 0, text.len)))
         return error_set(r->error, ST_MALFORMED,
                          "%s: \"%.80s\" must be a list of strings without zero bytes", r->path,
@@ -153,7 +148,7 @@ static enum status get_texts(struct reading *r, const struct json_node *object, 
     size_t count = count_items(items), at = 0;
     const char **list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
     if (!list)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     for (const struct json_node *item = count ? items->first : NULL; item; item = item->next)
         TRY(get_item(r, item, key, &list[at++]));
     *ret_texts = list;
@@ -198,7 +193,7 @@ static enum status read_plugin_extension(struct reading *r, const struct json_no
         return ST_OK;
     if (json_tree_write(extension, &json) != ST_OK ||
         arena_dup(&r->config->arena, buf_slice(&json), &r->config->exec.cluster_config) != ST_OK)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     return ST_OK;
 }
 
@@ -227,7 +222,7 @@ static enum status read_env(struct reading *r, const struct json_node *exec)
     size_t count = count_items(env), at = 0;
     const char **list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
     if (!list)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     for (const struct json_node *item = count ? env->first : NULL; item; item = item->next) {
         const char *name, *value;
         TRY(get_text(r, item, "name", &name));
@@ -286,7 +281,7 @@ static enum status read_extra(struct reading *r, const struct json_node *user)
         count += count_items(item);
     struct kubeconfig_extra *list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
     if (!list)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     for (; key; key = key->next) {
         const char *text;
         if (key->key.len && memchr(key->key.ptr, 0, key->key.len))
@@ -303,36 +298,6 @@ static enum status read_extra(struct reading *r, const struct json_node *user)
         }
     }
     to->extra = list;
-    return ST_OK;
-}
-
-static enum status read_impersonation(struct reading *r, const struct json_node *user,
-                                      const char *name)
-{
-    struct kubeconfig_impersonation *to = &r->config->impersonate;
-    TRY(get_text(r, user, "as", &to->user));
-    TRY(get_text(r, user, "as-uid", &to->uid));
-    TRY(get_texts(r, user, "as-groups", &to->groups));
-    TRY(read_extra(r, user));
-    if (!to->user && (to->uid || to->groups[0] || to->extra_count))
-        return error_set(
-            r->error, ST_MALFORMED,
-            "%s: user \"%.80s\" has as-uid, as-groups or as-user-extra, but not \"as\"", r->path,
-            name);
-    return ST_OK;
-}
-
-static enum status check_user(struct reading *r, const char *name)
-{
-    const struct kubeconfig *c = r->config;
-    if ((c->token || c->token_file) && (c->user || c->password))
-        return error_set(r->error, ST_MALFORMED,
-                         "%s: user \"%.80s\" has both a token and a username or password", r->path,
-                         name);
-    if (kubeconfig_has_pem(&c->cert) && !kubeconfig_has_pem(&c->key))
-        return error_set(r->error, ST_MALFORMED,
-                         "%s: user \"%.80s\" has a client certificate without a client key",
-                         r->path, name);
     return ST_OK;
 }
 
@@ -377,9 +342,26 @@ static enum status read_user(struct reading *r, const char *name)
     TRY(get_path(r, user, "tokenFile", &c->token_file));
     TRY(get_text(r, user, "username", &c->user));
     TRY(get_text(r, user, "password", &c->password));
-    TRY(read_impersonation(r, user, name));
+    struct kubeconfig_impersonation *to = &r->config->impersonate;
+    TRY(get_text(r, user, "as", &to->user));
+    TRY(get_text(r, user, "as-uid", &to->uid));
+    TRY(get_texts(r, user, "as-groups", &to->groups));
+    TRY(read_extra(r, user));
+    if (!to->user && (to->uid || to->groups[0] || to->extra_count))
+        return error_set(
+            r->error, ST_MALFORMED,
+            "%s: user \"%.80s\" has as-uid, as-groups or as-user-extra, but not \"as\"", r->path,
+            name);
     TRY(read_exec(r, json_look_member(user, SLICE_LITERAL("exec"))));
-    return check_user(r, name);
+    if ((c->token || c->token_file) && (c->user || c->password))
+        return error_set(r->error, ST_MALFORMED,
+                         "%s: user \"%.80s\" has both a token and a username or password", r->path,
+                         name);
+    if (kubeconfig_has_pem(&c->cert) && !kubeconfig_has_pem(&c->key))
+        return error_set(r->error, ST_MALFORMED,
+                         "%s: user \"%.80s\" has a client certificate without a client key",
+                         r->path, name);
+    return ST_OK;
 }
 
 /* -- The context -- */
@@ -434,7 +416,7 @@ static enum status parse(struct reading *r, const struct kubeconfig_file *file)
                          KUBECONFIG_BYTES_MAX);
     enum status status = yaml_tree_read(&r->config->arena, file->text, &root, &why);
     if (status == ST_NOMEM)
-        return no_memory(r->error);
+        return error_no_memory(r->error);
     if (status != ST_OK)
         return error_set(r->error, ST_MALFORMED, "%s: %s", file->path,
                          why.text[0] ? why.text : status_text(status));
@@ -465,7 +447,7 @@ enum status kubeconfig_read(const struct kubeconfig_file *files, size_t count, c
     arena_init(&config.arena, NULL, 0, KUBECONFIG_ARENA_BYTES_MAX);
     enum status status = read_all(&r, files, count, context);
     if (arena_ran_out(&config.arena))
-        status = no_memory(error);
+        status = error_no_memory(error);
     if (status == ST_OK)
         *ret_config = config;
     else
@@ -481,19 +463,12 @@ struct file_list {
     size_t count;
 };
 
-static void file_list_fini(struct file_list *list)
-{
-    for (size_t i = 0; i < KUBECONFIG_FILES_MAX; i++)
-        buf_fini(&list->texts[i]);
-    free(list->paths);
-}
-
 static enum status file_list_read(struct file_list *list, const char *paths, struct error *error)
 {
     bool alone = !strchr(paths, ':');
     list->paths = strdup(paths);
     if (!list->paths)
-        return no_memory(error);
+        return error_no_memory(error);
     char *rest = list->paths, *path;
     while ((path = strsep(&rest, ":")) != NULL) {
         if (!*path)
@@ -520,33 +495,18 @@ enum status kubeconfig_load(const char *paths, const char *context, struct kubec
 {
     struct file_list *list = calloc(1, sizeof(*list));
     if (!list)
-        return no_memory(error);
+        return error_no_memory(error);
     enum status status = file_list_read(list, paths, error);
     if (status == ST_OK)
         status = kubeconfig_read(list->files, list->count, context, ret_config, error);
-    file_list_fini(list);
+    for (size_t i = 0; i < KUBECONFIG_FILES_MAX; i++)
+        buf_fini(&list->texts[i]);
+    free(list->paths);
     free(list);
     return status;
 }
 
 /* -- In a pod -- */
-
-/* Without the file, the namespace is not given. */
-static enum status read_namespace(struct reading *r, const char *directory)
-{
-    const char *path;
-    AUTO(buf_fini) struct buf text = {0};
-    TRY(JOIN(r, &path, directory, "/namespace"));
-    enum status status =
-        whole_file_read(path, WHOLE_FILE_REGULAR, KUBECONFIG_BYTES_MAX, &text, r->error);
-    if (status == ST_NOT_FOUND)
-        return ST_OK;
-    TRY(status);
-    struct slice name = buf_slice(&text);
-    while (name.len && strchr(" \t\r\n", name.ptr[name.len - 1]))
-        name.len--;
-    return name.len ? copy_text(r, name, &r->config->name_space) : ST_OK;
-}
 
 static enum status read_account(struct reading *r, const char *host, const char *port,
                                 const char *directory)
@@ -559,7 +519,19 @@ static enum status read_account(struct reading *r, const char *host, const char 
     if (access(c->token_file, R_OK) != 0)
         return error_set(r->error, errno == ENOENT ? ST_NOT_FOUND : ST_IO, "%s: %s", c->token_file,
                          strerror(errno));
-    return read_namespace(r, directory);
+    /* Without the file, the namespace is not given. */
+    const char *path;
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(JOIN(r, &path, directory, "/namespace"));
+    enum status status =
+        whole_file_read(path, WHOLE_FILE_REGULAR, KUBECONFIG_BYTES_MAX, &text, r->error);
+    if (status == ST_NOT_FOUND)
+        return ST_OK;
+    TRY(status);
+    struct slice name = buf_slice(&text);
+    while (name.len && strchr(" \t\r\n", name.ptr[name.len - 1]))
+        name.len--;
+    return name.len ? copy_text(r, name, &r->config->name_space) : ST_OK;
 }
 
 enum status kubeconfig_in_cluster(const char *host, const char *port, const char *directory,

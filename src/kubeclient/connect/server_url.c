@@ -22,29 +22,14 @@ static bool take_scheme(struct slice *rest, const char *scheme)
     return true;
 }
 
-/* A colon of a numeric address is in brackets. */
-static bool has_port(struct slice authority)
-{
-    const uint8_t *colon = authority.len ? memrchr(authority.ptr, ':', authority.len) : NULL;
-    const uint8_t *bracket = authority.len ? memrchr(authority.ptr, ']', authority.len) : NULL;
-    return colon && (!bracket || bracket < colon);
-}
-
-/* The part before the path; *rest becomes the path, with its slash. */
-static struct slice take_authority(struct slice *rest)
-{
-    const uint8_t *slash = rest->len ? memchr(rest->ptr, '/', rest->len) : NULL;
-    size_t len = slash ? (size_t)(slash - rest->ptr) : rest->len;
-    struct slice authority = slice_sub(*rest, 0, len);
-    *rest = slice_sub(*rest, len, rest->len - len);
-    return authority;
-}
-
 static enum status parse_web(const char *text, struct slice rest, bool secure,
                              struct server_url *url, struct error *error)
 {
     char whole[ENDPOINT_TEXT_BYTES + 16];
-    struct slice authority = take_authority(&rest);
+    const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    size_t len = slash ? (size_t)(slash - rest.ptr) : rest.len;
+    struct slice authority = slice_sub(rest, 0, len);
+    rest = slice_sub(rest, len, rest.len - len); /* the path, with its slash */
     if (authority.len == 0)
         return invalid(error, text, "has no host");
     if (memchr(authority.ptr, '@', authority.len))
@@ -55,8 +40,12 @@ static enum status parse_web(const char *text, struct slice rest, bool secure,
         rest.len--;
     if (rest.len && (!http1_is_target(rest) || memchr(rest.ptr, '?', rest.len)))
         return invalid(error, text, "has a path that cannot be used");
+    /* A colon within the brackets of an IPv6 address does not begin a port. */
+    const uint8_t *colon = memrchr(authority.ptr, ':', authority.len);
+    const uint8_t *bracket = memrchr(authority.ptr, ']', authority.len);
+    bool has_port = colon && (!bracket || bracket < colon);
     snprintf(whole, sizeof(whole), "%s://%.*s%s", secure ? "https" : "http", SLICE_ARGS(authority),
-             has_port(authority) ? "" : (secure ? ":443" : ":80"));
+             has_port ? "" : (secure ? ":443" : ":80"));
     url->prefix = rest;
     return endpoint_parse(slice_from_text(whole), &url->endpoint, error);
 }

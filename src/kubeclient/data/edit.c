@@ -1,4 +1,5 @@
 #include "base/buf.h"
+#include "client/driver/bytes.h"
 #include "codec/json/scanner.h"
 #include "codec/json/writer.h"
 #include "codec/utf8.h"
@@ -7,11 +8,6 @@
 
 #include <stdlib.h>
 #include <vigil/kube/edit.h>
-
-static struct slice slice_of_bytes(vigil_bytes bytes)
-{
-    return slice_of(bytes.data, bytes.size);
-}
 
 /* Gives the text to the program if everything went well. */
 static int finish(enum status status, struct buf *text, vigil_bytes *ret_text)
@@ -111,19 +107,6 @@ static enum status append_after(struct buf *to, vigil_bytes json, const void *fr
     return buf_append(to, slice_of(from, (size_t)(end - (const char *)from)));
 }
 
-/* Adds a member at the end of an object that is a part of the text. */
-static enum status add_member(struct buf *to, vigil_bytes json, vigil_bytes object,
-                              struct path_step step, const char *rest, vigil_bytes value)
-{
-    vigil_bytes first;
-    const char *end = (const char *)object.data + object.size - 1; /* its closing bracket */
-    TRY(append_before(to, json, end));
-    if (find_item(object, 0, &first))
-        TRY(buf_append_text(to, ","));
-    TRY(append_members(to, step, rest, value));
-    return append_after(to, json, end);
-}
-
 static enum status set(struct buf *to, vigil_bytes json, const char *path, vigil_bytes value)
 {
     vigil_bytes part;
@@ -135,8 +118,16 @@ static enum status set(struct buf *to, vigil_bytes json, const char *path, vigil
         if (!path_next(&at, at == path, &step))
             return ST_INVALID;
         enum status status = enter(&part, &step);
-        if (status == ST_AGAIN)
-            return add_member(to, json, part, step, at, value);
+        if (status == ST_AGAIN) {
+            /* Adds a member at the end of an object that is a part of the text. */
+            vigil_bytes first;
+            const char *end = (const char *)part.data + part.size - 1; /* its closing bracket */
+            TRY(append_before(to, json, end));
+            if (find_item(part, 0, &first))
+                TRY(buf_append_text(to, ","));
+            TRY(append_members(to, step, at, value));
+            return append_after(to, json, end);
+        }
         TRY(status);
     }
     TRY(append_before(to, json, part.data));
@@ -188,11 +179,6 @@ static struct metadata_list list_of(const vigil_kube_object *object, const char 
     };
 }
 
-static struct metadata_list finalizers_of(const vigil_kube_object *object)
-{
-    return list_of(object, "metadata.finalizers", META_FINALIZERS);
-}
-
 /* The item is JSON, or the bytes of the field. */
 static bool list_next(struct metadata_list *list, vigil_bytes *ret_item)
 {
@@ -230,33 +216,12 @@ int vigil_kube_object_is_deleting(const vigil_kube_object *object)
 int vigil_kube_object_has_finalizer(const vigil_kube_object *object, const char *finalizer)
 {
     vigil_bytes item;
-    struct metadata_list list = finalizers_of(object);
+    struct metadata_list list = list_of(object, "metadata.finalizers", META_FINALIZERS);
     while (list_next(&list, &item)) {
         if (item_is(&list, item, finalizer))
             return 1;
     }
     return 0;
-}
-
-static void write_member(struct json_writer *w, const char *key, vigil_bytes text)
-{
-    json_member_string(w, key, slice_of_bytes(text));
-}
-
-/* Those of the object without this one. */
-static void write_finalizers(struct json_writer *w, const vigil_kube_object *object,
-                             const char *without)
-{
-    vigil_bytes item;
-    struct metadata_list list = finalizers_of(object);
-    while (list_next(&list, &item)) {
-        if (item_is(&list, item, without))
-            continue;
-        if (list.is_protobuf)
-            json_string(w, slice_of_bytes(item));
-        else
-            json_raw(w, slice_of_bytes(item));
-    }
 }
 
 static int make_patch(const vigil_kube_object *object, const char *finalizer, bool adds,
@@ -270,10 +235,20 @@ static int make_patch(const vigil_kube_object *object, const char *finalizer, bo
     json_writer_init(&w, &text);
     json_begin_object(&w);
     json_member_object(&w, "metadata");
-    write_member(&w, "uid", uid);
-    write_member(&w, "resourceVersion", version);
+    json_member_string(&w, "uid", slice_of_bytes(uid));
+    json_member_string(&w, "resourceVersion", slice_of_bytes(version));
     json_member_array(&w, "finalizers");
-    write_finalizers(&w, object, finalizer);
+    /* Those of the object without this one. */
+    vigil_bytes item;
+    struct metadata_list list = list_of(object, "metadata.finalizers", META_FINALIZERS);
+    while (list_next(&list, &item)) {
+        if (item_is(&list, item, finalizer))
+            continue;
+        if (list.is_protobuf)
+            json_string(&w, slice_of_bytes(item));
+        else
+            json_raw(&w, slice_of_bytes(item));
+    }
     if (adds)
         json_text(&w, finalizer);
     json_end_array(&w);
@@ -355,11 +330,6 @@ int vigil_kube_object_is_controlled_by(const vigil_kube_object *object,
            slice_equal(slice_of_bytes(controller.uid), slice_of_bytes(uid));
 }
 
-static void write_true(struct json_writer *w, const char *key)
-{
-    json_member_bool(w, key, true);
-}
-
 int vigil_kube_owner_reference(const vigil_kube_object *owner, const char *api_version,
                                const char *kind, int controller, vigil_bytes *ret_json)
 {
@@ -376,11 +346,11 @@ int vigil_kube_owner_reference(const vigil_kube_object *owner, const char *api_v
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         if (parts[i].size == 0)
             return finish(ST_INVALID, &text, ret_json);
-        write_member(&w, owner_parts[i].key, parts[i]);
+        json_member_string(&w, owner_parts[i].key, slice_of_bytes(parts[i]));
     }
     if (controller) {
-        write_true(&w, "controller");
-        write_true(&w, "blockOwnerDeletion");
+        json_member_bool(&w, "controller", true);
+        json_member_bool(&w, "blockOwnerDeletion", true);
     }
     json_end_object(&w);
     return finish(json_writer_finish(&w), &text, ret_json);

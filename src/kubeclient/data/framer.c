@@ -88,13 +88,6 @@ static void drop_given(struct framer *framer)
     framer->given = false;
 }
 
-/* Between two pieces, so that a thousand watches that wait hold nothing. */
-static void free_unused(struct framer *framer)
-{
-    if (framer->held.len == 0)
-        buf_fini(&framer->held);
-}
-
 /* -- Protobuf -- */
 
 static size_t announced(const struct framer *framer)
@@ -366,8 +359,10 @@ enum status framer_next(struct framer *framer, struct slice *ret_frame)
                                                        : next_message(framer, ret_frame);
     if (status == ST_OK || status == ST_LIMIT)
         framer->length = 0;
-    if (status == ST_AGAIN)
-        free_unused(framer);
+    /* Between two pieces an empty buffer is freed, so that a thousand watches that wait hold
+     * nothing. */
+    if (status == ST_AGAIN && framer->held.len == 0)
+        buf_fini(&framer->held);
     return status;
 }
 

@@ -1,17 +1,8 @@
 #include "kubeclient/data/json.h"
 
+#include "client/driver/bytes.h"
 #include "codec/json/number.h"
 #include "codec/json/string.h"
-
-static struct slice slice_of_bytes(vigil_bytes bytes)
-{
-    return slice_of(bytes.data, bytes.size);
-}
-
-static vigil_bytes bytes_of_slice(struct slice slice)
-{
-    return vigil_bytes_of(slice.ptr, slice.len);
-}
 
 /* -- Paths -- */
 

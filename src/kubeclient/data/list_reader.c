@@ -177,29 +177,23 @@ static enum status keep_text(struct list_reader *reader, enum list_text text, vi
     return ST_OK;
 }
 
-static enum status keep_metadata(struct list_reader *reader, vigil_bytes metadata)
-{
-    vigil_bytes value;
-    if (vigil_json_find(metadata, "resourceVersion", &value))
-        TRY(keep_text(reader, LIST_VERSION, value));
-    if (vigil_json_find(metadata, "continue", &value))
-        TRY(keep_text(reader, LIST_CONTINUE, value));
-    if (vigil_json_find(metadata, "remainingItemCount", &value) &&
-        (!vigil_json_integer(value, &reader->remaining) || reader->remaining < 0))
-        reader->remaining = -1;
-    return ST_OK;
-}
-
 static enum status keep_member(struct list_reader *reader, struct slice text)
 {
-    vigil_bytes value = vigil_bytes_of(text.ptr, text.len);
+    vigil_bytes value = vigil_bytes_of(text.ptr, text.len), part;
     switch (reader->member) {
     case MEMBER_KIND:
         return keep_text(reader, LIST_KIND, value);
     case MEMBER_API_VERSION:
         return keep_text(reader, LIST_API_VERSION, value);
     case MEMBER_METADATA:
-        return keep_metadata(reader, value);
+        if (vigil_json_find(value, "resourceVersion", &part))
+            TRY(keep_text(reader, LIST_VERSION, part));
+        if (vigil_json_find(value, "continue", &part))
+            TRY(keep_text(reader, LIST_CONTINUE, part));
+        if (vigil_json_find(value, "remainingItemCount", &part) &&
+            (!vigil_json_integer(part, &reader->remaining) || reader->remaining < 0))
+            reader->remaining = -1;
+        return ST_OK;
     case MEMBER_ITEMS: /* an array of items does not come here; null is an empty one */
         return vigil_json_type_of(value) == VIGIL_JSON_NULL ? ST_OK : ST_MALFORMED;
     default:
@@ -222,18 +216,13 @@ static uint8_t member_of(struct list_reader *reader, struct slice key)
 
 /* -- JSON: texts -- */
 
-static bool is_valid(struct slice text)
+/* The framer has cut off what the state stands for. ST_OK: it is an item. */
+static enum status take_text(struct list_reader *reader, struct slice text)
 {
     struct json_scanner s;
     struct slice value;
     json_scanner_init(&s, text);
-    return json_next_value(&s, &value) && value.len == text.len;
-}
-
-/* The framer has cut off what the state stands for. ST_OK: it is an item. */
-static enum status take_text(struct list_reader *reader, struct slice text)
-{
-    if (!is_valid(text))
+    if (!json_next_value(&s, &value) || value.len != text.len)
         return ST_MALFORMED;
     switch (reader->state) {
     case LIST_KEY_TEXT:
@@ -277,21 +266,17 @@ static bool is_in_text(const struct list_reader *reader)
            reader->state == LIST_ITEM_TEXT;
 }
 
-/* The framer decides whether a value begins with the byte. */
-static bool choose_value(struct list_reader *reader, uint8_t byte)
-{
-    bool items = reader->member == MEMBER_ITEMS && byte == '[';
-    move(reader, items ? LIST_FIRST_ITEM : LIST_VALUE_TEXT);
-    if (items)
-        take_bytes(reader, 1);
-    return true;
-}
-
 /* False: the byte may not be here. */
 static bool choose(struct list_reader *reader, uint8_t byte)
 {
-    if (reader->state == LIST_VALUE)
-        return choose_value(reader, byte);
+    if (reader->state == LIST_VALUE) {
+        /* The framer decides whether a value begins with the byte. */
+        bool items = reader->member == MEMBER_ITEMS && byte == '[';
+        move(reader, items ? LIST_FIRST_ITEM : LIST_VALUE_TEXT);
+        if (items)
+            take_bytes(reader, 1);
+        return true;
+    }
     for (size_t i = 0; i < COUNT_OF(choices[0]); i++) {
         const struct list_choice *choice = &choices[reader->state][i];
         if (!choice->byte || (uint8_t)choice->byte != byte)
@@ -304,11 +289,6 @@ static bool choose(struct list_reader *reader, uint8_t byte)
     return false;
 }
 
-static bool is_space(uint8_t byte)
-{
-    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
-}
-
 /* Up to the next text. ST_AGAIN: the piece is used up. */
 static enum status pass_bytes(struct list_reader *reader)
 {
@@ -316,7 +296,7 @@ static enum status pass_bytes(struct list_reader *reader)
         if (reader->framer.piece.len == 0)
             return ST_AGAIN;
         uint8_t byte = reader->framer.piece.ptr[0];
-        if (is_space(byte))
+        if (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
             take_bytes(reader, 1);
         else if (!choose(reader, byte))
             return ST_MALFORMED;
@@ -436,29 +416,6 @@ static enum status parse_head(const struct list_reader *reader, struct field_hea
     return ST_OK;
 }
 
-static enum status read_head(struct list_reader *reader, struct field_head *ret_head)
-{
-    enum status status = ST_AGAIN;
-    while (status == ST_AGAIN && reader->framer.piece.len) {
-        assert(reader->head_length < sizeof(reader->head));
-        reader->head[reader->head_length++] = reader->framer.piece.ptr[0];
-        take_bytes(reader, 1);
-        status = parse_head(reader, ret_head);
-    }
-    return status;
-}
-
-static enum status begin_list(struct list_reader *reader, uint64_t bytes)
-{
-    /* The kind, which comes before, tells that the numbers below have their meanings. */
-    if (is_other_object(reader) || has_seen(reader, MEMBER_ITEMS))
-        return ST_MALFORMED;
-    reader->seen |= 1u << MEMBER_ITEMS;
-    reader->in_list = true;
-    reader->list_left = bytes;
-    return ST_OK;
-}
-
 static enum status begin_content(struct list_reader *reader, const struct field_head *head)
 {
     struct list_info info = list_reader_info(reader);
@@ -481,11 +438,27 @@ static enum status begin_field(struct list_reader *reader)
     struct field_head head;
     if (reader->in_list && reader->list_left == 0)
         reader->in_list = false;
-    TRY(read_head(reader, &head));
+    /* The head of a field may be cut anywhere by the end of a piece, so it is collected byte by
+     * byte until it can be read. */
+    enum status status = ST_AGAIN;
+    while (status == ST_AGAIN && reader->framer.piece.len) {
+        assert(reader->head_length < sizeof(reader->head));
+        reader->head[reader->head_length++] = reader->framer.piece.ptr[0];
+        take_bytes(reader, 1);
+        status = parse_head(reader, &head);
+    }
+    TRY(status);
     uint64_t head_bytes = reader->head_length;
     reader->head_length = 0;
-    if (!reader->in_list && head.number == UNKNOWN_RAW && head.is_bytes)
-        return begin_list(reader, head.content_bytes);
+    if (!reader->in_list && head.number == UNKNOWN_RAW && head.is_bytes) {
+        /* The kind, which comes before, tells that the numbers below have their meanings. */
+        if (is_other_object(reader) || has_seen(reader, MEMBER_ITEMS))
+            return ST_MALFORMED;
+        reader->seen |= 1u << MEMBER_ITEMS;
+        reader->in_list = true;
+        reader->list_left = head.content_bytes;
+        return ST_OK;
+    }
     if (reader->in_list) {
         if (reader->list_left < head_bytes || reader->list_left - head_bytes < head.content_bytes)
             return ST_MALFORMED;
@@ -494,27 +467,22 @@ static enum status begin_field(struct list_reader *reader)
     return begin_content(reader, &head);
 }
 
-static enum status pass_magic(struct list_reader *reader)
-{
-    struct slice magic = SLICE_LITERAL("k8s\0");
-    while (reader->head_length < magic.len) {
-        if (reader->framer.piece.len == 0)
-            return ST_AGAIN;
-        if (reader->framer.piece.ptr[0] != magic.ptr[reader->head_length])
-            return ST_MALFORMED;
-        take_bytes(reader, 1);
-        reader->head_length++;
-    }
-    reader->head_length = 0;
-    move(reader, LIST_FIELD_HEAD);
-    return ST_OK;
-}
-
 static enum status next_in_protobuf(struct list_reader *reader, struct slice *ret_item)
 {
     struct slice content;
-    if (reader->state == LIST_MAGIC)
-        TRY(pass_magic(reader));
+    if (reader->state == LIST_MAGIC) {
+        struct slice magic = SLICE_LITERAL("k8s\0");
+        while (reader->head_length < magic.len) {
+            if (reader->framer.piece.len == 0)
+                return ST_AGAIN;
+            if (reader->framer.piece.ptr[0] != magic.ptr[reader->head_length])
+                return ST_MALFORMED;
+            take_bytes(reader, 1);
+            reader->head_length++;
+        }
+        reader->head_length = 0;
+        move(reader, LIST_FIELD_HEAD);
+    }
     for (;;) {
         while (reader->state == LIST_FIELD_HEAD)
             TRY(begin_field(reader));

@@ -1,5 +1,6 @@
 #include "kubeclient/data/object.h"
 
+#include "client/driver/bytes.h"
 #include "codec/json/string.h"
 #include "codec/utf8.h"
 #include "kubeclient/data/json.h"
@@ -97,14 +98,6 @@ static bool find_in_json(struct slice json, struct found_fields *found)
 
 /* -- Reading metadata: protobuf -- */
 
-static void note_number(uint32_t number, vigil_pb_value value, struct found_fields *found)
-{
-    for (size_t field = 0; field < FIELDS; field++) {
-        if (field_numbers[field] == number && !found->text[field].ptr)
-            found->text[field] = slice_of(value.bytes.data, value.bytes.size);
-    }
-}
-
 static bool find_in_protobuf(struct slice bytes, struct found_fields *found)
 {
     uint32_t number;
@@ -114,8 +107,12 @@ static bool find_in_protobuf(struct slice bytes, struct found_fields *found)
         return false;
     struct slice metadata = protobuf_bytes(envelope.message, OBJECT_METADATA);
     vigil_pb_iterator iterator = vigil_pb_iterate(vigil_bytes_of(metadata.ptr, metadata.len));
-    while (vigil_pb_next(&iterator, &number, &value))
-        note_number(number, value, found);
+    while (vigil_pb_next(&iterator, &number, &value)) {
+        for (size_t field = 0; field < FIELDS; field++) {
+            if (field_numbers[field] == number && !found->text[field].ptr)
+                found->text[field] = slice_of(value.bytes.data, value.bytes.size);
+        }
+    }
     found->beyond_ascii = true; /* unknown */
     return !iterator.malformed;
 }
@@ -175,18 +172,6 @@ static bool place_key(struct vigil_kube_object *object, const struct found_field
     return true;
 }
 
-static bool place(struct vigil_kube_object *object, const struct found_fields *found,
-                  struct slice sent)
-{
-    size_t end = sent.len;
-    slice_copy(object->bytes, sent);
-    return place_key(object, found, &end) &&
-           place_field(object, found, sent.ptr, FIELD_UID, &end, &object->uid_at,
-                       &object->uid_bytes) &&
-           place_field(object, found, sent.ptr, FIELD_VERSION, &end, &object->version_at,
-                       &object->version_bytes);
-}
-
 /* An upper bound of the bytes after those that were sent. */
 static size_t extra_bytes(const struct found_fields *found)
 {
@@ -214,7 +199,14 @@ enum status object_new(struct slice sent, struct vigil_kube_object **ret_object)
         .is_protobuf = is_protobuf,
     };
     atomic_init(&object->refs, 1);
-    if (!place(object, &found, sent)) {
+    /* The key and the fields that contain escapes are placed behind the bytes that were sent. */
+    size_t end = sent.len;
+    slice_copy(object->bytes, sent);
+    if (!place_key(object, &found, &end) ||
+        !place_field(object, &found, sent.ptr, FIELD_UID, &end, &object->uid_at,
+                     &object->uid_bytes) ||
+        !place_field(object, &found, sent.ptr, FIELD_VERSION, &end, &object->version_at,
+                     &object->version_bytes)) {
         free(object);
         return ST_MALFORMED;
     }
@@ -248,11 +240,6 @@ void vigil_kube_object_unref(vigil_kube_object *object)
 }
 
 /* -- Reading -- */
-
-static vigil_bytes bytes_of(struct slice slice)
-{
-    return vigil_bytes_of(slice.ptr, slice.len);
-}
 
 struct slice object_sent(const struct vigil_kube_object *object)
 {
@@ -300,41 +287,41 @@ static struct envelope envelope_of(const struct vigil_kube_object *object)
 
 vigil_bytes vigil_kube_object_json(const vigil_kube_object *object)
 {
-    return bytes_of(object->is_protobuf ? SLICE_EMPTY : object_sent(object));
+    return bytes_of_slice(object->is_protobuf ? SLICE_EMPTY : object_sent(object));
 }
 
 vigil_bytes vigil_kube_object_protobuf(const vigil_kube_object *object)
 {
-    return bytes_of(envelope_of(object).message);
+    return bytes_of_slice(envelope_of(object).message);
 }
 
 vigil_bytes vigil_kube_object_kind(const vigil_kube_object *object)
 {
-    return object->is_protobuf ? bytes_of(envelope_of(object).kind)
+    return object->is_protobuf ? bytes_of_slice(envelope_of(object).kind)
                                : json_plain_text(vigil_kube_object_json(object), "kind");
 }
 
 vigil_bytes vigil_kube_object_api_version(const vigil_kube_object *object)
 {
-    return object->is_protobuf ? bytes_of(envelope_of(object).api_version)
+    return object->is_protobuf ? bytes_of_slice(envelope_of(object).api_version)
                                : json_plain_text(vigil_kube_object_json(object), "apiVersion");
 }
 
 vigil_bytes vigil_kube_object_key(const vigil_kube_object *object)
 {
-    return bytes_of(object_key(object));
+    return bytes_of_slice(object_key(object));
 }
 
 vigil_bytes vigil_kube_object_name(const vigil_kube_object *object)
 {
     struct slice key = object_key(object);
     size_t before = object->namespace_bytes ? object->namespace_bytes + 1 : 0;
-    return bytes_of(slice_sub(key, before, key.len - before));
+    return bytes_of_slice(slice_sub(key, before, key.len - before));
 }
 
 vigil_bytes vigil_kube_object_namespace(const vigil_kube_object *object)
 {
-    return bytes_of(slice_sub(object_key(object), 0, object->namespace_bytes));
+    return bytes_of_slice(slice_sub(object_key(object), 0, object->namespace_bytes));
 }
 
 vigil_bytes vigil_kube_object_uid(const vigil_kube_object *object)
@@ -344,5 +331,5 @@ vigil_bytes vigil_kube_object_uid(const vigil_kube_object *object)
 
 vigil_bytes vigil_kube_object_version(const vigil_kube_object *object)
 {
-    return bytes_of(object_version(object));
+    return bytes_of_slice(object_version(object));
 }

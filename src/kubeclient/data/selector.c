@@ -80,11 +80,6 @@ static bool is_label_key(const char *key)
     return is_prefix(key, (size_t)(slash - key)) && is_name(slash + 1, strlen(slash + 1));
 }
 
-static bool is_label_value(const char *value)
-{
-    return !*value || is_name(value, strlen(value));
-}
-
 /* -- Conditions -- */
 
 static enum status append_escaped(struct buf *to, const char *value)
@@ -114,7 +109,7 @@ static enum status append_value(struct vigil_selector *selector, const char *val
         return error_set(&selector->error, ST_INVALID, "a condition has no value");
     if (selector->of_fields)
         return append_escaped(&selector->text, value);
-    if (!is_label_value(value))
+    if (*value && !is_name(value, strlen(value)))
         return error_set(&selector->error, ST_INVALID, "\"%.80s\" is not the value of a label",
                          value);
     return buf_append_text(&selector->text, value);

@@ -20,12 +20,6 @@ static void copy_cut(char *to, size_t size, const char *text, size_t len)
     to[n] = 0;
 }
 
-/* The escape begins a surrogate pair, which is two escapes. */
-static bool begins_pair(const uint8_t *at)
-{
-    return (at[2] == 'd' || at[2] == 'D') && strchr("89abAB", at[3]);
-}
-
 /* The bytes of one character in a valid string: an escape, two of them, or a sequence of UTF-8. */
 static size_t character_bytes(const uint8_t *at, const uint8_t *end)
 {
@@ -33,7 +27,8 @@ static size_t character_bytes(const uint8_t *at, const uint8_t *end)
     if (*at == '\\') {
         if (at[1] != 'u')
             return 2;
-        return begins_pair(at) ? 12 : 6;
+        /* The escape begins a surrogate pair, which is two escapes. */
+        return (at[2] == 'd' || at[2] == 'D') && strchr("89abAB", at[3]) ? 12 : 6;
     }
     while (at + n < end && (at[n] & 0xc0) == 0x80)
         n++;

@@ -18,7 +18,7 @@ static enum status append_part(struct buf *to, const char *what, const char *par
                          part);
     if (buf_append_text(to, "/") != ST_OK ||
         http_escape_append(to, slice_from_text(part), "") != ST_OK)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     return ST_OK;
 }
 
@@ -28,31 +28,22 @@ static enum status append_optional(struct buf *to, const char *what, const char 
     return part && *part ? append_part(to, what, part, error) : ST_OK;
 }
 
-static enum status append_text(struct buf *to, const char *text, struct error *error)
+enum status url_append_target(struct buf *to, const struct vigil_kube_target *target,
+                              struct error *error)
 {
-    return buf_append_text(to, text) == ST_OK ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
-}
-
-static enum status check(const struct vigil_kube_target *target, struct error *error)
-{
+    bool core = !target->group || !*target->group;
     if (!target->version || !target->resource)
         return error_set(error, ST_INVALID, "a request needs a version and a resource");
     if (target->subresource && *target->subresource && !(target->name && *target->name))
         return error_set(error, ST_INVALID, "the subresource \"%.80s\" needs the name of an object",
                          target->subresource);
-    return ST_OK;
-}
-
-enum status url_append_target(struct buf *to, const struct vigil_kube_target *target,
-                              struct error *error)
-{
-    bool core = !target->group || !*target->group;
-    TRY(check(target, error));
-    TRY(append_text(to, core ? "/api" : "/apis", error));
+    if (buf_append_text(to, core ? "/api" : "/apis") != ST_OK)
+        return error_no_memory(error);
     TRY(append_optional(to, "group", target->group, error));
     TRY(append_part(to, "version", target->version, error));
     if (target->name_space && *target->name_space) {
-        TRY(append_text(to, "/namespaces", error));
+        if (buf_append_text(to, "/namespaces") != ST_OK)
+            return error_no_memory(error);
         TRY(append_part(to, "namespace", target->name_space, error));
     }
     TRY(append_part(to, "resource", target->resource, error));

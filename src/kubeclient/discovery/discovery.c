@@ -95,7 +95,7 @@ static enum status no_memory(struct reading *r, size_t bytes)
     if (r->table->arena.held_bytes + bytes + _Alignof(max_align_t) > DISCOVERY_BYTES_MAX)
         return error_set(r->error, ST_LIMIT, "the server's discovery has more than %d bytes",
                          DISCOVERY_BYTES_MAX);
-    return error_set(r->error, ST_NOMEM, "out of memory");
+    return error_no_memory(r->error);
 }
 
 /* The text at a path; "" if there is none. */
@@ -173,7 +173,7 @@ static enum status add_row(struct reading *r, const struct discovery_row *row)
         size_t capacity = t->capacity ? 2 * t->capacity : 64;
         struct discovery_row *rows = realloc(t->rows, capacity * sizeof(*rows));
         if (!rows)
-            return error_set(r->error, ST_NOMEM, "out of memory");
+            return error_no_memory(r->error);
         t->rows = rows;
         t->capacity = capacity;
     }
@@ -257,23 +257,20 @@ static enum status read_version(struct reading *r, vigil_bytes document)
 
 /* -- Paths of versions -- */
 
-static bool is_group_version(const char *text)
+static enum status add_path(struct reading *r, const char *before, const char *group_version)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-./";
-    return *text && text[strspn(text, letters)] == 0;
-}
-
-static enum status add_path(struct reading *r, const char *before, const char *group_version)
-{
-    if (!is_group_version(group_version))
+    /* What cannot be a part of a path is ignored, so that a server cannot make us request anything
+     * else. */
+    if (!*group_version || group_version[strspn(group_version, letters)] != 0)
         return ST_OK;
     if (r->paths->count == DISCOVERY_VERSIONS_MAX)
         return error_set(r->error, ST_LIMIT, "the server has more than %d versions of groups",
                          DISCOVERY_VERSIONS_MAX);
     if (buf_append_format(&r->paths->texts, "%s%s", before, group_version) != ST_OK ||
         buf_append(&r->paths->texts, slice_of("", 1)) != ST_OK)
-        return error_set(r->error, ST_NOMEM, "out of memory");
+        return error_no_memory(r->error);
     r->paths->count++;
     return ST_OK;
 }
@@ -406,17 +403,6 @@ static const struct discovery_row *find(const struct discovery_table *table, con
     return NULL;
 }
 
-static void show(const struct discovery_row *row, vigil_kube_resource *to)
-{
-    *to = (vigil_kube_resource){.namespaced = row->namespaced, .verbs = row->verbs};
-    snprintf(to->group, sizeof(to->group), "%s", row->group);
-    snprintf(to->version, sizeof(to->version), "%s", row->version);
-    snprintf(to->resource, sizeof(to->resource), "%s", row->resource);
-    snprintf(to->singular, sizeof(to->singular), "%s", row->singular);
-    snprintf(to->kind, sizeof(to->kind), "%s", row->kind);
-    snprintf(to->short_names, sizeof(to->short_names), "%s", row->short_names);
-}
-
 int discovery_find(struct discovery *discovery, const char *name, vigil_kube_resource *ret_resource)
 {
     LOCK_SCOPE(&discovery->lock);
@@ -425,6 +411,13 @@ int discovery_find(struct discovery *discovery, const char *name, vigil_kube_res
     const struct discovery_row *row = find(discovery->table, name);
     if (!row)
         return VIGIL_ERROR_SERVER;
-    show(row, ret_resource);
+    vigil_kube_resource *to = ret_resource;
+    *to = (vigil_kube_resource){.namespaced = row->namespaced, .verbs = row->verbs};
+    snprintf(to->group, sizeof(to->group), "%s", row->group);
+    snprintf(to->version, sizeof(to->version), "%s", row->version);
+    snprintf(to->resource, sizeof(to->resource), "%s", row->resource);
+    snprintf(to->singular, sizeof(to->singular), "%s", row->singular);
+    snprintf(to->kind, sizeof(to->kind), "%s", row->kind);
+    snprintf(to->short_names, sizeof(to->short_names), "%s", row->short_names);
     return VIGIL_OK;
 }

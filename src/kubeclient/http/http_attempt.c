@@ -42,29 +42,21 @@ static struct http_attempt_text *copy_text(const struct pool_request_params *p)
     return text;
 }
 
-static bool is_among(struct slice name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (http_name_equal(name, slice_from_text(names[i])))
-            return true;
-    return false;
-}
-
-static bool is_sendable_field(const struct http_field *field)
-{
-    static const char *const ours[] = {
-        "host", "content-length",    "connection", "keep-alive", "proxy-connection",
-        "te",   "transfer-encoding", "upgrade"};
-    return http1_is_token(field->name) && http1_is_field_value(field->value) &&
-           !is_among(field->name, ours, COUNT_OF(ours));
-}
-
 /* Checked here and not only when it is sent, so that the owner learns of it at once. */
 static bool is_sendable(const struct pool_request_params *p)
 {
-    for (size_t i = 0; i < p->field_count; i++)
-        if (!is_sendable_field(&p->fields[i]))
+    /* What describes the connection or the length of the body is for the connection to send. */
+    static const char *const ours[] = {
+        "host", "content-length",    "connection", "keep-alive", "proxy-connection",
+        "te",   "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < p->field_count; i++) {
+        struct slice name = p->fields[i].name;
+        if (!http1_is_token(name) || !http1_is_field_value(p->fields[i].value))
             return false;
+        for (size_t k = 0; k < COUNT_OF(ours); k++)
+            if (http_name_equal(name, slice_from_text(ours[k])))
+                return false;
+    }
     return http1_is_token(p->method) && http1_is_target(p->target);
 }
 

@@ -82,20 +82,15 @@ struct http_pool {
     struct http_pool_stats stats;
 };
 
-static struct loop *loop_of(const struct http_pool *pool)
-{
-    return pool->connector.options.loop;
-}
-
 static int64_t now_of(const struct http_pool *pool)
 {
-    return loop_now_ns(loop_of(pool));
+    return loop_now_ns(pool->connector.options.loop);
 }
 
 static void schedule(struct http_pool *pool)
 {
     if (!pool->closing)
-        loop_defer(loop_of(pool), &pool->dispatch);
+        loop_defer(pool->connector.options.loop, &pool->dispatch);
 }
 
 /* -- Links -- */
@@ -140,7 +135,7 @@ static void retire(struct pool_link *link)
 static void set_no_later(struct http_pool *pool, struct timer *timer, int64_t at_ns)
 {
     if (!pool->closing && at_ns != CLOCK_NEVER && (!timer->set || at_ns < timer->at_ns))
-        loop_timer_set(loop_of(pool), timer, at_ns);
+        loop_timer_set(pool->connector.options.loop, timer, at_ns);
 }
 
 /* An open connection on which the server allows no stream at all: more of them would not help. */
@@ -181,13 +176,6 @@ static void queue_remove(struct http_attempt *a)
     list_remove(&a->in_pool);
     a->pool->waiting_count -= !a->paused;
     a->paused = false;
-}
-
-static void queue_again(struct http_attempt *a)
-{
-    list_push_front(&a->pool->waiting, &a->in_pool);
-    a->pool->waiting_count++;
-    schedule(a->pool);
 }
 
 static struct http_attempt *first_of(const struct list *attempts)
@@ -239,22 +227,14 @@ static void settle(struct pool_link *link)
     schedule(pool);
 }
 
-static void detach(struct http_attempt *a)
-{
-    struct pool_link *link = a->link;
-    a->link = NULL;
-    list_remove(&a->in_pool);
-    settle(link);
-}
-
 /* -- Requests are sent again -- */
 
-/* After the connection was closed. */
-static bool may_repeat(const struct http_attempt *a, const struct pool_link *link)
+/* At the front: it has waited before. */
+static void queue_again(struct http_attempt *a)
 {
-    bool was_kept_too_long = link->http1 && link->used;
-    return a->request->reached < POOL_REQUEST_ANSWERED && a->repeats < REPEATS_MAX &&
-           !a->pool->closing && (a->ignored || (a->only_reads && was_kept_too_long));
+    list_push_front(&a->pool->waiting, &a->in_pool);
+    a->pool->waiting_count++;
+    schedule(a->pool);
 }
 
 static void on_pause(struct timer *timer)
@@ -274,9 +254,32 @@ static void on_pause(struct timer *timer)
     set_no_later(pool, timer, next);
 }
 
-static void repeat(struct http_attempt *a)
+static void on_attempt_end(struct http_attempt *a, enum status status, const char *reason)
 {
     struct http_pool *pool = a->pool;
+    struct pool_link *link = a->link, *kept, *following;
+    bool over_http1 = link->http1, was_kept_too_long = over_http1 && link->used;
+    /* After a connection was closed, a request is sent again only if the server has certainly
+     * ignored it, or if it changes nothing and the connection was probably closed before it was
+     * sent. */
+    bool repeats = status == ST_CLOSED && a->request->reached < POOL_REQUEST_ANSWERED &&
+                   a->repeats < REPEATS_MAX && !pool->closing &&
+                   (a->ignored || (a->only_reads && was_kept_too_long));
+    link->used |= status == ST_OK;
+    a->link = NULL;
+    list_remove(&a->in_pool);
+    settle(link);
+    if (!repeats) {
+        finish(a, status, reason);
+        return;
+    }
+    if (over_http1) {
+        /* Those that were kept as long as one that the server has closed are closed, too, so that a
+         * request is not sent over one after the other. */
+        LIST_FOREACH_SAFE (kept, following, &pool->links[POOL_LINK_AVAILABLE], in_pool)
+            if (kept->http1)
+                retire(kept);
+    }
     pool->stats.repeats++;
     if (a->repeats++ == 0) {
         queue_again(a);
@@ -286,32 +289,6 @@ static void repeat(struct http_attempt *a)
     a->paused = true;
     list_push_back(&pool->paused, &a->in_pool);
     set_no_later(pool, &pool->pause, a->repeat_ns);
-}
-
-/* Those that were kept as long as one that the server has closed are closed, too, so that a request
- * is not sent over one after the other. */
-static void retire_kept(struct http_pool *pool)
-{
-    struct pool_link *link, *following;
-    LIST_FOREACH_SAFE (link, following, &pool->links[POOL_LINK_AVAILABLE], in_pool)
-        if (link->http1)
-            retire(link);
-}
-
-static void on_attempt_end(struct http_attempt *a, enum status status, const char *reason)
-{
-    struct http_pool *pool = a->pool;
-    struct pool_link *link = a->link;
-    bool repeats = status == ST_CLOSED && may_repeat(a, link), over_http1 = link->http1;
-    link->used |= status == ST_OK;
-    detach(a);
-    if (!repeats) {
-        finish(a, status, reason);
-        return;
-    }
-    if (over_http1)
-        retire_kept(pool);
-    repeat(a);
 }
 
 /* -- Connecting -- */
@@ -354,14 +331,6 @@ static void log_line(const struct http_pool *pool, int level, const char *text)
         pool->log(pool->log_ctx, level, text);
 }
 
-static void log_open(const struct pool_link *link)
-{
-    char text[ENDPOINT_TEXT_BYTES + 64];
-    snprintf(text, sizeof(text), "connected to %s over %s", link->pool->route.server.text,
-             link->http1 ? "HTTP/1.1" : "HTTP/2");
-    log_line(link->pool, VIGIL_LOG_INFO, text);
-}
-
 static void on_link_open(void *owner)
 {
     struct pool_link *link = owner;
@@ -372,7 +341,10 @@ static void on_link_open(void *owner)
     if (link->state == POOL_LINK_CONNECTING)
         link_move(link, POOL_LINK_AVAILABLE);
     begin_idle(link);
-    log_open(link);
+    char text[ENDPOINT_TEXT_BYTES + 64];
+    snprintf(text, sizeof(text), "connected to %s over %s", link->pool->route.server.text,
+             link->http1 ? "HTTP/1.1" : "HTTP/2");
+    log_line(link->pool, VIGIL_LOG_INFO, text);
     dispatch(pool);
 }
 
@@ -444,18 +416,6 @@ static bool has_starved(const struct http_pool *pool)
     return false;
 }
 
-static void connect_more(struct http_pool *pool)
-{
-    while (uncovered(pool) && link_count(pool) < pool->connections_max && !has_starved(pool)) {
-        enum status status = connect_link(pool);
-        if (status == ST_OK)
-            continue;
-        pool->stats.connect_errors++;
-        finish_waiting(pool, uncovered(pool), status, "out of memory");
-        return;
-    }
-}
-
 /* -- Sending -- */
 
 static void give(struct http_pool *pool, struct pool_link *link, struct http_attempt *a)
@@ -486,18 +446,6 @@ static void give(struct http_pool *pool, struct pool_link *link, struct http_att
     }
 }
 
-/* The least recently used ones of those that are kept are closed. */
-static void trim_kept(struct http_pool *pool)
-{
-    struct list *head = &pool->links[POOL_LINK_AVAILABLE], *at = head->prev;
-    while (at != head && pool->idle_http1 > HTTP1_IDLE_MAX) {
-        struct pool_link *link = LIST_ENTRY(at, struct pool_link, in_pool);
-        at = at->prev;
-        if (link->http1)
-            retire(link);
-    }
-}
-
 /* Requests that begin within on_end wait for the next turn. */
 static void dispatch(struct http_pool *pool)
 {
@@ -505,12 +453,27 @@ static void dispatch(struct http_pool *pool)
     size_t most = pool->waiting_count + link_count(pool);
     while (most-- && pool->waiting_count && (link = first_link(pool, POOL_LINK_AVAILABLE)))
         give(pool, link, first_of(&pool->waiting));
-    if (pool->waiting_count == 0)
-        trim_kept(pool);
-    else if (first_link(pool, POOL_LINK_AVAILABLE))
+    if (pool->waiting_count == 0) {
+        /* The least recently used ones of those that are kept are closed. */
+        struct list *head = &pool->links[POOL_LINK_AVAILABLE], *at = head->prev;
+        while (at != head && pool->idle_http1 > HTTP1_IDLE_MAX) {
+            link = LIST_ENTRY(at, struct pool_link, in_pool);
+            at = at->prev;
+            if (link->http1)
+                retire(link);
+        }
+    } else if (first_link(pool, POOL_LINK_AVAILABLE)) {
         schedule(pool);
-    else
-        connect_more(pool);
+    } else {
+        while (uncovered(pool) && link_count(pool) < pool->connections_max && !has_starved(pool)) {
+            enum status status = connect_link(pool);
+            if (status == ST_OK)
+                continue;
+            pool->stats.connect_errors++;
+            finish_waiting(pool, uncovered(pool), status, "out of memory");
+            return;
+        }
+    }
 }
 
 static void on_dispatch(struct deferred *deferred)
@@ -569,15 +532,6 @@ static void check_tls_changes(struct http_pool *pool)
     }
 }
 
-static void end_attempts(struct pool_link *link, enum status status, const char *reason)
-{
-    struct http_attempt *a;
-    while ((a = first_of(&link->attempts))) {
-        list_remove(&a->in_pool);
-        finish(a, status, reason);
-    }
-}
-
 /* In one of the states up to this; NULL: there is none. */
 static struct pool_link *any_link(const struct http_pool *pool, enum pool_link_state last)
 {
@@ -591,16 +545,13 @@ static void drop_links(struct http_pool *pool, enum status status, const char *r
 {
     struct pool_link *link;
     while ((link = any_link(pool, POOL_LINK_RETIRED))) {
-        end_attempts(link, status, reason);
+        struct http_attempt *a;
+        while ((a = first_of(&link->attempts))) {
+            list_remove(&a->in_pool);
+            finish(a, status, reason);
+        }
         link_free(link);
     }
-}
-
-static void retire_all(struct http_pool *pool)
-{
-    struct pool_link *link;
-    while ((link = any_link(pool, POOL_LINK_FULL)))
-        retire(link);
 }
 
 void http_pool_set_tls(struct http_pool *pool, struct tls_client_source *source,
@@ -617,7 +568,10 @@ void http_pool_set_tls(struct http_pool *pool, struct tls_client_source *source,
     }
     *change = (struct tls_change){.generation = pool->tls_generation, .done = done, .ctx = ctx};
     list_push_back(&pool->tls_changes, &change->in_pool);
-    retire_all(pool);
+    struct pool_link *link;
+    /* The change is complete when the last connection with the old certificate has ended. */
+    while ((link = any_link(pool, POOL_LINK_FULL)))
+        retire(link);
     check_tls_changes(pool);
     schedule(pool);
 }
@@ -634,7 +588,7 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
     };
     AUTO(http_pool_freep) struct http_pool *pool = calloc(1, sizeof(*pool));
     if (!pool)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     connector_init(&pool->connector, &options->connector);
     pool->protocol = protocols[options->protocol];
     pool->connections_max = options->connections_max;
@@ -668,8 +622,8 @@ void http_pool_free(struct http_pool *pool)
     drop_links(pool, ST_CLOSED, "the client was closed");
     check_tls_changes(pool);
     loop_defer_cancel(&pool->dispatch);
-    loop_timer_cancel(loop_of(pool), &pool->expiry);
-    loop_timer_cancel(loop_of(pool), &pool->pause);
+    loop_timer_cancel(pool->connector.options.loop, &pool->expiry);
+    loop_timer_cancel(pool->connector.options.loop, &pool->pause);
     connector_fini(&pool->connector);
     free(pool);
 }

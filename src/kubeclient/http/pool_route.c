@@ -2,15 +2,6 @@
 
 #include <stdio.h>
 
-static void set_authority(struct pool_route *r, bool secure)
-{
-    const struct endpoint *e = &r->server;
-    snprintf(r->authority, sizeof(r->authority), "%s", e->is_path ? e->host : e->text);
-    char *colon = strrchr(r->authority, ':');
-    if (!e->is_path && colon && e->port == (secure ? 443 : 80))
-        *colon = 0; /* as browsers and Go send it */
-}
-
 enum status pool_route_init(struct pool_route *r, const struct endpoint *server,
                             const char *proxy_url, bool http2, struct connector_options *options,
                             struct error *error)
@@ -18,7 +9,11 @@ enum status pool_route_init(struct pool_route *r, const struct endpoint *server,
     bool secure = server->security == ENDPOINT_TLS ||
                   (server->security == ENDPOINT_TLS_IF_CONFIGURED && options->tls);
     *r = (struct pool_route){.server = *server, .first = *server};
-    set_authority(r, secure);
+    const struct endpoint *e = &r->server;
+    snprintf(r->authority, sizeof(r->authority), "%s", e->is_path ? e->host : e->text);
+    char *colon = strrchr(r->authority, ':');
+    if (!e->is_path && colon && e->port == (secure ? 443 : 80))
+        *colon = 0; /* as browsers and Go send it */
     if (!proxy_url || !*proxy_url || server->is_path)
         return ST_OK;
     TRY(proxy_parse(slice_from_text(proxy_url), &r->proxy, error));

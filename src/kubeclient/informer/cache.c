@@ -145,29 +145,25 @@ static struct vigil_kube_object *next_unmarked(const struct cache *cache, size_t
     return NULL;
 }
 
-static enum status remove_unmarked(struct cache *cache, size_t *ret_removed)
-{
-    size_t at = 0;
-    struct vigil_kube_object *object;
-    for (*ret_removed = 0; (object = next_unmarked(cache, &at)) != NULL; ++*ret_removed) {
-        TRY(reserve(cache));
-        object = indexer_remove(&cache->indexer, object_key(object));
-        report(cache,
-               (struct cache_change){
-                   .kind = CACHE_REMOVED, .old = object, .before = object, .state_unknown = true});
-        vigil_kube_object_unref(object);
-        at--; /* another object may have moved here */
-    }
-    return ST_OK;
-}
-
 enum status cache_end_list(struct cache *cache)
 {
     size_t removed;
     assert(cache->in_list);
-    do /* an object that moved from the end of the table to its beginning is found the next time */
-        TRY(remove_unmarked(cache, &removed));
-    while (removed > 0);
+    do { /* an object that moved from the end of the table to its beginning is found the next time
+          */
+        size_t at = 0;
+        struct vigil_kube_object *object;
+        for (removed = 0; (object = next_unmarked(cache, &at)) != NULL; removed++) {
+            TRY(reserve(cache));
+            object = indexer_remove(&cache->indexer, object_key(object));
+            report(cache, (struct cache_change){.kind = CACHE_REMOVED,
+                                                .old = object,
+                                                .before = object,
+                                                .state_unknown = true});
+            vigil_kube_object_unref(object);
+            at--; /* another object may have moved here */
+        }
+    } while (removed > 0);
     cache->in_list = false;
     return ST_OK;
 }

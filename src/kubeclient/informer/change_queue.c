@@ -128,37 +128,6 @@ static void unlink_waiting(struct change_queue *queue, struct waiting_change *wa
     queue->bytes -= bytes_of(waiting);
 }
 
-/* The table is in change_queue.h. The map keeps hashes and no keys, so another object with the same
- * key may take the place of the one that has its bytes. */
-static void join(struct queued_change *held, struct queued_change *later)
-{
-    struct vigil_kube_object *replaced = held->object;
-    held->object = later->object;
-    later->object = replaced;
-    if (later->kind == CACHE_REMOVED)
-        held->kind = CACHE_REMOVED;
-    else if (held->kind == CACHE_REMOVED)
-        held->kind = CACHE_UPDATED;
-    held->state_unknown = later->state_unknown;
-    held->resync = false;
-    /* For the consumer, an object of a list that has changed since is still one of the list. */
-    if (held->kind != CACHE_ADDED)
-        held->in_list = later->in_list;
-}
-
-static void join_or_drop(struct change_queue *queue, struct waiting_change *held,
-                         struct waiting_change *later)
-{
-    if (held->change.kind == CACHE_ADDED && later->change.kind == CACHE_REMOVED) {
-        unlink_waiting(queue, held);
-        waiting_free(held);
-    } else if (!later->change.resync) {
-        queue->bytes += bytes_of(later) - bytes_of(held);
-        join(&held->change, &later->change);
-    }
-    waiting_free(later);
-}
-
 static void append(struct change_queue *queue, struct waiting_change *later)
 {
     later->number = ++queue->published;
@@ -174,20 +143,34 @@ static void publish_joined(struct change_queue *queue, struct waiting_change *la
     void *replaced;
     struct waiting_change *held = hash_map_get(&queue->waiting, key_of(later));
     if (held) {
-        join_or_drop(queue, held, later);
+        if (held->change.kind == CACHE_ADDED && later->change.kind == CACHE_REMOVED) {
+            /* The consumer never knew of the object. */
+            unlink_waiting(queue, held);
+            waiting_free(held);
+        } else if (!later->change.resync) {
+            queue->bytes += bytes_of(later) - bytes_of(held);
+            /* The table is in change_queue.h. The map keeps hashes and no keys, so another object
+             * with the same key may take the place of the one that has its bytes. */
+            struct vigil_kube_object *earlier = held->change.object;
+            held->change.object = later->change.object;
+            later->change.object = earlier;
+            if (later->change.kind == CACHE_REMOVED)
+                held->change.kind = CACHE_REMOVED;
+            else if (held->change.kind == CACHE_REMOVED)
+                held->change.kind = CACHE_UPDATED;
+            held->change.state_unknown = later->change.state_unknown;
+            held->change.resync = false;
+            /* For the consumer, an object of a list that has changed since is still one of the
+             * list. */
+            if (held->change.kind != CACHE_ADDED)
+                held->change.in_list = later->change.in_list;
+        }
+        waiting_free(later);
         return;
     }
     append(queue, later);
     if (hash_map_put(&queue->waiting, later, &replaced) == ST_OK)
         assert(!replaced);
-}
-
-/* What waits before it must not be joined with what follows it. */
-static void publish_alone(struct change_queue *queue, struct waiting_change *later)
-{
-    if (queue->waiting.count)
-        hash_map_remove(&queue->waiting, key_of(later));
-    append(queue, later);
 }
 
 static void publish_locked(struct change_queue *queue)
@@ -196,10 +179,14 @@ static void publish_locked(struct change_queue *queue)
         drop_all(&queue->incoming);
     for (struct list *link; (link = list_pop_front(&queue->incoming));) {
         struct waiting_change *later = LIST_ENTRY(link, struct waiting_change, in_order);
-        if (queue->count >= queue->join_count || queue->bytes >= CHANGES_UNJOINED_BYTES_MAX)
+        if (queue->count >= queue->join_count || queue->bytes >= CHANGES_UNJOINED_BYTES_MAX) {
             publish_joined(queue, later);
-        else
-            publish_alone(queue, later);
+        } else {
+            /* What waits before it must not be joined with what follows it. */
+            if (queue->waiting.count)
+                hash_map_remove(&queue->waiting, key_of(later));
+            append(queue, later);
+        }
     }
     queue->incoming_count = 0;
     signal_state(queue);

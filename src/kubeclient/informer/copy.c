@@ -85,24 +85,18 @@ void copy_publish(struct copy *copy)
 
 /* -- Consumers -- */
 
-static enum status add_objects(struct copy *copy, struct copy_consumer *consumer)
-{
-    const struct vigil_kube_object *object;
-    MAP_FOREACH (object, &copy->cache.indexer.objects) {
-        struct cache_change change = {.kind = CACHE_ADDED, .now = object, .in_list = true};
-        TRY(change_queue_reserve(&consumer->queue));
-        change_queue_add(&consumer->queue, &change);
-    }
-    return ST_OK;
-}
-
 enum status copy_add_consumer(struct copy *copy, struct copy_consumer *consumer)
 {
     LOCK_SCOPE(&copy->lock);
     list_init(&consumer->in_copy);
     if (copy->ended)
         return ST_CLOSED;
-    TRY(add_objects(copy, consumer));
+    const struct vigil_kube_object *object;
+    MAP_FOREACH (object, &copy->cache.indexer.objects) {
+        struct cache_change change = {.kind = CACHE_ADDED, .now = object, .in_list = true};
+        TRY(change_queue_reserve(&consumer->queue));
+        change_queue_add(&consumer->queue, &change);
+    }
     list_push_back(&copy->consumers, &consumer->in_copy);
     if (copy->synced)
         change_queue_mark_state(&consumer->queue);

@@ -17,19 +17,13 @@ static const unsigned fetcher_moves[] = {
     [FETCHER_LISTING] = TO(IDLE),
 };
 
-static void fetcher_move(struct fetcher *f, enum fetcher_state next)
-{
-    assert(fetcher_moves[f->state] & (1u << next));
-    f->state = next;
-}
-
 /* -- The end of a request -- */
 
 static void stop_list(struct fetcher *f)
 {
     kube_exchange_cancel(&f->exchange);
     list_reader_fini(&f->reader);
-    fetcher_move(f, FETCHER_IDLE);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
 }
 
 static void fail(struct fetcher *f, int code, const char *reason, const char *text)
@@ -40,28 +34,18 @@ static void fail(struct fetcher *f, int code, const char *reason, const char *te
     f->ops->failed(f->ctx, &status);
 }
 
-static void fail_without_memory(struct fetcher *f)
-{
-    fail(f, 0, "OutOfMemory", "there is no memory for a request");
-}
-
 /* -- Watches -- */
-
-static struct fetcher *of_watch(struct watch_request *watch)
-{
-    return CONTAINER_OF(watch, struct fetcher, watch);
-}
 
 static void on_event(struct watch_request *watch, const struct received_event *event)
 {
-    struct fetcher *f = of_watch(watch);
+    struct fetcher *f = CONTAINER_OF(watch, struct fetcher, watch);
     f->ops->received(f->ctx, event);
 }
 
 static void on_watch_end(struct watch_request *watch, const struct watch_result *result)
 {
-    struct fetcher *f = of_watch(watch);
-    fetcher_move(f, FETCHER_IDLE);
+    struct fetcher *f = CONTAINER_OF(watch, struct fetcher, watch);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
     if (result->status)
         f->ops->failed(f->ctx, result->status);
     else
@@ -82,16 +66,11 @@ static enum status start_watch(struct fetcher *f)
         .timeout_s = f->request.timeout_s,
     };
     TRY(watch_request_start(&f->watch, f->kube, &params, &error));
-    fetcher_move(f, FETCHER_WATCHING);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_WATCHING);
     return ST_OK;
 }
 
 /* -- Lists -- */
-
-static struct fetcher *of_exchange(struct kube_exchange *exchange)
-{
-    return CONTAINER_OF(exchange, struct fetcher, exchange);
-}
 
 static void on_head(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count)
@@ -103,14 +82,14 @@ static void list_failed(struct fetcher *f, enum status status, const struct erro
 {
     stop_list(f);
     if (status == ST_NOMEM)
-        fail_without_memory(f);
+        fail(f, 0, "OutOfMemory", "there is no memory for a request");
     else
         fail(f, 500, "InternalError", error->text);
 }
 
 static void on_body(struct kube_exchange *exchange, struct slice bytes)
 {
-    struct fetcher *f = of_exchange(exchange);
+    struct fetcher *f = CONTAINER_OF(exchange, struct fetcher, exchange);
     struct slice item;
     struct error error;
     enum status status;
@@ -138,7 +117,7 @@ static void page_complete(struct fetcher *f)
     }
     struct list_reader reader = f->reader; /* has the texts, also when another page is requested */
     f->reader = (struct list_reader){0};
-    fetcher_move(f, FETCHER_IDLE);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
     struct list_info info = list_reader_info(&reader);
     f->ops->page_ended(f->ctx, info.version, info.continue_token);
     list_reader_fini(&reader);
@@ -146,7 +125,7 @@ static void page_complete(struct fetcher *f)
 
 static void on_list_end(struct kube_exchange *exchange, const struct exchange_result *result)
 {
-    struct fetcher *f = of_exchange(exchange);
+    struct fetcher *f = CONTAINER_OF(exchange, struct fetcher, exchange);
     if (result->end == EXCHANGE_COMPLETE) {
         page_complete(f);
         return;
@@ -178,7 +157,7 @@ static enum status start_list(struct fetcher *f)
     TRY(kube_exchange_start(&f->exchange, f->kube, &request));
     list_reader_init(&f->reader, FRAMER_JSON);
     f->reads_nothing = true;
-    fetcher_move(f, FETCHER_LISTING);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_LISTING);
     return ST_OK;
 }
 
@@ -193,16 +172,16 @@ static void start(struct deferred *deferred)
     buf_reset(&f->token, 0);
     if (status == ST_OK)
         return;
-    fetcher_move(f, FETCHER_IDLE);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
     if (status == ST_NOMEM)
-        fail_without_memory(f);
+        fail(f, 0, "OutOfMemory", "there is no memory for a request");
     else
         fail(f, 400, "BadRequest", "the request cannot be sent"); /* the scope was checked */
 }
 
 void fetcher_request(struct fetcher *f, const struct reflector_request *request)
 {
-    fetcher_move(f, FETCHER_STARTING);
+    STATE_MOVE(f->state, fetcher_moves, FETCHER_STARTING);
     f->request = *request;
     snprintf(f->version, sizeof(f->version), "%s", request->version);
     f->request.version = f->version;
@@ -220,7 +199,7 @@ void fetcher_cancel(struct fetcher *f)
         loop_defer_cancel(&f->start);
         buf_reset(&f->token, 0);
         watch_request_cancel(&f->watch);
-        fetcher_move(f, FETCHER_IDLE);
+        STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
     }
 }
 

@@ -11,11 +11,6 @@ enum { HANDLER_WANTS_START = 1, HANDLER_WANTS_END = 2 };
 
 #define RESYNC_MIN_NS (1 * NS_PER_S) /* as in client-go */
 
-static struct loop *loop_of(const struct vigil_kube_handler *handler)
-{
-    return handler->copy->driver->loop;
-}
-
 static void handler_unref(struct vigil_kube_handler *handler)
 {
     if (!driver_shared_unref(&handler->shared))
@@ -45,18 +40,6 @@ static vigil_kube_change change_of(const struct queued_change *change)
     };
 }
 
-static void call(struct vigil_kube_handler *handler, const struct queued_change *taken)
-{
-    vigil_kube_change change = change_of(taken);
-    handler->fn(handler, &change, handler->user);
-}
-
-static void finish(struct vigil_kube_handler *handler, struct queued_change *taken)
-{
-    queued_change_fini(taken);
-    change_queue_finish(&handler->consumer.queue);
-}
-
 /* -- On its own thread -- */
 
 static void *run_thread(void *arg)
@@ -67,8 +50,10 @@ static void *run_thread(void *arg)
     atomic_store(&handler->runs, true);
     driver_thread_enter(&handler->waiting);
     while (change_queue_take(&handler->consumer.queue, CLOCK_NEVER, &taken) == ST_OK) {
-        call(handler, &taken);
-        finish(handler, &taken);
+        vigil_kube_change change = change_of(&taken);
+        handler->fn(handler, &change, handler->user);
+        queued_change_fini(&taken);
+        change_queue_finish(&handler->consumer.queue);
     }
     driver_thread_enter(NULL); /* the handler may be freed now, and a simulated thread is not */
     handler_unref(handler);
@@ -85,12 +70,6 @@ static enum status start_thread(struct vigil_kube_handler *handler)
     handler->has_thread = false;
     handler_unref(handler);
     return status;
-}
-
-static bool is_own_thread(struct vigil_kube_handler *handler)
-{
-    return atomic_load(&handler->runs) &&
-           pthread_equal(atomic_load(&handler->running_as), pthread_self());
 }
 
 /* Inside a callback: the function may be about to wait for the client, which cannot continue before
@@ -111,7 +90,9 @@ static bool join_unless_it_waits(struct vigil_kube_handler *handler)
 
 static void stop_thread(struct vigil_kube_handler *handler)
 {
-    if (is_own_thread(handler))
+    /* A thread cannot wait for itself: the handler was freed by its own function. */
+    if (atomic_load(&handler->runs) &&
+        pthread_equal(atomic_load(&handler->running_as), pthread_self()))
         pthread_detach(pthread_self());
     else if (!driver_must_not_wait(handler->copy->driver))
         pthread_join(handler->thread, NULL);
@@ -130,23 +111,25 @@ static bool deliver_one(struct vigil_kube_handler *handler)
         return false;
     bool wanted = driver_callback_begin(driver, &handler->object);
     if (wanted) {
-        call(handler, &taken);
+        vigil_kube_change change = change_of(&taken);
+        handler->fn(handler, &change, handler->user);
         driver_callback_end(driver);
     }
-    finish(handler, &taken);
+    queued_change_fini(&taken);
+    change_queue_finish(&handler->consumer.queue);
     return wanted;
 }
 
 static void deliver(struct deferred *deferred)
 {
     struct vigil_kube_handler *handler = CONTAINER_OF(deferred, struct vigil_kube_handler, deliver);
-    struct clock *clock = loop_clock(loop_of(handler));
+    struct clock *clock = loop_clock(handler->copy->driver->loop);
     int64_t from_ns = clock_mono_ns(clock);
     for (size_t delivered = 1; deliver_one(handler); delivered++) {
         bool timed = delivered % HANDLER_CHANGES_TIMED == 0;
         if (delivered == HANDLER_CHANGES_MAX ||
             (timed && clock_mono_ns(clock) - from_ns > HANDLER_TIME_MAX_NS)) {
-            loop_defer(loop_of(handler), &handler->deliver);
+            loop_defer(handler->copy->driver->loop, &handler->deliver);
             break;
         }
     }
@@ -156,24 +139,19 @@ static void on_published(struct copy_consumer *consumer)
 {
     struct vigil_kube_handler *handler =
         CONTAINER_OF(consumer, struct vigil_kube_handler, consumer);
-    loop_defer(loop_of(handler), &handler->deliver);
+    loop_defer(handler->copy->driver->loop, &handler->deliver);
 }
 
 /* -- Resync -- */
-
-static void set_resync(struct vigil_kube_handler *handler)
-{
-    struct loop *loop = loop_of(handler);
-    loop_timer_set(loop, &handler->resync, clock_add(loop_now_ns(loop), handler->resync_ns));
-}
 
 static void on_resync(struct timer *timer)
 {
     struct vigil_kube_handler *handler = CONTAINER_OF(timer, struct vigil_kube_handler, resync);
     copy_resync(handler->copy, &handler->consumer);
     if (handler->place == VIGIL_KUBE_HANDLER_CALLBACK)
-        loop_defer(loop_of(handler), &handler->deliver);
-    set_resync(handler);
+        loop_defer(handler->copy->driver->loop, &handler->deliver);
+    struct loop *loop = handler->copy->driver->loop;
+    loop_timer_set(loop, &handler->resync, clock_add(loop_now_ns(loop), handler->resync_ns));
 }
 
 /* -- Commands -- */
@@ -182,7 +160,7 @@ static void on_client_end(struct driver_member *member)
 {
     struct vigil_kube_handler *handler = CONTAINER_OF(member, struct vigil_kube_handler, member);
     change_queue_end(&handler->consumer.queue);
-    loop_timer_cancel(loop_of(handler), &handler->resync);
+    loop_timer_cancel(handler->copy->driver->loop, &handler->resync);
     loop_defer_cancel(&handler->deliver);
 }
 
@@ -192,10 +170,12 @@ static void start(struct vigil_kube_handler *handler)
     if (driver->ended || atomic_load(&handler->object.dropped))
         return; /* its own function may have freed it already */
     list_push_back(&driver->members, &handler->member.in_driver);
-    if (handler->resync_ns)
-        set_resync(handler);
+    if (handler->resync_ns) {
+        struct loop *loop = handler->copy->driver->loop;
+        loop_timer_set(loop, &handler->resync, clock_add(loop_now_ns(loop), handler->resync_ns));
+    }
     if (handler->place == VIGIL_KUBE_HANDLER_CALLBACK)
-        loop_defer(loop_of(handler), &handler->deliver);
+        loop_defer(handler->copy->driver->loop, &handler->deliver);
 }
 
 static void run_command(struct driver_command *command)
@@ -218,13 +198,6 @@ void vigil_kube_handler_options_init(vigil_kube_handler_options *options)
 {
     *options =
         (vigil_kube_handler_options){.size = sizeof(*options), .place = VIGIL_KUBE_HANDLER_THREAD};
-}
-
-static bool options_are_valid(const vigil_kube_handler_options *options)
-{
-    return options->place >= VIGIL_KUBE_HANDLER_THREAD &&
-           options->place <= VIGIL_KUBE_HANDLER_TAKE && options->resync_ms >= 0 &&
-           (options->fn || options->place == VIGIL_KUBE_HANDLER_TAKE);
 }
 
 static int64_t resync_ns(const vigil_kube_handler_options *options)
@@ -281,7 +254,8 @@ int vigil_kube_informer_add_handler(vigil_kube_informer *informer,
     if (options->size == 0 || options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
-    if (!options_are_valid(&complete))
+    if (complete.place < VIGIL_KUBE_HANDLER_THREAD || complete.place > VIGIL_KUBE_HANDLER_TAKE ||
+        complete.resync_ms < 0 || (!complete.fn && complete.place != VIGIL_KUBE_HANDLER_TAKE))
         return VIGIL_ERROR_ARGUMENT;
     struct vigil_kube_handler *handler;
     enum status status = handler_new(informer->copy, &complete, &handler);

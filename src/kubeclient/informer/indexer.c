@@ -68,12 +68,6 @@ static bool next_value(const struct vigil_kube_index_values *values, size_t *at,
     return true;
 }
 
-static void mark_replaced(struct vigil_kube_index_values *values, size_t at)
-{
-    uint32_t head = head_at(values, at) | VALUE_REPLACES;
-    memcpy(values->bytes.ptr + at, &head, sizeof(head));
-}
-
 /* -- Entries -- */
 
 static void entry_free(struct index_entry *entry)
@@ -174,26 +168,11 @@ static enum status add_values(struct indexer *indexer, struct index_change *chan
         change->added += replaced != change->object; /* otherwise it has the value twice */
         if (!change->old || replaced != change->old)
             continue;
-        mark_replaced(&change->now[i], from);
+        uint32_t head = head_at(&change->now[i], from) | VALUE_REPLACES;
+        memcpy(change->now[i].bytes.ptr + from, &head, sizeof(head));
         change->replaced++;
     }
     return ST_OK;
-}
-
-/* The values that only the old object has: where the new one has not taken its place. A server
- * decides how many values there are, so they are not searched in each other. */
-static void drop_values(struct index *index, const struct index_change *change, size_t i)
-{
-    size_t at = 0;
-    struct slice value;
-    while (next_value(&change->before[i], &at, &value)) {
-        struct slice key = object_key(change->old);
-        struct index_entry *entry = hash_map_get(&index->entries, value);
-        if (!entry || hash_map_get(&entry->objects, key) != change->old)
-            continue;
-        hash_map_remove(&entry->objects, key);
-        entry_free_if_empty(index, entry);
-    }
 }
 
 /* -- Changes -- */
@@ -258,8 +237,20 @@ static void drop_old_values(struct indexer *indexer, const struct index_change *
         drop_everywhere(indexer, change->old);
         return;
     }
-    for (size_t i = 0; i < indexer->index_count; i++)
-        drop_values(&indexer->indexes[i], change, i);
+    for (size_t i = 0; i < indexer->index_count; i++) {
+        /* The values that only the old object has: where the new one has not taken its place. A
+         * server decides how many values there are, so they are not searched in each other. */
+        size_t at = 0;
+        struct slice value;
+        while (next_value(&change->before[i], &at, &value)) {
+            struct slice key = object_key(change->old);
+            struct index_entry *entry = hash_map_get(&indexer->indexes[i].entries, value);
+            if (!entry || hash_map_get(&entry->objects, key) != change->old)
+                continue;
+            hash_map_remove(&entry->objects, key);
+            entry_free_if_empty(&indexer->indexes[i], entry);
+        }
+    }
 }
 
 static enum status add_to_indexes(struct indexer *indexer, struct index_change *change)

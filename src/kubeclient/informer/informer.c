@@ -25,20 +25,9 @@ static const unsigned informer_moves[] = {
     [INFORMER_ENDED] = 0,
 };
 
-static void informer_move(struct vigil_kube_informer *informer, enum informer_state next)
-{
-    assert(informer_moves[informer->state] & (1u << next));
-    informer->state = next;
-}
-
-static struct loop *loop_of(const struct vigil_kube_informer *informer)
-{
-    return informer->kube->driver.loop;
-}
-
 static int64_t now_of(const struct vigil_kube_informer *informer)
 {
-    return loop_now_ns(loop_of(informer));
+    return loop_now_ns(informer->kube->driver.loop);
 }
 
 /* -- What the reflector decides, with the copy's lock held -- */
@@ -62,7 +51,8 @@ static void on_cancel(void *ctx)
 static void on_wait(void *ctx, int64_t delay_ns)
 {
     struct vigil_kube_informer *informer = ctx;
-    loop_timer_set(loop_of(informer), &informer->wait, clock_add(now_of(informer), delay_ns));
+    loop_timer_set(informer->kube->driver.loop, &informer->wait,
+                   clock_add(now_of(informer), delay_ns));
 }
 
 static void on_synced(void *ctx)
@@ -104,7 +94,7 @@ static bool begin_step(struct vigil_kube_informer *informer)
 static void end_step(struct vigil_kube_informer *informer)
 {
     lock_release(&informer->copy->lock);
-    loop_defer(loop_of(informer), &informer->publish);
+    loop_defer(informer->kube->driver.loop, &informer->publish);
 }
 
 static void on_received(void *ctx, const struct received_event *event)
@@ -176,22 +166,12 @@ static void on_wait_over(struct timer *timer)
 
 /* -- The end of a turn -- */
 
-static void log_failure(struct vigil_kube_informer *informer)
-{
-    char text[VIGIL_KUBE_MESSAGE_BYTES + 256];
-    const struct vigil_kube_status *status = &informer->stats.last_failure; /* ours to write */
-    snprintf(text, sizeof(text), "the informer of %s tries again: %s%s%s",
-             informer->scope.target.resource, status->reason,
-             status->reason[0] && status->message[0] ? ": " : "", status->message);
-    driver_log(&informer->kube->driver, VIGIL_LOG_WARN, text);
-}
-
 static void publish(struct deferred *deferred)
 {
     struct vigil_kube_informer *informer =
         CONTAINER_OF(deferred, struct vigil_kube_informer, publish);
     if (informer->has_news) {
-        int64_t now_ms = clock_real_ns(loop_clock(loop_of(informer))) / NS_PER_MS;
+        int64_t now_ms = clock_real_ns(loop_clock(informer->kube->driver.loop)) / NS_PER_MS;
         LOCK_SCOPE(&informer->copy->lock);
         informer->stats.last_event_ms = now_ms;
         informer->has_news = false;
@@ -199,7 +179,12 @@ static void publish(struct deferred *deferred)
     copy_publish(informer->copy);
     if (informer->has_failed) {
         informer->has_failed = false;
-        log_failure(informer);
+        char text[VIGIL_KUBE_MESSAGE_BYTES + 256];
+        const struct vigil_kube_status *status = &informer->stats.last_failure; /* ours to write */
+        snprintf(text, sizeof(text), "the informer of %s tries again: %s%s%s",
+                 informer->scope.target.resource, status->reason,
+                 status->reason[0] && status->message[0] ? ": " : "", status->message);
+        driver_log(&informer->kube->driver, VIGIL_LOG_WARN, text);
     }
 }
 
@@ -209,12 +194,12 @@ static void end(struct vigil_kube_informer *informer)
 {
     if (informer->state == INFORMER_ENDED)
         return;
-    informer_move(informer, INFORMER_ENDED);
+    STATE_MOVE(informer->state, informer_moves, INFORMER_ENDED);
     copy_end(informer->copy);
     lock_take(&informer->copy->lock);
     reflector_stop(&informer->reflector);
     lock_release(&informer->copy->lock);
-    loop_timer_cancel(loop_of(informer), &informer->wait);
+    loop_timer_cancel(informer->kube->driver.loop, &informer->wait);
     loop_defer_cancel(&informer->publish);
 }
 
@@ -244,7 +229,7 @@ static void start(struct vigil_kube_informer *informer)
 {
     if (informer->state != INFORMER_CREATED || !begin_step(informer))
         return;
-    informer_move(informer, INFORMER_STARTED);
+    STATE_MOVE(informer->state, informer_moves, INFORMER_STARTED);
     reflector_start(&informer->reflector, now_of(informer));
     end_step(informer);
 }
@@ -261,14 +246,6 @@ static void informer_unref(struct vigil_kube_informer *informer)
     free(informer);
 }
 
-/* The program has no reference any more. */
-static void leave(struct vigil_kube_informer *informer)
-{
-    list_remove(&informer->member.in_driver);
-    end(informer);
-    copy_clear(informer->copy);
-}
-
 static void run_command(struct driver_command *command)
 {
     struct vigil_kube_informer *informer =
@@ -278,8 +255,12 @@ static void run_command(struct driver_command *command)
         join(informer);
     if (wanted & INFORMER_WANTS_START)
         start(informer);
-    if (wanted & INFORMER_WANTS_END)
-        leave(informer);
+    if (wanted & INFORMER_WANTS_END) {
+        /* The program has no reference any more. */
+        list_remove(&informer->member.in_driver);
+        end(informer);
+        copy_clear(informer->copy);
+    }
     informer_unref(informer);
 }
 
@@ -304,21 +285,6 @@ static void index_namespace(const vigil_kube_object *object, vigil_kube_index_va
         vigil_kube_index_values_add(values, name_space);
 }
 
-static void index_json_owners(vigil_bytes json, vigil_kube_index_values *values)
-{
-    vigil_bytes owners, owner, uid;
-    if (!vigil_json_find(json, "metadata.ownerReferences", &owners))
-        return;
-    vigil_json_iterator iterator = vigil_json_iterate(owners);
-    while (vigil_json_next(&iterator, NULL, &owner)) {
-        char text[OWNER_UID_BYTES];
-        size_t length;
-        if (vigil_json_member(owner, vigil_text("uid"), &uid) &&
-            vigil_json_text(uid, text, sizeof(text), &length))
-            vigil_kube_index_values_add(values, vigil_bytes_of(text, length));
-    }
-}
-
 static void index_protobuf_owners(vigil_bytes message, vigil_kube_index_values *values)
 {
     uint32_t field;
@@ -337,10 +303,21 @@ static void index_owner(const vigil_kube_object *object, vigil_kube_index_values
 {
     (void)user;
     vigil_bytes message = vigil_kube_object_protobuf(object);
-    if (message.size)
+    if (message.size) {
         index_protobuf_owners(message, values);
-    else
-        index_json_owners(vigil_kube_object_json(object), values);
+    } else {
+        vigil_bytes owners, owner, uid;
+        if (!vigil_json_find(vigil_kube_object_json(object), "metadata.ownerReferences", &owners))
+            return;
+        vigil_json_iterator iterator = vigil_json_iterate(owners);
+        while (vigil_json_next(&iterator, NULL, &owner)) {
+            char text[OWNER_UID_BYTES];
+            size_t length;
+            if (vigil_json_member(owner, vigil_text("uid"), &uid) &&
+                vigil_json_text(uid, text, sizeof(text), &length))
+                vigil_kube_index_values_add(values, vigil_bytes_of(text, length));
+        }
+    }
 }
 
 /* Built when they are first read, since most programs read neither. */

@@ -28,8 +28,7 @@ static const unsigned reflector_moves[] = {
 
 static void reflector_move(struct reflector *r, enum reflector_state next)
 {
-    assert(reflector_moves[r->state] & (1u << next));
-    r->state = next;
+    STATE_MOVE(r->state, reflector_moves, next);
 }
 
 void reflector_init(struct reflector *r, struct cache *cache, const struct reflector_ops *ops,
@@ -51,12 +50,6 @@ void reflector_fini(struct reflector *r)
 
 /* -- Requests -- */
 
-/* Between once and twice the minimum, so that not all watches of a server end together. */
-static int watch_timeout_s(struct reflector *r)
-{
-    return TIMEOUT_MIN_S + (int)random_below(&r->random, TIMEOUT_MIN_S);
-}
-
 /* A server may answer a list from its cache if any version will do. */
 static const char *version_to_list(const struct reflector *r)
 {
@@ -65,31 +58,26 @@ static const char *version_to_list(const struct reflector *r)
     return r->newest[0] ? r->newest : "0";
 }
 
-/* With a version, a limit would keep the server from answering from its cache. */
-static int page_limit(const struct reflector *r, const char *version)
-{
-    bool any = !version[0] || strcmp(version, "0") == 0;
-    return !r->whole && (any || r->in_pages) ? r->page_objects : 0;
-}
-
-static void request_page(struct reflector *r)
-{
-    const char *version = version_to_list(r);
-    struct reflector_request request = {
-        .kind = REFLECTOR_LISTING,
-        .version = r->token.len ? "" : version,
-        .continue_token = buf_slice(&r->token),
-        .limit = page_limit(r, version),
-    };
-    r->ops->request(r->ctx, &request);
-}
-
-/* The most recent state replaces whatever is known. */
+/* Without a version the server sends its most recent state, which replaces whatever is known. */
 static void begin_state(struct reflector *r, const char *version)
 {
     if (!version[0])
         r->newest[0] = 0;
     cache_begin_list(r->cache, !version[0]);
+}
+
+static void request_page(struct reflector *r)
+{
+    const char *version = version_to_list(r);
+    /* With a version, a limit would keep the server from answering from its cache. */
+    bool any = !version[0] || strcmp(version, "0") == 0;
+    struct reflector_request request = {
+        .kind = REFLECTOR_LISTING,
+        .version = r->token.len ? "" : version,
+        .continue_token = buf_slice(&r->token),
+        .limit = !r->whole && (any || r->in_pages) ? r->page_objects : 0,
+    };
+    r->ops->request(r->ctx, &request);
 }
 
 static void list(struct reflector *r)
@@ -103,8 +91,9 @@ static void list(struct reflector *r)
 static void begin_watch(struct reflector *r, enum reflector_state kind, const char *version,
                         int64_t now_ns)
 {
-    struct reflector_request request = {
-        .kind = kind, .version = version, .timeout_s = watch_timeout_s(r)};
+    /* Between once and twice the minimum, so that not all watches of a server end together. */
+    int timeout_s = TIMEOUT_MIN_S + (int)random_below(&r->random, TIMEOUT_MIN_S);
+    struct reflector_request request = {.kind = kind, .version = version, .timeout_s = timeout_s};
     r->events = 0;
     r->begun_ns = now_ns;
     r->ops->request(r->ctx, &request);
@@ -189,12 +178,6 @@ static void wait_before(struct reflector *r, enum reflector_state again, int64_t
     cache_drop_list(r->cache);
     reflector_move(r, REFLECTOR_WAITING);
     r->ops->wait(r->ctx, delay_ns);
-}
-
-/* The server has answered, if with nothing that helps. */
-static void wait_after_answer(struct reflector *r, enum reflector_state again, int64_t now_ns)
-{
-    wait_before(r, again, next_delay(r, true, now_ns));
 }
 
 /* The server has refused, or could not be reached. */
@@ -299,8 +282,8 @@ static void fail_locally(struct reflector *r, const char *reason, const char *te
     if (!has_request(r))
         return; /* stopped within the callback */
     r->failures++;
-    wait_after_answer(r, r->state == REFLECTOR_WATCHING ? after_watch(r) : REFLECTOR_STREAMING,
-                      now_ns);
+    wait_before(r, r->state == REFLECTOR_WATCHING ? after_watch(r) : REFLECTOR_STREAMING,
+                next_delay(r, true, now_ns));
 }
 
 /* The status of one of our own operations on an object. */
@@ -489,9 +472,9 @@ void reflector_watch_ended(struct reflector *r, int64_t now_ns)
     assert(r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_WATCHING);
     bool too_short = r->events == 0 && now_ns - r->begun_ns < SHORT_WATCH_NS;
     if (r->state == REFLECTOR_STREAMING) /* the state is incomplete; a list may be shorter */
-        wait_after_answer(r, REFLECTOR_LISTING, now_ns);
+        wait_before(r, REFLECTOR_LISTING, next_delay(r, true, now_ns));
     else if (too_short || !r->version[0])
-        wait_after_answer(r, after_watch(r), now_ns);
+        wait_before(r, after_watch(r), next_delay(r, true, now_ns));
     else
         watch(r, now_ns);
 }

@@ -22,25 +22,14 @@ static const unsigned candidate_moves[] = {
     [CANDIDATE_ENDED] = 0,
 };
 
-static void move(struct vigil_kube_candidate *c, enum candidate_state next)
-{
-    assert(candidate_moves[c->state] & (1u << next));
-    c->state = next;
-}
-
-static struct loop *loop_of(const struct vigil_kube_candidate *c)
-{
-    return c->kube->driver.loop;
-}
-
 static int64_t now_of(const struct vigil_kube_candidate *c)
 {
-    return loop_now_ns(loop_of(c));
+    return loop_now_ns(c->kube->driver.loop);
 }
 
 static int64_t wall_of(const struct vigil_kube_candidate *c)
 {
-    return clock_real_ns(loop_clock(loop_of(c)));
+    return clock_real_ns(loop_clock(c->kube->driver.loop));
 }
 
 /* -- Life -- */
@@ -64,9 +53,9 @@ static void end(struct vigil_kube_candidate *c)
     if (c->state != CANDIDATE_NEW) {
         list_remove(&c->member.in_driver);
         kube_exchange_cancel(&c->exchange);
-        loop_timer_cancel(loop_of(c), &c->timer);
+        loop_timer_cancel(c->kube->driver.loop, &c->timer);
     }
-    move(c, CANDIDATE_ENDED);
+    STATE_MOVE(c->state, candidate_moves, CANDIDATE_ENDED);
     atomic_store(&c->leads_until_ns, 0);
     lock_take(&c->kube->driver.lock);
     c->over = true;
@@ -171,7 +160,7 @@ static void set_timer(struct vigil_kube_candidate *c)
 {
     int64_t at = election_deadline_ns(&c->election);
     int64_t next = c->exchange.state != EXCHANGE_IDLE ? c->request_until_ns : c->election.next_ns;
-    loop_timer_set(loop_of(c), &c->timer, next < at ? next : at);
+    loop_timer_set(c->kube->driver.loop, &c->timer, next < at ? next : at);
 }
 
 /* Makes the request that the election wants, until one is under way or it waits. */
@@ -297,7 +286,7 @@ static void start(struct vigil_kube_candidate *c)
         return;
     }
     list_push_back(&c->kube->driver.members, &c->member.in_driver);
-    move(c, CANDIDATE_RUNNING);
+    STATE_MOVE(c->state, candidate_moves, CANDIDATE_RUNNING);
     election_begin(&c->election, now_of(c), wall_of(c));
     settle(c);
 }
@@ -311,9 +300,9 @@ static void leave(struct vigil_kube_candidate *c)
         return;
     }
     kube_exchange_cancel(&c->exchange);
-    move(c, CANDIDATE_RELEASING);
+    STATE_MOVE(c->state, candidate_moves, CANDIDATE_RELEASING);
     atomic_store(&c->leads_until_ns, 0);
-    loop_timer_set(loop_of(c), &c->timer, clock_add(now_of(c), RELEASE_NS));
+    loop_timer_set(c->kube->driver.loop, &c->timer, clock_add(now_of(c), RELEASE_NS));
     if (send_request(c) != ST_OK)
         end(c);
 }
@@ -466,7 +455,7 @@ void vigil_kube_candidate_free(vigil_kube_candidate *c)
 
 int vigil_kube_candidate_is_leading(const vigil_kube_candidate *c)
 {
-    int64_t now = clock_mono_ns(loop_clock(loop_of(c)));
+    int64_t now = clock_mono_ns(loop_clock(c->kube->driver.loop));
     return now < atomic_load(&c->leads_until_ns);
 }
 

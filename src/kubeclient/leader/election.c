@@ -13,12 +13,6 @@ static const unsigned election_moves[] = {
     [ELECTION_WRITING] = TO(WAITING) | TO(READING),
 };
 
-static void move(struct election *election, enum election_state next)
-{
-    assert(election_moves[election->state] & (1u << next));
-    election->state = next;
-}
-
 void election_init(struct election *election, const struct election_options *options, uint64_t seed)
 {
     assert(strlen(options->identity) < LEASE_IDENTITY_BYTES);
@@ -69,22 +63,20 @@ static void prepare_record(struct election *election, int64_t wall_ns)
         memcpy(wanted->acquire_time, wanted->renew_time, sizeof(wanted->acquire_time));
 }
 
-static void begin_writing(struct election *election, int64_t wall_ns, bool creates)
-{
-    election->creates = creates;
-    prepare_record(election, wall_ns);
-    move(election, ELECTION_WRITING);
-}
-
 void election_begin(struct election *election, int64_t now_ns, int64_t wall_ns)
 {
     assert(election->state == ELECTION_WAITING);
     election->begun_ns = now_ns;
     election->from_memory = election->leads && is_held(election, now_ns);
-    if (election->from_memory)
-        begin_writing(election, wall_ns, false);
-    else
-        move(election, ELECTION_READING);
+    /* A leader renews the lease as it has written it last. If somebody else has changed it since,
+     * the server refuses, and the lease is read first. */
+    if (election->from_memory) {
+        election->creates = false;
+        prepare_record(election, wall_ns);
+        STATE_MOVE(election->state, election_moves, ELECTION_WRITING);
+    } else {
+        STATE_MOVE(election->state, election_moves, ELECTION_READING);
+    }
 }
 
 /* As in client-go, candidates wait up to 2.2 times the period, so that they do not meet. */
@@ -94,7 +86,7 @@ static void wait_for_next(struct election *election, int64_t now_ns)
     if (!election->leads)
         period += (int64_t)random_below(&election->random, (uint64_t)(period / 5 * 6) + 1);
     election->next_ns = clock_add(now_ns, period);
-    move(election, ELECTION_WAITING);
+    STATE_MOVE(election->state, election_moves, ELECTION_WAITING);
 }
 
 void election_read(struct election *election, struct slice lease, int64_t now_ns, int64_t wall_ns)
@@ -108,7 +100,9 @@ void election_read(struct election *election, struct slice lease, int64_t now_ns
         election->leads = false;
         wait_for_next(election, now_ns);
     } else {
-        begin_writing(election, wall_ns, lease.len == 0);
+        election->creates = lease.len == 0;
+        prepare_record(election, wall_ns);
+        STATE_MOVE(election->state, election_moves, ELECTION_WRITING);
     }
 }
 
@@ -127,7 +121,7 @@ void election_failed(struct election *election, int64_t now_ns)
     assert(election->state != ELECTION_WAITING);
     if (election->state == ELECTION_WRITING && election->from_memory) {
         election->from_memory = false;
-        move(election, ELECTION_READING);
+        STATE_MOVE(election->state, election_moves, ELECTION_READING);
     } else {
         wait_for_next(election, now_ns);
     }

@@ -13,6 +13,8 @@
  *
  * A watch has two references: the program's until it is freed, and the loop's until it has ended.
  */
+#include "base/metric/counter.h"
+#include "client/driver/bytes.h"
 #include "client/driver/shared.h"
 #include "kubeclient/data/object.h"
 #include "kubeclient/data/status.h"
@@ -87,25 +89,9 @@ static const uint8_t moves[] = {
     [KUBE_WATCH_ENDED] = 0,
 };
 
-static void move(struct vigil_kube_watch *watch, enum kube_watch_state next)
-{
-    assert(moves[watch->state] & (1u << next));
-    watch->state = next;
-}
-
 static struct loop *loop_of(const struct vigil_kube_watch *watch)
 {
     return watch->kube->driver.loop;
-}
-
-static void count(_Atomic uint64_t *counter)
-{
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
-static vigil_bytes bytes_of(struct slice slice)
-{
-    return vigil_bytes_of(slice.ptr, slice.len);
 }
 
 /* -- Callbacks -- */
@@ -141,7 +127,7 @@ static void release(struct vigil_kube_watch *watch)
         loop_timer_cancel(loop_of(watch), &watch->timer);
         list_remove(&watch->member.in_driver);
     }
-    move(watch, KUBE_WATCH_ENDED);
+    STATE_MOVE(watch->state, moves, KUBE_WATCH_ENDED);
     watch_unref(watch);
 }
 
@@ -170,7 +156,7 @@ static void fail(struct vigil_kube_watch *watch, const vigil_kube_status *status
     watch_request_cancel(&watch->request);
     call_back(watch, &event);
     if (watch->paused)
-        move(watch, KUBE_WATCH_ENDING);
+        STATE_MOVE(watch->state, moves, KUBE_WATCH_ENDING);
     else
         end_after_error(watch);
 }
@@ -196,7 +182,7 @@ static void request(struct vigil_kube_watch *watch)
 static void on_timer(struct timer *timer)
 {
     struct vigil_kube_watch *watch = CONTAINER_OF(timer, struct vigil_kube_watch, timer);
-    move(watch, KUBE_WATCH_RUNNING);
+    STATE_MOVE(watch->state, moves, KUBE_WATCH_RUNNING);
     request(watch);
 }
 
@@ -208,7 +194,7 @@ static void restart(struct vigil_kube_watch *watch, int retry_after_s)
     int64_t at = loop_now_ns(loop_of(watch)) + (asked_s > 0 ? asked_s * NS_PER_S : 0);
     int64_t earliest = watch->started_ns + RESTART_NS;
     watch_request_cancel(&watch->request);
-    move(watch, KUBE_WATCH_WAITING);
+    STATE_MOVE(watch->state, moves, KUBE_WATCH_WAITING);
     loop_timer_set(loop_of(watch), &watch->timer, at > earliest ? at : earliest);
 }
 
@@ -218,7 +204,7 @@ static void receive_error(struct vigil_kube_watch *watch, struct slice object)
 {
     vigil_kube_status status;
     bool known = kube_status_read(object, &status);
-    count(&watch->counters.ends_error);
+    counter_add(&watch->counters.ends_error, 1);
     if (!known)
         kube_status_from_http(500, object, &status);
     if (watch->resumes && !kube_status_is_expired(&status))
@@ -230,7 +216,7 @@ static void receive_error(struct vigil_kube_watch *watch, struct slice object)
 static void fail_object(struct vigil_kube_watch *watch, enum status cause)
 {
     vigil_kube_status status;
-    count(&watch->counters.ends_error);
+    counter_add(&watch->counters.ends_error, 1);
     if (cause == ST_NOMEM) {
         watch_request_cancel(&watch->request);
         end(watch, VIGIL_KUBE_END_MEMORY, "out of memory", NULL);
@@ -246,7 +232,7 @@ static void fail_object(struct vigil_kube_watch *watch, enum status cause)
 static void fail_version(struct vigil_kube_watch *watch)
 {
     vigil_kube_status status;
-    count(&watch->counters.ends_error);
+    counter_add(&watch->counters.ends_error, 1);
     watch_status_set(&status, 500, "InternalError",
                      "Internal error occurred: the server sent an object without a "
                      "resourceVersion with which the watch could be resumed");
@@ -264,10 +250,10 @@ static void deliver_bookmark(struct vigil_kube_watch *watch, const struct receiv
 {
     vigil_kube_event event = {
         .type = VIGIL_KUBE_BOOKMARK,
-        .version = bytes_of(received->version),
+        .version = bytes_of_slice(received->version),
         .initial_end = received->ends_initial_events,
     };
-    count(&watch->counters.bookmarks);
+    counter_add(&watch->counters.bookmarks, 1);
     if (watch->bookmarks)
         deliver(watch, &event);
 }
@@ -289,9 +275,9 @@ static bool deliver_object(struct vigil_kube_watch *watch, const struct received
     vigil_kube_event event = {
         .type = types[received->type],
         .object = object,
-        .version = bytes_of(received->version),
+        .version = bytes_of_slice(received->version),
     };
-    count(&watch->counters.events);
+    counter_add(&watch->counters.events, 1);
     deliver(watch, &event);
     vigil_kube_object_unref(object);
     return true;
@@ -332,13 +318,13 @@ static void count_end(struct vigil_kube_watch *watch, enum watch_end end)
     if (!watch->accepted)
         return;
     if (end == WATCH_END_COMPLETE)
-        count(&watch->counters.ends_complete);
+        counter_add(&watch->counters.ends_complete, 1);
     else if (end == WATCH_END_CUT_OFF)
-        count(&watch->counters.ends_cut_off);
+        counter_add(&watch->counters.ends_cut_off, 1);
     else if (end == WATCH_END_TIMEOUT)
-        count(&watch->counters.ends_timeout);
+        counter_add(&watch->counters.ends_timeout, 1);
     else
-        count(&watch->counters.ends_error);
+        counter_add(&watch->counters.ends_error, 1);
 }
 
 /* Nothing can be expected from another request. */
@@ -414,7 +400,7 @@ static void start(struct vigil_kube_watch *watch)
         return;
     }
     list_push_back(&driver->members, &watch->member.in_driver);
-    move(watch, KUBE_WATCH_RUNNING);
+    STATE_MOVE(watch->state, moves, KUBE_WATCH_RUNNING);
     request(watch);
 }
 
@@ -567,25 +553,20 @@ void vigil_kube_watch_resume(vigil_kube_watch *watch)
     want(watch, WANTS_RESUME);
 }
 
-static uint64_t value_of(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 void vigil_kube_watch_get_stats(const vigil_kube_watch *watch, vigil_kube_watch_stats *ret_stats,
                                 size_t size)
 {
     const struct kube_watch_counters *counters = &watch->counters;
     vigil_kube_watch_stats stats = {
-        .events = value_of(&counters->events),
-        .bookmarks = value_of(&counters->bookmarks),
-        .bytes = value_of(&watch->request.bytes),
-        .requests = value_of(&watch->request.sent),
-        .retries = value_of(&watch->request.retried),
-        .ends_complete = value_of(&counters->ends_complete),
-        .ends_cut_off = value_of(&counters->ends_cut_off),
-        .ends_timeout = value_of(&counters->ends_timeout),
-        .ends_error = value_of(&counters->ends_error),
+        .events = counter_get(&counters->events),
+        .bookmarks = counter_get(&counters->bookmarks),
+        .bytes = counter_get(&watch->request.bytes),
+        .requests = counter_get(&watch->request.sent),
+        .retries = counter_get(&watch->request.retried),
+        .ends_complete = counter_get(&counters->ends_complete),
+        .ends_cut_off = counter_get(&counters->ends_cut_off),
+        .ends_timeout = counter_get(&counters->ends_timeout),
+        .ends_error = counter_get(&counters->ends_error),
     };
     memset(ret_stats, 0, size);
     memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));

@@ -1,5 +1,6 @@
 #include "kubeclient/watch/watch_query.h"
 
+#include "client/driver/bytes.h"
 #include "kubeclient/data/url.h"
 #include "wire/http/field.h"
 
@@ -8,20 +9,15 @@
 
 /* -- The request -- */
 
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
 /* An object is watched by a field selector on its collection: a path with its name reads it. */
 static enum status append_field_selector(struct buf *to, size_t *count,
                                          const struct watch_params *params)
 {
     const char *name = params->target->name;
     AUTO(buf_fini) struct buf selector = {0};
-    if (is_given(name))
+    if (text_is_given(name))
         TRY(buf_append_format(&selector, "metadata.name=%s", name));
-    if (is_given(params->field_selector))
+    if (text_is_given(params->field_selector))
         TRY(buf_append_format(&selector, "%s%s", selector.len ? "," : "", params->field_selector));
     return selector.len ? url_append_parameter(to, count, "fieldSelector", buf_slice(&selector))
                         : ST_OK;
@@ -29,7 +25,8 @@ static enum status append_field_selector(struct buf *to, size_t *count,
 
 static enum status append_text(struct buf *to, size_t *count, const char *name, const char *value)
 {
-    return is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value)) : ST_OK;
+    return text_is_given(value) ? url_append_parameter(to, count, name, slice_from_text(value))
+                                : ST_OK;
 }
 
 static enum status append_timeout(struct buf *to, size_t *count, int64_t timeout_s)
@@ -56,22 +53,21 @@ static enum status append_parameters(struct buf *to, const struct watch_params *
 
 static bool is_name(const char *name)
 {
-    return !is_given(name) || !strpbrk(name, ",=!\\/%");
+    return !text_is_given(name) || !strpbrk(name, ",=!\\/%");
 }
 
 enum status watch_query_append(struct buf *to, const struct watch_params *params,
                                struct error *error)
 {
     struct vigil_kube_target collection = *params->target;
-    if (is_given(collection.subresource))
+    if (text_is_given(collection.subresource))
         return error_set(error, ST_INVALID, "a subresource cannot be watched");
     if (!is_name(collection.name))
         return error_set(error, ST_INVALID, "\"%.80s\" cannot be the name of an object",
                          collection.name);
     collection.name = NULL;
     TRY(url_append_target(to, &collection, error));
-    return append_parameters(to, params) == ST_OK ? ST_OK
-                                                  : error_set(error, ST_NOMEM, "out of memory");
+    return append_parameters(to, params) == ST_OK ? ST_OK : error_no_memory(error);
 }
 
 const char *watch_query_accept(bool protobuf)

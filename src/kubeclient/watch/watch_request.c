@@ -1,5 +1,6 @@
 #include "kubeclient/watch/watch_request.h"
 
+#include "base/metric/counter.h"
 #include "kubeclient/data/status.h"
 #include "kubeclient/watch/watch_status.h"
 
@@ -44,12 +45,6 @@ static const uint8_t moves[] = {
     [WATCH_REQUEST_ENDING] = TO(IDLE),
 };
 
-static void move(struct watch_request *request, enum watch_request_state next)
-{
-    assert(moves[request->state] & (1u << next));
-    request->state = next;
-}
-
 static struct loop *loop_of(const struct watch_request *request)
 {
     return request->kube->driver.loop;
@@ -58,11 +53,6 @@ static struct loop *loop_of(const struct watch_request *request)
 static int64_t now_of(const struct watch_request *request)
 {
     return loop_now_ns(loop_of(request));
-}
-
-static void count(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
 }
 
 /* -- The end -- */
@@ -104,7 +94,7 @@ void watch_request_cancel(struct watch_request *request)
     free(request->late_reason);
     request->late_reason = NULL;
     atomic_fetch_sub_explicit(&request->kube->counters.watches, 1, memory_order_relaxed);
-    move(request, WATCH_REQUEST_IDLE);
+    STATE_MOVE(request->state, moves, WATCH_REQUEST_IDLE);
 }
 
 /* The texts are not the request's. */
@@ -197,7 +187,7 @@ static bool deliver(struct watch_request *request, struct slice bytes)
         if (delivery.canceled)
             break;
     }
-    count(&kube->counters.watch_events, events);
+    counter_add(&kube->counters.watch_events, events);
     buf_fini(&delivery.held);
     buf_fini(&delivery.rest);
     if (delivery.canceled)
@@ -287,8 +277,8 @@ static enum status send_request(struct watch_request *request)
     attempts->started_ns = now_of(request);
     attempts->after_backoff = false;
     TRY(kube_exchange_start(&request->exchange, request->kube, &exchange));
-    move(request, WATCH_REQUEST_REQUESTING);
-    count(&request->sent, 1);
+    STATE_MOVE(request->state, moves, WATCH_REQUEST_REQUESTING);
+    counter_add(&request->sent, 1);
     if (request->timeout_ns)
         loop_timer_set(loop_of(request), &request->silence,
                        clock_add(clock_add(now_of(request), request->timeout_ns), SILENCE_MAX_NS));
@@ -302,7 +292,7 @@ static void wait_for(struct watch_request *request, int64_t delay_ns)
     int64_t now = now_of(request);
     int64_t backoff_ns = server_backoff_delay_ns(&kube->backoff, now, &kube->random);
     request->attempts->after_backoff = backoff_ns > 0;
-    move(request, WATCH_REQUEST_WAITING);
+    STATE_MOVE(request->state, moves, WATCH_REQUEST_WAITING);
     loop_timer_cancel(loop_of(request), &request->silence);
     loop_timer_set(loop_of(request), &request->timer,
                    now + (delay_ns > backoff_ns ? delay_ns : backoff_ns));
@@ -343,8 +333,8 @@ static void on_timer(struct timer *timer)
 static void retry(struct watch_request *request, int64_t delay_ns)
 {
     request->retries++;
-    count(&request->retried, 1);
-    count(&request->kube->counters.watch_retries, 1);
+    counter_add(&request->retried, 1);
+    counter_add(&request->kube->counters.watch_retries, 1);
     wait_for(request, delay_ns);
 }
 
@@ -444,7 +434,7 @@ static void on_head(struct kube_exchange *exchange, unsigned status,
     }
     attempts_free(request->attempts);
     request->attempts = NULL;
-    move(request, WATCH_REQUEST_RECEIVING);
+    STATE_MOVE(request->state, moves, WATCH_REQUEST_RECEIVING);
     if (request->withheld)
         kube_exchange_withhold(&request->exchange, true);
     if (request->ops->on_accepted)
@@ -455,7 +445,7 @@ static void on_body(struct kube_exchange *exchange, struct slice bytes)
 {
     struct watch_request *request = CONTAINER_OF(exchange, struct watch_request, exchange);
     assert(!request->delivery);
-    count(&request->bytes, bytes.len);
+    counter_add(&request->bytes, bytes.len);
     if (request->withheld || request->rest.len)
         (void)keep(request, bytes);
     else if (deliver(request, bytes))
@@ -487,7 +477,7 @@ static void on_end(struct kube_exchange *exchange, const struct exchange_result 
         request->late_end = end_of(result);
         request->late_reason = strdup(result->reason);
         loop_timer_cancel(loop_of(request), &request->silence);
-        move(request, WATCH_REQUEST_ENDING);
+        STATE_MOVE(request->state, moves, WATCH_REQUEST_ENDING);
     } else {
         finish_received(request, end_of(result), result->reason);
     }
@@ -502,7 +492,7 @@ static enum status attempts_new(const struct watch_params *params, struct error 
     TRY(watch_query_append(&target, params, error));
     struct watch_attempts *attempts = malloc(sizeof(*attempts) + target.len);
     if (!attempts)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     *attempts = (struct watch_attempts){.protobuf = params->protobuf, .target_len = target.len};
     slice_copy(attempts->target, buf_slice(&target));
     *ret_attempts = attempts;
@@ -538,7 +528,7 @@ enum status watch_request_start(struct watch_request *request, struct vigil_kube
         }
     }
     (void)TAKE(attempts);
-    count(&kube->counters.watches, 1);
+    counter_add(&kube->counters.watches, 1);
     return ST_OK;
 }
 

@@ -262,7 +262,7 @@ enum status tls_client_new(struct tls_client_source *source, const char *host,
 {
     AUTO(tls_client_freep) struct tls_client *c = calloc(1, sizeof(*c));
     if (!c || !(c->host = clean_host(host)))
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     if (strlen(c->host) > TLSEXT_MAXLEN_host_name)
         return error_set(error, ST_INVALID, "the name of the server is longer than %d bytes",
                          TLSEXT_MAXLEN_host_name);
@@ -274,7 +274,7 @@ enum status tls_client_new(struct tls_client_source *source, const char *host,
     c->ssl = tls_context_connect(c->context, &c->peer);
     if (!c->ssl || !tls_bytes_attach(&c->bytes, source->method, c->ssl) || !set_server_name(c) ||
         !offer(c->ssl, protocol))
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     shake(c);
     if (c->state == TLS_CLIENT_FAILED)
         return error_set(error, c->status, "%s", c->reason ? c->reason : "out of memory");

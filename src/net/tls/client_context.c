@@ -238,12 +238,12 @@ enum status tls_client_source_new(const struct tls_client_options *options,
     TRY(check_options(options, error));
     AUTO(tls_client_source_freep) struct tls_client_source *s = calloc(1, sizeof(*s));
     if (!s)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     s->options = *options;
     bool copied = copy_options(&s->options);
     s->method = tls_bytes_method_new();
     if (!copied || !s->method)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     struct tls_recipe recipe = {
         .paths = {{
             [TLS_FILE_CERT] = s->options.cert_file,

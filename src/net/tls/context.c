@@ -39,7 +39,7 @@ enum status tls_context_new(const SSL_METHOD *method, struct tls_context **ret_c
 {
     AUTO(tls_context_unrefp) struct tls_context *context = calloc(1, sizeof(*context));
     if (!context)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     atomic_init(&context->refs, 1);
     context->ssl = SSL_CTX_new(method);
     if (!context->ssl)

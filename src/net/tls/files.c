@@ -82,7 +82,7 @@ enum status tls_files_read(const struct tls_paths *paths, struct tls_files *ret_
                                      error);
     }
     if (status == ST_OK && digest(&files) != ST_OK)
-        status = error_set(error, ST_NOMEM, "out of memory");
+        status = error_no_memory(error);
     if (status != ST_OK) {
         tls_files_fini(&files);
         return status;

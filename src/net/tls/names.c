@@ -41,7 +41,7 @@ enum status tls_names_new(const struct tls_options *options, struct slice crl,
 {
     AUTO(tls_names_freep) struct tls_names *names = calloc(1, sizeof(*names));
     if (!names)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     names->common_names = options->allowed_cns;
     names->hostnames = options->allowed_hostnames;
     if (*options->crl_file)

@@ -104,7 +104,7 @@ enum status tls_pem_use_identity(SSL_CTX *ssl, struct tls_pem chain, struct tls_
     AUTO(bio_freep) BIO *from_chain = open_bytes(chain.bytes);
     AUTO(bio_freep) BIO *from_key = open_bytes(key.bytes);
     if (!from_chain || !from_key)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     TRY(use_chain(ssl, chain, from_chain, error));
     return use_key(ssl, key, from_key, error);
 }
@@ -117,7 +117,7 @@ enum status tls_pem_trust(SSL_CTX *ssl, struct tls_pem authorities, bool announc
     AUTO(bio_freep) BIO *from = open_bytes(authorities.bytes);
     unsigned count = 0;
     if (!from)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     for (X509 *ca; (ca = next_certificate(from)); count++) {
         bool taken = X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), ca) == 1 &&
                      (!announce || SSL_CTX_add_client_CA(ssl, ca) == 1);

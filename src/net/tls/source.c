@@ -65,7 +65,7 @@ enum status tls_source_new(const struct tls_recipe *recipe, struct tls_source_ho
 {
     AUTO(tls_source_freep) struct tls_source *s = calloc(1, sizeof(*s));
     if (!s)
-        return error_set(error, ST_NOMEM, "out of memory");
+        return error_no_memory(error);
     s->recipe = *recipe;
     s->hooks = hooks;
     lock_init(&s->lock);
