@@ -99,6 +99,27 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
     return missing_key(e, key);
 }
 
+/* The name of the type of a value in Go, which is in some of cel-go's errors. */
+static const char *go_type_name(struct cel_value value)
+{
+    static const char *const names[] = {
+        [CEL_NULL] = "types.Null",
+        [CEL_BOOL] = "types.Bool",
+        [CEL_INT] = "types.Int",
+        [CEL_UINT] = "types.Uint",
+        [CEL_DOUBLE] = "types.Double",
+        [CEL_STRING] = "types.String",
+        [CEL_BYTES] = "types.Bytes",
+        [CEL_DURATION] = "types.Duration",
+        [CEL_TIMESTAMP] = "types.Timestamp",
+        [CEL_TYPE_VALUE] = "*types.Type",
+        [CEL_OPTIONAL] = "*types.Optional",
+    };
+    if (value.kind == CEL_OPAQUE)
+        return value.opaque->ops->go_type;
+    return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
+}
+
 static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute);
 
 static struct cel_value key_of(struct eval *e, const struct cel_qualifier *qualifier)
@@ -109,17 +130,26 @@ static struct cel_value key_of(struct eval *e, const struct cel_qualifier *quali
     /* An index that is an attribute is not evaluated as such: it costs only its qualifiers. */
     struct cel_value key =
         index->kind == CEL_NODE_ATTRIBUTE ? resolve(e, index->attribute) : eval(e, index);
+    bool is_native = key.is_view && index->kind == CEL_NODE_ATTRIBUTE;
     switch ((enum cel_value_kind)key.kind) {
-    case CEL_NULL:
-        return CEL_FAIL("invalid qualifier type: <nil>");
-    case CEL_LIST:
-        return key.is_view ? CEL_FAIL("invalid qualifier type: []interface {}")
-                           : CEL_FAIL("invalid qualifier type: *types.baseList");
-    case CEL_MAP:
-        return key.is_view ? CEL_FAIL("invalid qualifier type: map[string]interface {}")
-                           : CEL_FAIL("invalid qualifier type: *types.baseMap");
-    default:
+    case CEL_ERROR:
+    case CEL_BOOL:
+    case CEL_INT:
+    case CEL_UINT:
+    case CEL_DOUBLE:
+    case CEL_STRING:
         return key;
+    case CEL_NULL:
+        return index->kind == CEL_NODE_ATTRIBUTE ? CEL_FAIL("invalid qualifier type: <nil>")
+                                                 : CEL_FAIL("invalid qualifier type: types.Null");
+    case CEL_LIST:
+        return is_native ? CEL_FAIL("invalid qualifier type: []interface {}")
+                         : CEL_FAIL("invalid qualifier type: *types.baseList");
+    case CEL_MAP:
+        return is_native ? CEL_FAIL("invalid qualifier type: map[string]interface {}")
+                         : CEL_FAIL("invalid qualifier type: *types.baseMap");
+    default:
+        return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
     }
 }
 
@@ -219,6 +249,8 @@ static struct cel_value eval_equality(struct eval *e, const struct cel_node *nod
         result = cel_equal(&e->work, args[0], args[1]);
     if (result.kind == CEL_BOOL)
         result.truth = result.truth == wanted;
+    else if (!wanted && result.bytes == (const uint8_t *)cel_no_overload)
+        result = cel_of_bool(true); /* values that cannot be compared are not equal */
     /* Kubernetes knows that == compares opaque values at once, but not that != does. */
     uint64_t cost =
         wanted && args[0].kind == CEL_OPAQUE ? 1 : cel_overload_cost(CEL_OVERLOAD_EQUALS, args);
@@ -275,12 +307,18 @@ static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
 {
     struct cel_value args[CEL_ARGS_MAX];
     struct cel_value result = {.kind = CEL_NULL};
+    /* A function that looks for its overload, and one of many arguments, does not evaluate those
+     * behind an error, and then costs nothing itself. */
+    bool stops = node->count > 2 || (node->call.overload == -1 && node->call.builtin->names_types);
     for (uint32_t i = 0; i < node->count; i++) {
         args[i] = eval(e, node->children[i]);
         if (e->ended)
             return args[i];
-        if (cel_is_error(args[i]) && !cel_is_error(result) && !node->call.takes_errors)
-            result = args[i];
+        if (!cel_is_error(args[i]) || cel_is_error(result) || node->call.takes_errors)
+            continue;
+        result = args[i];
+        if (stops && i + 1 < node->count)
+            return result;
     }
     if (!cel_is_error(result))
         result = call(e, node, args);
@@ -353,27 +391,6 @@ static struct cel_value eval_map(struct eval *e, const struct cel_node *node)
         map = cel_map_insert(&e->work, map, key, value);
     }
     return charge(e, COST_MAP, map);
-}
-
-/* The name of the type of a value in Go, which is in some of cel-go's errors. */
-static const char *go_type_name(struct cel_value value)
-{
-    static const char *const names[] = {
-        [CEL_NULL] = "types.Null",
-        [CEL_BOOL] = "types.Bool",
-        [CEL_INT] = "types.Int",
-        [CEL_UINT] = "types.Uint",
-        [CEL_DOUBLE] = "types.Double",
-        [CEL_STRING] = "types.String",
-        [CEL_BYTES] = "types.Bytes",
-        [CEL_DURATION] = "types.Duration",
-        [CEL_TIMESTAMP] = "types.Timestamp",
-        [CEL_TYPE_VALUE] = "*types.Type",
-        [CEL_OPTIONAL] = "*types.Optional",
-    };
-    if (value.kind == CEL_OPAQUE)
-        return value.opaque->ops->go_type;
-    return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
 }
 
 static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)

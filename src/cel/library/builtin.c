@@ -4,6 +4,7 @@
 #include "cel/library/convert.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
+#include "cel/library/quantity.h"
 #include "cel/library/texts.h"
 #include "cel/library/times.h"
 
@@ -37,12 +38,15 @@ static const struct cel_builtin standard[] = {
     {"bytes", 1, cel_to_bytes, true, 0, NULL},
     {"cel.@mapInsert", 2, cel_insert_map, false, 0, NULL},
     {"cel.@mapInsert", 3, cel_insert_entry, false, 0, NULL},
+    {"compareTo", 2, cel_compare_to, true, 0, NULL},
     {"contains", 2, cel_contains, false, 0, NULL},
     {"double", 1, cel_to_double, true, 0, NULL},
     {"dyn", 1, cel_dyn, false, 0, NULL},
     {"endsWith", 2, cel_ends_with, false, 0, NULL},
     {"hasValue", 1, cel_optional_has_value, true, 0, NULL},
     {"int", 1, cel_to_int, true, 0, NULL},
+    {"isGreaterThan", 2, cel_is_greater_than, true, 0, NULL},
+    {"isLessThan", 2, cel_is_less_than, true, 0, NULL},
     {"optional.none", 0, cel_optional_none, false, 0, NULL},
     {"optional.of", 1, cel_optional_of, true, 0, NULL},
     {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0, NULL},
@@ -57,6 +61,7 @@ static const struct cel_builtin standard[] = {
 static const struct cel_library *const libraries[] = {
     &(const struct cel_library)CEL_LIBRARY(standard),
     &cel_times,
+    &cel_quantities,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)

@@ -27,6 +27,14 @@ uint64_t cel_cost_traversal(uint64_t size)
     return size / 10 + (size % 10 != 0);
 }
 
+uint64_t cel_cost_of_text(struct cel_work *work, const struct cel_called *call)
+{
+    (void)work;
+    /* Kubernetes does not look into optionals. */
+    bool has_size = call->args[0].kind != CEL_OPTIONAL;
+    return cel_cost_traversal(has_size ? cel_cost_size(call->args[0]) : 1);
+}
+
 const char *cel_quoted(struct cel_work *work, struct slice text)
 {
     char *quoted = arena_alloc(work->arena, go_quote_room(text.len));

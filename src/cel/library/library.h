@@ -43,6 +43,9 @@ uint64_t cel_cost_size(struct cel_value value);
 /* A tenth, rounded up: what it costs to traverse a text of this size. */
 uint64_t cel_cost_traversal(uint64_t size);
 
+/* The cost of a function that traverses the text which is its first argument. */
+cel_cost_fn cel_cost_of_text;
+
 /* The text in quotes, as Go writes it into errors. "" without memory. */
 const char *cel_quoted(struct cel_work *work, struct slice text);
 

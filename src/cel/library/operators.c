@@ -2,6 +2,7 @@
 
 #include "cel/library/times.h"
 #include "cel/value/container.h"
+#include "cel/value/opaque.h"
 #include "codec/utf8.h"
 
 /* -- Arithmetic -- */
@@ -172,6 +173,25 @@ struct cel_value cel_greater_equals(struct cel_work *work, const struct cel_valu
     struct cel_value error;
     (void)work;
     return cel_compare(args[0], args[1], &order, &error) ? cel_of_bool(order >= 0) : error;
+}
+
+struct cel_value cel_compare_to(struct cel_work *work, const struct cel_value *args)
+{
+    if (args[0].kind != CEL_OPAQUE || !args[0].opaque->ops->compare)
+        return CEL_NO_OVERLOAD;
+    return args[0].opaque->ops->compare(work, args);
+}
+
+struct cel_value cel_is_less_than(struct cel_work *work, const struct cel_value *args)
+{
+    struct cel_value order = cel_compare_to(work, args);
+    return cel_is_error(order) ? order : cel_of_bool(order.i64 < 0);
+}
+
+struct cel_value cel_is_greater_than(struct cel_work *work, const struct cel_value *args)
+{
+    struct cel_value order = cel_compare_to(work, args);
+    return cel_is_error(order) ? order : cel_of_bool(order.i64 > 0);
 }
 
 /* -- Lists and maps -- */

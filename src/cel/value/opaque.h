@@ -18,6 +18,8 @@ struct cel_opaque_ops {
      * NULL: none can. */
     bool (*equal)(struct cel_work *work, const struct cel_opaque *a, const struct cel_opaque *b,
                   bool *ret_equal);
+    /* Their order as an int, or an error; NULL: they have none. */
+    cel_builtin_fn *compare;
     /* What counts for the cost; NULL: 1. */
     uint64_t (*size)(const struct cel_opaque *opaque);
 };

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand"
+	"regexp"
 	"strings"
 )
 
@@ -117,7 +118,76 @@ func (m maker) timeExpression(kind string, depth int) string {
 	}
 }
 
+func (m maker) quantityText() string {
+	digits := func(n int) string {
+		text := ""
+		for i := 0; i < n; i++ {
+			text += m.pick("0", "1", "5", "9", "0", "3")
+		}
+		return text
+	}
+	number := m.pick("", "", "-", "+") + m.pick("1", "5", "100", "0", "000", "", digits(m.Intn(6)), digits(12+m.Intn(12)), digits(m.Intn(60)), "9223372036854775807", "9223372036854775808", "1023", "1024")
+	if m.Intn(2) == 0 {
+		number += "." + digits(m.Intn(12))
+	}
+	return number + m.pick("", "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-3", "e-9", "e-20", "e18", "e40", "E+2", "e", "e400", "mi", "KiB", "K")
+}
+
+// Go adds zeros for all of an exponent, so that a large one takes very long.
+var largeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{4,}`)
+
+func (m maker) damagedQuantity() string {
+	return largeExponent.ReplaceAllString(m.damage(m.quantityText()), "e12")
+}
+
+func (m maker) quantity(depth int) string {
+	if depth <= 0 || m.Intn(3) == 0 {
+		return "quantity(" + m.text(m.damagedQuantity()) + ")"
+	}
+	return m.quantity(depth-1) + m.pick(".add(", ".sub(") + m.pick(m.quantity(depth-1), m.quantity(depth-1), m.pick("x", "0", "-9223372036854775808", "9223372036854775807", "dyn(1)", "dyn(1.5)")) + ")"
+}
+
+func (m maker) quantityExpression() string {
+	depth := m.Intn(3)
+	q := func() string { return m.quantity(depth) }
+	accessor := func() string { return m.pick(".isInteger()", ".asInteger()", ".asApproximateFloat()", ".sign()") }
+	switch m.Intn(8) {
+	case 0:
+		return "isQuantity(" + m.text(m.damagedQuantity()) + ")"
+	case 1:
+		return "sign(" + q() + ")"
+	case 2:
+		return "(" + q() + m.pick(" == ", " != ") + q() + ")"
+	case 3:
+		return q() + m.pick(".isLessThan(", ".isGreaterThan(", ".compareTo(") + q() + ")"
+	case 4: // what one function does to a value may be visible to the next
+		return "[" + q() + "].map(q, [" + m.pick("q", "dyn(q)") + m.pick(".isLessThan(", ".isGreaterThan(", ".compareTo(", ".add(", ".sub(") + q() + ") == dyn(q), q.isInteger(), sign(q) == 1, q.asApproximateFloat() > 0.0, q.add(q).isInteger()])"
+	case 5:
+		return "[" + q() + "].map(q, " + q() + ").map(q, " + m.pick("q", q()) + ".add(q).asApproximateFloat() + q.asApproximateFloat())"
+	default:
+		return q() + accessor()
+	}
+}
+
+// Opaque values where the language expects others.
+func (m maker) opaque() string {
+	return m.pick(m.quantity(0), m.timeExpression("timestamp", 0), m.timeExpression("duration", 0), "x", "y", "null", "a", "d")
+}
+
+func (m maker) mixed() string {
+	a, b := m.opaque(), m.opaque()
+	return m.pick("dyn("+a+") == dyn("+b+")", "dyn("+a+") != dyn("+b+")", "type("+a+")", "type("+a+") == type("+b+")", "[dyn("+a+")] == [dyn("+b+")]", "{'a': dyn("+a+")} == {'a': dyn("+b+")}", "optional.of(dyn("+a+")) == optional.of(dyn("+b+"))",
+		"dyn("+a+") in [dyn("+b+"), dyn("+b+")]", "string(dyn("+a+"))", "int(dyn("+a+"))", "dyn("+a+") + dyn("+b+")", "dyn("+a+") < dyn("+b+")", "dyn("+a+").k", "has(dyn("+a+").k)", "dyn("+a+").?k", "dyn("+a+")[0]", "n[dyn("+a+")]", "a[dyn("+a+")]",
+		"dyn("+a+").all(i, true)", "dyn("+a+").map(i, v, true)", "-dyn("+a+")", "!dyn("+a+")", "size(dyn("+a+"))", "dyn("+a+") ? 1 : 2", "dyn("+a+") && true", "optional.ofNonZeroValue("+a+")", "dyn("+a+").isLessThan(dyn("+b+"))", "dyn("+a+").compareTo(dyn("+b+"))", "dyn("+a+").add(dyn("+b+"))", "sign(dyn("+a+"))", "duration(dyn("+a+"))", "timestamp(dyn("+a+"))")
+}
+
 func randomKind(r *rand.Rand) string {
 	m := maker{r}
+	switch r.Intn(4) {
+	case 0:
+		return m.quantityExpression()
+	case 1:
+		return m.mixed()
+	}
 	return m.timeExpression(m.pick("timestamp", "duration", "int", "int", "string", "bool"), 1+r.Intn(3))
 }
