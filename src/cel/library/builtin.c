@@ -1,12 +1,14 @@
 #include "cel/library/builtin.h"
 
 #include "cel/check/function.h"
+#include "cel/library/address.h"
 #include "cel/library/convert.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
 #include "cel/library/quantity.h"
 #include "cel/library/texts.h"
 #include "cel/library/times.h"
+#include "cel/library/version.h"
 
 /* Sets of kinds of values. */
 enum {
@@ -62,6 +64,8 @@ static const struct cel_library *const libraries[] = {
     &(const struct cel_library)CEL_LIBRARY(standard),
     &cel_times,
     &cel_quantities,
+    &cel_addresses,
+    &cel_versions,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)

@@ -218,6 +218,9 @@ struct cel_value cel_to_string(struct cel_work *work, const struct cel_value *ar
     case CEL_DURATION:
     case CEL_TIMESTAMP:
         return cel_time_to_string(work, from);
+    case CEL_OPAQUE:
+        return from.opaque->ops->to_string ? from.opaque->ops->to_string(work, from.opaque)
+                                           : CEL_NO_OVERLOAD;
     default:
         return CEL_NO_OVERLOAD;
     }

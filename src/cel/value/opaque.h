@@ -20,6 +20,8 @@ struct cel_opaque_ops {
                   bool *ret_equal);
     /* Their order as an int, or an error; NULL: they have none. */
     cel_builtin_fn *compare;
+    /* string(x); NULL: there is no such conversion. */
+    struct cel_value (*to_string)(struct cel_work *work, const struct cel_opaque *opaque);
     /* What counts for the cost; NULL: 1. */
     uint64_t (*size)(const struct cel_opaque *opaque);
 };

@@ -169,25 +169,119 @@ func (m maker) quantityExpression() string {
 	}
 }
 
+func (m maker) addressText() string {
+	switch m.Intn(3) {
+	case 0:
+		return fmt.Sprintf("%d.%d.%d.%d", m.Intn(280), m.Intn(256), m.Intn(3), m.Intn(256))
+	case 1:
+		return m.pick("127.0.0.1", "0.0.0.0", "255.255.255.255", "169.254.1.1", "224.0.0.1", "239.1.1.1", "10.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "::", "::1", "fe80::1", "fe80::1%eth0", "ff02::1", "ff05::1", "::ffff:1.2.3.4", "2001:db8::1.2.3.4", "2001:DB8::", "1:2:3:4:5:6:7:8",
+			"1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1::2::3", "1:2:3:4:5:6:1.2.3.4", "12345::", ":1", "1:", "::1.2.3.4", "1:2:3:4:5:6:7:1.2.3.4", "fe80::%", "%", "", "0:0:0:0:0:0:0:0", "1:0:0:2:0:0:0:3", "1::0:0:2", "::g", "1:2:3:4:5:6:7:8:9", "1..2.3", "64:ff9b::192.0.2.33")
+	default:
+		text := ""
+		for i := 0; i < 3+m.Intn(7); i++ {
+			text += m.pick(":", "::", ":", ":0:", "1", "ab", "ffff", "0", "00ff", ".1.2.3")
+		}
+		return text
+	}
+}
+
+func (m maker) address() string {
+	return m.pick("ip("+m.text(m.damage(m.addressText()))+")", m.network()+".ip()", "ip("+m.text(m.addressText())+")")
+}
+
+func (m maker) networkText() string {
+	return m.addressText() + m.pick("/", "/", "/", "/", "", "//") + m.pick("0", "8", "24", "31", "32", "33", "64", "127", "128", "129", "", "-1", "+8", "08", "1x", "99999999999999999999", "9223372036854775807", "7")
+}
+
+func (m maker) network() string {
+	if m.Intn(4) == 0 {
+		return m.network() + ".masked()"
+	}
+	if m.Intn(2) == 0 {
+		return m.pick("cidr('10.0.0.0/8')", "cidr('0.0.0.0/0')", "cidr('2001:db8::/33')", "cidr('::/0')", "cidr('192.168.1.77/25')", "cidr('fe80::1/128')", "dyn(cidr('10.0.0.0/8'))")
+	}
+	return "cidr(" + m.text(m.damage(m.networkText())) + ")"
+}
+
+func (m maker) addressExpression() string {
+	inner := m.pick("10.1.2.3", "10.0.0.0", "11.0.0.0", "2001:db8::1", "192.168.1.1", "192.168.1.127", "::1")
+	switch m.Intn(8) {
+	case 0:
+		return m.pick("isIP(", "ip.isCanonical(") + m.text(m.damage(m.addressText())) + ")"
+	case 1:
+		return "isCIDR(" + m.text(m.damage(m.networkText())) + ")"
+	case 2:
+		return m.address() + m.pick(".family()", ".isUnspecified()", ".isLoopback()", ".isLinkLocalMulticast()", ".isLinkLocalUnicast()", ".isGlobalUnicast()")
+	case 3:
+		return "(" + m.address() + m.pick(" == ", " != ") + m.address() + ")"
+	case 4:
+		return "(" + m.network() + m.pick(" == ", " != ") + m.network() + ")"
+	case 5:
+		return "string(" + m.pick(m.address(), m.network()) + ")"
+	case 6:
+		return m.network() + m.pick(".containsIP("+m.text(inner)+")", ".containsIP(ip('"+inner+"'))", ".containsIP("+m.text(m.damage(m.addressText()))+")", ".containsIP("+m.address()+")", ".prefixLength()", ".prefixLength()")
+	default:
+		return m.network() + ".containsCIDR(" + m.pick(m.network(), m.text(inner+"/"+m.pick("8", "16", "32", "33", "64", "128")), m.text(m.damage(m.networkText()))) + ")"
+	}
+}
+
+func (m maker) versionText() string {
+	part := func() string {
+		return m.pick("0", "1", "2", "10", "01", "00", "", "18446744073709551615", "18446744073709551616", "9223372036854775808", "x", "1a", "v1")
+	}
+	text := m.pick("", "", "v", "V", "vv") + m.pick("1", "2", "0") + "." + m.pick("0", "1", "2") + "." + m.pick("0", "3")
+	if m.Intn(3) == 0 {
+		text = m.pick("", "v") + part() + m.pick(".", ".", "") + part() + m.pick(".", ".", "") + part()
+	}
+	if m.Intn(2) == 0 {
+		text += "-" + m.pick("rc", "alpha", "1", "01", "rc.1", "rc.2", "rc.10", "1.2", "1.x", "", "a..b", "é", "-", "99999999999999999999")
+	}
+	if m.Intn(3) == 0 {
+		text += "+" + m.pick("build", "1", "01", "", "a..b", "a_b", "x.y")
+	}
+	return text
+}
+
+func (m maker) version() string {
+	return "semver(" + m.text(m.damage(m.versionText())) + m.pick("", "", ", true", ", true", ", false", ", b1", ", dyn(x)") + ")"
+}
+
+func (m maker) versionExpression() string {
+	switch m.Intn(4) {
+	case 0:
+		return "is" + strings.Replace(m.version(), "semver", "Semver", 1)
+	case 1:
+		return m.version() + m.pick(".major()", ".minor()", ".patch()")
+	case 2:
+		return "(" + m.version() + m.pick(" == ", " != ") + m.version() + ")"
+	default:
+		return m.version() + m.pick(".isLessThan(", ".isGreaterThan(", ".compareTo(") + m.version() + ")"
+	}
+}
+
 // Opaque values where the language expects others.
 func (m maker) opaque() string {
-	return m.pick(m.quantity(0), m.timeExpression("timestamp", 0), m.timeExpression("duration", 0), "x", "y", "null", "a", "d")
+	return m.pick(m.quantity(0), "ip('1.2.3.4')", "ip('::1')", "cidr('1.2.3.4/24')", "cidr('::/0')", "semver('1.2.3')", m.version(), m.address(), m.network(), m.timeExpression("timestamp", 0), m.timeExpression("duration", 0), "x", "y", "null", "a", "d")
 }
 
 func (m maker) mixed() string {
 	a, b := m.opaque(), m.opaque()
 	return m.pick("dyn("+a+") == dyn("+b+")", "dyn("+a+") != dyn("+b+")", "type("+a+")", "type("+a+") == type("+b+")", "[dyn("+a+")] == [dyn("+b+")]", "{'a': dyn("+a+")} == {'a': dyn("+b+")}", "optional.of(dyn("+a+")) == optional.of(dyn("+b+"))",
 		"dyn("+a+") in [dyn("+b+"), dyn("+b+")]", "string(dyn("+a+"))", "int(dyn("+a+"))", "dyn("+a+") + dyn("+b+")", "dyn("+a+") < dyn("+b+")", "dyn("+a+").k", "has(dyn("+a+").k)", "dyn("+a+").?k", "dyn("+a+")[0]", "n[dyn("+a+")]", "a[dyn("+a+")]",
-		"dyn("+a+").all(i, true)", "dyn("+a+").map(i, v, true)", "-dyn("+a+")", "!dyn("+a+")", "size(dyn("+a+"))", "dyn("+a+") ? 1 : 2", "dyn("+a+") && true", "optional.ofNonZeroValue("+a+")", "dyn("+a+").isLessThan(dyn("+b+"))", "dyn("+a+").compareTo(dyn("+b+"))", "dyn("+a+").add(dyn("+b+"))", "sign(dyn("+a+"))", "duration(dyn("+a+"))", "timestamp(dyn("+a+"))")
+		"dyn("+a+").all(i, true)", "dyn("+a+").map(i, v, true)", "-dyn("+a+")", "!dyn("+a+")", "size(dyn("+a+"))", "dyn("+a+") ? 1 : 2", "dyn("+a+") && true", "optional.ofNonZeroValue("+a+")", "dyn("+a+").isLessThan(dyn("+b+"))", "dyn("+a+").compareTo(dyn("+b+"))", "dyn("+a+").add(dyn("+b+"))", "sign(dyn("+a+"))", "ip(dyn("+a+"))", "dyn("+a+").ip()", "cidr(dyn("+a+"))", "isIP(dyn("+a+"))", "dyn("+a+").containsIP(dyn("+b+"))", "dyn("+a+").containsCIDR(dyn("+b+"))", "ip.isCanonical(dyn("+a+"))", "dyn("+a+").masked()", "dyn("+a+").major()", "semver(dyn("+a+"), dyn("+b+"))", "isSemver(dyn("+a+"))", "duration(dyn("+a+"))", "timestamp(dyn("+a+"))")
 }
 
 func randomKind(r *rand.Rand) string {
 	m := maker{r}
-	switch r.Intn(4) {
+	switch r.Intn(6) {
 	case 0:
 		return m.quantityExpression()
 	case 1:
 		return m.mixed()
+	case 2:
+		return m.addressExpression()
+	case 3:
+		return m.versionExpression()
 	}
 	return m.timeExpression(m.pick("timestamp", "duration", "int", "int", "string", "bool"), 1+r.Intn(3))
 }
