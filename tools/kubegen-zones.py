@@ -14,7 +14,8 @@ import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RULE = re.compile(r"(?:<[^>]+>|[A-Za-z]+)(-?[0-9:]+)(?:(?:<[^>]+>|[A-Za-z]+)(-?[0-9:]+)?,M([0-9.]+)(?:/(-?[0-9:]+))?,M([0-9.]+)(?:/(-?[0-9:]+))?)?$")
+RULE = re.compile(r"(?:<[^>]+>|[A-Za-z]+)(-?[0-9:]+)(?:(?:<[^>]+>|[A-Za-z]+)(-?[0-9:]+)?"
+                  r",M([0-9.]+)(?:/(-?[0-9:]+))?,M([0-9.]+)(?:/(-?[0-9:]+))?)?$")
 
 
 def seconds(text):
@@ -83,7 +84,8 @@ def main():
                     assert 0 <= time - before < 2**32
                     texts.append(f"{{{time - before},{offsets.setdefault(offset, len(offsets))}}},")
                     before = time
-                zones[zone] = (len(zones), f"ZONE({zone[0]}, {start}, {len(changes)}, {len(texts)}, {rules.setdefault(zone[2], len(rules))})")
+                rule = rules.setdefault(zone[2], len(rules))
+                zones[zone] = (len(zones), f"ZONE({zone[0]}, {start}, {len(changes)}, {len(texts)}, {rule})")
                 changes += texts
             names.append(f'NAME("{name}", {zones[zone][0]})')
     lines, line = [], ""

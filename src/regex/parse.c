@@ -15,8 +15,8 @@ struct open_group {
     struct open_group *outer;
     unsigned flags; /* to which its end returns */
     bool captures;
-    struct nodes items;        /* of the sequence under way */
-    struct nodes alternatives; /* that are complete */
+    struct nodes items;        /* parts of the sequence that is being read */
+    struct nodes alternatives; /* those that have been read */
 };
 
 struct builder {

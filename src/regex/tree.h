@@ -25,7 +25,7 @@ struct regex_node {
     bool nullable;    /* may match without consuming a character */
     uint16_t height;  /* as Go counts it */
     uint16_t repeats; /* the product of counted repeats within each other */
-    int16_t min, max; /* of a repeat; max -1: unlimited */
+    int16_t min, max; /* limits of a repeat; max -1: unlimited */
     union {
         uint32_t rune;
         enum regex_place place;

@@ -1,7 +1,7 @@
 /*
  * Counters of one object, for example of a watch: one thread changes them, and any thread reads
- * them. All accesses are relaxed, because nobody concludes from a counter that something else has
- * been written.
+ * them. All accesses are relaxed, because no thread concludes from a counter that something else
+ * has been written.
  */
 #ifndef VIGIL_BASE_METRIC_COUNTER_H
 #define VIGIL_BASE_METRIC_COUNTER_H

@@ -156,7 +156,7 @@ static struct cel_value read_ip(struct cel_work *work, struct slice text)
     return of_ip(work, &address);
 }
 
-/* The number behind the slash, without sign and leading zeros; -1: it is none. */
+/* The number behind the slash, without sign and leading zeros; -1: it is not one. */
 static int read_bits(struct slice text)
 {
     int bits = 0;
@@ -167,7 +167,7 @@ static int read_bits(struct slice text)
             return -1;
         bits = bits > 1000 ? bits : bits * 10 + (text.ptr[i] - '0');
     }
-    /* More than 64 bits are none of Go's numbers. */
+    /* A Go int has at most 64 bits. */
     return text.len > 19 ||
                    (text.len == 19 && slice_compare(text, SLICE_LITERAL("9223372036854775807")) > 0)
                ? -1

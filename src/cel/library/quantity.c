@@ -8,8 +8,8 @@ enum { NANO_DIGITS = 9, FAST_DIGITS = 18, FAST_BINARY_DIGITS = 15 };
 
 /*
  * As in Kubernetes, a small amount is value × 10^scale, and others are decimals. What is visible of
- * that is imitated: an amount that once was compared with a decimal is no integer from then on, and
- * adding to a decimal changes all that share it.
+ * that is imitated: an amount that once was compared with a decimal is not an integer from then on,
+ * and adding to a decimal changes all that share it.
  */
 struct quantity {
     struct cel_opaque opaque;
@@ -172,7 +172,7 @@ static struct cel_value read_decimal(struct cel_work *work, const struct parts *
     for (int32_t i = 0; binary && i < exponent; i += 10)
         if (!cel_decimal_multiply(work, decimal, 1024))
             return too_large(work);
-    /* What is there at all is at least a billionth. */
+    /* An amount other than zero is at least a billionth. */
     if (decimal->count && !cel_decimal_round_up(work, decimal, NANO_DIGITS))
         return too_large(work);
     if (!cel_decimal_of_int(work, INT64_MAX, 0, &most))

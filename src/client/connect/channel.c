@@ -83,8 +83,9 @@ enum status channel_start_call(struct channel *channel, struct grpc_client_call 
     struct h2_session *session = connection_session(channel->current->connection);
     if (!session)
         return ST_CLOSED;
-    /* A call that is passed on for somebody else has the credentials of that caller, and says which
-     * servers it has come through, so that servers that pass calls to each other notice a circle.
+    /* A call that is passed on for another client has the credentials of that client, and says
+     * which servers it has come through, so that servers that pass calls to each other notice a
+     * circle.
      */
     struct slice via = request->via;
     if (request->caller && !via.len)
@@ -467,7 +468,7 @@ void channel_avoid(struct channel *channel, uint64_t generation)
 
 void channel_blame(struct channel *channel, uint64_t generation)
 {
-    /* If every endpoint fails in the same way, changing them with every call would help nobody. */
+    /* If every endpoint fails in the same way, changing them with every call would not help. */
     if (loop_now_ns(channel->loop) - channel->opened_ns >= BLAME_NS)
         channel_avoid(channel, generation);
 }

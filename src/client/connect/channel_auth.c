@@ -40,7 +40,7 @@ static void on_auth_end(struct grpc_client_call *call, const struct grpc_outcome
     if (outcome->code == GRPC_OK && channel->auth_answered) {
         channel_become_ready(channel);
     } else if (outcome->from_peer && status == ST_AUTH_NOT_ENABLED) {
-        /* As with etcd's client, a user is no error for a server without authentication. */
+        /* As with etcd's client, a server without authentication accepts any user. */
         channel->token.len = 0;
         channel_become_ready(channel);
     } else if (!connection_session(channel->current->connection)) {

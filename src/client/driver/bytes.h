@@ -1,4 +1,4 @@
-/* The public vigil_bytes and our struct slice are the same to everybody but the compiler. */
+/* The public vigil_bytes and our struct slice differ only for the compiler. */
 #ifndef VIGIL_CLIENT_DRIVER_BYTES_H
 #define VIGIL_CLIENT_DRIVER_BYTES_H
 

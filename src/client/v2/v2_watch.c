@@ -64,7 +64,7 @@ static void take_reply(struct vigil_v2_watch *w, struct list *to)
     w->tree_begun = false;
 }
 
-/* The server is asked for the next change only while the queue has room for it. */
+/* Requests the next change only while the queue has room for it. */
 static void poll_if_room(struct vigil_v2_watch *w)
 {
     bool has_room = w->state == V2_WATCH_OPEN && counter_get(&w->counters.queued) < w->queue_max &&

@@ -280,7 +280,7 @@ static void answered(struct vigil_kube_call *call)
 
 static void refused(struct vigil_kube_call *call, const struct exchange_result *result)
 {
-    /* As in client-go, a busy server is asked again only if it says when. */
+    /* As in client-go, a call to a busy server is repeated only if the server says when. */
     bool is_busy = result->http_code == 429 || result->http_code >= 500;
     if (is_busy && result->retry_after_s >= 0 && call->retries < KUBE_CALL_RETRIES_MAX)
         try_again(call, result->retry_after_s);

@@ -96,7 +96,7 @@ static enum status make_env(struct exec_plugin *p, struct error *error)
         if (!is_named_in(own[i], own + i + 1)) /* the last one counts */
             env[count++] = own[i];
     p->env = env;
-    /* The plugin learns in JSON which cluster it is asked for. */
+    /* The plugin learns from JSON for which cluster it is called. */
     AUTO(buf_fini) struct buf ca = {0}, info = {0};
     TRY(read_ca(p->options.config, &ca, error));
     if (buf_append_text(&info, "KUBERNETES_EXEC_INFO=") != ST_OK ||

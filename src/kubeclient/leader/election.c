@@ -68,7 +68,7 @@ void election_begin(struct election *election, int64_t now_ns, int64_t wall_ns)
     assert(election->state == ELECTION_WAITING);
     election->begun_ns = now_ns;
     election->from_memory = election->leads && is_held(election, now_ns);
-    /* A leader renews the lease as it has written it last. If somebody else has changed it since,
+    /* A leader renews the lease as it has written it last. If another client has changed it since,
      * the server refuses, and the lease is read first. */
     if (election->from_memory) {
         election->creates = false;
