@@ -241,13 +241,10 @@ static enum status set_extensions(struct compiler *c, struct schema *s,
                                   const struct json_node *node)
 {
     const struct json_node *list = json_node_named(node, "x-kubernetes-list-type");
-    const struct json_node *rules = json_node_named(node, "x-kubernetes-validations");
     s->nullable = get_bool(node, "nullable");
     s->preserve_unknown = get_bool(node, "x-kubernetes-preserve-unknown-fields");
     s->embedded = get_bool(node, "x-kubernetes-embedded-resource");
     s->map_atomic = json_node_is_text(json_node_named(node, "x-kubernetes-map-type"), "atomic");
-    s->has_rules = rules && rules->type == JSON_TYPE_ARRAY && rules->count;
-    c->traits->has_rules |= s->has_rules;
     s->list_type = json_node_is_text(list, "set")   ? SCHEMA_LIST_SET
                    : json_node_is_text(list, "map") ? SCHEMA_LIST_MAP
                                                     : SCHEMA_LIST_ATOMIC;
@@ -256,6 +253,47 @@ static enum status set_extensions(struct compiler *c, struct schema *s,
     if (preset && (preset->type != JSON_TYPE_NULL || s->nullable))
         TRY(keep_value(c, preset, &s->preset));
     c->traits->has_defaults |= s->preset != NULL;
+    return ST_OK;
+}
+
+/* -- Rules -- */
+
+static enum schema_reason reason_of(const struct json_node *node)
+{
+    static const char *const names[] = {
+        [SCHEMA_INVALID] = "FieldValueInvalid",
+        [SCHEMA_FORBIDDEN] = "FieldValueForbidden",
+        [SCHEMA_REQUIRED] = "FieldValueRequired",
+        [SCHEMA_DUPLICATE] = "FieldValueDuplicate",
+    };
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (json_node_is_text(node, names[i]))
+            return (enum schema_reason)i;
+    return SCHEMA_INVALID;
+}
+
+static enum status get_rules(struct compiler *c, const struct json_node *node,
+                             struct schema_more *more)
+{
+    const struct json_node *list = get_array(node, "x-kubernetes-validations");
+    if (!list || !list->count)
+        return ST_OK;
+    /* Zeroed including padding, because parts are compared as bytes. */
+    struct schema_rule *rules = arena_calloc(&c->scratch, list->count, sizeof(*rules));
+    const void *kept;
+    if (!rules)
+        return ST_NOMEM;
+    for (const struct json_node *item = list->first; item; item = item->next) {
+        struct schema_rule *rule = &rules[more->rule_count++];
+        TRY(get_text(c, item, "rule", &rule->rule));
+        TRY(get_text(c, item, "message", &rule->message));
+        TRY(get_text(c, item, "messageExpression", &rule->message_expression));
+        TRY(get_text(c, item, "fieldPath", &rule->field_path));
+        rule->reason = reason_of(json_node_named(item, "reason"));
+        rule->optional_old = get_bool(item, "optionalOldSelf");
+    }
+    TRY(keep(c, rules, more->rule_count * sizeof(*rules), &kept));
+    more->rules = kept;
     return ST_OK;
 }
 
@@ -330,6 +368,9 @@ static enum status compile_more(struct compiler *c, struct schema *s, const stru
     TRY(set_pattern(c, &more, node));
     TRY(set_format(c, s, &more, node));
     TRY(get_names(c, node, "x-kubernetes-list-map-keys", &more.list_keys));
+    TRY(get_rules(c, node, &more));
+    s->has_rules = more.rule_count > 0;
+    c->traits->has_rules |= s->has_rules;
     if (values)
         TRY(keep_value(c, values, &more.values));
     if (not )

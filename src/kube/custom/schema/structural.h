@@ -7,7 +7,7 @@
  *     body ─► schema_prune ─► schema_default ─► schema_validate ─► stored
  *     stored ─► schema_prune ─► schema_default ─► sent, if the definition is newer than the object
  *
- * Rules in CEL (x-kubernetes-validations) are detected but not evaluated.
+ * Rules in CEL (x-kubernetes-validations) are kept as they are written.
  * Limits: the depth of a JSON tree (JSON_TREE_DEPTH_MAX), the memory of the arena, and
  * SCHEMA_STEPS_MAX steps for a validation, for any schema and object.
  */
@@ -50,6 +50,17 @@ struct schema_names {
     size_t count;
 };
 
+/* How the refusal of a rule is reported; the first one is the default. */
+enum schema_reason { SCHEMA_INVALID, SCHEMA_FORBIDDEN, SCHEMA_REQUIRED, SCHEMA_DUPLICATE };
+
+/* One of x-kubernetes-validations. Texts that are not given are empty. */
+struct schema_rule {
+    struct slice rule, message, message_expression;
+    struct slice field_path;
+    enum schema_reason reason;
+    bool optional_old; /* optionalOldSelf is true */
+};
+
 /*
  * Rare keywords; schemas without them share one struct. Absent limits are -1; those of numbers have
  * a flag.
@@ -68,6 +79,8 @@ struct schema_more {
     const struct schema_format *checks; /* further check of the format; may be NULL */
     struct schema_list all_of, any_of, one_of;
     const struct schema * not ;
+    const struct schema_rule *rules; /* in the order of the definition */
+    size_t rule_count;
 };
 
 struct schema {
@@ -76,8 +89,8 @@ struct schema {
     bool int_or_string : 1;
     bool nullable : 1;
     bool preserve_unknown : 1;
-    bool embedded : 1; /* a whole resource, with kind, apiVersion and metadata */
-    bool has_rules : 1;
+    bool embedded : 1;   /* a whole resource, with kind, apiVersion and metadata */
+    bool has_rules : 1;  /* more->rule_count > 0 */
     bool map_atomic : 1; /* x-kubernetes-map-type=atomic, for server-side apply */
     bool additional_given : 1, additional_allowed : 1;
     uint32_t effort; /* maximal steps per byte of a value; SCHEMA_EFFORT_MAX: that or more */

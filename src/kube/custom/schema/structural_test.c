@@ -306,6 +306,35 @@ static void patterns_are_compiled_once_and_bounded_together(void **state)
     arena_fini(&arena);
 }
 
+static void rules_are_kept_as_they_are_written(void **state)
+{
+    (void)state;
+    struct schema_fixture b;
+    set_up(&b, OF("{\"type\":\"string\",\"x-kubernetes-validations\":["
+                  "{\"rule\":\"self != 'a'\",\"message\":\"not \\u0061\"},"
+                  "{\"rule\":\"true\",\"messageExpression\":\"self\",\"fieldPath\":\".b\","
+                  "\"reason\":\"FieldValueDuplicate\",\"optionalOldSelf\":true}]}"));
+    const struct schema *field = schema_property(b.schema, SLICE_LITERAL("a"));
+    assert_true(b.traits.has_rules);
+    assert_false(b.schema->has_rules);
+    assert_true(field->has_rules);
+    assert_int_equal(b.schema->more->rule_count, 0);
+    assert_int_equal(field->more->rule_count, 2);
+    const struct schema_rule *first = &field->more->rules[0], *second = &field->more->rules[1];
+    assert_true(slice_equal(first->rule, SLICE_LITERAL("self != 'a'")));
+    assert_true(slice_equal(first->message, SLICE_LITERAL("not a")));
+    assert_int_equal(first->message_expression.len, 0);
+    assert_int_equal(first->reason, SCHEMA_INVALID);
+    assert_false(first->optional_old);
+    assert_true(slice_equal(second->rule, SLICE_LITERAL("true")));
+    assert_int_equal(second->message.len, 0);
+    assert_true(slice_equal(second->message_expression, SLICE_LITERAL("self")));
+    assert_true(slice_equal(second->field_path, SLICE_LITERAL(".b")));
+    assert_int_equal(second->reason, SCHEMA_DUPLICATE);
+    assert_true(second->optional_old);
+    arena_fini(&b.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(validation_with_a_costly_schema_stops),
         cmocka_unit_test(running_out_of_steps_in_the_last_check_is_reported),
         cmocka_unit_test(patterns_are_compiled_once_and_bounded_together),
+        cmocka_unit_test(rules_are_kept_as_they_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
