@@ -15,6 +15,7 @@
 #define VIGIL_KUBE_CUSTOM_SCHEMA_STRUCTURAL_H
 
 #include "codec/json/tree.h"
+#include "kube/custom/schema/rule.h"
 #include "kube/types/field_errors.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20 };
@@ -48,17 +49,6 @@ struct schema_list {
 struct schema_names {
     const struct slice *names;
     size_t count;
-};
-
-/* How the refusal of a rule is reported; the first one is the default. */
-enum schema_reason { SCHEMA_INVALID, SCHEMA_FORBIDDEN, SCHEMA_REQUIRED, SCHEMA_DUPLICATE };
-
-/* One of x-kubernetes-validations. Texts that are not given are empty. */
-struct schema_rule {
-    struct slice rule, message, message_expression;
-    struct slice field_path;
-    enum schema_reason reason;
-    bool optional_old; /* optionalOldSelf is true */
 };
 
 /*
