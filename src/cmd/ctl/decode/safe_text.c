@@ -41,9 +41,9 @@ static struct piece piece_of(struct slice text, enum safe_lines lines)
     size_t len = utf8_char_len(text);
     if (len <= 1 && (len == 0 || !is_plain_ascii(text.ptr[0], lines))) {
         if (lines == SAFE_ONE_LINE && text.ptr[0] == '\n')
-            escape(&piece, "\\n", 0);
+            escape(&piece, "\\%c", 'n');
         else if (lines == SAFE_ONE_LINE && text.ptr[0] == '\t')
-            escape(&piece, "\\t", 0);
+            escape(&piece, "\\%c", 't');
         else
             escape(&piece, "\\x%02x", text.ptr[0]);
         return piece;
