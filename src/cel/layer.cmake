@@ -1,5 +1,6 @@
 # Included by vigil_layer(cel): the program that is compared with cel-go (tests/cel_oracle.py).
 
+vigil_bench(cel)
 vigil_tool(cel_oracle cel ${CMAKE_SOURCE_DIR}/tests/cel_oracle.c)
 set_property(GLOBAL APPEND PROPERTY vigil_tests_of_cel cel_oracle)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)

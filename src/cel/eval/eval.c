@@ -14,7 +14,7 @@ struct eval {
     bool ended; /* the budget is used up: everything is an error from then on */
 };
 
-static struct cel_value eval(struct eval *e, const struct cel_node *node);
+static struct cel_value eval_other(struct eval *e, const struct cel_node *node);
 
 /* -- Cost -- */
 
@@ -24,6 +24,18 @@ static struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value v
         e->cost = UINT64_MAX;
     e->ended |= e->cost > e->cost_max || e->work.steps_left < 0;
     return e->ended ? CEL_TOO_MUCH_WORK : value;
+}
+
+/* Most nodes are constants, or variables with nothing behind them, such as those of
+ * comprehensions. These need no call. */
+static inline struct cel_value eval(struct eval *e, const struct cel_node *node)
+{
+    if (node->kind == CEL_NODE_CONSTANT)
+        return node->constant;
+    if (node->kind == CEL_NODE_ATTRIBUTE && node->attribute->root == CEL_ROOT_VARIABLE &&
+        !node->attribute->first)
+        return charge(e, 1, e->slots[node->attribute->slot]);
+    return eval_other(e, node);
 }
 
 /* -- Attributes -- */
@@ -206,7 +218,8 @@ static struct cel_value resolve(struct eval *e, const struct cel_attribute *attr
     return cel_is_error(root) ? root : apply(e, attribute, root);
 }
 
-static struct cel_value eval_attribute(struct eval *e, const struct cel_attribute *attribute)
+NEVER_INLINE static struct cel_value eval_attribute(struct eval *e,
+                                                    const struct cel_attribute *attribute)
 {
     struct cel_value value = resolve(e, attribute);
     if (attribute->is_test && value.kind == CEL_OPTIONAL)
@@ -222,7 +235,8 @@ static struct cel_value eval_attribute(struct eval *e, const struct cel_attribut
 /* -- Operators -- */
 
 /* && and ||: the term that decides wins, also over an error before it. */
-static struct cel_value eval_logical(struct eval *e, const struct cel_node *node, bool decisive)
+NEVER_INLINE static struct cel_value eval_logical(struct eval *e, const struct cel_node *node,
+                                                  bool decisive)
 {
     struct cel_value error = cel_of_bool(!decisive);
     for (uint32_t i = 0; i < node->count; i++) {
@@ -237,7 +251,8 @@ static struct cel_value eval_logical(struct eval *e, const struct cel_node *node
     return error;
 }
 
-static struct cel_value eval_equality(struct eval *e, const struct cel_node *node, bool wanted)
+NEVER_INLINE static struct cel_value eval_equality(struct eval *e, const struct cel_node *node,
+                                                   bool wanted)
 {
     struct cel_value args[2] = {eval(e, node->children[0]), eval(e, node->children[1])};
     struct cel_value result;
@@ -284,8 +299,8 @@ static bool fits(const struct cel_node *node, const struct cel_value *args)
     return true;
 }
 
-static struct cel_value call(struct eval *e, const struct cel_node *node,
-                             const struct cel_value *args)
+NEVER_INLINE static struct cel_value call(struct eval *e, const struct cel_node *node,
+                                          const struct cel_value *args)
 {
     const struct cel_builtin *builtin = node->call.builtin;
     bool has_members =
@@ -303,25 +318,49 @@ static struct cel_value call(struct eval *e, const struct cel_node *node,
     return no_overload(e, node, args);
 }
 
-static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
+/* False: the result is not an int, which is an error of the function. */
+static bool of_ints(enum cel_of_ints what, int64_t a, int64_t b, struct cel_value *ret_result)
 {
-    struct cel_value args[CEL_ARGS_MAX];
-    struct cel_value result = {.kind = CEL_NULL};
-    /* A function that looks for its overload, and one of many arguments, does not evaluate those
-     * behind an error, and then costs nothing itself. */
-    bool stops = node->count > 2 || (node->call.overload == -1 && node->call.builtin->names_types);
-    for (uint32_t i = 0; i < node->count; i++) {
-        args[i] = eval(e, node->children[i]);
-        if (e->ended)
-            return args[i];
-        if (!cel_is_error(args[i]) || cel_is_error(result) || node->call.takes_errors)
-            continue;
-        result = args[i];
-        if (stops && i + 1 < node->count)
-            return result;
+    int64_t number = 0;
+    switch (what) {
+    case CEL_OF_INTS_NONE:
+        return false;
+    case CEL_OF_INTS_LESS:
+        *ret_result = cel_of_bool(a < b);
+        return true;
+    case CEL_OF_INTS_LESS_EQUALS:
+        *ret_result = cel_of_bool(a <= b);
+        return true;
+    case CEL_OF_INTS_GREATER:
+        *ret_result = cel_of_bool(a > b);
+        return true;
+    case CEL_OF_INTS_GREATER_EQUALS:
+        *ret_result = cel_of_bool(a >= b);
+        return true;
+    case CEL_OF_INTS_ADD:
+        if (__builtin_add_overflow(a, b, &number))
+            return false;
+        break;
+    case CEL_OF_INTS_SUBTRACT:
+        if (__builtin_sub_overflow(a, b, &number))
+            return false;
+        break;
     }
-    if (!cel_is_error(result))
-        result = call(e, node, args);
+    *ret_result = cel_of_int(number);
+    return true;
+}
+
+/* The call with its arguments, of which the first error is the result. */
+static struct cel_value finish_call(struct eval *e, const struct cel_node *node,
+                                    const struct cel_value *args)
+{
+    const struct cel_value *error = NULL;
+    if (e->ended)
+        return CEL_TOO_MUCH_WORK;
+    for (uint32_t i = 0; i < node->count && !error; i++)
+        if (cel_is_error(args[i]))
+            error = &args[i];
+    struct cel_value result = error ? *error : call(e, node, args);
     cel_cost_fn *cost = node->call.builtin->cost;
     if (!cost)
         return charge(e, cel_overload_cost(node->call.overload, args), result);
@@ -329,7 +368,33 @@ static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
     return charge(e, cost(&e->work, &called), result);
 }
 
-static struct cel_value eval_or_else(struct eval *e, const struct cel_node *node)
+NEVER_INLINE static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value args[CEL_ARGS_MAX];
+    /* A function that looks for its overload, and one of many arguments, does not evaluate those
+     * behind an error, and then costs nothing itself. */
+    bool stops = node->count > 2 || (node->call.overload == -1 && node->call.builtin->names_types);
+    for (uint32_t i = 0; i < node->count; i++) {
+        args[i] = eval(e, node->children[i]);
+        if (cel_is_error(args[i]) && (e->ended || (stops && i + 1 < node->count)))
+            return args[i];
+    }
+    return finish_call(e, node, args);
+}
+
+/* An operator with two operands, which are ints in most rules. */
+NEVER_INLINE static struct cel_value eval_operator(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value args[2], result;
+    args[0] = eval(e, node->children[0]);
+    args[1] = eval(e, node->children[1]);
+    if (args[0].kind == CEL_INT && args[1].kind == CEL_INT &&
+        of_ints(node->call.of_ints, args[0].i64, args[1].i64, &result))
+        return charge(e, 1, result);
+    return finish_call(e, node, args);
+}
+
+NEVER_INLINE static struct cel_value eval_or_else(struct eval *e, const struct cel_node *node)
 {
     struct cel_value first = eval(e, node->children[0]);
     if (cel_is_error(first))
@@ -350,7 +415,7 @@ static struct cel_value not_optional(struct eval *e, struct cel_value value)
                                cel_value_type_name(value));
 }
 
-static struct cel_value eval_list(struct eval *e, const struct cel_node *node)
+NEVER_INLINE static struct cel_value eval_list(struct eval *e, const struct cel_node *node)
 {
     struct cel_value list = cel_list_new(&e->work, node->count);
     for (uint32_t i = 0; i < node->count && !cel_is_error(list); i++) {
@@ -370,7 +435,7 @@ static struct cel_value eval_list(struct eval *e, const struct cel_node *node)
     return charge(e, COST_LIST, list);
 }
 
-static struct cel_value eval_map(struct eval *e, const struct cel_node *node)
+NEVER_INLINE static struct cel_value eval_map(struct eval *e, const struct cel_node *node)
 {
     struct cel_value map = cel_map_new(&e->work, node->count / 2);
     for (uint32_t i = 0; i < node->count && !cel_is_error(map); i += 2) {
@@ -393,7 +458,7 @@ static struct cel_value eval_map(struct eval *e, const struct cel_node *node)
     return charge(e, COST_MAP, map);
 }
 
-static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)
+NEVER_INLINE static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)
 {
     struct cel_walk walk;
     struct cel_value key, value;
@@ -423,8 +488,9 @@ static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)
     return eval(e, node->children[4]);
 }
 
-static struct cel_value eval(struct eval *e, const struct cel_node *node)
+static struct cel_value eval_other(struct eval *e, const struct cel_node *node)
 {
+    struct cel_value value;
     if (e->ended)
         return CEL_TOO_MUCH_WORK;
     switch (node->kind) {
@@ -441,7 +507,10 @@ static struct cel_value eval(struct eval *e, const struct cel_node *node)
     case CEL_NODE_NOT_EQUAL:
         return eval_equality(e, node, false);
     case CEL_NODE_CALL:
-        return eval_call(e, node);
+        return node->call.of_ints ? eval_operator(e, node) : eval_call(e, node);
+    case CEL_NODE_NOT_STRICTLY_FALSE:
+        value = eval(e, node->children[0]);
+        return charge(e, 1, cel_of_bool(value.kind != CEL_BOOL || value.truth));
     case CEL_NODE_OR_OPTIONAL:
     case CEL_NODE_OR_VALUE:
         return eval_or_else(e, node);
@@ -472,5 +541,7 @@ struct cel_value cel_eval(const struct cel_program *program, const struct cel_va
     struct cel_value result = eval(&e, program->root);
     if (__builtin_add_overflow(budget->cost, e.cost, &budget->cost))
         budget->cost = UINT64_MAX;
-    return arena_ran_out(arena) ? CEL_NO_MEMORY : result;
+    if (arena_ran_out(arena))
+        return CEL_NO_MEMORY;
+    return e.ended ? CEL_TOO_MUCH_WORK : result;
 }

@@ -256,6 +256,19 @@ static bool is_membership(const struct cel_node *node)
     return list.kind == CEL_LIST;
 }
 
+static enum cel_of_ints find_of_ints(struct slice function)
+{
+    static const char *const names[] = {
+        [CEL_OF_INTS_LESS] = "_<_",    [CEL_OF_INTS_LESS_EQUALS] = "_<=_",
+        [CEL_OF_INTS_GREATER] = "_>_", [CEL_OF_INTS_GREATER_EQUALS] = "_>=_",
+        [CEL_OF_INTS_ADD] = "_+_",     [CEL_OF_INTS_SUBTRACT] = "_-_",
+    };
+    for (unsigned i = CEL_OF_INTS_NONE + 1; i < COUNT_OF(names); i++)
+        if (slice_equal(function, slice_from_text(names[i])))
+            return (enum cel_of_ints)i;
+    return CEL_OF_INTS_NONE;
+}
+
 static const struct cel_node *plan_function(struct planner *p, const struct cel_expr *expr)
 {
     const struct cel_call *call = &expr->call;
@@ -264,7 +277,6 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
         return NULL;
     const struct cel_builtin *builtin = cel_builtin_find(call->function, node->count);
     node->call.overload = call->overload_count == 1 ? call->overloads[0] : -1;
-    node->call.takes_errors = slice_equal(call->function, SLICE_LITERAL("@not_strictly_false"));
     if (!builtin) {
         cel_error_add(p->errors, expr->offset, "the function '%.*s' is not supported",
                       SLICE_ARGS(call->function));
@@ -272,6 +284,7 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
         return NULL;
     }
     node->call.builtin = builtin;
+    node->call.of_ints = find_of_ints(call->function);
     if (is_membership(node)) {
         if (!node->children[1]->constant.count)
             return make_constant(p, cel_of_bool(false));
@@ -289,9 +302,13 @@ static const struct cel_node *plan_call(struct planner *p, const struct cel_expr
         struct slice function;
         enum cel_node_kind kind;
     } operators[] = {
-        {SLICE_LITERAL("_&&_"), CEL_NODE_AND},       {SLICE_LITERAL("_||_"), CEL_NODE_OR},
-        {SLICE_LITERAL("_==_"), CEL_NODE_EQUAL},     {SLICE_LITERAL("_!=_"), CEL_NODE_NOT_EQUAL},
-        {SLICE_LITERAL("or"), CEL_NODE_OR_OPTIONAL}, {SLICE_LITERAL("orValue"), CEL_NODE_OR_VALUE},
+        {SLICE_LITERAL("_&&_"), CEL_NODE_AND},
+        {SLICE_LITERAL("_||_"), CEL_NODE_OR},
+        {SLICE_LITERAL("_==_"), CEL_NODE_EQUAL},
+        {SLICE_LITERAL("_!=_"), CEL_NODE_NOT_EQUAL},
+        {SLICE_LITERAL("or"), CEL_NODE_OR_OPTIONAL},
+        {SLICE_LITERAL("orValue"), CEL_NODE_OR_VALUE},
+        {SLICE_LITERAL("@not_strictly_false"), CEL_NODE_NOT_STRICTLY_FALSE},
     };
     struct slice name = expr->call.function;
     for (size_t i = 0; i < COUNT_OF(operators); i++)

@@ -21,8 +21,9 @@ enum cel_node_kind {
     CEL_NODE_EQUAL,
     CEL_NODE_NOT_EQUAL,
     CEL_NODE_CALL,
-    CEL_NODE_OR_OPTIONAL, /* a.or(b), which evaluates b only if a has no value */
-    CEL_NODE_OR_VALUE,    /* a.orValue(b), likewise */
+    CEL_NODE_NOT_STRICTLY_FALSE, /* the condition of all: not false; an error may become one */
+    CEL_NODE_OR_OPTIONAL,        /* a.or(b), which evaluates b only if a has no value */
+    CEL_NODE_OR_VALUE,           /* a.orValue(b), likewise */
     CEL_NODE_LIST,
     CEL_NODE_MAP,
     CEL_NODE_FOLD,
@@ -55,6 +56,17 @@ struct cel_attribute {
     bool is_test;
 };
 
+/* Operators of two ints that are evaluated without a call. */
+enum cel_of_ints {
+    CEL_OF_INTS_NONE,
+    CEL_OF_INTS_LESS,
+    CEL_OF_INTS_LESS_EQUALS,
+    CEL_OF_INTS_GREATER,
+    CEL_OF_INTS_GREATER_EQUALS,
+    CEL_OF_INTS_ADD,
+    CEL_OF_INTS_SUBTRACT,
+};
+
 struct cel_node {
     enum cel_node_kind kind;
     uint32_t count; /* children */
@@ -65,7 +77,7 @@ struct cel_node {
         struct {
             const struct cel_builtin *builtin;
             int overload; /* the only one that fits, or -1 */
-            bool takes_errors;
+            enum cel_of_ints of_ints;
         } call;
         const bool *optional; /* items of a list, entries of a map; NULL: none */
         /* children: range, initial, condition, step, result */

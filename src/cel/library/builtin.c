@@ -26,7 +26,6 @@ static const struct cel_builtin standard[] = {
     {"!_", 1, cel_not, false, 0, NULL},
     {"-_", 1, cel_negate, false, SIGNED, NULL},
     {"@in", 2, cel_in, false, 0, NULL},
-    {"@not_strictly_false", 1, cel_not_strictly_false, false, 0, NULL},
     {"_%_", 2, cel_modulo, false, WHOLE, NULL},
     {"_*_", 2, cel_multiply, false, NUMBERS, NULL},
     {"_+_", 2, cel_add, false, NUMBERS | TEXTS | TIMES | 1 << CEL_LIST, NULL},

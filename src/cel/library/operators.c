@@ -134,13 +134,6 @@ struct cel_value cel_not(struct cel_work *work, const struct cel_value *args)
     return args[0].kind == CEL_BOOL ? cel_of_bool(!args[0].truth) : CEL_NO_OVERLOAD;
 }
 
-/* The condition of all and exists: an error does not end them. */
-struct cel_value cel_not_strictly_false(struct cel_work *work, const struct cel_value *args)
-{
-    (void)work;
-    return cel_of_bool(args[0].kind != CEL_BOOL || args[0].truth);
-}
-
 /* -- Order -- */
 
 struct cel_value cel_less(struct cel_work *work, const struct cel_value *args)

@@ -9,7 +9,7 @@
 
 const char cel_no_overload[] = "no such overload";
 
-enum { NUMBER_BYTES_MAX = 400 };
+enum { NUMBER_BYTES_MAX = 400, SHORT_DIGITS_MAX = 18 };
 
 struct cel_value cel_of_error_format(struct cel_work *work, const char *format, ...)
 {
@@ -27,11 +27,30 @@ struct cel_value cel_of_error_format(struct cel_work *work, const char *format, 
     return cel_of_error(slice_of(text, (size_t)length));
 }
 
+/* False: the number is long, or has a fraction or an exponent. */
+static bool read_short(struct slice text, int64_t *ret_integer)
+{
+    bool negative = text.ptr[0] == '-';
+    int64_t magnitude = 0;
+    if (text.len > SHORT_DIGITS_MAX)
+        return false;
+    for (size_t i = negative; i < text.len; i++) {
+        unsigned digit = (unsigned)text.ptr[i] - '0';
+        if (digit > 9)
+            return false;
+        magnitude = 10 * magnitude + digit;
+    }
+    *ret_integer = negative ? -magnitude : magnitude;
+    return true;
+}
+
 /* A number without fraction and exponent is an integer, as in Kubernetes' JSON. */
 static struct cel_value of_number(struct slice text)
 {
     int64_t integer;
     char copy[NUMBER_BYTES_MAX];
+    if (read_short(text, &integer))
+        return cel_of_int(integer);
     bool is_integer = !memchr(text.ptr, '.', text.len) && !memchr(text.ptr, 'e', text.len) &&
                       !memchr(text.ptr, 'E', text.len);
     if (is_integer && json_number_i64(text, &integer))
