@@ -19,7 +19,8 @@ class Metric:
     absolute: bool = False  # the goal is for Vigil's number itself, not for its ratio to etcd's
     digits: int = 0
     # or clients "of etcd" or "of Kubernetes", all of them used with Vigil; or what is in front of a "cluster": nothing
-    # and Vigil, or a "proxy" and Vigil; or the store in a program and etcd ("embedded"), "sqlite" or "lmdb"
+    # and Vigil, or a "proxy" and Vigil; or the store in a program and etcd ("embedded"), "sqlite" or "lmdb"; or
+    # what evaluates expressions, "cel-go" and Vigil
     compared: str = "servers"
     growth: bool = False  # of the rows that run only with --rows growth
 
@@ -279,6 +280,13 @@ METRICS = [
         Metric("embedded_events.cpu_us", "event to callback, CPU", "µs", goal=2, absolute=True, digits=2),
         Metric("embedded_open.s", "open with 1,000,000 keys, up to the first get", "s", goal=0.4, absolute=True, digits=2),
     ]],
+    *[dataclasses.replace(metric, compared="cel-go") for metric in [
+        Metric("cel_rule.us", "CEL: a rule that compares two fields", "µs", goal=1 / 10, digits=2),
+        Metric("cel_rule.us", "— the figure itself", "µs", goal=0.5, absolute=True, digits=2),
+        Metric("cel_all.us", "all over 1,000 items", "µs", goal=1 / 20),
+        Metric("cel_all.us", "— the figure itself", "µs", goal=100, absolute=True),
+        Metric("cel_map.us", "map over 1,000 items", "µs", goal=1 / 20),
+    ]],
     *[dataclasses.replace(metric, key=f"{store}_{metric.key}", compared=store) for store in ("sqlite", "lmdb") for metric in [
         Metric("get.us", "blocking get of one key", "µs", digits=2),
         Metric("put.us", "durable put, one thread", "µs"),
@@ -395,14 +403,15 @@ def subjects(metric):
             "of Kubernetes": ("client-go", "libvigil-kube"), "cluster": ("three members", "Vigil in front"),
             "proxy": ("grpc-proxy in front", "Vigil in front"), "embedded": ("etcd over loopback", "libvigil-embed"),
             "sqlite": ("SQLite, WAL, synchronous=FULL", "libvigil-embed"),
-            "lmdb": ("LMDB alone", "libvigil-embed")}[metric["compared"]]
+            "lmdb": ("LMDB alone", "libvigil-embed"), "cel-go": ("cel-go", "Vigil")}[metric["compared"]]
 
 
 def table(results):
-    """One for the servers, one for a real kube-apiserver, one for each kind of clients that was measured, two for a cluster, and three for
-    the store in a program."""
+    """One for the servers, one for a real kube-apiserver, one for each kind of clients that was measured, two for a cluster, three for
+    the store in a program, and one for expressions."""
     parts = [[m for m in results["metrics"] if m["compared"] == compared]
-             for compared in ("servers", "kube-apiserver", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb")]
+             for compared in ("servers", "kube-apiserver", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb",
+                              "cel-go")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

@@ -4,7 +4,7 @@ import statistics
 import time
 import typing
 
-from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
+from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
                         kube_peer, kube_peer_rows, kube_rows, quota_rows, servers, start_rows, tls_rows, watch_rows)
 
 MILLION = 1_000_000
@@ -24,6 +24,7 @@ class Row:
     of_cluster: bool = False  # a cluster of etcd: what is in front of it is compared
     of_kube: bool = False  # a Kubernetes API: Vigil's, or a real kube-apiserver
     of_stores: bool = False  # stores inside a program are compared
+    of_expressions: bool = False  # nothing is served: what evaluates expressions is compared
 
 
 class Bench:
@@ -36,6 +37,9 @@ class Bench:
         if row.of_stores:
             with embedded_rows.Stores(name, self.programs, self.directory / name) as stores:
                 return row.measure(stores)
+        if row.of_expressions:
+            with cel_rows.Expressions(name, self.programs) as expressions:
+                return row.measure(expressions)
         if row.of_cluster:
             with cluster.Cluster(name, self.programs, self.directory / name) as members:
                 return row.measure(members)
@@ -188,6 +192,7 @@ ROWS = [
     Row("embedded_puts", embedded_rows.puts_of_threads, rounds=2, of_stores=True),
     Row("embedded_events", embedded_rows.events, rounds=2, of_stores=True),
     Row("embedded_open", embedded_rows.million, rounds=1, of_stores=True),
+    Row("cel", cel_rows.evaluate, rounds=3, of_expressions=True),
     Row("growth_keys", growth_rows.keys, rounds=1, group="growth"),
     Row("growth_values", growth_rows.values, rounds=1, group="growth"),
     Row("growth_watchers", growth_rows.watchers, rounds=1, group="growth"),

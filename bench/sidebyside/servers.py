@@ -32,6 +32,7 @@ class Programs:
     libraries: list  # libvigil.so and libvigil-kube.so
     embedded: str = ""  # bench/embedded; None: it could not be built
     apiserver: str = ""  # a real kube-apiserver; "": there is none
+    expressions: dict = dataclasses.field(default_factory=dict)  # "vigil": cel_bench, "etcd": the same with cel-go
 
 
 def find(root, args):
@@ -50,7 +51,8 @@ def find(root, args):
                    "etcd": build_client_of_peer(root, "client-go")}
     return Programs(command, generator, client, kube_client,
                     [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")],
-                    build_client(root, "embedded_bench"), find_apiserver(root))
+                    build_client(root, "embedded_bench"), find_apiserver(root),
+                    {"vigil": build_client(root, "cel_bench", "build/unit"), "etcd": build_client_of_peer(root, "celgo")})
 
 
 def find_apiserver(root):
@@ -78,13 +80,13 @@ def build_peer(root):
         return debian
 
 
-def build_client(root, program):
+def build_client(root, program, folder="build"):
     """None where it cannot be built: then the rows that need it fail, and the others do not."""
     try:
         run_tool(["ninja", "-C", str(root / "build"), program])
     except (Failed, OSError):
         return None
-    return str(root / "build" / program)
+    return str(root / folder / program)
 
 
 def build_client_of_peer(root, folder):
