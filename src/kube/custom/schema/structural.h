@@ -45,7 +45,6 @@ struct schema_list {
     const struct schema *const *schemas;
     size_t count;
 };
-
 struct schema_names {
     const struct slice *names;
     size_t count;
