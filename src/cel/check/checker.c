@@ -2,6 +2,7 @@
 
 #include "cel/check/inference.h"
 #include "cel/syntax/builder.h"
+#include "cel/syntax/walk.h"
 
 #include <stdio.h>
 
@@ -534,53 +535,12 @@ static void check(struct checker *c, struct cel_expr *expr)
         expr->type = &cel_type_ERROR; /* there was no memory */
 }
 
-/* Calls a function with every child of a node. */
-static void for_children(struct checker *c, struct cel_expr *expr,
-                         void (*fn)(struct checker *, struct cel_expr *))
-{
-    struct cel_comprehension *body;
-    switch ((enum cel_expr_kind)expr->kind) {
-    case CEL_EXPR_INVALID:
-    case CEL_EXPR_LITERAL:
-    case CEL_EXPR_IDENT:
-        break;
-    case CEL_EXPR_SELECT:
-        fn(c, expr->select.operand);
-        break;
-    case CEL_EXPR_CALL:
-        if (expr->call.target)
-            fn(c, expr->call.target);
-        for (uint32_t i = 0; i < expr->call.args.count; i++)
-            fn(c, expr->call.args.at[i]);
-        break;
-    case CEL_EXPR_LIST:
-        for (uint32_t i = 0; i < expr->list.items.count; i++)
-            fn(c, expr->list.items.at[i]);
-        break;
-    case CEL_EXPR_MAP:
-    case CEL_EXPR_STRUCT:
-        for (uint32_t i = 0; i < expr->entries.count; i++) {
-            if (expr->entries.at[i].key)
-                fn(c, expr->entries.at[i].key);
-            fn(c, expr->entries.at[i].value);
-        }
-        break;
-    case CEL_EXPR_COMPREHENSION:
-        body = expr->comprehension;
-        fn(c, body->range);
-        fn(c, body->initial);
-        fn(c, body->condition);
-        fn(c, body->step);
-        fn(c, body->result);
-        break;
-    }
-}
-
 /* Gives a node its final type: what is not known by now is only known at evaluation. */
-static void finish(struct checker *c, struct cel_expr *expr)
+static void finish(void *checker, struct cel_expr *expr)
 {
+    struct checker *c = checker;
     expr->type = or_error(c, cel_infer_substitute(&c->inference, expr->type, true));
-    for_children(c, expr, finish);
+    cel_for_children(expr, finish, c);
 }
 
 /* -- Literals of one type. Kubernetes refuses lists and maps whose parts have several. -- */
@@ -603,8 +563,9 @@ static const struct cel_type *type_written(const struct cel_expr *value, bool op
     return optional ? unwrap(value->type, &is_optional) : value->type;
 }
 
-static void check_same_types(struct checker *c, struct cel_expr *expr)
+static void check_same_types(void *checker, struct cel_expr *expr)
 {
+    struct checker *c = checker;
     const struct cel_type *key = NULL, *value = NULL;
     /* The arguments of a format may have different types. */
     if (expr->kind == CEL_EXPR_CALL && slice_equal(expr->call.function, SLICE_LITERAL("format")))
@@ -620,7 +581,7 @@ static void check_same_types(struct checker *c, struct cel_expr *expr)
         (void)is_same(c, entry->key, entry->key->type, &key);
         (void)is_same(c, entry->value, type_written(entry->value, entry->optional), &value);
     }
-    for_children(c, expr, check_same_types);
+    cel_for_children(expr, check_same_types, c);
 }
 
 enum status cel_check(const struct cel_env *env, struct cel_errors *errors, struct cel_expr *root)

@@ -43,6 +43,17 @@ const struct cel_type *cel_type_new_optional(struct arena *arena, const struct c
                                 (const struct cel_type *[]){value, NULL});
 }
 
+const struct cel_type *cel_type_with_size(struct arena *arena, const struct cel_type *type,
+                                          uint64_t size_max)
+{
+    struct cel_type *made = type ? arena_alloc(arena, sizeof(*made)) : NULL;
+    if (!made)
+        return NULL;
+    *made = *type;
+    made->size_max = size_max;
+    return made;
+}
+
 bool cel_type_equal(const struct cel_type *a, const struct cel_type *b)
 {
     if (a == b)

@@ -42,6 +42,9 @@ struct cel_type {
     const struct cel_object *object; /* the fields of an object; NULL: it has none */
     uint32_t variable; /* the number of a type that is made while checking; 0: declared */
     uint32_t parts;    /* the number of types within it, counted as often as they occur */
+    /* What a value has at most, for the estimate of a cost: bytes of a string, items of a list,
+     * entries of a map; 0 for everything else. */
+    uint64_t size_max;
 };
 
 /* A larger type is not made: functions that compare types would take too long. */
@@ -80,6 +83,9 @@ const struct cel_type *cel_type_new_list(struct arena *arena, const struct cel_t
 const struct cel_type *cel_type_new_map(struct arena *arena, const struct cel_type *key,
                                         const struct cel_type *value);
 const struct cel_type *cel_type_new_optional(struct arena *arena, const struct cel_type *value);
+/* The same type, of values that have at most this size. */
+const struct cel_type *cel_type_with_size(struct arena *arena, const struct cel_type *type,
+                                          uint64_t size_max);
 /* The same kind and name, with other parameters. */
 const struct cel_type *cel_type_with_params(struct arena *arena, const struct cel_type *type,
                                             const struct cel_type *const params[2]);

@@ -96,6 +96,16 @@ static const struct cel_node *fold_constant(struct planner *p, const struct cel_
 
 /* -- Literals and names -- */
 
+/* The source stays, but the tree may be freed. */
+static struct slice keep(struct planner *p, struct slice text)
+{
+    struct slice source = p->errors->source;
+    bool is_written = source.len && text.ptr >= source.ptr && text.ptr < source.ptr + source.len;
+    if (!is_written && arena_dup(p->arena, text, &text) != ST_OK)
+        p->failed = true;
+    return text;
+}
+
 static const struct cel_node *plan_literal(struct planner *p, const struct cel_literal *literal)
 {
     switch (literal->kind) {
@@ -110,9 +120,9 @@ static const struct cel_node *plan_literal(struct planner *p, const struct cel_l
     case CEL_LITERAL_DOUBLE:
         return make_constant(p, cel_of_double(literal->number));
     case CEL_LITERAL_STRING:
-        return make_constant(p, cel_of_string(literal->text));
+        return make_constant(p, cel_of_string(keep(p, literal->text)));
     case CEL_LITERAL_BYTES:
-        return make_constant(p, cel_of_bytes(literal->text));
+        return make_constant(p, cel_of_bytes(keep(p, literal->text)));
     }
     return NULL;
 }
@@ -328,9 +338,12 @@ static const struct cel_node *plan_call(struct planner *p, const struct cel_expr
 static const struct cel_node *plan_list(struct planner *p, const struct cel_list *list)
 {
     struct cel_node *node = make(p, CEL_NODE_LIST, list->items.count);
-    if (!node)
+    struct slice optional = slice_of(list->optional, list->optional ? list->items.count : 0);
+    if (!node || arena_dup(p->arena, optional, &optional) != ST_OK) {
+        p->failed = true;
         return NULL;
-    node->optional = list->optional;
+    }
+    node->optional = list->optional ? (const bool *)optional.ptr : NULL;
     for (uint32_t i = 0; i < list->items.count; i++)
         children_of(node)[i] = plan(p, list->items.at[i]);
     return p->failed ? NULL : fold_constant(p, node);

@@ -96,7 +96,8 @@ struct cel_program {
 
 /*
  * ST_INVALID: an error was added; a constant cannot be converted, or a function is not implemented.
- * ST_NOMEM. The program is in errors->arena and borrows from the tree and the source.
+ * ST_NOMEM. The program is in errors->arena and borrows from the source, but not from the tree,
+ * which may be in another arena.
  */
 MUST_CHECK
 enum status cel_program_new(const struct cel_env *env, struct cel_errors *errors,

@@ -448,6 +448,91 @@ static uint32_t effort_of(const struct schema *s)
     return (uint32_t)size_min(own_effort(s) + presets + most, SCHEMA_EFFORT_MAX);
 }
 
+/* -- The size of the shortest value -- */
+
+static uint32_t least_of_string(struct slice format)
+{
+    static const struct {
+        const char *format;
+        uint32_t bytes;
+    } rows[] = {{"duration", 3}, {"date", 12}, {"date-time", 21}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (slice_equal(format, slice_from_text(rows[i].format)))
+            return rows[i].bytes;
+    return 2;
+}
+
+static bool has_property(const struct schema *schema, const char *name, enum schema_type type)
+{
+    const struct schema *property = schema ? schema_property(schema, slice_from_text(name)) : NULL;
+    return property && property->types == type && !property->int_or_string;
+}
+
+/* What resources have besides the properties of their schemas. */
+static bool has_meta(const struct schema *schema)
+{
+    const struct schema *metadata = schema_property(schema, SLICE_LITERAL("metadata"));
+    return has_property(schema, "kind", SCHEMA_STRING) &&
+           has_property(schema, "apiVersion", SCHEMA_STRING) &&
+           has_property(schema, "metadata", SCHEMA_OBJECT) &&
+           has_property(metadata, "name", SCHEMA_STRING) &&
+           has_property(metadata, "generateName", SCHEMA_STRING);
+}
+
+static bool is_meta(struct slice name)
+{
+    return slice_equal(name, SLICE_LITERAL("kind")) ||
+           slice_equal(name, SLICE_LITERAL("apiVersion")) ||
+           slice_equal(name, SLICE_LITERAL("metadata"));
+}
+
+static int name_order(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* With the required properties that have no default. */
+static enum status least_of_object(struct compiler *c, const struct schema *s, uint32_t *ret_bytes)
+{
+    uint64_t sum = 2;
+    size_t size = s->required.count * sizeof(struct slice);
+    struct slice *names = size ? arena_alloc(&c->scratch, size) : NULL;
+    if (size && !names)
+        return ST_NOMEM;
+    slice_copy((uint8_t *)names, slice_of(s->required.names, size));
+    if (size)
+        qsort(names, s->required.count, sizeof(*names), name_order);
+    for (size_t i = 0; i < s->required.count; i++) {
+        const struct schema *property = schema_property(s, names[i]);
+        if (i && slice_equal(names[i], names[i - 1]))
+            continue;
+        /* A resource has strings and an object there, whatever the schema says. */
+        if (s->embedded && !s->has_meta && is_meta(names[i]))
+            sum += names[i].len + 2 + 4;
+        else if (property && property->least_bytes && !property->preset)
+            sum += names[i].len + property->least_bytes + 4;
+    }
+    *ret_bytes = (uint32_t)size_min(sum, UINT32_MAX);
+    return ST_OK;
+}
+
+static enum status set_least(struct compiler *c, struct schema *s)
+{
+    const struct schema *below = s->types & SCHEMA_ARRAY ? s->items : s->additional;
+    s->has_meta = has_meta(s);
+    if (s->int_or_string || s->types & (SCHEMA_NUMBER | SCHEMA_INTEGER))
+        s->least_bytes = 1;
+    else if (s->types & SCHEMA_BOOLEAN)
+        s->least_bytes = 4;
+    else if (s->types & SCHEMA_STRING)
+        s->least_bytes = least_of_string(s->more->format);
+    else if (s->types & SCHEMA_OBJECT && !s->additional)
+        return least_of_object(c, s, &s->least_bytes);
+    else if (s->types && below && below->least_bytes)
+        s->least_bytes = 2;
+    return ST_OK;
+}
+
 static enum status compile(struct compiler *c, const struct json_node *node,
                            const struct schema **ret_schema)
 {
@@ -459,6 +544,7 @@ static enum status compile(struct compiler *c, const struct json_node *node,
     TRY(get_names(c, node, "required", &s.required));
     TRY(compile_more(c, &s, node));
     TRY(compile_children(c, &s, node));
+    TRY(set_least(c, &s));
     s.effort = effort_of(&s);
     TRY(keep(c, &s, sizeof(s), &kept));
     *ret_schema = kept;

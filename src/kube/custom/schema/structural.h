@@ -7,7 +7,6 @@
  *     body ─► schema_prune ─► schema_default ─► schema_validate ─► stored
  *     stored ─► schema_prune ─► schema_default ─► sent, if the definition is newer than the object
  *
- * Rules in CEL (x-kubernetes-validations) are kept as they are written.
  * Limits: the depth of a JSON tree (JSON_TREE_DEPTH_MAX), the memory of the arena, and
  * SCHEMA_STEPS_MAX steps for a validation, for any schema and object.
  */
@@ -18,7 +17,7 @@
 #include "kube/custom/schema/rule.h"
 #include "kube/types/field_errors.h"
 
-enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20 };
+enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20, SCHEMA_UNKNOWN_MAX = 64 };
 
 enum schema_type {
     SCHEMA_STRING = 1 << 0,
@@ -80,9 +79,11 @@ struct schema {
     bool preserve_unknown : 1;
     bool embedded : 1;   /* a whole resource, with kind, apiVersion and metadata */
     bool has_rules : 1;  /* more->rule_count > 0 */
+    bool has_meta : 1;   /* it describes what every resource has, with the right types */
     bool map_atomic : 1; /* x-kubernetes-map-type=atomic, for server-side apply */
     bool additional_given : 1, additional_allowed : 1;
-    uint32_t effort; /* maximal steps per byte of a value; SCHEMA_EFFORT_MAX: that or more */
+    uint32_t effort;      /* maximal steps per byte of a value; SCHEMA_EFFORT_MAX: that or more */
+    uint32_t least_bytes; /* of a value's JSON, as Kubernetes counts; 0: it has no type in CEL */
     uint32_t property_count;
     const struct schema_property *properties; /* sorted by name */
     const struct schema *items, *additional;  /* NULL: none */
@@ -118,7 +119,6 @@ const struct schema *schema_property(const struct schema *schema, struct slice n
 MUST_CHECK
 enum status schema_prune(const struct schema *schema, struct json_node *value, bool root,
                          struct buf *unknown);
-enum { SCHEMA_UNKNOWN_MAX = 64 }; /* reported at most */
 
 /* Fills in missing values that have a default. ST_NOMEM. */
 MUST_CHECK
