@@ -8,8 +8,8 @@
 
 #include "kube/custom/definition_check.h"
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/schema/check.h"
 #include "kube/custom/schema/structural.h"
+#include "kube/custom/schema_check.h"
 #include "regex/regex.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "etcd/http/metrics.h"
 #include "io/worker.h"
 #include "kube/call/metrics.h"
-#include "kube/custom/schema/pool.h"
+#include "kube/custom/schema_pool.h"
 #include "kube/policy/access/account_token.h"
 #include "kube/policy/lookup/stock.h"
 #include "net/shard.h"

@@ -33,7 +33,7 @@ struct kube_config {
     _Atomic bool *unmade; /* kube/jobs/namespaces.h: the first objects could not be written; may be
                              NULL */
     struct kube_lookup_pool *lookups; /* kube/policy/lookup/stock.h; NULL: each API has its own */
-    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
+    struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each API has its own */
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
     bool unprivileged;                /* privileged containers are refused */
     bool garbage;                     /* kube/jobs/garbage/garbage.h: garbage is collected */

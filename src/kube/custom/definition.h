@@ -1,14 +1,14 @@
 /*
  * A CustomResourceDefinition as it is served: one kind for each of its versions. It is made from
  * the stored object; reference-counted, and read-only except for its revision. Each I/O thread has
- * its own definitions; their schemas are shared by all threads (schema/pool.h) and compiled when an
+ * its own definitions; their schemas are shared by all threads (schema_pool.h) and compiled when an
  * object of the kind is first written, or read in another form than it is stored.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_H
 
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/schema/pool.h"
+#include "kube/custom/schema_pool.h"
 #include "kube/types/kind.h"
 
 #define KUBE_DEFINITIONS_PREFIX "/registry/apiextensions.k8s.io/customresourcedefinitions/"

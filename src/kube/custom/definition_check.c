@@ -1,7 +1,7 @@
 #include "kube/custom/definition_check.h"
 
 #include "kube/custom/definition.h"
-#include "kube/custom/schema/check.h"
+#include "kube/custom/schema_check.h"
 #include "kube/types/go_text.h"
 #include "kube/types/object/name.h"
 

@@ -1,6 +1,6 @@
 /*
  * The rules for CustomResourceDefinitions, with Kubernetes' texts for violations: names and
- * versions here, schemas in schema/check.h.
+ * versions here, schemas in schema_check.h.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_CHECK_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_CHECK_H

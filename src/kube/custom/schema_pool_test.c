@@ -1,4 +1,4 @@
-#include "kube/custom/schema/pool.h"
+#include "kube/custom/schema_pool.h"
 
 #include "kube/custom/kinds.h"
 
@@ -149,6 +149,32 @@ static void threads_share_one_schema_per_text(void **state)
     schema_pool_free(pool);
 }
 
+static void rules_are_compiled_when_they_are_first_needed(void **state)
+{
+    (void)state;
+    struct schema_pool *pool = schema_pool_new();
+    struct pool_schema *with = schema_pool_get(
+        pool, SLICE_LITERAL("{\"type\":\"object\",\"x-kubernetes-validations\":[{\"rule\":"
+                            "\"self.metadata.name != ''\"}]}"));
+    struct pool_schema *without = schema_pool_get(pool, SLICE_LITERAL("{\"type\":\"object\"}"));
+    const struct rule_set *set = NULL, *again = NULL, *none = NULL;
+    const struct schema *schema = pool_schema_compiled(with);
+    size_t before = schema_pool_stats(pool).compiled_bytes;
+    assert_int_equal(pool_schema_rules(with, &set), ST_OK);
+    assert_int_equal(pool_schema_rules(with, &again), ST_OK);
+    assert_non_null(set);
+    assert_ptr_equal(set, again);
+    assert_non_null(rule_set_find(set, schema)->list[0].condition);
+    assert_true(schema_pool_stats(pool).compiled_bytes >= before);
+    assert_non_null(pool_schema_compiled(without));
+    assert_int_equal(pool_schema_rules(without, &none), ST_OK);
+    assert_null(none);
+    pool_schema_unref(with);
+    pool_schema_unref(without);
+    assert_int_equal(schema_pool_stats(pool).compiled_bytes, 0);
+    schema_pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +182,7 @@ int main(void)
         cmocka_unit_test(compiled_schemas_are_about_as_large_as_their_text),
         cmocka_unit_test(schemas_that_do_not_compile_are_null),
         cmocka_unit_test(threads_share_one_schema_per_text),
+        cmocka_unit_test(rules_are_compiled_when_they_are_first_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ struct rule_set {
 
 struct set_maker {
     struct arena *arena;
-    struct arena scratch; /* of one node */
+    struct arena scratch; /* for one node */
     struct rule_set *set;
 };
 

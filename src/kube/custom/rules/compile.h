@@ -22,7 +22,7 @@ struct rule_program {
     const struct schema_rule *rule;
     const struct cel_program *condition; /* NULL: the rule is empty or wrong */
     const struct cel_program
-        *message;  /* of messageExpression; NULL: there is none, or it is wrong */
+        *message;  /* for messageExpression; NULL: there is none, or it is wrong */
     bool uses_old; /* the rule mentions oldSelf */
     struct slice error, message_error;
 };

@@ -174,7 +174,7 @@ static enum status make_object(struct arena *arena, const struct schema *schema,
     return ST_OK;
 }
 
-/* What a resource has whatever its schema says. False: the field is none of that. */
+/* What a resource has whatever its schema says. False: the field is not one of them. */
 static bool is_own_field(const struct object_type *object, struct slice name)
 {
     if (object->schema == &metadata_schema)

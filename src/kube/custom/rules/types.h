@@ -36,7 +36,7 @@ const struct schema_property *rule_property(const struct schema *schema, struct 
 MUST_CHECK
 bool rule_escape(struct slice property, struct buf *to);
 
-/* How often a value whose JSON has at least so many bytes may occur in an object. */
+/* How often a value with at least this many bytes of JSON may occur in an object. */
 static inline uint64_t rule_occurrences_max(uint32_t least_bytes)
 {
     return RULE_REQUEST_BYTES / ((uint64_t)least_bytes + 1);

@@ -83,7 +83,7 @@ struct schema {
     bool map_atomic : 1; /* x-kubernetes-map-type=atomic, for server-side apply */
     bool additional_given : 1, additional_allowed : 1;
     uint32_t effort;      /* maximal steps per byte of a value; SCHEMA_EFFORT_MAX: that or more */
-    uint32_t least_bytes; /* of a value's JSON, as Kubernetes counts; 0: it has no type in CEL */
+    uint32_t least_bytes; /* bytes of the shortest value, as Kubernetes counts; 0: no type in CEL */
     uint32_t property_count;
     const struct schema_property *properties; /* sorted by name */
     const struct schema *items, *additional;  /* NULL: none */

@@ -1,4 +1,4 @@
-#include "kube/custom/schema/pool.h"
+#include "kube/custom/schema_pool.h"
 
 #include "base/lock.h"
 #include "base/random.h"
@@ -17,10 +17,14 @@ struct pool_schema {
     struct schema_pool *pool;
     size_t refs; /* protected by the pool's lock */
 
-    struct lock compiling; /* protects the members below until `tried` is set */
+    struct lock compiling; /* protects the members below until `tried` or `tried_rules` is set */
     atomic_bool tried;
     const struct schema *compiled; /* NULL: it does not compile */
+    bool has_rules;
     struct arena arena;
+
+    atomic_bool tried_rules;
+    const struct rule_set *rules; /* NULL: there are none, or there was no memory */
 
     size_t len;
     uint8_t text[];
@@ -119,6 +123,7 @@ static enum status compile_in(struct pool_schema *schema, struct arena *tree)
     enum status status =
         schema_compile(&schema->arena, &patterns, node, &schema->compiled, &traits, &error);
     patterns_fini(&patterns);
+    schema->has_rules = traits.has_rules;
     return status;
 }
 
@@ -146,6 +151,31 @@ const struct schema *pool_schema_compiled(struct pool_schema *schema)
         compile(schema);
     atomic_store_explicit(&schema->tried, true, memory_order_release);
     return schema->compiled;
+}
+
+static void compile_rules(struct pool_schema *schema)
+{
+    struct schema_pool *pool = schema->pool;
+    size_t before = schema->arena.held_bytes;
+    if (rule_set_new(&schema->arena, schema->compiled, &schema->rules) != ST_OK)
+        schema->rules = NULL;
+    LOCK_SCOPE(&pool->lock);
+    pool->stats.compiled_bytes += schema->arena.held_bytes - before;
+}
+
+enum status pool_schema_rules(struct pool_schema *schema, const struct rule_set **ret_set)
+{
+    assert(pool_schema_compiled(schema));
+    if (schema->has_rules && !atomic_load_explicit(&schema->tried_rules, memory_order_acquire)) {
+        LOCK_SCOPE(&schema->compiling);
+        if (!atomic_load_explicit(&schema->tried_rules, memory_order_relaxed))
+            compile_rules(schema);
+        atomic_store_explicit(&schema->tried_rules, true, memory_order_release);
+    }
+    if (schema->has_rules && !schema->rules)
+        return ST_NOMEM;
+    *ret_set = schema->rules;
+    return ST_OK;
 }
 
 size_t pool_schema_work(const struct pool_schema *schema)

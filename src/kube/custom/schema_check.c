@@ -1,4 +1,4 @@
-#include "kube/custom/schema/check.h"
+#include "kube/custom/schema_check.h"
 
 #include "kube/custom/schema/structural.h"
 #include "kube/types/go_text.h"
