@@ -43,14 +43,6 @@ static int run_version(int count, char **args)
 
 static void write_overview(void); /* vigil(1) */
 
-/* The names of the pages of the client's commands, one a line: they are in section 1. */
-static void write_page_names(void)
-{
-    char name[64];
-    for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
-        printf("%s\n", name);
-}
-
 static int run_man(int count, char **args)
 {
     static const struct {
@@ -77,7 +69,10 @@ static int run_man(int count, char **args)
         return EXIT_OK;
     }
     if (count == 2 && strcmp(page, "pages") == 0) {
-        write_page_names();
+        /* The pages of the client's commands, one a line; they are in section 1. */
+        char name[64];
+        for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
+            printf("%s\n", name);
         return EXIT_OK;
     }
     for (size_t i = 0; count <= 2 && i < COUNT_OF(pages); i++) {

@@ -115,13 +115,6 @@ void auto_compaction_measure(struct auto_compaction *compaction, int64_t bytes)
         compaction->bytes_least = bytes;
 }
 
-/* A compaction frees its bytes in steps, so the growth is measured from the least size since. */
-static bool is_too_large(const struct auto_compaction *compaction)
-{
-    return compaction->bytes_max &&
-           compaction->bytes - compaction->bytes_least > compaction->bytes_max;
-}
-
 static void finish_round(struct auto_compaction *compaction, int64_t now_ns, int64_t revision)
 {
     if (compaction->mode == AUTO_COMPACTION_PERIODIC)
@@ -135,7 +128,10 @@ static int64_t due(struct auto_compaction *compaction, int64_t now_ns, int64_t r
         int64_t keep_from = revision - compaction->retention;
         return keep_from > 0 && keep_from != compaction->last ? keep_from : 0;
     }
-    if (is_too_large(compaction)) {
+    /* A compaction frees its bytes in steps, so the growth is measured from the least size since.
+     */
+    if (compaction->bytes_max &&
+        compaction->bytes - compaction->bytes_least > compaction->bytes_max) {
         size_t back = size_min(compaction->noted_count, NOTES_KEPT);
         size_t at = compaction->noted_first + compaction->noted_count - back;
         int64_t noted = compaction->noted[at % compaction->noted_count];

@@ -200,16 +200,11 @@ bool watch_foreign_has_more(const struct watch_foreign *f)
 
 /* -- The call -- */
 
-static size_t watch_bytes(const struct foreign_watch *watch)
-{
-    return sizeof(*watch) + watch->key_len + watch->end_len;
-}
-
 static void remove_at(struct watch_foreign *f, size_t i)
 {
     struct foreign_watch *watch = f->watches[i];
     f->watches[i] = f->watches[--f->count];
-    account_release(f->account, watch_bytes(watch));
+    account_release(f->account, sizeof(*watch) + watch->key_len + watch->end_len);
     free(watch);
 }
 

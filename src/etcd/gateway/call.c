@@ -128,13 +128,6 @@ static void drop_requests(struct gateway_call *g)
     g->parse = NULL;
 }
 
-/* Delivers the rest of the requests in the next turn. */
-static void yield(struct gateway_call *g)
-{
-    g->yields = true;
-    loop_defer(g->gateway->loop, &g->rest);
-}
-
 /* Delivers as many requests as the service accepts. An invalid one ends the requests, as in etcd.
  * True: a request, or the end of the requests, was delivered. */
 static bool deliver_many(struct gateway_call *g)
@@ -143,7 +136,9 @@ static bool deliver_many(struct gateway_call *g)
     size_t count = 0;
     while (g->requests.ptr && !g->yields && !grpc_local_paused(g->local)) {
         if (count++ == DELIVER_MAX && g->gateway->loop) {
-            yield(g);
+            /* Other clients wait: the rest of the requests is delivered in the next turn. */
+            g->yields = true;
+            loop_defer(g->gateway->loop, &g->rest);
             break;
         }
         AUTO(buf_fini) struct buf made = {0};

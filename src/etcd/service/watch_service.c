@@ -90,13 +90,6 @@ static bool is_pending(const struct watch_call *w)
             watch_foreign_is_pending(w->cluster->foreign));
 }
 
-static bool cluster_begin(struct watch_call *w)
-{
-    if (!w->cluster)
-        w->cluster = calloc(1, sizeof(*w->cluster));
-    return w->cluster;
-}
-
 static void cluster_end(struct watch_call *w)
 {
     if (!w->cluster)
@@ -488,19 +481,16 @@ static enum status cancel(struct watch_call *w, int64_t id)
                                           : watch_stream_cancel(w->stream, id);
 }
 
-/* The cluster says how far the foreign watches are; then the stream answers. */
-static enum status ask_progress(struct watch_call *w)
-{
-    struct watch_foreign *foreign = foreign_of(w);
-    return watch_foreign_count(foreign) ? watch_foreign_progress(foreign)
-                                        : watch_stream_progress(w->stream, INT64_MAX);
-}
-
 static enum status make_asked(struct watch_call *w, const struct pb_watch_request *request)
 {
     const struct pb_watch_create_request *create = request->create_request;
-    if (request->request_union_case != PB_WATCH_REQUEST_CREATE_REQUEST)
-        return ask_progress(w);
+    if (request->request_union_case != PB_WATCH_REQUEST_CREATE_REQUEST) {
+        /* A request for progress. Only the cluster knows how far the foreign watches are, so it
+         * answers first, and the stream afterwards. */
+        struct watch_foreign *foreign = foreign_of(w);
+        return watch_foreign_count(foreign) ? watch_foreign_progress(foreign)
+                                            : watch_stream_progress(w->stream, INT64_MAX);
+    }
     if (watch_admission_is_foreign(w->cluster->admission))
         return make_foreign(w, create);
     if (create->watch_id && watch_foreign_has(foreign_of(w), create->watch_id))
@@ -536,7 +526,9 @@ static void answered(void *ctx);
 static bool admission_begin(struct watch_call *w)
 {
     struct watch_admission_owner owner = {.answered = answered, .ctx = w};
-    if (!cluster_begin(w))
+    if (!w->cluster)
+        w->cluster = calloc(1, sizeof(*w->cluster));
+    if (!w->cluster)
         return false;
     if (!w->cluster->admission)
         w->cluster->admission =

@@ -22,13 +22,6 @@ enum status v2_ancestors_start(struct engine_shard *shard, struct v2_ancestors *
     return ST_OK;
 }
 
-/* An expired node is treated as missing, but its revision is kept, because a write must compare the
- * key that is still in the store. */
-static void forget_node(struct v2_node *node)
-{
-    *node = (struct v2_node){.key = node->key, .revision = node->revision};
-}
-
 static enum status take_nodes(struct v2_ancestors *ancestors, int64_t real_ns)
 {
     const struct kv_txn_answer *txn = &ancestors->write.answer.txn;
@@ -45,8 +38,10 @@ static enum status take_nodes(struct v2_ancestors *ancestors, int64_t real_ns)
         if (!v2_node_read(range->fields[0], node))
             return ST_MALFORMED;
         if (v2_node_is_expired(node, real_ns)) {
-            node->key = v2_key_part(ancestors->key, i);
-            forget_node(node);
+            /* The node is treated as missing, but its revision is kept, because a write must
+             * compare the key that is still in the store. */
+            *node =
+                (struct v2_node){.key = v2_key_part(ancestors->key, i), .revision = node->revision};
             continue;
         }
         if (i == depth)

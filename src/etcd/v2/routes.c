@@ -43,13 +43,6 @@ static bool read_key(struct v2_call *call, const struct http_request *request)
     return status == ST_OK;
 }
 
-/* Reads the head of the request, and its form unless the body may be a part of it. False: the
- * request was answered with an error. */
-static bool read_head(struct v2_call *call, const struct http_request *request)
-{
-    return (v2_form_has_body(request) || read_form(call, request)) && read_key(call, request);
-}
-
 /* Called a second time after the body, when authorize has added the cluster's id. */
 static bool admit_keys(struct http_exchange *x, void *service, const struct http_request *request)
 {
@@ -73,7 +66,9 @@ static void authorize_keys(struct http_exchange *x, void *service,
     struct v2_call head = {.exchange = x, .api = api};
     arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&head.arena, http_exchange_account(x));
-    if (!read_head(&head, request)) {
+    /* If the body may be a part of the form, the form is read later, with the body. */
+    if (!(v2_form_has_body(request) || read_form(&head, request)) || !read_key(&head, request)) {
+        /* The request was answered with an error. */
         arena_fini(&head.arena);
         return;
     }

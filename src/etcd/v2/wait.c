@@ -63,12 +63,6 @@ static void on_deadline(struct http_exchange *x)
     http_wake(x);
 }
 
-/* The action of a deletion: the node expired if its expiry has passed. */
-static enum v2_action end_of(const struct v2_node *prev, int64_t real_ns)
-{
-    return prev->expires_ns && prev->expires_ns <= real_ns ? V2_EXPIRE : V2_DELETE;
-}
-
 /* Writes nothing for a change that is not an event of v2. */
 static enum status write_event(struct v2_wait *wait, const struct watch_event *event,
                                int64_t revision)
@@ -86,7 +80,9 @@ static enum status write_event(struct v2_wait *wait, const struct watch_event *e
         wait->event_revision = revision;
         node = prev;
         node.modified = revision;
-        return v2_event_json(&wait->piece, end_of(&prev, real_ns), &node, &prev, real_ns);
+        /* Nothing in the store says why the key was deleted, so its expiry decides. */
+        bool expired = prev.expires_ns && prev.expires_ns <= real_ns;
+        return v2_event_json(&wait->piece, expired ? V2_EXPIRE : V2_DELETE, &node, &prev, real_ns);
     }
     if (!v2_node_read(event->field, &node) || node.action == V2_IMPLICIT || node.refresh)
         return ST_OK;

@@ -37,21 +37,22 @@ static void compaction_fini(struct kube_job *job)
 
 /* -- The claim -- */
 
-static int64_t version_found(const struct kv_txn_answer *txn)
-{
-    const struct kv_range_answer *range = &txn->answers[0].range;
-    return range->field_count ? kube_kv_of(range->fields[0]).version : 0;
-}
-
 /* After a failure the version is not known, so the next claim fails, too, and finds it. */
 static void on_claimed(struct engine_op *op)
 {
     struct kube_job *job = kube_job_of_write(op);
     struct compaction_job *c = CONTAINER_OF(job, struct compaction_job, job);
     const struct kv_txn_answer *txn = &job->write.engine.answer.txn;
-    if (op->status == ST_OK) {
-        c->revision = txn->succeeded ? c->noted : 0;
-        c->version = txn->succeeded ? c->version + 1 : version_found(txn);
+    if (op->status == ST_OK && txn->succeeded) {
+        c->revision = c->noted;
+        c->version++;
+        c->noted = op->revision;
+    } else if (op->status == ST_OK) {
+        /* Another server has claimed this compaction. The next claim compares the version that was
+         * found instead. */
+        const struct kv_range_answer *range = &txn->answers[0].range;
+        c->revision = 0;
+        c->version = range->field_count ? kube_kv_of(range->fields[0]).version : 0;
         c->noted = op->revision;
     } else {
         log_warn("cannot claim the next compaction of the cluster", LOG_STATUS(op->status));

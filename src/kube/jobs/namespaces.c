@@ -39,13 +39,6 @@ static void resume_fini(struct kube_job *job)
     buf_fini(&CONTAINER_OF(job, struct resume_job, job)->from);
 }
 
-/* The phase is set by any client, so it says nothing. */
-static bool is_deleting(struct slice json)
-{
-    struct kube_object object;
-    return kube_object_parse(json, &object) == ST_OK && kube_object_is_deleting(&object);
-}
-
 static void on_page(struct engine_op *op)
 {
     struct kube_job *job = kube_job_of_range(op);
@@ -57,7 +50,10 @@ static void on_page(struct engine_op *op)
         buf_reset(&resume->from, SIZE_MAX);
         fine = buf_append(&resume->from, kv.key) == ST_OK &&
                buf_append(&resume->from, slice_of("", 1)) == ST_OK;
-        if (fine && is_deleting(kv.value))
+        /* The phase of a namespace says nothing about its deletion: any client may set it. */
+        struct kube_object object;
+        if (fine && kube_object_parse(kv.value, &object) == ST_OK &&
+            kube_object_is_deleting(&object))
             kube_purge_start(job->api, KUBE_PURGE_NAMESPACE,
                              slice_sub(kv.key, prefix.len, kv.key.len - prefix.len), NULL);
     }

@@ -155,14 +155,6 @@ static enum status send_request(struct vigil_kube_candidate *c)
     return kube_exchange_start(&c->exchange, c->kube, &request);
 }
 
-/* Until something is due. */
-static void set_timer(struct vigil_kube_candidate *c)
-{
-    int64_t at = election_deadline_ns(&c->election);
-    int64_t next = c->exchange.state != EXCHANGE_IDLE ? c->request_until_ns : c->election.next_ns;
-    loop_timer_set(c->kube->driver.loop, &c->timer, next < at ? next : at);
-}
-
 /* Makes the request that the election wants, until one is under way or it waits. */
 static void request_next(struct vigil_kube_candidate *c)
 {
@@ -181,7 +173,10 @@ static void settle(struct vigil_kube_candidate *c)
         report_changes(c);
     if (c->state == CANDIDATE_RUNNING) { /* the callback has not ended it */
         request_next(c);
-        set_timer(c);
+        int64_t next =
+            c->exchange.state != EXCHANGE_IDLE ? c->request_until_ns : c->election.next_ns;
+        int64_t deadline = election_deadline_ns(&c->election);
+        loop_timer_set(c->kube->driver.loop, &c->timer, next < deadline ? next : deadline);
     }
     candidate_unref(c);
 }

@@ -29,13 +29,6 @@ static enum status append_text(struct buf *to, size_t *count, const char *name, 
                                 : ST_OK;
 }
 
-static enum status append_timeout(struct buf *to, size_t *count, int64_t timeout_s)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%" PRId64, timeout_s);
-    return append_text(to, count, "timeoutSeconds", timeout_s ? text : NULL);
-}
-
 static enum status append_parameters(struct buf *to, const struct watch_params *params)
 {
     size_t count = 0;
@@ -47,7 +40,9 @@ static enum status append_parameters(struct buf *to, const struct watch_params *
         TRY(append_text(to, &count, "resourceVersionMatch", "NotOlderThan"));
         TRY(append_text(to, &count, "sendInitialEvents", "true"));
     }
-    TRY(append_timeout(to, &count, params->timeout_s));
+    char timeout[24];
+    snprintf(timeout, sizeof(timeout), "%" PRId64, params->timeout_s);
+    TRY(append_text(to, &count, "timeoutSeconds", params->timeout_s ? timeout : NULL));
     return append_text(to, &count, "watch", "true");
 }
 

@@ -72,18 +72,15 @@ void backfill_run_begin(struct backfill_run *run, int64_t revision)
     };
 }
 
-static void add_body(struct backfill_run *run, struct backfill_body *body)
-{
-    run->bodies = grown(run->bodies, run->body_count, &run->body_capacity, sizeof(run->bodies[0]));
-    run->bodies[run->body_count++] = backfill_body_ref(body);
-}
-
 void backfill_run_add(struct backfill_run *run, struct backfill_body *body,
                       const struct watch_event *event)
 {
     struct backfill_revision *last = &run->revisions[run->revision_count - 1];
-    if (!run->body_count || run->bodies[run->body_count - 1] != body)
-        add_body(run, body);
+    if (!run->body_count || run->bodies[run->body_count - 1] != body) {
+        run->bodies =
+            grown(run->bodies, run->body_count, &run->body_capacity, sizeof(run->bodies[0]));
+        run->bodies[run->body_count++] = backfill_body_ref(body);
+    }
     if (!last->count)
         last->body = run->body_count - 1;
     run->events =

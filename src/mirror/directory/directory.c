@@ -234,15 +234,6 @@ static enum status throw_away_all(const struct mirror_options *options,
     return throw_away(options, error);
 }
 
-/* The content is damaged: whatever it is, it can be loaded again. */
-static enum status open_again(const struct mirror_options *options, struct mirror_directory *mirror,
-                              struct error *error)
-{
-    struct error fault = *error;
-    TRY(throw_away_all(options, mirror, fault.text, error));
-    return open_engine(options, mirror, error);
-}
-
 static enum status open_content(const struct mirror_options *options,
                                 struct mirror_directory *mirror, struct error *error)
 {
@@ -253,8 +244,12 @@ static enum status open_content(const struct mirror_options *options,
     else
         TRY(write_file(options, mirror, false, error));
     enum status status = open_engine(options, mirror, error);
-    if (status != ST_OK && status != ST_IN_USE)
-        status = open_again(options, mirror, error);
+    if (status != ST_OK && status != ST_IN_USE) {
+        /* The content is damaged. Whatever it is, it can be loaded from the cluster again. */
+        struct error damage = *error;
+        TRY(throw_away_all(options, mirror, damage.text, error));
+        status = open_engine(options, mirror, error);
+    }
     TRY(status);
     int64_t revision = local_mirror_revision(mirror->engine);
     mirror->is_warm = mirror->cluster_id && revision > 1;

@@ -29,12 +29,6 @@ static void must(enum status status)
         abort(); /* out of memory */
 }
 
-static char *take_text(struct buf *text)
-{
-    must(buf_append(text, slice_of("", 1)));
-    return (char *)text->ptr;
-}
-
 char *mirror_file_prefixes(const struct slice *prefixes, size_t count)
 {
     struct slice *sorted = xcalloc(count + 1, sizeof(*sorted));
@@ -49,7 +43,8 @@ char *mirror_file_prefixes(const struct slice *prefixes, size_t count)
         must(buf_append_text(&text, "\n"));
     }
     free(sorted);
-    return take_text(&text);
+    must(buf_append(&text, slice_of("", 1)));
+    return (char *)text.ptr;
 }
 
 void mirror_file_boot(char ret_boot[MIRROR_BOOT_BYTES])

@@ -8,16 +8,13 @@ void compact_search_init(struct compact_search *search, int64_t known, int64_t n
     *search = (struct compact_search){.known = known, .low = known, .high = newest};
 }
 
-/* The oldest revision is 1. */
-static int64_t first_question(const struct compact_search *search)
-{
-    return search->known ? search->known : 1;
-}
-
 int64_t compact_search_next(const struct compact_search *search)
 {
-    if (!search->asked)
-        return search->high > 0 ? first_question(search) : 0;
+    if (!search->asked) {
+        /* The search begins where the last one ended, or at the oldest revision there is. */
+        int64_t first = search->known ? search->known : 1;
+        return search->high > 0 ? first : 0;
+    }
     return search->high - search->low > 1 ? search->low + (search->high - search->low) / 2 : 0;
 }
 

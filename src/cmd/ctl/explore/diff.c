@@ -223,14 +223,6 @@ static void report(struct differ *d, struct slice key, const vigil_kv *before,
         flush_batch(d);
 }
 
-/* Negative: the key is only in the old state, positive: only in the new one. */
-static int order_of(const vigil_kv *before, const vigil_kv *after)
-{
-    if (!before || !after)
-        return before ? -1 : 1;
-    return slice_compare(key_of(before), key_of(after));
-}
-
 static void note_failure(struct differ *d, const struct pager *old, const struct pager *now)
 {
     if (d->exit == CTL_OK)
@@ -242,7 +234,10 @@ static void merge(struct differ *d, struct pager *old, struct pager *now)
     const vigil_kv *before = pager_next(old), *after = old->exit == CTL_OK ? pager_next(now) : NULL;
     note_failure(d, old, now);
     while ((before || after) && d->exit == CTL_OK) {
-        int order = order_of(before, after);
+        /* Negative: the key is only in the old state, positive: only in the new one. */
+        int order = before ? -1 : 1;
+        if (before && after)
+            order = slice_compare(key_of(before), key_of(after));
         const vigil_kv *b = order <= 0 ? before : NULL, *a = order >= 0 ? after : NULL;
         if (!a)
             report(d, key_of(b), b, NULL);

@@ -95,13 +95,6 @@ static void add(struct buf *to, struct slice bytes)
         abort();
 }
 
-static void keep_last(struct mirror_walk *walk, const struct index_item *item)
-{
-    walk->last.len = 0;
-    add(&walk->last, index_item_key(item));
-    add(&walk->last, slice_of("", 1));
-}
-
 static void take_keys(struct mirror_walk *walk, struct range_walk *range)
 {
     const struct range_kv *kv = NULL;
@@ -110,8 +103,12 @@ static void take_keys(struct mirror_walk *walk, struct range_walk *range)
         struct walked head = {.mod_revision = kv->mod_revision, .key_bytes = key.len};
         add(&walk->step, slice_of(&head, sizeof(head)));
         add(&walk->step, key);
-        if (i + 1 == WALK_KEYS)
-            keep_last(walk, kv->item);
+        if (i + 1 == WALK_KEYS) {
+            /* The step is full. The next one begins with the first key that can follow this one. */
+            walk->last.len = 0;
+            add(&walk->last, key);
+            add(&walk->last, slice_of("", 1));
+        }
     }
     walk->ended = !kv;
     walk->damaged |= range->damaged;

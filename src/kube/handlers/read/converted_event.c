@@ -57,13 +57,6 @@ static enum status look(const struct kube_event_form *form, struct kube_kv kv, s
     return ST_OK;
 }
 
-static enum kube_event_type change_of(bool created, bool matched, bool matches)
-{
-    if (!matches)
-        return matched ? KUBE_EVENT_DELETED : KUBE_EVENT_NONE;
-    return created || !matched ? KUBE_EVENT_ADDED : KUBE_EVENT_MODIFIED;
-}
-
 enum status kube_event_write(const struct kube_event_form *form, enum kube_event_type change,
                              const struct kube_object *object, int64_t revision, struct buf *to)
 {
@@ -85,7 +78,13 @@ static enum status show(const struct kube_event_form *form, const struct kube_ev
         TRY(look(form, pair->after, &after));
     if (needs_before(form->selection, pair->created, pair->tombstone))
         TRY(look(form, pair->before, &before));
-    converted->change = change_of(pair->created, before.matches, after.matches);
+    /* An object that no longer matches the selection is gone for this watch, and one that begins to
+     * match is new. */
+    if (after.matches)
+        converted->change =
+            pair->created || !before.matches ? KUBE_EVENT_ADDED : KUBE_EVENT_MODIFIED;
+    else
+        converted->change = before.matches ? KUBE_EVENT_DELETED : KUBE_EVENT_NONE;
     if (converted->change == KUBE_EVENT_NONE)
         return ST_OK;
     const struct side *told = converted->change == KUBE_EVENT_DELETED ? &before : &after;

@@ -95,20 +95,16 @@ static enum status look(struct kube_list *list, struct kube_kv kv, struct kube_o
     return list->call->api->config->skip_undecodable ? ST_OK : ST_MALFORMED;
 }
 
-/* Counts one more item; a comma precedes it, except the first. */
-static enum status count_item(struct kube_list *list, struct slice key, struct slice *ret_comma)
-{
-    *ret_comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
-    return list->given == list->limit ? reach_limit(list, key) : ST_OK;
-}
-
 /* Reads an object. If it is selected, it is the next item. ST_MALFORMED: it is not an object. */
 static enum status take_item(struct kube_list *list, struct kube_kv kv,
                              struct kube_object *ret_object, struct slice *ret_comma,
                              bool *ret_selected)
 {
     TRY(look(list, kv, ret_object, ret_selected));
-    return *ret_selected ? count_item(list, kv.key, ret_comma) : ST_OK;
+    if (!*ret_selected)
+        return ST_OK;
+    *ret_comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY; /* before all but the first */
+    return list->given == list->limit ? reach_limit(list, kv.key) : ST_OK;
 }
 
 /* Prepares an object for sending if it is selected. */

@@ -236,22 +236,18 @@ static enum status test(const struct patching *p, struct slice path,
                      SLICE_ARGS(path));
 }
 
-static enum status value_of(const struct patching *p, const struct json_node *operation,
-                            struct json_node **ret_value)
-{
-    const struct json_node *value = json_node_named(operation, "value");
-    *ret_value = value ? json_node_copy(p->arena, value) : json_node_new(p->arena, JSON_TYPE_NULL);
-    return *ret_value ? ST_OK : ST_NOMEM;
-}
-
 static enum status run_operation(struct patching *p, const struct json_node *operation)
 {
     struct slice op, path, from;
-    struct json_node *value;
     TRY(json_node_text(json_node_named(operation, "op"), p->arena, &op));
     TRY(json_node_text(json_node_named(operation, "path"), p->arena, &path));
     TRY(json_node_text(json_node_named(operation, "from"), p->arena, &from));
-    TRY(value_of(p, operation, &value));
+    /* An operation without a value has the value null. */
+    const struct json_node *given = json_node_named(operation, "value");
+    struct json_node *value =
+        given ? json_node_copy(p->arena, given) : json_node_new(p->arena, JSON_TYPE_NULL);
+    if (!value)
+        return ST_NOMEM;
     if (slice_is(op, "add"))
         return add_at(p, "add", path, value);
     if (slice_is(op, "remove"))

@@ -78,20 +78,16 @@ static struct json_node *list_of(struct arena *arena, const struct json_node *va
     return json_node_insert(list, NULL, item) == ST_OK ? list : NULL;
 }
 
-static const struct json_node *first_of(const struct json_node *list, const char *member)
-{
-    const struct json_node *item = json_node_items(list);
-    return item && member ? json_look_member(item, slice_from_text(member)) : item;
-}
-
 /* The value of older clients wins over a list that begins with another one. `member` of an item has
  * it; NULL: the items are texts. */
 static enum status set_first(struct arena *arena, struct json_node *object, const char *one,
                              const char *many, const char *member)
 {
     const struct json_node *value = json_node_named(object, one);
-    const struct json_node *first = first_of(json_node_named(object, many), member);
+    const struct json_node *first = json_node_items(json_node_named(object, many));
     struct json_node *set;
+    if (first && member)
+        first = json_look_member(first, slice_from_text(member));
     if (json_node_has_text(value) && first && json_node_equal(value, first))
         return ST_OK;
     if (!json_node_has_text(value) && !json_node_has_text(first))

@@ -64,12 +64,6 @@ static void set_null(const struct kube_field *field, struct json_node *node)
     node->text = SLICE_EMPTY;
 }
 
-/* An empty list of owners is a request to forget them (kube/handlers/write/apply.h). */
-static bool is_owners(const struct json_node *member)
-{
-    return slice_is(member->key, "managedFields");
-}
-
 static enum status walk_member(struct arena *arena, const struct kube_field *field,
                                struct json_node *object, struct json_node *member, bool *ret_seen)
 {
@@ -77,7 +71,9 @@ static enum status walk_member(struct arena *arena, const struct kube_field *fie
     if (*ret_seen) {
         TRY(walk_field(arena, field, member));
         set_null(field, member);
-    } else if (!is_owners(member)) {
+    } else if (!slice_is(member->key, "managedFields")) {
+        /* An empty member is lost, except an empty list of field owners, which is a request to
+         * forget them (kube/handlers/write/apply.h). */
         json_node_remove(object, member);
     }
     return ST_OK;
@@ -147,11 +143,6 @@ static struct json_node *holder_of(struct json_node *object, const char **field)
     return object && object->type == JSON_TYPE_OBJECT ? object : NULL;
 }
 
-static bool is_absent(const struct json_node *node)
-{
-    return !node || kube_is_zero(node);
-}
-
 static enum status apply_rows(struct arena *arena, const struct default_plan *plan,
                               struct json_node *object, uint64_t seen)
 {
@@ -165,10 +156,15 @@ static enum status apply_rows(struct arena *arena, const struct default_plan *pl
             TRY(holder && default_lacks(holder, name)
                     ? json_node_put(arena, holder, name, row_value(arena, row))
                     : ST_OK);
-        } else if (lacks || (place & DEFAULT_NOT_ZERO &&
-                             is_absent(json_node_member(object, slice_from_text(row->field))))) {
-            TRY(json_node_put(arena, object, row->field, row_value(arena, row)));
+            continue;
         }
+        if (!lacks && place & DEFAULT_NOT_ZERO) {
+            /* The object has the field, but a zero value is replaced, too. */
+            const struct json_node *node = json_node_member(object, slice_from_text(row->field));
+            lacks = !node || kube_is_zero(node);
+        }
+        if (lacks)
+            TRY(json_node_put(arena, object, row->field, row_value(arena, row)));
     }
     return ST_OK;
 }

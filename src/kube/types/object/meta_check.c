@@ -113,13 +113,6 @@ enum status kube_meta_append_unknown(const struct json_node *object, struct buf 
     return ST_OK;
 }
 
-/* "" gives "core", "apps" gives "apps", "rbac.authorization.k8s.io" gives "rbac". */
-static struct slice internal_group(const struct kube_kind *kind)
-{
-    const char *group = kind->group[0] ? kind->group : "core";
-    return slice_of(group, strcspn(group, "."));
-}
-
 /* Whether there is a built-in kind of that name. */
 static bool is_registered(struct slice kind, struct slice group, struct slice version)
 {
@@ -142,7 +135,10 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
     at += slash ? 1 : 0;
     struct slice version = slice_sub(api_version, at, api_version.len - at);
     const char *ours = meta->kind->kind;
-    struct slice internal = internal_group(meta->kind);
+    /* Kubernetes names the internal version by the first word of the group: "core" for "", "rbac"
+     * for "rbac.authorization.k8s.io". */
+    const char *own_group = meta->kind->group[0] ? meta->kind->group : "core";
+    struct slice internal = slice_of(own_group, strcspn(own_group, "."));
     if (!is_registered(kind, group, version))
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "%.*s in version \"%.*s\" cannot be handled as a %s: no kind \"%.*s\" is "

@@ -459,13 +459,6 @@ static bool make_other(struct kube_openapi *d, bool schemas)
     return more && status == ST_OK;
 }
 
-static void next_phase(struct kube_openapi *d)
-{
-    assert(d->phase < PHASE_DONE);
-    d->phase++;
-    d->at = 0;
-}
-
 /* Generates the next part, at most the paths of one kind or one schema; it may be empty. */
 static void make_part(struct kube_openapi *d)
 {
@@ -502,7 +495,10 @@ static void make_part(struct kube_openapi *d)
     case PHASE_DONE:
         return;
     }
-    next_phase(d);
+    /* The phase is complete; otherwise a case above has returned. */
+    assert(d->phase < PHASE_DONE);
+    d->phase++;
+    d->at = 0;
 }
 
 /* The part, which consists of members of an object, as protobuf. */

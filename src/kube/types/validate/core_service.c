@@ -338,30 +338,27 @@ static void check_traffic(struct check *c, const struct at *at, const struct jso
 
 /* -- Updates -- */
 
-/* ["10.0.0.1"] */
-static const char *json_list_of(struct slice text, char json[80])
-{
-    snprintf(json, 80, "[\"%.*s\"]", (int)size_min(text.len, 64), (const char *)text.ptr);
-    return json;
-}
-
 /* A cluster IP is kept unless the service becomes or was of type ExternalName. */
 static void check_kept(struct check *c, const struct at *at, const struct json_node *spec,
                        const struct json_node *old)
 {
     struct cluster_ips is = cluster_ips_of(spec), was = cluster_ips_of(old);
     const struct at *first = AT_ITEM(AT(at, "clusterIPs"), 0);
-    char json[80];
     if (is_of_type(spec, "ExternalName") || is_of_type(old, "ExternalName") ||
         (is_headless(spec) && is_headless(old)))
         return;
     /* An update that omits the addresses keeps them. */
     if (!is.count || !was.count || json_node_equal(is.first, was.first))
         return;
-    if (is.list)
+    if (is.list) {
         bad_node(c, first, is.list, "may not change once set");
-    else
-        bad_raw(c, first, json_list_of(rule_text_of(c, is.first), json), "may not change once set");
+        return;
+    }
+    /* The client gave only clusterIP. The message shows it as a list: ["10.0.0.1"]. */
+    struct slice ip = rule_text_of(c, is.first);
+    char json[80];
+    snprintf(json, sizeof(json), "[\"%.*s\"]", (int)size_min(ip.len, 64), (const char *)ip.ptr);
+    bad_raw(c, first, json, "may not change once set");
 }
 
 static void check_service_update(struct check *c, const struct at *at, const struct json_node *spec,
