@@ -64,6 +64,7 @@ void net_server_free(struct net_server *server)
     free(server);
 }
 
+/* Listeners of one kind share what the kind has on each shard. */
 static unsigned index_of_kind(struct net_server *server, const struct protocol_kind *kind)
 {
     for (unsigned i = 0; i < server->kind_count; i++)
@@ -141,6 +142,7 @@ static enum status start_threads(struct net_server *server)
         }
     }
     lock_take(&server->lock);
+    /* Every thread that was created reports, also one that cannot begin. */
     while (server->ready_count < count)
         lock_wait(&server->lock, &server->changed);
     if (status == ST_OK)
@@ -151,12 +153,14 @@ static enum status start_threads(struct net_server *server)
     return status;
 }
 
+/* A simulated network has no threads: the test runs the loops of the shards. */
 static enum status start_stepped(struct net_server *server)
 {
     for (unsigned i = 0; i < server->options.shards; i++) {
         enum status status = net_shard_begin(&server->shards[i]);
         if (status == ST_OK)
             continue;
+        /* The shards before this one have begun, and end again. */
         while (i-- > 0)
             net_shard_end(&server->shards[i]);
         return status;

@@ -56,7 +56,7 @@ static bool flush_dirty(struct net_shard *shard)
             if (!start)
                 start = now;
             if (now - start > FLUSH_NS_MAX)
-                break;
+                break; /* input has waited long enough; the rest is sent in the next turn */
         }
     }
     return !list_empty(&shard->dirty) || !list_empty(&shard->unfinished);

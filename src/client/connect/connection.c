@@ -480,6 +480,7 @@ static void on_ready(struct io_watch *watch, unsigned ready)
     struct error error;
     c->busy++;
     if (c->state == CONNECTION_CONNECTING) {
+        /* The attempt to connect to the server, or to its proxy, has ended. */
         if (transport_connected(&c->transport, &error) != ST_OK) {
             fail(c, error.status, error.text);
         } else if (!proxy_of(c)) {
@@ -492,6 +493,7 @@ static void on_ready(struct io_watch *watch, unsigned ready)
             schedule(c);
         }
     } else {
+        /* Bytes that the socket did not take go first; on_turn_end then sends what is new. */
         if (c->transport.held.len && ready & (IO_WRITE | IO_BROKEN)) {
             enum status status = transport_send_held(&c->transport, &error);
             if (status == ST_OK)
@@ -560,6 +562,8 @@ static void on_turn_end(struct deferred *deferred)
         else
             connect_to(c, &c->endpoint.path, 1);
     }
+    /* The owner learns here what happened during the turn. Each call may make it free the
+     * connection. */
     if (is_established(c)) {
         if (c->news_open) {
             c->news_open = false;

@@ -133,6 +133,7 @@ enum status transport_read(struct transport *t, struct error *error)
     if (status == ST_AGAIN)
         return status;
     if (status == ST_END) {
+        /* Whether the peer was entitled to close is decided by TLS, if it is used. */
         if (t->proxy_tls)
             tls_client_feed_end(t->proxy_tls);
         if (t->tls)
@@ -143,6 +144,7 @@ enum status transport_read(struct transport *t, struct error *error)
         return socket_failed(t, error);
     connector->stats.reads++;
     connector->stats.bytes_received += n;
+    /* The proxy's TLS is the outer layer; what it decrypts is fed to the server's. */
     if (t->proxy_tls)
         tls_client_feed(t->proxy_tls, slice_of(raw, n));
     else if (t->tls)

@@ -153,6 +153,7 @@ static enum status judge_socks(struct tunnel *t, struct error *error)
     if (in[0] != version)
         return error_set(error, ST_CLOSED, "the proxy does not speak SOCKS5");
     if (t->state == TUNNEL_GREETING) {
+        /* The proxy has chosen one of the methods of authentication that the greeting offered. */
         enum status status;
         if (in[1] == SOCKS_PASSWORD && t->proxy->has_user) {
             STATE_MOVE(t->state, moves, TUNNEL_AUTHENTICATING);
@@ -170,6 +171,7 @@ static enum status judge_socks(struct tunnel *t, struct error *error)
         return status == ST_OK ? ST_OK : error_no_memory(error);
     }
     if (t->state == TUNNEL_REQUESTING) {
+        /* The proxy has connected to the server, or says why it cannot. */
         if (in[1] != 0)
             return error_set(error, ST_CLOSED, "the proxy answered: %s", socks_reason(in[1]));
         if (in[3] != SOCKS_IPV4 && in[3] != SOCKS_NAME && in[3] != SOCKS_IPV6)
@@ -177,6 +179,7 @@ static enum status judge_socks(struct tunnel *t, struct error *error)
         STATE_MOVE(t->state, moves, TUNNEL_OPEN);
         return ST_OK;
     }
+    /* The proxy has checked the user and the password. */
     if (in[1] != 0)
         return error_set(error, ST_CLOSED, "the proxy refused the user or the password");
     STATE_MOVE(t->state, moves, TUNNEL_REQUESTING);

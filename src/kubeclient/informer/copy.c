@@ -92,6 +92,7 @@ enum status copy_add_consumer(struct copy *copy, struct copy_consumer *consumer)
     if (copy->ended)
         return ST_CLOSED;
     const struct vigil_kube_object *object;
+    /* The consumer begins with what the copy has already, as if it had just been added. */
     MAP_FOREACH (object, &copy->cache.indexer.objects) {
         struct cache_change change = {.kind = CACHE_ADDED, .now = object, .in_list = true};
         TRY(change_queue_reserve(&consumer->queue));
@@ -119,7 +120,7 @@ void copy_resync(struct copy *copy, struct copy_consumer *consumer)
         return;
     MAP_FOREACH (object, &copy->cache.indexer.objects) {
         if (change_queue_reserve(&consumer->queue) != ST_OK)
-            break;
+            break; /* without memory, the rest waits for the next resync */
         change_queue_resync(&consumer->queue, object);
     }
     change_queue_publish(&consumer->queue);
@@ -168,6 +169,7 @@ enum status copy_wait_synced(struct copy *copy, int64_t until_ns)
         if (clock_mono_ns(clock_system()) >= until_ns)
             return ST_TIMEOUT;
         driver_thread_waits(true);
+        /* The loop's thread takes the lock meanwhile, and announces each change of the state. */
         if (until_ns == CLOCK_NEVER)
             lock_wait(&copy->lock, &copy->changed);
         else

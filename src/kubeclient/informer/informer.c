@@ -219,6 +219,7 @@ static void join(struct vigil_kube_informer *informer)
     lock_release(&informer->copy->lock);
     fetcher_init(&informer->fetcher, kube, &informer->scope, &fetcher_ops, informer);
     list_init(&informer->member.in_driver);
+    /* The client has ended since the informer was created, and tells its members no more. */
     if (kube->driver.ended)
         end(informer);
     else
@@ -400,6 +401,7 @@ static enum status own_texts(struct vigil_kube_informer *informer)
     enum { TEXTS = sizeof(texts) / sizeof(*texts) };
     size_t bytes = 0;
     scope->target.name = scope->target.subresource = NULL;
+    /* All texts are in one block of memory. */
     for (size_t i = 0; i < TEXTS; i++)
         bytes += *texts[i] ? strlen(*texts[i]) + 1 : 0;
     char *to = informer->texts = malloc(bytes);
@@ -588,6 +590,7 @@ int vigil_kube_informer_wait_synced(vigil_kube_informer *informer, int timeout_m
         return VIGIL_ERROR_WOULD_BLOCK;
     int64_t until_ns =
         timeout_ms < 0 ? CLOCK_NEVER : clock_mono_ns(clock_system()) + driver_ns(timeout_ms);
+    /* Without a thread of its own, the client makes progress only if the caller runs its loop. */
     bool drives = !driver->own_thread && !atomic_load(&driver->loop_ended);
     enum status status = drives ? drive_until_synced(informer, until_ns)
                                 : copy_wait_synced(informer->copy, until_ns);

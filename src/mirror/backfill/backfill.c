@@ -72,20 +72,16 @@ static int64_t oldest(const struct backfill *backfill)
 /* -- Doubt -- */
 
 /*
- * Between the end of a connection and the comparison of pasts that follows the next one, the
- * cluster may be restored to another past, and a new watch would show events that never happened
+ * Between the end of a connection and the comparison of histories that follows the next one, the
+ * cluster may be restored to another history, and a new watch would show events that never happened
  * there. So readers wait for the comparison, and if it takes long, because no quorum answers it,
  * they read what a member has, not what the mirror has. What was received before the end and not
  * shown yet goes to the watches that have waited for it.
  */
-static bool is_connected(const struct backfill *backfill)
-{
-    return !backfill->options.cluster.connected || atomic_load(backfill->options.cluster.connected);
-}
-
 static void judge(struct backfill *backfill)
 {
-    if (LIKELY(is_connected(backfill)) || !backfill->started) {
+    const atomic_bool *connected = backfill->options.cluster.connected; /* NULL: always */
+    if (LIKELY(!connected || atomic_load(connected)) || !backfill->started) {
         backfill->doubtful_until = 0;
         return;
     }
@@ -258,6 +254,7 @@ static bool start_wanted(struct backfill *backfill)
                 backfill->fetch_count < BACKFILL_FETCHES_MAX ? NULL : find_replaceable(backfill);
             if (old)
                 fetch_end(backfill, old);
+            /* All fetches are still needed, so this revision and those after it wait for one. */
             if (backfill->fetch_count == BACKFILL_FETCHES_MAX)
                 return ready;
             fetch_start(backfill, revision);
@@ -349,11 +346,14 @@ static void on_look(struct timer *timer)
         link = link->next;
         if (now_ns - fetch->wanted_ns < idle_ns)
             continue;
-        ask |= fetch->waiting;
-        if (!fetch->waiting)
+        if (!fetch->waiting) {
             fetch_end(backfill, fetch);
-        else
-            fetch->waiting = false;
+            continue;
+        }
+        /* The reader that has waited may be gone. If it is not, it asks again below, and the fetch
+         * waits once more. */
+        fetch->waiting = false;
+        ask = true;
     }
     event_ranges_drop_idle(&backfill->store, now_ns - idle_ns);
     if (backfill->store.count || backfill->fetch_count)
@@ -414,12 +414,6 @@ static void read_ahead(struct backfill *backfill, const struct event_range *rang
     }
 }
 
-/* Never of a revision that the mirror reads at once: a response of it may have begun there. */
-static bool is_long(const struct backfill_revision *found)
-{
-    return found->count > WATCH_WHOLE_EVENTS || found->field_bytes > WATCH_WHOLE_BYTES;
-}
-
 /* Reads a revision of a range. ST_END: it has none of [place, last]. */
 static enum status event_range_next(const struct event_range *range, struct watch_place *place,
                                     int64_t last, struct watch_batch *ret_batch)
@@ -432,9 +426,12 @@ static enum status event_range_next(const struct event_range *range, struct watc
     *place = (struct watch_place){.revision = found->revision + 1};
     if (found->lost)
         return ST_DAMAGED;
+    /* A long revision is read in parts, but never one that the mirror reads at once: a response
+     * with its events may have begun there. */
+    bool is_long = found->count > WATCH_WHOLE_EVENTS || found->field_bytes > WATCH_WHOLE_BYTES;
     *ret_batch = (struct watch_batch){
         .revision = found->revision,
-        .events = is_long(found) ? NULL : range->run.events + found->first,
+        .events = is_long ? NULL : range->run.events + found->first,
         .count = found->count,
     };
     return ST_OK;

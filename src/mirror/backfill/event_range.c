@@ -79,7 +79,7 @@ static bool contains(const struct event_range *range, int64_t revision)
 static void mark_used(struct event_ranges *ranges, struct event_range *range)
 {
     if (range->used_turn == ranges->turn)
-        return;
+        return; /* it was moved to the end in this turn already */
     range->used_turn = ranges->turn;
     range->used_ns = ranges->now_ns;
     list_remove(&range->by_use);
@@ -89,6 +89,7 @@ static void mark_used(struct event_ranges *ranges, struct event_range *range)
 struct event_range *event_ranges_find(struct event_ranges *ranges, int64_t revision)
 {
     if (!ranges->recent || !contains(ranges->recent, revision)) {
+        /* Readers mostly continue in the range where the last one was; this one does not. */
         size_t at = store_seek(ranges, revision);
         if (at == ranges->count || !contains(ranges->all[at], revision))
             return NULL;

@@ -74,11 +74,12 @@ static int64_t known(const struct backfill_fetch *fetch)
 static bool store(struct backfill_fetch *fetch)
 {
     struct event_ranges *to = fetch->options.store;
+    /* Another fetch may have stored what comes next. */
     int64_t end = known(fetch), gap_end = event_ranges_gap_end(to, fetch->at);
     end = gap_end < end ? gap_end : end;
     assert(fetch->options.range_count > 0);
     if (end <= fetch->at)
-        return false;
+        return false; /* a source has not reached the next revision yet */
     struct backfill_run **runs = xcalloc(fetch->options.range_count, sizeof(runs[0]));
     for (size_t i = 0; i < fetch->options.range_count; i++)
         runs[i] = &fetch->sources[i].run;

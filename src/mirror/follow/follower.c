@@ -115,7 +115,7 @@ void follower_connect(struct follower *follower)
     loop_timer_cancel(follower_loop(follower), &follower->pause);
     follower_move(follower, FOLLOWER_CONNECTING);
     if (follower->failure != ST_OK && !apply_queue_is_idle(follower->apply_queue))
-        return; /* continues when everything has returned */
+        return; /* the mirror has refused a batch; on_applied connects when the others are back */
     follower_forget_failure(follower);
     if (watches_is_open(follower->watches))
         compare(follower);
@@ -207,6 +207,8 @@ static void on_compared(void *ctx, const struct comparer_result *result)
         return;
     snprintf(follower->version, sizeof(follower->version), "%s", result->version);
     if (result->verdict == COMPARER_UNPROVEN && !follower->load_why) {
+        /* Nothing contradicts the mirror, but nothing proves it either. The state of the cluster is
+         * loaded and compared with it. */
         follower->load_why = "the cluster may have been restored since it was followed";
         follower->checks = true;
     }
@@ -214,6 +216,7 @@ static void on_compared(void *ctx, const struct comparer_result *result)
         follower_drain(follower);
         return;
     }
+    /* The cluster has the history of the mirror, and only continues it. */
     follower->is_proven = true;
     atomic_store(&follower->complete_at, result->header.revision);
     note_complete(follower);
@@ -227,6 +230,8 @@ static void request_progress(struct follower *follower)
     if (follower->state != FOLLOWER_FOLLOWING || follower->all_keys)
         return;
     if (follower->progress_at_ns) {
+        /* The server is still to answer the last request, perhaps with a revision that is too old
+         * for this caller. */
         follower->progress_again = true;
         return;
     }
@@ -264,6 +269,8 @@ static void pump(struct follower *follower)
     }
     if (intake_regulate(&follower->intake, follower->merge, follower->apply_queue))
         watches_pause(follower->watches, follower->intake.is_paused);
+    /* Events of one prefix wait until all other watches have passed their revision, which a prefix
+     * without events does only by a progress notification. */
     if (merge_waits(follower->merge))
         request_progress(follower);
     if (intake_is_beyond(&follower->intake, follower->merge)) {
@@ -388,21 +395,28 @@ static void on_applied(void *ctx, enum status status)
     if (status != ST_OK)
         follower->failure = status;
     if (follower->state == FOLLOWER_GIVING && follower->failure != ST_OK) {
+        /* The mirror has refused a part of the state. The parts behind it come back first. */
         if (idle)
             follower_giving_failed(follower);
     } else if (follower->state == FOLLOWER_GIVING) {
+        /* There is room for the next part; or the last one is applied, and the load complete. */
         if (follower->given != follower->load_revision)
             follower_give(follower);
         else if (idle)
             follower_loaded(follower);
     } else if (follower->failure != ST_OK && follower->state == FOLLOWER_FOLLOWING) {
+        /* Without this change, the mirror can apply none of those that follow it. They are watched
+         * again after a pause. */
         watches_give_up(follower->watches);
         follower_pause(follower, status_text(status), FOLLOWER_PAUSE_NS);
     } else if (follower->failure != ST_OK && follower->state == FOLLOWER_CONNECTING && idle) {
+        /* The last batch is back, for which follower_connect has waited. */
         follower_connect(follower);
     } else if (follower->state == FOLLOWER_FOLLOWING) {
         pump(follower);
     } else if (follower->state == FOLLOWER_DRAINING && idle) {
+        /* Nothing that was given before can change the mirror while the state is compared with it.
+         */
         follower_forget_failure(follower);
         follower_load(follower);
     }

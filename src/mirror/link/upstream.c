@@ -292,7 +292,7 @@ static void try_to_send(struct upstream_call *call)
     enum status status = channel_start(channel, &call->grpc, &request, &call->waiter);
     if (status == ST_OK)
         sent(call);
-    else if (status == ST_AGAIN)
+    else if (status == ST_AGAIN) /* there is no connection; the channel calls the waiter back */
         set_limit(call, call->reach_by_ns);
     else if (status == ST_NOMEM)
         fail_later(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");

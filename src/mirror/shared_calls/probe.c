@@ -1,6 +1,7 @@
 #include "mirror/shared_calls/probe.h"
 
 #include "base/xalloc.h"
+#include "client/connect/error.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
 #include "io/loop.h"
@@ -89,13 +90,6 @@ static void finish(struct probe *probe, int64_t revision, enum grpc_code code, s
     }
 }
 
-/* etcd 3.4 has no code for it when it finds out first. */
-static bool is_deadline(enum grpc_code code, struct slice text)
-{
-    return code == GRPC_DEADLINE_EXCEEDED ||
-           (code == GRPC_UNKNOWN && slice_is(text, "context deadline exceeded"));
-}
-
 /* Reads that have waited long enough for the question which has failed now fail with it: another
  * one would make them wait as long once more. They are in the order in which they came. */
 static void join_failure(struct probe *probe)
@@ -156,7 +150,7 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
     }
     if (code == GRPC_OK)
         mirror_state_heard(probe->state, revision);
-    if (is_deadline(code, text)) {
+    if (client_is_deadline(code, text)) {
         /* The deadline is ours, of which the client knows nothing: it gets the error of a cluster
          * that is slow. */
         code = status_code(ST_TIMEOUT);

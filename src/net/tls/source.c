@@ -46,13 +46,15 @@ static void look(struct tls_source *s)
     s->fresh = tls_files_fresh(&mark);
     enum status status = load(s, &error);
     if (status == ST_EXISTS)
-        return;
+        return; /* the files were written again with the same content */
     if (status == ST_OK) {
         s->failure.text[0] = 0;
         s->reloads++;
         if (s->hooks.on_reload)
             s->hooks.on_reload(s->hooks.ctx);
     } else if (strcmp(s->failure.text, error.text) != 0) {
+        /* The files cannot be used, and the previous ones stay in use. A failure is reported again
+         * only when its reason changes. */
         s->failure = error;
         s->failures++;
         if (s->hooks.on_failure)

@@ -430,6 +430,7 @@ bool local_range_try(struct engine_range *range)
     if (status == ST_OK)
         status = is_plain_get(request) ? plain_get(range, &state, request) : ST_AGAIN;
     if (status != ST_AGAIN) {
+        /* A get of a short value needs no state of its own: it is answered, or refused. */
         if (status != ST_OK)
             unpin(shard, &range->op);
         finish(&range->op, status);
@@ -444,6 +445,7 @@ bool local_range_try(struct engine_range *range)
         finish(&range->op, status);
         return true;
     }
+    /* What the range reads is pinned until it is closed. */
     range->state = held;
     range->pinned_ns = loop_now_ns(shard->loop);
     if (!range_continue(shard, range))

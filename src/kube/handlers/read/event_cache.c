@@ -107,6 +107,7 @@ static enum kube_event_type judge(struct kube_cached_event *cached, struct watch
             return KUBE_EVENT_UNDECODABLE;
         matches = kube_selection_matches(selection, &cached->after.object);
     }
+    /* Without a selection the object matched, and its state before is shown only if it is gone. */
     if (matched && (event->tombstone || selection->selects)) {
         if (!look_before(cached, cursor, event, whole))
             return KUBE_EVENT_UNDECODABLE;

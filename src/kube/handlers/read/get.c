@@ -44,6 +44,7 @@ static void on_done(struct engine_op *op)
     struct slice json;
     bool found = find(call);
     size_t work = found ? kube_call_answer_work(call, get->value.len, get->revision) : 0;
+    /* The worker converts a large object later, when the range and its bytes are gone. */
     if (work)
         found = arena_dup(&call->arena, get->value, &get->value) == ST_OK ||
                 kube_fail_engine(&call->status, ST_NOMEM);

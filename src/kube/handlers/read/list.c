@@ -362,7 +362,7 @@ static void on_range(struct engine_op *op)
     struct kube_list *list = call->handler.list;
     list->range_open = op->status == ST_OK;
     if (!call->exchange)
-        kube_list_close_range(list);
+        kube_list_close_range(list); /* the client has gone */
     if (!kube_call_done(call))
         return;
     if (op->status == ST_OK) {

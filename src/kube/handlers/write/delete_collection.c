@@ -208,6 +208,7 @@ static void on_page(struct engine_op *op)
         c->count = c->at = 0;
         c->more = range->more;
         if (!c->revision) {
+            /* The first page decides at which revision all others are read. */
             c->revision = range->op.revision;
             c->total = range->count;
         }
@@ -238,6 +239,7 @@ static void on_next(struct deferred *deferred)
     if (!kube_call_done(c->change.call))
         return;
     if (c->page_open) {
+        /* The page is examined to its end before an object of it is deleted. */
         enum status status = look_on(c);
         if (status == ST_OK)
             step_later(c);
