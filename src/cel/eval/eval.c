@@ -2,6 +2,7 @@
 #include "cel/library/convert.h"
 #include "cel/value/container.h"
 #include "cel/value/opaque.h"
+#include "cel/value/shape.h"
 
 #include <stdio.h>
 
@@ -97,9 +98,11 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
     case CEL_LIST:
         if (!index_of(key, &index))
             return bad_index(e, key);
-        if (index >= 0 && index < object.count)
+        *ret_present = index >= 0 && index < object.count;
+        if (*ret_present && object.shape && key.kind != CEL_INT)
+            return cel_of_error_format(&e->work, "unsupported index: %lld", (long long)index);
+        if (*ret_present)
             return cel_list_at(&e->work, object, (uint32_t)index);
-        *ret_present = false;
         return cel_of_error_format(&e->work, "index out of bounds: %lld", (long long)index);
     default:
         if (optional)
@@ -129,6 +132,8 @@ static const char *go_type_name(struct cel_value value)
     };
     if (value.kind == CEL_OPAQUE)
         return value.opaque->ops->go_type;
+    if ((value.kind == CEL_LIST || value.kind == CEL_MAP) && value.shape)
+        return cel_shape_go_type(value.shape);
     return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
 }
 
@@ -155,9 +160,13 @@ static struct cel_value key_of(struct eval *e, const struct cel_qualifier *quali
         return index->kind == CEL_NODE_ATTRIBUTE ? CEL_FAIL("invalid qualifier type: <nil>")
                                                  : CEL_FAIL("invalid qualifier type: types.Null");
     case CEL_LIST:
+        if (key.shape)
+            return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
         return is_native ? CEL_FAIL("invalid qualifier type: []interface {}")
                          : CEL_FAIL("invalid qualifier type: *types.baseList");
     case CEL_MAP:
+        if (key.shape)
+            return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
         return is_native ? CEL_FAIL("invalid qualifier type: map[string]interface {}")
                          : CEL_FAIL("invalid qualifier type: *types.baseMap");
     default:
@@ -262,9 +271,10 @@ NEVER_INLINE static struct cel_value eval_equality(struct eval *e, const struct 
         result = args[1];
     else
         result = cel_equal(&e->work, args[0], args[1]);
+    bool compared = !cel_is_error(args[0]) && !cel_is_error(args[1]);
     if (result.kind == CEL_BOOL)
         result.truth = result.truth == wanted;
-    else if (!wanted && result.bytes == (const uint8_t *)cel_no_overload)
+    else if (!wanted && compared && e->work.steps_left >= 0)
         result = cel_of_bool(true); /* values that cannot be compared are not equal */
     /* Kubernetes knows that == compares opaque values at once, but not that != does. */
     uint64_t cost =

@@ -3,6 +3,8 @@
 #include "cel/library/times.h"
 #include "cel/value/container.h"
 #include "cel/value/opaque.h"
+#include "cel/value/shape.h"
+#include "cel/value/unordered.h"
 #include "codec/utf8.h"
 
 /* -- Arithmetic -- */
@@ -43,6 +45,8 @@ struct cel_value cel_add(struct cel_work *work, const struct cel_value *args)
         return cel_of_double(args[0].number + args[1].number);
     if (both(args, CEL_STRING) || both(args, CEL_BYTES))
         return join(work, args[0], args[1]);
+    if (both(args, CEL_LIST) && args[0].shape && args[0].shape->kind != CEL_SHAPE_LIST)
+        return cel_unordered_concat(work, args[0], args[1]);
     if (both(args, CEL_LIST))
         return cel_list_concat(work, args[0], args[1]);
     if (args[0].kind == CEL_DURATION || args[0].kind == CEL_TIMESTAMP)
@@ -193,18 +197,24 @@ struct cel_value cel_in(struct cel_work *work, const struct cel_value *args)
 {
     struct cel_walk walk;
     struct cel_value key, item, found;
-    if (args[1].kind == CEL_MAP)
-        return cel_of_bool(cel_map_find(work, args[1], args[0], &found));
+    struct cel_value result = cel_of_bool(false);
+    if (args[1].kind == CEL_MAP) {
+        bool present = cel_map_find(work, args[1], args[0], &found);
+        return present && args[1].shape && cel_is_error(found) ? found : cel_of_bool(present);
+    }
     if (args[1].kind != CEL_LIST)
         return CEL_NO_OVERLOAD;
     cel_walk_init(&walk, work, args[1]);
     while (cel_walk_next(&walk, &key, &item)) {
-        found = cel_equal(work, args[0], item);
+        found = args[1].shape ? cel_equal(work, item, args[0]) : cel_equal(work, args[0], item);
         if (cel_is_true(found))
             return found;
+        /* An item that cannot be compared is not the one that is looked for; a list of a schema
+         * reports it. */
+        if (args[1].shape && cel_is_error(found) && !cel_is_error(result))
+            result = found;
     }
-    /* An item that cannot be compared is not the one that is looked for. */
-    return work->steps_left < 0 ? CEL_TOO_MUCH_WORK : cel_of_bool(false);
+    return work->steps_left < 0 ? CEL_TOO_MUCH_WORK : result;
 }
 
 /* cel.@mapInsert(map, key, value), the step of transformMap. */

@@ -26,8 +26,8 @@ static bool is_zero(struct cel_value value)
     case CEL_TIMESTAMP: /* the first second of the year 1 is Go's zero time */
         return value.i64 == -62135596800 && value.nanoseconds == 0;
     case CEL_LIST:
-    case CEL_MAP:
-        return value.count == 0;
+    case CEL_MAP: /* those of a schema are never zero */
+        return value.count == 0 && !value.shape;
     case CEL_OPTIONAL:
         return !value.some || is_zero(*value.some);
     default:

@@ -1,13 +1,11 @@
 #include "cel/value/container.h"
 
-#include "cel/value/opaque.h"
-
-#include <math.h>
+#include "cel/value/name.h"
+#include "cel/value/shape.h"
 
 enum {
     ROOM_MIN = 4,
     LINEAR_MAX = 8, /* maps with more entries have a hash table */
-    DEPTH_MAX = 1000,
 };
 
 /* -- Lists -- */
@@ -26,24 +24,22 @@ struct cel_value cel_list_new(struct cel_work *work, uint32_t room)
 struct cel_value cel_list_at(struct cel_work *work, struct cel_value list, uint32_t index)
 {
     assert(list.kind == CEL_LIST && index < list.count);
-    if (!list.is_view)
-        return list.array->items[index];
-    return cel_of_json(work, json_look_item(list.node, index));
+    struct cel_value item = list.is_view ? cel_of_json(work, json_look_item(list.node, index))
+                                         : list.array->items[index];
+    return list.shape ? cel_shaped(work, list.shape->item, item) : item;
 }
 
-/* Adds the items of a list behind those of another, whose array ends there. */
-static bool copy_items(struct cel_work *work, struct cel_array *to, struct cel_value from)
+/* Adds the items of a list behind those of another, whose array ends there. An item that is an
+ * error remains one: it is reported when the item is used. */
+static void copy_items(struct cel_work *work, struct cel_array *to, struct cel_value from,
+                       bool as_raws)
 {
     struct cel_walk walk;
     struct cel_value index, item;
     work->steps_left -= from.count;
     cel_walk_init(&walk, work, from);
-    while (cel_walk_next(&walk, &index, &item)) {
-        if (cel_is_error(item))
-            return false;
-        to->items[to->count++] = item;
-    }
-    return true;
+    while (cel_walk_next(&walk, &index, &item))
+        to->items[to->count++] = as_raws ? cel_raw(item) : item;
 }
 
 /* A list with the items of this one, and room for more behind them that no other list uses. */
@@ -56,8 +52,11 @@ static struct cel_value reserve(struct cel_work *work, struct cel_value list, ui
         return CEL_NO_MEMORY;
     uint32_t room = count + more > 2 * count ? count + more : 2 * count;
     struct cel_value copy = cel_list_new(work, room < ROOM_MIN ? ROOM_MIN : room);
-    if (cel_is_error(copy) || !copy_items(work, copy.array, list))
-        return CEL_NO_MEMORY;
+    if (cel_is_error(copy))
+        return copy;
+    copy.shape = list.shape;
+    list.shape = NULL;
+    copy_items(work, copy.array, list, false);
     copy.count = count;
     return copy;
 }
@@ -68,6 +67,8 @@ struct cel_value cel_list_append(struct cel_work *work, struct cel_value list,
     list = reserve(work, list, 1);
     if (cel_is_error(list))
         return list;
+    if (list.shape)
+        item = cel_raw(item);
     list.array->items[list.array->count++] = item;
     list.count++;
     return list;
@@ -75,11 +76,11 @@ struct cel_value cel_list_append(struct cel_work *work, struct cel_value list,
 
 struct cel_value cel_list_concat(struct cel_work *work, struct cel_value a, struct cel_value b)
 {
+    assert(!a.shape || a.shape->kind == CEL_SHAPE_LIST);
     a = reserve(work, a, b.count);
     if (cel_is_error(a))
         return a;
-    if (!copy_items(work, a.array, b))
-        return CEL_NO_MEMORY;
+    copy_items(work, a.array, b, a.shape);
     a.count += b.count;
     return a;
 }
@@ -244,6 +245,8 @@ bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value 
                   struct cel_value *ret_value)
 {
     assert(map.kind == CEL_MAP);
+    if (map.shape)
+        return cel_shaped_find(work, map, key, ret_value);
     if (map.is_view) {
         const struct json_node *member =
             key.kind == CEL_STRING ? json_look_member(map.node, cel_text(key)) : NULL;
@@ -268,9 +271,37 @@ void cel_walk_init(struct cel_walk *walk, struct cel_work *work, struct cel_valu
         .work = work, .over = over, .node = over.is_view ? over.node->first : NULL};
 }
 
+/* The next entry that expressions see. */
+static bool next_member(struct cel_walk *walk, struct cel_value *ret_key,
+                        struct cel_value *ret_value)
+{
+    struct cel_work *work = walk->work;
+    const struct cel_shape *shape = walk->over.shape;
+    for (const struct json_node *node = walk->node; node; node = node->next) {
+        const struct cel_shape *member = cel_shape_member(shape, node->key);
+        struct slice name = node->key;
+        walk->node = node->next;
+        work->steps_left--;
+        if (!member)
+            continue;
+        if (shape->kind == CEL_SHAPE_OBJECT)
+            (void)!cel_name_escape(work->arena, node->key, &name);
+        *ret_key = cel_of_string(name);
+        if (shape->kind == CEL_SHAPE_OBJECT && node->type == JSON_TYPE_NULL)
+            *ret_value = cel_of_error_format(work, "no such key: %.*s", SLICE_ARGS(name));
+        else
+            *ret_value = cel_shaped(work, member, cel_of_json(work, node));
+        return true;
+    }
+    return false;
+}
+
 bool cel_walk_next(struct cel_walk *walk, struct cel_value *ret_key, struct cel_value *ret_value)
 {
     uint32_t i = walk->next;
+    const struct cel_shape *shape = walk->over.shape;
+    if (shape && walk->over.kind == CEL_MAP)
+        return next_member(walk, ret_key, ret_value);
     if (i == walk->over.count)
         return false;
     walk->next++;
@@ -286,201 +317,7 @@ bool cel_walk_next(struct cel_walk *walk, struct cel_value *ret_key, struct cel_
         *ret_key = walk->over.entries->pairs[2 * i];
         *ret_value = walk->over.entries->pairs[2 * i + 1];
     }
+    if (shape)
+        *ret_value = cel_shaped(walk->work, shape->item, *ret_value);
     return true;
-}
-
-/* -- Comparing -- */
-
-static int order_doubles(double a, double b)
-{
-    return (a > b) - (a < b);
-}
-
-static int order_int_double(int64_t a, double b)
-{
-    if (b < -9223372036854775808.0)
-        return 1;
-    if (b > 9223372036854775807.0)
-        return -1;
-    return order_doubles((double)a, b);
-}
-
-static int order_uint_double(uint64_t a, double b)
-{
-    if (b < 0)
-        return 1;
-    if (b > 18446744073709551615.0)
-        return -1;
-    return order_doubles((double)a, b);
-}
-
-static int order_int_uint(int64_t a, uint64_t b)
-{
-    if (a < 0 || b > INT64_MAX)
-        return -1;
-    return (a > (int64_t)b) - (a < (int64_t)b);
-}
-
-static bool is_number(struct cel_value value)
-{
-    return value.kind == CEL_INT || value.kind == CEL_UINT || value.kind == CEL_DOUBLE;
-}
-
-/* Both are numbers, and neither is NaN. */
-static int order_numbers(struct cel_value a, struct cel_value b)
-{
-    if (a.kind > b.kind)
-        return -order_numbers(b, a);
-    if (a.kind == CEL_DOUBLE)
-        return order_doubles(a.number, b.number);
-    if (b.kind == CEL_DOUBLE)
-        return a.kind == CEL_INT ? order_int_double(a.i64, b.number)
-                                 : order_uint_double(a.u64, b.number);
-    if (a.kind == CEL_INT && b.kind == CEL_UINT)
-        return order_int_uint(a.i64, b.u64);
-    if (a.kind == CEL_INT)
-        return (a.i64 > b.i64) - (a.i64 < b.i64);
-    return (a.u64 > b.u64) - (a.u64 < b.u64);
-}
-
-static bool is_nan(struct cel_value value)
-{
-    return value.kind == CEL_DOUBLE && isnan(value.number);
-}
-
-/* An opaque value cannot be compared with a value of another type, which is an error. Within lists
- * and maps cel-go takes the error for equality. */
-enum equality { DIFFERENT, EQUAL, INCOMPARABLE };
-
-static enum equality equal(struct cel_work *work, struct cel_value a, struct cel_value b,
-                           int depth);
-
-static bool lists_equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
-{
-    struct cel_walk left, right;
-    struct cel_value index, x, y;
-    cel_walk_init(&left, work, a);
-    cel_walk_init(&right, work, b);
-    while (cel_walk_next(&left, &index, &x) && cel_walk_next(&right, &index, &y))
-        if (equal(work, x, y, depth + 1) == DIFFERENT)
-            return false;
-    return true;
-}
-
-static bool maps_equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
-{
-    struct cel_walk walk;
-    struct cel_value key, x, y;
-    cel_walk_init(&walk, work, a);
-    while (cel_walk_next(&walk, &key, &x))
-        if (!cel_map_find(work, b, key, &y) || equal(work, x, y, depth + 1) == DIFFERENT)
-            return false;
-    return true;
-}
-
-static enum equality opaques_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
-{
-    bool result;
-    const struct cel_opaque_ops *ops = a.opaque->ops;
-    if (b.kind != CEL_OPAQUE || !ops->equal || !ops->equal(work, a.opaque, b.opaque, &result))
-        return INCOMPARABLE;
-    return result ? EQUAL : DIFFERENT;
-}
-
-static enum equality optionals_equal(struct cel_work *work, struct cel_value a, struct cel_value b,
-                                     int depth)
-{
-    if (!a.some || !b.some)
-        return !a.some && !b.some ? EQUAL : DIFFERENT;
-    if (a.some->kind == CEL_OPAQUE)
-        return opaques_equal(work, *a.some, *b.some);
-    return equal(work, *a.some, *b.some, depth + 1);
-}
-
-static enum equality equal(struct cel_work *work, struct cel_value a, struct cel_value b, int depth)
-{
-    if (--work->steps_left < 0 || depth > DEPTH_MAX)
-        return DIFFERENT;
-    if (is_number(a) && is_number(b))
-        return !is_nan(a) && !is_nan(b) && order_numbers(a, b) == 0 ? EQUAL : DIFFERENT;
-    if (a.kind == CEL_OPAQUE && b.kind != CEL_NULL)
-        return opaques_equal(work, a, b);
-    if (a.kind != b.kind)
-        return DIFFERENT;
-    bool same = false;
-    switch ((enum cel_value_kind)a.kind) {
-    case CEL_NULL:
-        return EQUAL;
-    case CEL_BOOL:
-        same = a.truth == b.truth;
-        break;
-    case CEL_STRING:
-    case CEL_BYTES:
-        work->steps_left -= (int64_t)(size_min(a.length, b.length) / 64);
-        same = slice_equal(cel_text(a), cel_text(b));
-        break;
-    case CEL_DURATION:
-        same = a.nanoseconds == b.nanoseconds;
-        break;
-    case CEL_TIMESTAMP:
-        same = a.i64 == b.i64 && a.nanoseconds == b.nanoseconds;
-        break;
-    case CEL_LIST:
-        same = a.count == b.count && lists_equal(work, a, b, depth);
-        break;
-    case CEL_MAP:
-        same = a.count == b.count && maps_equal(work, a, b, depth);
-        break;
-    case CEL_TYPE_VALUE:
-        same = strcmp(a.type->name, b.type->name) == 0;
-        break;
-    case CEL_OPTIONAL:
-        return optionals_equal(work, a, b, depth);
-    default:
-        break;
-    }
-    return same ? EQUAL : DIFFERENT;
-}
-
-struct cel_value cel_equal(struct cel_work *work, struct cel_value a, struct cel_value b)
-{
-    enum equality result = equal(work, a, b, 0);
-    if (work->steps_left < 0)
-        return CEL_TOO_MUCH_WORK;
-    return result == INCOMPARABLE ? CEL_NO_OVERLOAD : cel_of_bool(result == EQUAL);
-}
-
-bool cel_compare(struct cel_value a, struct cel_value b, int *ret_order,
-                 struct cel_value *ret_error)
-{
-    if (is_nan(a) || (is_nan(b) && is_number(a))) {
-        *ret_error = CEL_FAIL("NaN values cannot be ordered");
-        return false;
-    }
-    if (is_number(a) && is_number(b)) {
-        *ret_order = order_numbers(a, b);
-        return true;
-    }
-    *ret_error = CEL_NO_OVERLOAD;
-    if (a.kind != b.kind)
-        return false;
-    switch ((enum cel_value_kind)a.kind) {
-    case CEL_BOOL:
-        *ret_order = (int)a.truth - (int)b.truth;
-        return true;
-    case CEL_STRING:
-    case CEL_BYTES:
-        *ret_order = slice_compare(cel_text(a), cel_text(b));
-        return true;
-    case CEL_DURATION:
-        *ret_order = (a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds);
-        return true;
-    case CEL_TIMESTAMP:
-        *ret_order = a.i64 != b.i64
-                         ? (a.i64 > b.i64) - (a.i64 < b.i64)
-                         : (a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds);
-        return true;
-    default:
-        return false;
-    }
 }

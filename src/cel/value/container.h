@@ -27,7 +27,7 @@ struct cel_value cel_list_new(struct cel_work *work, uint32_t room);
 /* The list with one more item; the list itself keeps its items. An error without memory. */
 struct cel_value cel_list_append(struct cel_work *work, struct cel_value list,
                                  struct cel_value item);
-/* Both after each other. */
+/* Both after each other; not for sets and map lists (unordered.h). */
 struct cel_value cel_list_concat(struct cel_work *work, struct cel_value a, struct cel_value b);
 /* index < list.count */
 struct cel_value cel_list_at(struct cel_work *work, struct cel_value list, uint32_t index);
@@ -59,7 +59,7 @@ void cel_walk_init(struct cel_walk *walk, struct cel_work *work, struct cel_valu
 MUST_CHECK
 bool cel_walk_next(struct cel_walk *walk, struct cel_value *ret_key, struct cel_value *ret_value);
 
-/* -- Comparing -- */
+/* -- Comparing (compare.c) -- */
 
 /* A bool, or an error. Numbers are compared across types. */
 struct cel_value cel_equal(struct cel_work *work, struct cel_value a, struct cel_value b);

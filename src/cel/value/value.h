@@ -31,11 +31,10 @@ enum cel_value_kind {
     CEL_OPAQUE, /* an IP address, a quantity: known only to the functions of a library */
 };
 
-struct cel_value;
-
 struct cel_array;       /* container.h */
 struct cel_entry_array; /* container.h */
 struct cel_opaque;      /* opaque.h */
+struct cel_shape;       /* shape.h */
 
 struct cel_value {
     uint8_t kind; /* enum cel_value_kind */
@@ -59,7 +58,8 @@ struct cel_value {
     };
     union {
         size_t length;
-        int64_t nanoseconds; /* a whole duration; what a timestamp has below a second */
+        int64_t nanoseconds;           /* a whole duration; what a timestamp has below a second */
+        const struct cel_shape *shape; /* a list or map is described by a schema */
     };
 };
 
@@ -112,8 +112,8 @@ extern const char cel_no_overload[];
 struct cel_value cel_of_error_format(struct cel_work *work, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
-/* A value of JSON. Numbers without fraction and exponent are integers, if they fit. Texts with
- * escapes are decoded into the arena. */
+/* A value of JSON, without a shape. Numbers without fraction and exponent are integers, if they
+ * fit. Texts with escapes are decoded into the arena. */
 struct cel_value cel_of_json(struct cel_work *work, const struct json_node *node);
 
 /* The optional with this value. */
@@ -135,7 +135,7 @@ static inline bool cel_is_true(struct cel_value value)
     return value.kind == CEL_BOOL && value.truth;
 }
 
-/* The text of a string, bytes or an error. */
+/* A string, bytes or an error. */
 static inline struct slice cel_text(struct cel_value value)
 {
     return slice_of(value.bytes, value.length);
