@@ -2,6 +2,7 @@
 
 #include "kube/policy/access/sign_in.h"
 #include "kube/request/request.h"
+#include "kube/types/object/name.h"
 #include "wire/http/exchange.h"
 
 #define AUTHENTICATION SLICE_LITERAL("authentication.k8s.io")
@@ -17,18 +18,9 @@ struct reader {
     bool too_many;
 };
 
-static struct slice lower(struct arena *arena, struct slice text)
-{
-    uint8_t *bytes = arena_alloc(arena, text.len + 1);
-    for (size_t i = 0; bytes && i < text.len; i++)
-        bytes[i] =
-            text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (uint8_t)(text.ptr[i] + 32) : text.ptr[i];
-    return bytes ? slice_of(bytes, text.len) : SLICE_EMPTY;
-}
-
 static void add_extra(struct reader *r, struct slice name, struct slice value)
 {
-    struct slice key = lower(r->arena, name), decoded;
+    struct slice key = name_lower(r->arena, name), decoded;
     size_t at = 0;
     if (kube_percent_decode(r->arena, key, false, &decoded) == ST_OK)
         key = decoded;

@@ -207,3 +207,11 @@ bool label_value_valid(struct slice value, char why[NAME_ERROR_BYTES])
             "'my_value',  or '12345', regex used for validation is '(" LABEL_PATTERN ")?')");
     return !why[0];
 }
+
+struct slice name_lower(struct arena *arena, struct slice name)
+{
+    uint8_t *lower = arena_alloc(arena, name.len + 1);
+    for (size_t i = 0; lower && i < name.len; i++)
+        lower[i] = name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i];
+    return lower ? slice_of(lower, name.len) : SLICE_EMPTY;
+}

@@ -5,7 +5,7 @@
 #ifndef VIGIL_KUBE_TYPES_OBJECT_NAME_H
 #define VIGIL_KUBE_TYPES_OBJECT_NAME_H
 
-#include "base/slice.h"
+#include "base/memory/arena.h"
 
 enum { NAME_ERROR_BYTES = 448 };
 
@@ -18,5 +18,8 @@ bool subdomain_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 /* DNS labels, without dots and at most 63 bytes: namespaces. */
 bool dns_label_valid(struct slice name, char why[NAME_ERROR_BYTES]);
+
+/* The name with its ASCII letters in lower case, in the arena; SLICE_EMPTY: out of memory. */
+struct slice name_lower(struct arena *arena, struct slice name);
 
 #endif

@@ -291,14 +291,9 @@ struct slice rule_trimmed(struct check *c, const struct json_node *object, const
 
 struct slice rule_lower(struct check *c, struct slice text)
 {
-    uint8_t *lower = arena_alloc(c->arena, text.len + 1);
-    if (!lower) {
-        c->errors->no_memory = true;
-        return SLICE_EMPTY;
-    }
-    for (size_t i = 0; i < text.len; i++)
-        lower[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? text.ptr[i] | 0x20 : text.ptr[i];
-    return slice_of(lower, text.len);
+    struct slice lower = name_lower(c->arena, text);
+    c->errors->no_memory |= !lower.ptr;
+    return lower;
 }
 
 bool rule_list_has(struct check *c, const struct json_node *list, const char *text)

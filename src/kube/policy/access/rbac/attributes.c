@@ -4,6 +4,7 @@
 #include "kube/request/field_selector.h"
 #include "kube/request/request.h"
 #include "kube/types/kind.h"
+#include "kube/types/object/name.h"
 #include "wire/http/exchange.h"
 
 #define TEXT(text) SLICE_LITERAL(text)
@@ -20,15 +21,6 @@ static struct slice verb_of(const struct http_request *request)
         if (slice_is(request->method, rows[i].method))
             return slice_from_text(rows[i].verb);
     return SLICE_EMPTY;
-}
-
-static struct slice lower(struct arena *arena, struct slice text)
-{
-    uint8_t *bytes = arena_alloc(arena, text.len + 1);
-    for (size_t i = 0; bytes && i < text.len; i++)
-        bytes[i] =
-            text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (uint8_t)(text.ptr[i] + 32) : text.ptr[i];
-    return bytes ? slice_of(bytes, text.len) : SLICE_EMPTY;
 }
 
 /* The name of a list or watch that selects one object by its name. */
@@ -108,8 +100,8 @@ void kube_attributes_of(struct arena *arena, const struct http_request *request,
     if (status == ST_OK && path.resource.len)
         set_resource(arena, request, &path, ret_attributes);
     else
-        *ret_attributes =
-            (struct kube_attributes){.verb = lower(arena, request->method), .path = request->path};
+        *ret_attributes = (struct kube_attributes){.verb = name_lower(arena, request->method),
+                                                   .path = request->path};
 }
 
 /* -- The refusal -- */
