@@ -1,6 +1,7 @@
 #include "cel/check/checker.h"
 
 #include "cel/check/inference.h"
+#include "cel/check/literals.h"
 #include "cel/syntax/builder.h"
 #include "cel/syntax/walk.h"
 
@@ -543,47 +544,6 @@ static void finish(void *checker, struct cel_expr *expr)
     cel_for_children(expr, finish, c);
 }
 
-/* -- Literals of one type. Kubernetes refuses lists and maps whose parts have several. -- */
-
-/* False: the type differs from that of the first part, which is reported. */
-static bool is_same(struct checker *c, const struct cel_expr *part, const struct cel_type *type,
-                    const struct cel_type **first)
-{
-    if (!*first)
-        *first = type;
-    if (cel_type_equal(*first, type))
-        return true;
-    report_mismatch(c, part->offset, *first, type);
-    return false;
-}
-
-static const struct cel_type *type_written(const struct cel_expr *value, bool optional)
-{
-    bool is_optional;
-    return optional ? unwrap(value->type, &is_optional) : value->type;
-}
-
-static void check_same_types(void *checker, struct cel_expr *expr)
-{
-    struct checker *c = checker;
-    const struct cel_type *key = NULL, *value = NULL;
-    /* The arguments of a format may have different types. */
-    if (expr->kind == CEL_EXPR_CALL && slice_equal(expr->call.function, SLICE_LITERAL("format")))
-        return;
-    for (uint32_t i = 0; expr->kind == CEL_EXPR_LIST && i < expr->list.items.count; i++) {
-        const struct cel_expr *item = expr->list.items.at[i];
-        bool optional = expr->list.optional && expr->list.optional[i];
-        if (!is_same(c, item, type_written(item, optional), &value))
-            break;
-    }
-    for (uint32_t i = 0; expr->kind == CEL_EXPR_MAP && i < expr->entries.count; i++) {
-        const struct cel_entry *entry = &expr->entries.at[i];
-        (void)is_same(c, entry->key, entry->key->type, &key);
-        (void)is_same(c, entry->value, type_written(entry->value, entry->optional), &value);
-    }
-    cel_for_children(expr, check_same_types, c);
-}
-
 enum status cel_check(const struct cel_env *env, struct cel_errors *errors, struct cel_expr *root)
 {
     struct checker c = {.env = env, .errors = errors, .arena = errors->arena};
@@ -591,8 +551,8 @@ enum status cel_check(const struct cel_env *env, struct cel_errors *errors, stru
     check(&c, root);
     if (!cel_errors_any(errors) && !c.inference.failed)
         finish(&c, root);
-    if (!cel_errors_any(errors) && !c.inference.failed)
-        check_same_types(&c, root);
+    if (!cel_errors_any(errors) && !c.inference.failed && cel_check_literals(errors, root) != ST_OK)
+        return ST_NOMEM;
     if (arena_ran_out(errors->arena))
         return ST_NOMEM;
     if (c.inference.failed) {

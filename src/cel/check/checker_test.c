@@ -78,11 +78,50 @@ static void types_of_exponential_size_are_refused(void **state)
     }
 }
 
+static void assert_errors(const char *text, const char *expected)
+{
+    struct buf errors = {0};
+    assert_int_equal(check(text, ARENA_BYTES_MAX, &errors), ST_INVALID);
+    assert_string_equal((const char *)errors.ptr, expected);
+    buf_fini(&errors);
+}
+
+static void constant_arguments_that_cannot_work_are_refused(void **state)
+{
+    (void)state;
+    assert_errors("duration('1x') > duration('1s')",
+                  "ERROR: <input>:1:10: invalid duration argument\n"
+                  " | duration('1x') > duration('1s')\n"
+                  " | .........^");
+    assert_errors("'a'.matches('[') && timestamp(253402300800) == timestamp(0)",
+                  "ERROR: <input>:1:13: invalid matches argument\n"
+                  " | 'a'.matches('[') && timestamp(253402300800) == timestamp(0)\n"
+                  " | ............^\n"
+                  "ERROR: <input>:1:31: invalid timestamp argument\n"
+                  " | 'a'.matches('[') && timestamp(253402300800) == timestamp(0)\n"
+                  " | ..............................^");
+}
+
+/* Repeats are expanded, so that short patterns can be large. */
+static void constant_patterns_are_limited_together(void **state)
+{
+    (void)state;
+    struct buf text = {0}, errors = {0};
+    assert_int_equal(buf_append_text(&text, "true"), ST_OK);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(buf_append_text(&text, " || 'a'.matches('((ab?){30}){30}')"), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_int_equal(check((const char *)text.ptr, ARENA_BYTES_MAX, &errors), ST_INVALID);
+    assert_non_null(strstr((const char *)errors.ptr, "the regular expressions are too large"));
+    buf_fini(&text);
+    buf_fini(&errors);
+}
+
 static void checking_survives_the_lack_of_memory(void **state)
 {
     (void)state;
     const char *text = "[[], a.map(i, i + x)].all(l, l.all(e, e in a && optional.of(e).value() > "
-                       "0)) ? d.?e[0].f : {'k': [d, ?d.g]}['k'][0]";
+                       "0)) ? d.?e[0].f : {'k': [d, ?d.g]}['k'][d.h.matches('a+') ? 0 : 1]";
     enum status status = ST_NOMEM;
     bool refused = false;
     for (size_t bytes = 512; status == ST_NOMEM; bytes += 128) {
@@ -101,6 +140,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_are_inferred),
         cmocka_unit_test(types_of_exponential_size_are_refused),
+        cmocka_unit_test(constant_arguments_that_cannot_work_are_refused),
+        cmocka_unit_test(constant_patterns_are_limited_together),
         cmocka_unit_test(checking_survives_the_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

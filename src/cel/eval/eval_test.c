@@ -154,6 +154,14 @@ static void evaluation_survives_the_lack_of_memory(void **state)
     arena_fini(&f.arena);
 }
 
+static void an_index_of_a_type_without_keys_is_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(start(&f, "d[b'k']", ARENA_BYTES_MAX), ST_INVALID);
+    arena_fini(&f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +169,7 @@ int main(void)
         cmocka_unit_test(work_that_has_no_cost_is_limited),
         cmocka_unit_test(costs_of_several_evaluations_add_up),
         cmocka_unit_test(constants_stay_as_they_are),
+        cmocka_unit_test(an_index_of_a_type_without_keys_is_refused),
         cmocka_unit_test(evaluation_survives_the_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

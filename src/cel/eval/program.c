@@ -203,10 +203,14 @@ static const struct cel_node *plan_index(struct planner *p, const struct cel_exp
     if (!index)
         return NULL;
     struct cel_qualifier qualifier = {.optional = optional};
-    if (index->kind == CEL_NODE_CONSTANT)
-        qualifier.constant = index->constant;
-    else
+    if (index->kind != CEL_NODE_CONSTANT) {
         qualifier.index = index;
+    } else {
+        enum cel_value_kind kind = (enum cel_value_kind)index->constant.kind;
+        if (kind < CEL_BOOL || kind > CEL_STRING)
+            return refuse(p, expr->offset, SLICE_LITERAL("invalid qualifier type"));
+        qualifier.constant = index->constant;
+    }
     return plan_qualified(p, expr->call.args.at[0], &qualifier);
 }
 

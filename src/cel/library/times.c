@@ -1,5 +1,6 @@
 #include "cel/library/times.h"
 
+#include "cel/check/literals.h"
 #include "codec/go_duration.h"
 #include "codec/kube_time.h"
 #include "codec/time_zone.h"
@@ -8,9 +9,6 @@
 #include <stdlib.h>
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, S_PER_DAY = 86400, TEXT_BYTES = 64 };
-
-static const int64_t EARLIEST_S = -62135596800; /* the year 1 */
-static const int64_t LATEST_S = 253402300799;   /* the end of the year 9999 */
 
 #define INT_OVERFLOW CEL_FAIL("integer overflow")
 #define TIMESTAMP_OVERFLOW CEL_FAIL("timestamp overflow")
@@ -24,7 +22,7 @@ static struct cel_value of_duration(int64_t nanoseconds)
 
 static struct cel_value of_timestamp(int64_t seconds, int64_t nanoseconds, int32_t zone_minutes)
 {
-    if (seconds < EARLIEST_S || seconds > LATEST_S)
+    if (!cel_is_timestamp(seconds))
         return TIMESTAMP_OVERFLOW;
     return (struct cel_value){.kind = CEL_TIMESTAMP,
                               .i64 = seconds,
