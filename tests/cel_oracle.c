@@ -5,6 +5,9 @@
  *     c variables expression   the same with types; variables are lines such as "a list(int)"
  *     e variables values expression
  *                              its value and what it cost; values are a JSON object
+ *     v variables bindings expression
+ *                              its type and its value in lines; bindings are lines such as "a
+ * [1u]", with expressions for the values
  *
  * A tree is written with the place of every node, in characters from the beginning:
  *
@@ -220,6 +223,7 @@ static const struct cel_type *read_type(struct arena *arena, struct slice *text)
         &cel_type_DURATION,
         &cel_type_TIMESTAMP,
         &cel_type_DYN,
+        &cel_type_NULL,
         &type_t,
         &type_u,
     };
@@ -425,6 +429,69 @@ static void evaluate(struct arena *arena, const struct cel_env *env, struct slic
     print(&to, " costs %llu", (unsigned long long)budget.cost);
 }
 
+/* The value of an expression that needs no variables. */
+static struct cel_value read_expression(struct arena *arena, struct slice source)
+{
+    static const struct cel_env env;
+    struct cel_errors errors;
+    struct cel_expr *root;
+    const struct cel_program *program;
+    struct cel_budget budget = {.cost_max = UINT64_MAX};
+    cel_errors_init(&errors, arena, source);
+    if (cel_parse(&errors, &root) != ST_OK || cel_check(&env, &errors, root) != ST_OK ||
+        cel_program_new(&env, &errors, root, &program) != ST_OK)
+        oracle_fail("the value of a variable cannot be read");
+    return cel_eval(program, NULL, arena, &budget);
+}
+
+static void evaluate_bound(struct arena *arena, const struct cel_env *env, struct slice bindings,
+                           const struct cel_program *program, struct printer *to)
+{
+    struct cel_work work = {.arena = arena, .steps_left = INT64_MAX};
+    struct cel_value variables[VARIABLES_MAX];
+    struct cel_budget budget = {.cost_max = 1000000};
+    for (uint32_t i = 0; i < env->variable_count; i++)
+        variables[i] = cel_of_error_format(&work, "no such attribute(s): %.*s",
+                                           SLICE_ARGS(env->variables[i].name));
+    while (bindings.len) {
+        struct slice source = slice_cut(&bindings, '\n');
+        struct slice name = slice_cut(&source, ' ');
+        for (uint32_t i = 0; i < env->variable_count; i++)
+            if (slice_equal(env->variables[i].name, name))
+                variables[i] = read_expression(arena, source);
+    }
+    print_value(to, &work, cel_eval(program, variables, arena, &budget));
+}
+
+static bool answer_bound(struct arena *arena, const struct cel_env *env, struct slice bindings,
+                         struct slice source, struct buf *out)
+{
+    struct cel_errors errors;
+    struct cel_expr *root;
+    const struct cel_program *program;
+    struct printer to = {.out = out};
+    cel_errors_init(&errors, arena, source);
+    enum status status = cel_parse(&errors, &root);
+    if (status == ST_OK)
+        status = cel_check(env, &errors, root);
+    bool is_checked = status == ST_OK;
+    if (status == ST_OK)
+        status = cel_program_new(env, &errors, root, &program);
+    if (status == ST_INVALID && is_checked)
+        print(&to, "refused");
+    else if (status == ST_INVALID)
+        status = cel_errors_display(&errors, out) == ST_OK ? ST_INVALID : ST_NOMEM;
+    else if (status == ST_OK)
+        status = cel_type_write(root->type, out);
+    if (status != ST_OK && status != ST_INVALID)
+        oracle_fail("no memory");
+    if (status != ST_OK)
+        return false;
+    print(&to, "\n");
+    evaluate_bound(arena, env, bindings, program, &to);
+    return true;
+}
+
 /* env: checks the expression; values: evaluates it; either may be NULL. */
 static bool answer_expression(struct arena *arena, const struct cel_env *env,
                               const struct slice *values, struct slice source, struct buf *out)
@@ -456,14 +523,18 @@ int main(void)
         struct cel_env env;
         struct slice values;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        if (letter != 'p' && letter != 'c' && letter != 'e')
+        if (letter != 'p' && letter != 'c' && letter != 'e' && letter != 'v')
             oracle_fail("unknown request");
         if (letter != 'p')
             env = read_env(&arena, oracle_read(&arena));
         if (letter == 'e')
             values = oracle_read(&arena);
-        bool good = answer_expression(&arena, letter == 'p' ? NULL : &env,
-                                      letter == 'e' ? &values : NULL, oracle_read(&arena), &out);
+        if (letter == 'v')
+            values = oracle_read(&arena);
+        bool good = letter == 'v' ? answer_bound(&arena, &env, values, oracle_read(&arena), &out)
+                                  : answer_expression(&arena, letter == 'p' ? NULL : &env,
+                                                      letter == 'e' ? &values : NULL,
+                                                      oracle_read(&arena), &out);
         oracle_answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);

@@ -163,7 +163,7 @@ var evaluated = []string{
 	`b1 && x > 1`, `b1 || x / 0 > 1`, `x / 0 > 1 || b1`, `x / 0 > 1 && b1`, `!b1 && x / 0 > 1`, `x / 0 > 1 && !b1`, `d.i && true`, `true && d.i`, `d.zzz || true`, `d.i || d.s`,
 	`b1 ? x : x / 0`, `!b1 ? x / 0 : x`, `(b1 ? a : [9])[0]`, `(b1 ? b : d).k`, `(x > 5 ? b : d).s`, `d.i ? 1 : 2`, `b1 ? a : a`, `b1 ? a[0] : a[1]`, `b1 ? 1 : 2`,
 	`a.all(i, i > 0)`, `a.all(i, i > 1)`, `a.exists(i, i == 5)`, `a.exists(i, i == 9)`, `a.exists_one(i, i > 7)`, `a.exists_one(i, i > 1)`, `a.map(i, i * 2)`, `a.filter(i, i > 2)`, `a.map(i, i > 2, i + x)`,
-	`a.all(i, i / (i - 1) > 0)`, `a.exists(i, i / (i - 1) > 1)`, `a.exists(i, i / (i - 1) > 99)`, `a.all(i, 10 / (i - 3) != 0)`, `n.map(k, n[k])`, `n.filter(k, k == 'one')`, `a.all(i, v, i < v)`,
+	`a.all(i, i / (i - 1) > 0)`, `a.exists(i, i / (i - 1) > 1)`, `a.exists(i, i / (i - 1) > 99)`, `a.all(i, 10 / (i - 3) != 0)`, `n.map(k, n[k]).size()`, `dyn(null) + 1 != 2`, `1 != dyn('a') + 1`, `n.filter(k, k == 'one')`, `a.all(i, v, i < v)`,
 	`a.transformList(i, v, i * v)`, `a.transformList(i, v, i > 1, v)`, `n.transformMap(k, v, v + 1)`, `n.transformMap(k, v, v > 1, v)`, `a.map(i, a.map(j, i * j))`, `l.map(i, i.map(j, j + '!'))`, `l.all(i, i.all(j, j.size() < 4))`,
 	`[1, 2] + [3]`, `a + a`, `[] + a`, `[x, x + 1]`, `[1, 2] == [1, 2]`, `[1, 2] == [2, 1]`, `{'a': 1} == {'a': 1}`, `{'a': x, 'b': 2}`, `{'a': 1}['a']`, `{1: 'a', 2: 'b'}[2]`, `{true: 1}[true]`, `{'a': 1, ?'b': optional.none()}`, `[1, ?optional.of(x), ?optional.none()]`,
 	`type(x)`, `type(x) == int`, `type(y) == string`, `type(a) == list`, `type(b) == map`, `type(null)`, `type(type(1))`, `type(1u)`, `type(optional.of(1))`, `int`,

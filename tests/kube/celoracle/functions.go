@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -10,6 +11,8 @@ import (
 )
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+var ofName = regexp.MustCompile(`, (?:OPAQUE|OBJECT), "(.*?)"`)
 
 func upper(name string) string {
 	return strings.ToUpper(strings.Trim(notInNames.ReplaceAllString(name, "_"), "_"))
@@ -46,6 +49,18 @@ func (t *typeTable) name(of *types.Type) string {
 	return names
 }
 
+// The names of opaque types and objects.
+func (t *typeTable) named() (names []string) {
+	for _, row := range t.rows {
+		found := ofName.FindStringSubmatch(row)
+		if found != nil && !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
 // Writes the functions of Kubernetes' environment as rows of C, in cel-go's order of the overloads, which decides about the
 // type of a result.
 func writeFunctions() {
@@ -74,12 +89,18 @@ func writeFunctions() {
 			rows = append(rows, row+")")
 		}
 	}
-	variables := []string{}
+	constants := []string{}
 	for _, variable := range env.Variables() {
-		variables = append(variables, fmt.Sprintf("CEL_CONSTANT(%q, %s)", variable.Name(), table.name(variable.Type())))
+		constants = append(constants, fmt.Sprintf("CEL_CONSTANT(%q, %s)", variable.Name(), table.name(variable.Type())))
+	}
+	// The names of types that libraries have brought.
+	for _, name := range table.named() {
+		if value, found := env.CELTypeProvider().FindIdent(name); found {
+			constants = append(constants, fmt.Sprintf("CEL_CONSTANT(%q, %s)", name, table.name(types.NewTypeTypeWithParam(value.(*types.Type)))))
+		}
 	}
 	fmt.Println("/* Made by tests/kube/celoracle functions from cel-go and Kubernetes' libraries: do not edit. */")
 	fmt.Printf("#ifdef CEL_TYPE\n%s\n#endif\n", strings.Join(table.rows, "\n"))
 	fmt.Printf("#ifdef CEL_OVERLOAD\n%s\n#endif\n", strings.Join(rows, "\n"))
-	fmt.Printf("#ifdef CEL_CONSTANT\n%s\n#endif\n", strings.Join(variables, "\n"))
+	fmt.Printf("#ifdef CEL_CONSTANT\n%s\n#endif\n", strings.Join(constants, "\n"))
 }

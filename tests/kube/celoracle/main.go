@@ -4,6 +4,8 @@
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
+//	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
+//	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
 //	go run ./celoracle functions                   writes src/cel/check/overloads.inc
 //	go run ./celoracle printable                   writes src/codec/printable.inc
 package main
@@ -249,7 +251,17 @@ func main() {
 		writePrintable()
 		return
 	}
-	usage := func() { log.Fatal("usage: celoracle check|kinds PROGRAM COUNT SEED | record COUNT SEED | functions") }
+	if len(args) == 3 && args[0] == "conformance" {
+		runConformance(args[1], args[2])
+		return
+	}
+	if len(args) >= 3 && args[0] == "try" {
+		try(args[1], args[2:])
+		return
+	}
+	usage := func() {
+		log.Fatal("usage: celoracle check|kinds PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
 	}

@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+"""Compares Vigil's implementation of the Common Expression Language with Kubernetes' environment of cel-go (tests/kube/celoracle):
+the tests of the language's specification, and random expressions with a new seed in each run. VIGIL_ORACLE_SEED= repeats one,
+VIGIL_ORACLE_COUNT= makes it longer."""
+import os
+import pathlib
+import random
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUBJECT = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil"))
+COUNT = int(os.environ.get("VIGIL_ORACLE_COUNT", "1500"))
+
+
+def celoracle(what, *arguments):
+    program = SUBJECT.parent / "unit/cel_oracle"
+    return subprocess.run(["go", "run", "./celoracle", what, str(program), *arguments], cwd=ROOT / "tests/kube", capture_output=True,
+                          text=True, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"})
+
+
+class Cel(unittest.TestCase):
+    def test_the_specification_is_followed_as_by_kubernetes(self):
+        done = celoracle("conformance", "celoracle/conformance.txt")
+        self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+    def test_random_expressions_have_the_same_trees_types_values_and_costs(self):
+        seed = os.environ.get("VIGIL_ORACLE_SEED", str(random.randrange(1 << 31)))
+        done = celoracle("check", str(20 * COUNT), seed)
+        self.assertEqual(done.returncode, 0, f"seed {seed}: {done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    unittest.main()
