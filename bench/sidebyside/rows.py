@@ -4,8 +4,9 @@ import statistics
 import time
 import typing
 
-from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
-                        kube_peer, kube_peer_rows, kube_rows, quota_rows, servers, start_rows, tls_rows, watch_rows)
+from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows,
+                        kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, servers, start_rows, tls_rows,
+                        watch_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
