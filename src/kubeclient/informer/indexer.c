@@ -402,6 +402,7 @@ enum status indexer_add_index(struct indexer *indexer, const char *name, vigil_k
     if (!index.name)
         return ST_NOMEM;
     hash_map_init(&index.entries, key_of_entry, indexer->seed);
+    /* The objects know of the index only when it is complete. */
     enum status status = index_fill(indexer, &index);
     if (status != ST_OK) {
         index_fini(&index);

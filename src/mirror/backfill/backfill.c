@@ -495,6 +495,7 @@ static enum status hold(struct watch_history *base, const struct watch_place *pl
     if (wanted < compact_revision(base))
         return ST_COMPACTED;
     struct event_range *range = event_ranges_find(&backfill->store, wanted);
+    /* The mirror itself has what is not older than its history; anything older is fetched first. */
     if (!range && wanted >= oldest(backfill))
         return hold_own(backfill, place, wanted, ret_held, ret_count);
     if (!range) {

@@ -162,6 +162,8 @@ static bool event_read(struct slice bytes, struct watch_event *event, int64_t *r
             kv = field.bytes;
             event->field = slice_of(field.start, (size_t)(p - field.start));
         }
+        /* In the received bytes, the previous version gets the tag of a present one, so that both
+         * can be sent without another copy. */
         if (field.number == EVENT_PREV_KV && field.is_bytes && event->field.len) {
             event->private = backfill_event_private((size_t)(field.start - event->field.ptr));
             *(uint8_t *)(uintptr_t)field.start = PB_TAG(EVENT_KV, PB_WIRE_LEN);

@@ -170,6 +170,7 @@ static void on_created(struct watches *watches, const struct pb_watch_response *
 {
     size_t index;
     if (watches->state != WATCHES_CREATING || find(watches, response->watch_id, &index)) {
+        /* No such watch was requested, or it exists already. */
         client_stream_give_up(&watches->stream);
         return;
     }
@@ -187,7 +188,7 @@ static enum status merge_response(struct watches *watches, const struct pb_watch
     int64_t revision = response->header ? response->header->revision : 0;
     bool is_progress = response->events_count == 0 && !response->fragment;
     if (is_progress && !watches->trust_progress)
-        return ST_OK;
+        return ST_OK; /* the server may announce a revision before it has sent its events */
     if (is_progress && response->watch_id == ID_ALL) {
         merge_pass_all(watches->merge, revision);
         return ST_OK;

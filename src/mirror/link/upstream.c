@@ -596,6 +596,7 @@ enum status upstream_start(struct upstream *upstream, const struct upstream_requ
     call->user = user;
     call->state = UPSTREAM_CALL_WAITING;
     set_limits(call);
+    /* Also a call that fails at once ends later, when its owner has it. */
     if (++upstream->waiting > UPSTREAM_WAITING_MAX)
         fail_later(call, status_code(ST_REQUEST_TOO_MANY_REQUESTS),
                    status_text(ST_REQUEST_TOO_MANY_REQUESTS));

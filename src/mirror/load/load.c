@@ -144,6 +144,7 @@ static enum status compare(struct load *load, int64_t revision, const vigil_kv *
 {
     struct slice key = slice_of(kv->key.data, kv->key.size);
     int order = -1;
+    /* The cluster lacks all keys that the mirror has before this one. */
     while (load->has_mirror_key && (order = slice_compare(load->mirror_key, key)) < 0) {
         TRY(add_tombstone(load, revision));
         walk_on(load);
@@ -151,7 +152,7 @@ static enum status compare(struct load *load, int64_t revision, const vigil_kv *
     bool is_there = load->has_mirror_key && order == 0;
     bool is_same = is_there && load->mirror_mod_revision == kv->mod_revision;
     if (is_same && !is_equal(load, kv))
-        return ST_INVALID;
+        return ST_INVALID; /* one revision with two values: they have different histories */
     if (is_there)
         walk_on(load);
     if (is_same)

@@ -136,6 +136,7 @@ static void take_page(struct loader *loader)
     loader->page = TAKE(loader->call);
     loader->revision = loader->revision ? loader->revision : page->header->revision;
     adapt_limit(loader, page);
+    /* The next page continues after the last key of this one, or begins the next range. */
     if (page->more && page->kv_count)
         advance_to(loader, &page->kvs[page->kv_count - 1]);
     else
@@ -152,6 +153,7 @@ static void on_failed(struct loader *loader, const vigil_error *error)
     memcpy(text, error->text, sizeof(text));
     vigil_call_free(TAKE(loader->call));
     if (error->code == VIGIL_ERROR_COMPACTED) {
+        /* Loading has taken so long that its revision was compacted meanwhile. */
         finish(loader, LOADER_COMPACTED, text);
         return;
     }
@@ -165,6 +167,7 @@ static void on_failed(struct loader *loader, const vigil_error *error)
         return;
     }
     if (error->code == VIGIL_ERROR_UNIMPLEMENTED && loader->streams) {
+        /* The server is older than the streams of ranges, and sends pages instead. */
         loader->streams = false;
         request_page(loader);
         return;

@@ -230,6 +230,7 @@ static void send_more(struct lease_stream *stream)
             stream->unanswered++;
         }
         if (batch->sent == batch->renewals->count) {
+            /* The batch still waits for answers; sending continues with the one behind it. */
             struct list *next = batch->in_stream.next;
             stream->unsent =
                 next == &stream->batches ? NULL : LIST_ENTRY(next, struct batch, in_stream);
@@ -347,6 +348,7 @@ static void ended(struct lease_stream *stream, enum grpc_code code, struct slice
     bool has_sent = stream->unanswered > 0;
     disconnect(stream);
     list_init(&failed);
+    /* A missing permission concerns the lease that was sent first, and the others are repeated. */
     if (code == GRPC_PERMISSION_DENIED && has_sent)
         list_push_back(&failed, list_pop_front(&stream->batches));
     else if (!repeats)

@@ -574,10 +574,10 @@ static void fill_long(struct watch_stream *stream, struct watch_output *out,
         scan_compacted(stream, scan);
     else if (status == ST_DAMAGED)
         scan_gone(scan, after, watcher_damaged);
-    else if (status == ST_AGAIN)
+    else if (status == ST_AGAIN) /* the hub still reads the revision, or searches it */
         defer(stream);
     else
-        assert(status == ST_END);
+        assert(status == ST_END); /* there is no room: the fill after this one continues here */
 }
 
 void catch_up_fill(struct watch_stream *stream, struct watch_output *out)

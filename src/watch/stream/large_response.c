@@ -130,7 +130,7 @@ static enum status piece_measure(struct watch_stream *stream, struct large_respo
         *ret_cut = large->flags & WATCHER_FRAGMENT && large->piece_events > 0 &&
                    head + large->piece_bytes + more >= hub->options.fragment_bytes;
         if (*ret_cut)
-            return ST_OK;
+            return ST_OK; /* this event begins the next fragment */
         large->piece_bytes += more;
         large->piece_events++;
         large->piece_last = large->measured + 1;

@@ -76,6 +76,7 @@ static bool send_joined(struct watch_stream *stream, struct watch_output *out,
     int64_t since = run->first;
     assert(run_is_joined(run));
     if (UNLIKELY(watcher->from > since)) {
+        /* The watcher has received the first revisions of the run already, while it caught up. */
         since = watcher->from;
         first = size_max(first, run_find(run, since));
     }

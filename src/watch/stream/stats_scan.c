@@ -46,7 +46,7 @@ static void examine(struct watch_hub *hub, struct watch_stream *stream)
         found->stats.behind_max = behind;
     size_t last = found->slowest_count;
     if (last == WATCH_SLOWEST_MAX && found->slowest[last - 1].behind >= behind)
-        return;
+        return; /* the report has enough streams that are at least as far behind */
     struct watch_stream_stats stats = {
         .watchers = stream->ids.count,
         .watchers_catching_up = catching_up,

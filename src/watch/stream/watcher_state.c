@@ -41,6 +41,7 @@ static void watcher_take_out(struct watcher *watcher)
     struct watch_stream *stream = watcher->stream;
     assert(watcher->state != WATCHER_CLOSED);
     if (watcher->state == WATCHER_COMPACTED) {
+        /* It has left the index before, and is only in the ring. */
         assert(stream->compacted && !watcher->range);
         if (stream->compacted == watcher)
             stream->compacted = watcher->next == watcher ? NULL : watcher->next;

@@ -118,6 +118,7 @@ static void prepare(struct local_keeper *keeper)
     keeper->prepare_retry_ns = again ? now_ns() + retry_wait_ns : 0;
     if (goes_on)
         rest_after_piece(keeper, begun_ns);
+    /* Snapshots keep cleaned segments on the disk, which puts need more. */
     if (status == ST_DISK_FULL && upkeep_is_held_back(keeper->upkeep))
         local_snapshots_end_all(&shared->snapshots);
     if (status != ST_OK)

@@ -189,6 +189,8 @@ static enum status measure_step(struct local_snapshotter *snapshotter, struct lo
     }
     enum status status =
         store_snapshot_measure(s->store, s->view, store_log(store), CHANGES_PER_STEP);
+    /* After so many restarts the view stays pinned, so that no other compaction restarts it again.
+     */
     if (status != ST_AGAIN || store_snapshot_restarts(s->store) < RESTARTS_MAX)
         unpin(snapshotter, s);
     return status;
