@@ -313,6 +313,12 @@ NEVER_INLINE static struct cel_value call(struct eval *e, const struct cel_node 
                                           const struct cel_value *args)
 {
     const struct cel_builtin *builtin = node->call.builtin;
+    if (node->call.regex) {
+        e->work.regex = node->call.regex;
+        struct cel_value result = builtin->fn(&e->work, args);
+        e->work.regex = NULL;
+        return result;
+    }
     bool has_members =
         args[0].kind == CEL_STRING || args[0].kind == CEL_DURATION || args[0].kind == CEL_TIMESTAMP;
     if (builtin->kinds && !(builtin->kinds >> args[0].kind & 1))
@@ -381,12 +387,10 @@ static struct cel_value finish_call(struct eval *e, const struct cel_node *node,
 NEVER_INLINE static struct cel_value eval_call(struct eval *e, const struct cel_node *node)
 {
     struct cel_value args[CEL_ARGS_MAX];
-    /* A function that looks for its overload, and one of many arguments, does not evaluate those
-     * behind an error, and then costs nothing itself. */
-    bool stops = node->count > 2 || (node->call.overload == -1 && node->call.builtin->names_types);
     for (uint32_t i = 0; i < node->count; i++) {
         args[i] = eval(e, node->children[i]);
-        if (cel_is_error(args[i]) && (e->ended || (stops && i + 1 < node->count)))
+        /* In order, the arguments behind an error are not evaluated, and the call costs nothing. */
+        if (cel_is_error(args[i]) && (e->ended || (node->call.in_order && i + 1 < node->count)))
             return args[i];
     }
     return finish_call(e, node, args);

@@ -1,5 +1,6 @@
 #include "cel/eval/program.h"
 
+#include "cel/library/patterns.h"
 #include "cel/value/container.h"
 
 /* A variable of a comprehension, in the scopes that are open. */
@@ -283,6 +284,18 @@ static enum cel_of_ints find_of_ints(struct slice function)
     return CEL_OF_INTS_NONE;
 }
 
+/* A regular expression that is constant is compiled once. */
+static void compile_pattern(struct planner *p, const struct cel_expr *expr, struct cel_node *node)
+{
+    const struct cel_node *pattern = node->children[1];
+    if (pattern->kind != CEL_NODE_CONSTANT || pattern->constant.kind != CEL_STRING)
+        return;
+    struct cel_value error =
+        cel_compile_pattern(&p->work, cel_text(pattern->constant), &node->call.regex);
+    if (cel_is_error(error))
+        refuse(p, expr->offset, cel_text(error));
+}
+
 static const struct cel_node *plan_function(struct planner *p, const struct cel_expr *expr)
 {
     const struct cel_call *call = &expr->call;
@@ -299,6 +312,13 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
     }
     node->call.builtin = builtin;
     node->call.of_ints = find_of_ints(call->function);
+    if (cel_takes_pattern(builtin))
+        compile_pattern(p, expr, node);
+    /* cel-go treats these as functions of any number of arguments: those of many arguments, with a
+     * constant pattern, whose overload is looked for, and this one. */
+    node->call.in_order = node->count > 2 || node->call.regex ||
+                          (node->call.overload == -1 && builtin->names_types) ||
+                          slice_equal(call->function, SLICE_LITERAL("format"));
     if (is_membership(node)) {
         if (!node->children[1]->constant.count)
             return make_constant(p, cel_of_bool(false));

@@ -78,6 +78,8 @@ struct cel_node {
             const struct cel_builtin *builtin;
             int overload; /* the only one that fits, or -1 */
             enum cel_of_ints of_ints;
+            bool in_order;             /* arguments behind an error are not evaluated */
+            const struct regex *regex; /* the second argument, which is constant; NULL: it is not */
         } call;
         const bool *optional; /* items of a list, entries of a map; NULL: none */
         /* children: range, initial, condition, step, result */

@@ -3,11 +3,16 @@
 #include "cel/check/function.h"
 #include "cel/library/address.h"
 #include "cel/library/convert.h"
+#include "cel/library/format.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
+#include "cel/library/patterns.h"
+#include "cel/library/places.h"
 #include "cel/library/quantity.h"
+#include "cel/library/strings.h"
 #include "cel/library/texts.h"
 #include "cel/library/times.h"
+#include "cel/library/url.h"
 #include "cel/library/version.h"
 
 /* Sets of kinds of values. */
@@ -61,6 +66,11 @@ static const struct cel_builtin standard[] = {
 
 static const struct cel_library *const libraries[] = {
     &(const struct cel_library)CEL_LIBRARY(standard),
+    &cel_strings,
+    &cel_places,
+    &cel_formats,
+    &cel_patterns,
+    &cel_urls,
     &cel_times,
     &cel_quantities,
     &cel_addresses,

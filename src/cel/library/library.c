@@ -1,5 +1,6 @@
 #include "cel/library/library.h"
 
+#include "cel/value/container.h"
 #include "codec/go_quote.h"
 #include "codec/utf8.h"
 
@@ -33,6 +34,38 @@ uint64_t cel_cost_of_text(struct cel_work *work, const struct cel_called *call)
     /* Kubernetes does not look into optionals. */
     bool has_size = call->args[0].kind != CEL_OPTIONAL;
     return cel_cost_traversal(has_size ? cel_cost_size(call->args[0]) : 1);
+}
+
+enum { DEPTH_MAX = 1000 };
+
+/* A tenth of the bytes of every text, rounded down, and 1 for everything else. */
+static uint64_t cost_of_all(struct cel_work *work, struct cel_value value, int depth)
+{
+    struct cel_walk walk;
+    struct cel_value key, item;
+    uint64_t cost = 0;
+    if (value.kind == CEL_STRING || value.kind == CEL_BYTES)
+        return value.length / 10;
+    if (value.kind != CEL_LIST && value.kind != CEL_MAP)
+        return 1;
+    cel_walk_init(&walk, work, value);
+    while (--work->steps_left >= 0 && depth < DEPTH_MAX && cel_walk_next(&walk, &key, &item)) {
+        if (value.kind == CEL_MAP)
+            cost += cost_of_all(work, key, depth + 1);
+        cost += cost_of_all(work, item, depth + 1);
+    }
+    return cost;
+}
+
+uint64_t cel_cost_of_items(struct cel_work *work, const struct cel_called *call)
+{
+    return cost_of_all(work, call->args[0], 0);
+}
+
+size_t cel_first_length(struct slice text)
+{
+    size_t length = utf8_char_len(text);
+    return length ? length : 1;
 }
 
 const char *cel_quoted(struct cel_work *work, struct slice text)

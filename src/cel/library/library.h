@@ -46,6 +46,14 @@ uint64_t cel_cost_traversal(uint64_t size);
 /* The cost of a function that traverses the text which is its first argument. */
 cel_cost_fn cel_cost_of_text;
 
+/* The cost of a function that goes through the first argument: of a list or map with all that it
+ * contains. */
+cel_cost_fn cel_cost_of_items;
+
+/* The length of the first character of a text that is not empty; bytes that are not valid UTF-8 are
+ * characters of their own. */
+size_t cel_first_length(struct slice text);
+
 /* The text in quotes, as Go writes it into errors. "" without memory. */
 const char *cel_quoted(struct cel_work *work, struct slice text);
 

@@ -3,6 +3,7 @@
 #define VIGIL_CEL_VALUE_WORK_H
 
 #include "base/memory/arena.h"
+#include "regex/regex.h"
 
 struct cel_value;
 
@@ -13,6 +14,10 @@ struct cel_value;
 struct cel_work {
     struct arena *arena;
     int64_t steps_left;
+    const struct regex *regex; /* the constant pattern of the call under way; NULL: it has none */
+    const struct regex *last_regex; /* the last other pattern; NULL: there was none */
+    struct slice last_pattern;
+    struct regex_scratch scratch;
 };
 
 /* A function of the language. It takes values of any kind, also those that it refuses. */
