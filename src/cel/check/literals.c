@@ -1,5 +1,6 @@
 #include "cel/check/literals.h"
 
+#include "cel/check/formats.h"
 #include "cel/check/type.h"
 #include "cel/syntax/walk.h"
 #include "codec/go_duration.h"
@@ -135,5 +136,6 @@ enum status cel_check_literals(struct cel_errors *errors, struct cel_expr *root)
 {
     struct literals l = {.errors = errors, .pattern_steps = CEL_PATTERN_STEPS_MAX};
     check(&l, root);
+    cel_check_formats(errors, root);
     return l.out_of_memory ? ST_NOMEM : ST_OK;
 }

@@ -3,6 +3,7 @@
 //
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
+//	go run ./celoracle texts PROGRAM COUNT SEED    the same for functions on texts alone
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
@@ -260,7 +261,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -271,13 +272,13 @@ func main() {
 	must(err)
 	r := rand.New(rand.NewSource(seed))
 	cases := []request{}
-	for _, text := range append(append([]string{}, examples...), typed...) {
+	for _, text := range append(append(append([]string{}, examples...), typed...), typedTexts...) {
 		cases = append(cases, parse(text))
 		if checked, valid := check(text); valid {
 			cases = append(cases, checked)
 		}
 	}
-	for _, text := range append(append([]string{}, evaluated...), evaluatedKinds...) {
+	for _, text := range append(append(append([]string{}, evaluated...), evaluatedKinds...), evaluatedTexts...) {
 		value, valid := evaluate(text)
 		if !valid {
 			log.Fatalf("not valid: %s", text)
@@ -289,19 +290,33 @@ func main() {
 		part := i % 3
 		if args[0] == "kinds" {
 			part = 3
+		} else if args[0] == "texts" {
+			part = 4
 		}
 		switch part {
 		case 0:
 			made = parse(randomExpression(r))
 		case 1:
 			made, valid = check(randomTyped(r, r.Intn(4)))
+			if r.Intn(4) == 0 {
+				made, valid = check(randomText(r))
+			}
 		case 2:
 			made, valid = evaluate(randomValue(r))
-			if r.Intn(2) == 0 {
+			switch r.Intn(4) {
+			case 0, 1:
 				made, valid = evaluate(randomKind(r))
+			case 2:
+				made, valid = evaluate(randomText(r))
 			}
 		case 3:
 			made, valid = evaluate(randomKind(r))
+		case 4:
+			text := randomText(r)
+			made, valid = evaluate(text)
+			if r.Intn(2) == 0 {
+				made, valid = check(text)
+			}
 		}
 		if valid {
 			cases = append(cases, made)
