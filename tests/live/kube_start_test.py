@@ -67,6 +67,21 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(server.get(f"/readyz?exclude={name}")[0], 500, "others fail, too")
         self.assertEqual(server.get("/livez")[0], 200, "a restart would not help")
 
+    def test_first_objects_are_made_when_there_is_space_again(self):
+        """Without a request: a server that is not ready gets none."""
+        server = self.serve("--quota-backend-bytes=400000")
+        big = server.put_raw("big", "x" * 280_000)
+        server.get("/api/v1/namespaces")
+        self.assertEqual(server.get("/readyz")[0], 500)
+        deleted = int(server.call("/v3/kv/deleterange", key=text64("big"))["header"]["revision"])
+        self.assertGreater(deleted, big)
+        server.call("/v3/kv/compaction", revision=deleted, physical=True)
+        server.call("/v3/maintenance/defragment")
+        for alarm in server.call("/v3/maintenance/alarm")["alarms"]:
+            server.call("/v3/maintenance/alarm", action="DEACTIVATE", **alarm)
+        self.eventually(lambda: server.get("/readyz")[0] == 200)
+        self.assertIn("system-node-critical", names(server.list("/apis/scheduling.k8s.io/v1/priorityclasses")))
+
     def test_new_namespaces_get_a_service_account_and_a_root_certificate(self):
         served = Authority(self.scratch / "ca").sign("server")
         server = self.serve("--kube-namespace-objects=true", f"--cert-file={served.cert}", f"--key-file={served.key}")

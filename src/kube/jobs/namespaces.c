@@ -164,6 +164,44 @@ static bool make_value(struct default_job *creation, const char *name)
            json_tree_write(object, &creation->value) == ST_OK;
 }
 
+/* Tries again after a failure, without a request: a client that waits until the server is ready
+ * sends none before. */
+struct again_job {
+    struct kube_job job;
+    bool waited;
+};
+
+static void again_fini(struct kube_job *job)
+{
+    (void)job;
+}
+
+static void again_step(struct kube_job *job)
+{
+    struct again_job *again = CONTAINER_OF(job, struct again_job, job);
+    struct kube_api *api = job->api;
+    char reason[ENGINE_REASON_BYTES];
+    if (api->namespaces->made) {
+        kube_job_end(job);
+    } else if (again->waited && !api->namespaces->making && engine_ready(api->engine, reason)) {
+        kube_job_end(job);
+        kube_namespaces_make(api, NULL);
+    } else {
+        again->waited = true;
+        kube_job_wait(job, RETRY_S);
+    }
+}
+
+static const struct kube_job_type again_type = {.step = again_step, .fini = again_fini};
+
+static void make_again_later(struct kube_api *api)
+{
+    if (api->jobs->stopped || kube_jobs_find(api->jobs, &again_type, NULL))
+        return;
+    struct again_job *again = xcalloc(1, sizeof(*again));
+    kube_job_start(&again->job, &again_type, api);
+}
+
 static void release(struct kube_api *api, bool failed)
 {
     struct kube_namespaces *n = api->namespaces;
@@ -174,6 +212,8 @@ static void release(struct kube_api *api, bool failed)
     if (api->config->unmade)
         atomic_store_explicit(api->config->unmade, failed, memory_order_relaxed);
     n->retry_ns = clock_add(clock_mono_ns(api->clock), RETRY_S * NS_PER_S);
+    if (failed)
+        make_again_later(api);
     list_init(&ready);
     while ((link = list_pop_front(&n->waiting)) != NULL)
         list_push_back(&ready, link);
@@ -236,7 +276,8 @@ bool kube_namespaces_ready(const struct kube_api *api)
 void kube_namespaces_make(struct kube_api *api, struct kube_namespaces_wait *wait)
 {
     struct kube_namespaces *n = api->namespaces;
-    list_push_back(&n->waiting, &wait->in_namespaces);
+    if (wait)
+        list_push_back(&n->waiting, &wait->in_namespaces);
     if (n->making)
         return;
     n->making = true;
