@@ -8,6 +8,9 @@
  *     v variables bindings expression
  *                              its type and its value in lines; bindings are lines such as "a
  * [1u]", with expressions for the values
+ *     s variables expression   the least and the most that it may cost; types of variables have
+ *                              sizes, such as "list(string#64)#10", and those of the first variable
+ *                              are those of all others
  *
  * A tree is written with the place of every node, in characters from the beginning:
  *
@@ -15,6 +18,7 @@
  *     (call@5:int[add_int64] _+_ (ident@3:int a) (int@7:int 1))
  */
 #include "cel/check/checker.h"
+#include "cel/estimate/estimate.h"
 #include "cel/eval/program.h"
 #include "cel/library/times.h"
 #include "cel/syntax/parser.h"
@@ -203,15 +207,36 @@ static void print_expr(struct printer *to, const struct cel_expr *expr)
 
 /* -- Types -- */
 
-/* The objects T, with a field of each type, and U, which is the type of one of them. */
+/* The objects T, with a field of each type, and U, which is the type of one of them; S and R are
+ * the same with sizes. */
 static enum status find_field(const struct cel_object *object, struct slice name,
                               struct arena *arena, const struct cel_type **ret_type);
 
 static const struct cel_object object_t = {.field = find_field}, object_u = {.field = find_field};
+static const struct cel_object object_s = {.field = find_field}, object_r = {.field = find_field};
 static const struct cel_type type_t = {.kind = CEL_TYPE_OBJECT, .name = "T", .object = &object_t};
 static const struct cel_type type_u = {.kind = CEL_TYPE_OBJECT, .name = "U", .object = &object_u};
 
+static const struct cel_type type_s = {.kind = CEL_TYPE_OBJECT, .name = "S", .object = &object_s};
+static const struct cel_type type_r = {.kind = CEL_TYPE_OBJECT, .name = "R", .object = &object_r};
+
+static const struct cel_type *read_unsized(struct arena *arena, struct slice *text);
+
 static const struct cel_type *read_type(struct arena *arena, struct slice *text)
+{
+    const struct cel_type *type = read_unsized(arena, text);
+    uint64_t size = 0;
+    if (!text->len || text->ptr[0] != '#')
+        return type;
+    *text = slice_sub(*text, 1, text->len - 1);
+    while (text->len && text->ptr[0] >= '0' && text->ptr[0] <= '9') {
+        size = size * 10 + (uint64_t)(text->ptr[0] - '0');
+        *text = slice_sub(*text, 1, text->len - 1);
+    }
+    return cel_type_with_size(arena, type, size);
+}
+
+static const struct cel_type *read_unsized(struct arena *arena, struct slice *text)
 {
     static const struct cel_type *const plain[] = {
         &cel_type_BOOL,
@@ -226,10 +251,12 @@ static const struct cel_type *read_type(struct arena *arena, struct slice *text)
         &cel_type_NULL,
         &type_t,
         &type_u,
+        &type_s,
+        &type_r,
     };
     size_t len = 0;
     while (len < text->len && text->ptr[len] != '(' && text->ptr[len] != ')' &&
-           text->ptr[len] != ',')
+           text->ptr[len] != ',' && text->ptr[len] != '#')
         len++;
     struct slice name = slice_sub(*text, 0, len);
     *text = slice_sub(*text, len, text->len - len);
@@ -240,7 +267,8 @@ static const struct cel_type *read_type(struct arena *arena, struct slice *text)
             return plain[i];
     }
     const struct cel_type *params[2] = {0};
-    for (size_t i = 0; i < 2 && text->len && text->ptr[0] != ')'; i++) {
+    bool has_params = text->len && text->ptr[0] == '(';
+    for (size_t i = 0; i < 2 && has_params && text->len && text->ptr[0] != ')'; i++) {
         *text = slice_sub(*text, 1, text->len - 1);
         params[i] = read_type(arena, text);
     }
@@ -259,13 +287,38 @@ static const struct cel_type *read_type(struct arena *arena, struct slice *text)
 static enum status find_field(const struct cel_object *object, struct slice name,
                               struct arena *arena, const struct cel_type **ret_type)
 {
-    static const struct {
+    static const struct field {
         const char *name, *type;
-    } fields[] = {{"i", "int"},       {"s", "string"},       {"b", "bool"},
-                  {"d", "dyn"},       {"l", "list(string)"}, {"m", "map(string,int)"},
-                  {"t", "timestamp"}, {"u", "duration"},     {"o", "U"},
-                  {"f", "double"},    {"n", "list(U)"}};
-    for (size_t i = 0; i < (object == &object_u ? 2 : COUNT_OF(fields)); i++)
+    } plain[] = {{"i", "int"},       {"s", "string"},       {"b", "bool"},
+                 {"d", "dyn"},       {"l", "list(string)"}, {"m", "map(string,int)"},
+                 {"t", "timestamp"}, {"u", "duration"},     {"o", "U"},
+                 {"f", "double"},    {"n", "list(U)"}},
+      small[] = {{"name", "string#10"},
+                 {"ports", "list(int)#5"},
+                 {"labels", "map(string,string#63)#8"},
+                 {"any", "dyn#100"}},
+      large[] = {{"name", "string#40"},
+                 {"note", "string#3145726"},
+                 {"items", "list(R)#20"},
+                 {"names", "list(string#30)#12"},
+                 {"map", "map(string,R)#7"},
+                 {"matrix", "list(list(string#5)#4)#3"},
+                 {"bytes", "bytes#50"},
+                 {"i", "int"},
+                 {"f", "double"},
+                 {"ok", "bool"},
+                 {"d", "duration#32"},
+                 {"t", "timestamp#32"},
+                 {"any", "dyn#77"},
+                 {"o", "R"},
+                 {"namespace", "string#20"},
+                 {"__namespace__", "string#20"}};
+    const struct field *fields = object == &object_s ? large : object == &object_r ? small : plain;
+    size_t count = object == &object_s   ? COUNT_OF(large)
+                   : object == &object_r ? COUNT_OF(small)
+                   : object == &object_u ? 2
+                                         : COUNT_OF(plain);
+    for (size_t i = 0; i < count; i++)
         if (slice_equal(name, slice_from_text(fields[i].name))) {
             struct slice text = slice_from_text(fields[i].type);
             *ret_type = read_type(arena, &text);
@@ -279,8 +332,11 @@ static struct cel_env read_env(struct arena *arena, struct slice lines)
 {
     static struct cel_variable variables[VARIABLES_MAX];
     static const struct cel_variable objects[] = {{SLICE_LITERAL("T"), &type_t},
-                                                  {SLICE_LITERAL("U"), &type_u}};
-    struct cel_env env = {.variables = variables, .objects = objects, .object_count = 2};
+                                                  {SLICE_LITERAL("U"), &type_u},
+                                                  {SLICE_LITERAL("S"), &type_s},
+                                                  {SLICE_LITERAL("R"), &type_r}};
+    struct cel_env env = {
+        .variables = variables, .objects = objects, .object_count = COUNT_OF(objects)};
     while (lines.len) {
         struct slice type = slice_cut(&lines, '\n');
         struct slice name = slice_cut(&type, ' ');
@@ -492,6 +548,27 @@ static bool answer_bound(struct arena *arena, const struct cel_env *env, struct 
     return true;
 }
 
+/* What the expression may cost. The sizes of all variables are those of the first. */
+static bool answer_estimate(struct arena *arena, const struct cel_env *env, struct slice source,
+                            struct buf *out)
+{
+    struct cel_errors errors;
+    struct cel_expr *root;
+    struct cel_range cost;
+    cel_errors_init(&errors, arena, source);
+    enum status status = cel_parse(&errors, &root);
+    if (status == ST_OK)
+        status = cel_check(env, &errors, root);
+    if (status == ST_OK)
+        status = cel_estimate(arena, env->variables[0].type, root, &cost);
+    if (status == ST_OK)
+        print(&(struct printer){.out = out}, "%llu %llu", (unsigned long long)cost.min,
+              (unsigned long long)cost.max);
+    else if (status != ST_INVALID || cel_errors_display(&errors, out) != ST_OK)
+        oracle_fail("no memory");
+    return status == ST_OK;
+}
+
 /* env: checks the expression; values: evaluates it; either may be NULL. */
 static bool answer_expression(struct arena *arena, const struct cel_env *env,
                               const struct slice *values, struct slice source, struct buf *out)
@@ -523,7 +600,7 @@ int main(void)
         struct cel_env env;
         struct slice values;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        if (letter != 'p' && letter != 'c' && letter != 'e' && letter != 'v')
+        if (letter != 'p' && letter != 'c' && letter != 'e' && letter != 'v' && letter != 's')
             oracle_fail("unknown request");
         if (letter != 'p')
             env = read_env(&arena, oracle_read(&arena));
@@ -531,10 +608,12 @@ int main(void)
             values = oracle_read(&arena);
         if (letter == 'v')
             values = oracle_read(&arena);
-        bool good = letter == 'v' ? answer_bound(&arena, &env, values, oracle_read(&arena), &out)
-                                  : answer_expression(&arena, letter == 'p' ? NULL : &env,
-                                                      letter == 'e' ? &values : NULL,
-                                                      oracle_read(&arena), &out);
+        struct slice source = oracle_read(&arena);
+        bool good = letter == 'v' ? answer_bound(&arena, &env, values, source, &out)
+                    : letter == 's'
+                        ? answer_estimate(&arena, &env, source, &out)
+                        : answer_expression(&arena, letter == 'p' ? NULL : &env,
+                                            letter == 'e' ? &values : NULL, source, &out);
         oracle_answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);

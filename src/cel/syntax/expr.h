@@ -119,6 +119,7 @@ struct cel_expr {
     uint16_t height;  /* levels of the tree, including this one */
     const struct cel_type *type; /* set by the checker */
     uint32_t offset; /* its operator or first word, in bytes from the beginning of the source */
+    uint32_t number; /* among the nodes of the tree; set by cel_estimate */
     union {
         struct cel_literal literal;
         struct slice ident; /* begins with a dot if it was written so */

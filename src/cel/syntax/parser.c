@@ -131,7 +131,7 @@ static struct cel_expr *make_call(struct parser *p, uint32_t offset, const struc
 
 /* -- Primary expressions -- */
 
-static bool is_reserved(struct slice name)
+bool cel_is_reserved(struct slice name)
 {
     static const char *const reserved[] = {
         "as",  "break", "const",   "continue",  "else",   "for", "function", "if",    "import",
@@ -186,7 +186,7 @@ static struct cel_expr *parse_ident(struct parser *p)
     bool is_call = cel_words_take(&p->words, CEL_TOKEN_LEFT_PAREN);
     if (is_call && !parse_args(p, &call.args))
         return NULL;
-    if (is_call && is_reserved(word.text)) {
+    if (is_call && cel_is_reserved(word.text)) {
         cel_error_add(p->words.errors, begin, "reserved identifier: %.*s", SLICE_ARGS(word.text));
         return made(p, cel_make_invalid(p->arena, begin));
     }
@@ -395,7 +395,7 @@ static struct cel_expr *parse_index(struct parser *p, struct cel_expr *operand)
 static void check_reserved(struct parser *p, uint32_t offset, const struct cel_token *first)
 {
     struct slice name = first->text;
-    if (first->kind == CEL_TOKEN_IDENTIFIER && is_reserved(name))
+    if (first->kind == CEL_TOKEN_IDENTIFIER && cel_is_reserved(name))
         cel_error_add(p->words.errors, offset, "reserved identifier: %.*s", SLICE_ARGS(name));
 }
 

@@ -20,4 +20,7 @@ enum { CEL_SOURCE_CHARACTERS_MAX = 100000 };
 MUST_CHECK
 enum status cel_parse(struct cel_errors *errors, struct cel_expr **ret_root);
 
+/* Whether a variable or function cannot have this name. */
+bool cel_is_reserved(struct slice name);
+
 #endif

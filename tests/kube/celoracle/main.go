@@ -4,6 +4,7 @@
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle texts PROGRAM COUNT SEED    the same for functions on texts alone
+//	go run ./celoracle sizes PROGRAM COUNT SEED    the same for random estimates of costs alone
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
@@ -261,7 +262,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|sizes PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -285,9 +286,19 @@ func main() {
 		}
 		cases = append(cases, value)
 	}
+	for _, text := range estimated {
+		cost, valid := estimate(text)
+		if !valid {
+			log.Fatalf("not valid: %s", text)
+		}
+		cases = append(cases, cost)
+	}
 	for i := 0; i < count; i++ {
 		made, valid := request{}, true
-		part := i % 3
+		part := i % 4
+		if part == 3 || args[0] == "sizes" {
+			part = 5
+		}
 		if args[0] == "kinds" {
 			part = 3
 		} else if args[0] == "texts" {
@@ -317,13 +328,15 @@ func main() {
 			if r.Intn(2) == 0 {
 				made, valid = check(text)
 			}
+		case 5:
+			made, valid = estimate(randomSized(r))
 		}
 		if valid {
 			cases = append(cases, made)
 		}
 	}
 	if args[0] == "record" {
-		head, err := json.Marshal(map[string]string{"variables": variables, "valueTypes": valueTypes, "values": values})
+		head, err := json.Marshal(map[string]string{"variables": variables, "valueTypes": valueTypes, "values": values, "sizedVariables": sizedVariables})
 		must(err)
 		fmt.Println(string(head))
 		for _, c := range cases {
@@ -345,6 +358,8 @@ func main() {
 			texts = [][]byte{[]byte(variables), []byte(want.Expr)}
 		case "e":
 			texts = [][]byte{[]byte(valueTypes), []byte(values), []byte(want.Expr)}
+		case "s":
+			texts = [][]byte{[]byte(sizedVariables), []byte(want.Expr)}
 		}
 		good, answer := program.Ask(want.Op[0], texts...)
 		got := string(answer)

@@ -1,5 +1,6 @@
 #include "kube/custom/rules/compile.h"
 
+#include "cel/estimate/estimate.h"
 #include "cel/syntax/parser.h"
 #include "cel/syntax/walk.h"
 #include "kube/custom/rules/types.h"
@@ -10,9 +11,12 @@
 struct expression {
     struct arena *arena, *scratch;
     struct cel_env env;
+    const struct cel_type *self;
     struct slice text;
     const struct cel_type *wanted; /* the type that it must have */
-    bool uses_old;                 /* set if it mentions oldSelf */
+    /* Results */
+    bool uses_old; /* it mentions oldSelf */
+    uint64_t cost_max;
 };
 
 /* What errors begin with. */
@@ -53,9 +57,17 @@ static enum status keep_display(struct arena *arena, const char *what,
 static bool is_blank(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (!strchr(" \t\n\v\f\r", text.ptr[i]))
+        if (!text.ptr[i] || !strchr(" \t\n\v\f\r", text.ptr[i]))
             return false;
     return true;
+}
+
+static enum status estimate(struct expression *e, struct cel_expr *root)
+{
+    struct cel_range cost;
+    TRY(cel_estimate(e->scratch, e->self, root, &cost));
+    e->cost_max = cost.max;
+    return ST_OK;
 }
 
 /* *ret_program stays NULL if the expression is wrong; then *ret_error says why. */
@@ -76,6 +88,8 @@ static enum status compile(struct expression *e, const struct expression_errors 
         return keep_error(e->arena, texts->type, SLICE_EMPTY, ret_error);
     e->uses_old = cel_expr_mentions(root, SLICE_LITERAL("oldSelf"));
     status = cel_program_new(&e->env, &plan_errors, root, ret_program);
+    if (status == ST_OK)
+        return estimate(e, root);
     if (status != ST_INVALID)
         return status;
     return keep_error(e->arena, texts->instantiation, plan_errors.list[0].text, ret_error);
@@ -92,11 +106,15 @@ static enum status compile_rule(struct expression *e, struct rule_program *progr
     e->wanted = &cel_type_BOOL;
     TRY(compile(e, &rule_errors, &program->condition, &program->error));
     program->uses_old = e->uses_old;
+    program->cost_max = e->cost_max;
     if (!program->condition || !rule->message_expression.len)
         return ST_OK;
     e->text = rule->message_expression;
     e->wanted = &cel_type_STRING;
-    return compile(e, &message_errors, &program->message, &program->message_error);
+    e->cost_max = 0;
+    TRY(compile(e, &message_errors, &program->message, &program->message_error));
+    program->message_cost_max = e->cost_max;
+    return ST_OK;
 }
 
 enum status rules_compile(struct arena *arena, struct arena *scratch, const struct schema *schema,
@@ -115,6 +133,7 @@ enum status rules_compile(struct arena *arena, struct arena *scratch, const stru
         };
         struct expression e = {.arena = arena,
                                .scratch = scratch,
+                               .self = type,
                                .env = {.variables = variables, .variable_count = RULE_VARIABLES}};
         list[i].rule = rule;
         TRY(compile_rule(&e, &list[i]));

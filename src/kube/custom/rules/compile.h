@@ -25,6 +25,7 @@ struct rule_program {
         *message;  /* for messageExpression; NULL: there is none, or it is wrong */
     bool uses_old; /* the rule mentions oldSelf */
     struct slice error, message_error;
+    uint64_t cost_max, message_cost_max; /* estimates for one evaluation; 0 if it is wrong */
 };
 
 /* The rules of one node, in their order. */
