@@ -236,7 +236,7 @@ int64_t engine_cluster_end_watches(struct engine *engine)
 {
     struct mirror_shared *shared = shared_of(engine);
     int64_t behind = newest_seen(shared) + 2;
-    /* Nothing older is fetched from the cluster, which has another past. */
+    /* Nothing older is fetched from the cluster, which has another history. */
     mirror_state_raise(&shared->state.compacted, behind);
     drop_history(shared, behind);
     drop_history(shared, behind + 1);

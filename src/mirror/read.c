@@ -461,7 +461,7 @@ static void insert_waiting(struct shard_reads *reads, struct mirror_read *read)
     list_insert_before(after->next, &read->in_reads);
 }
 
-/* While the cluster is not followed it may have been restored to another past, and the revision
+/* While the cluster is not followed it may have been restored to another history, and the revision
  * says nothing: a linearizable read then waits, and is forwarded when that takes too long. */
 static bool mirror_has(const struct mirror_read *read)
 {

@@ -103,7 +103,7 @@ static void linearizable_reads_wait_for_the_revision_of_a_probe(void **state)
     expect_mirror(next, 12);
 }
 
-/* The cluster may have been restored to another past at the same revision. */
+/* The cluster may have been restored to another history at the same revision. */
 static void linearizable_reads_need_a_mirror_that_follows(void **state)
 {
     (void)state;

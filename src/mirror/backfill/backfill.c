@@ -365,8 +365,8 @@ static void on_look(struct timer *timer)
 
 /* -- The history -- */
 
-/* When another past was discarded, a revision that is older than the mirror may belong to that one,
- * so it is not fetched. */
+/* When another history was discarded, a revision that is older than the mirror may belong to that
+ * one, so it is not fetched. */
 static int64_t compact_revision(struct watch_history *base)
 {
     struct backfill *backfill = backfill_of(base);

@@ -33,7 +33,7 @@ struct backfill_options {
     size_t prefix_count;
     /* The cluster has compacted its history up to here: raises cluster.compacted. */
     void (*compacted)(void *ctx, int64_t revision);
-    /* See watch_history_ops.is_void. NULL: there was no other past. */
+    /* See watch_history_ops.is_void. NULL: there was no other history. */
     bool (*is_void)(void *ctx, int64_t revision);
     void *ctx;
     size_t bytes_max;          /* 0: BACKFILL_BYTES_MAX */

@@ -41,10 +41,10 @@ struct backfill_calls {
 /* What is known of the cluster, as in mirror/link/state.h. */
 struct backfill_cluster {
     const _Atomic int64_t *oldest, *compacted;
-    const _Atomic int64_t *void_until; /* NULL: no other past was discarded */
+    const _Atomic int64_t *void_until; /* NULL: no other history was discarded */
     const _Atomic bool *progress_reliable;
     const _Atomic uint64_t *cluster_id;
-    /* While it is not connected, the cluster may be restored to another past; how often it was.
+    /* While it is not connected, the cluster may be restored to another history; how often it was.
      * NULL: it always is. */
     const _Atomic bool *connected;
     const _Atomic uint64_t *times_connected;

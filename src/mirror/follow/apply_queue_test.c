@@ -174,7 +174,7 @@ static void parts_of_a_state_are_visible_with_the_last(void **state)
     vigil_client_process(f.client);
 }
 
-/* Otherwise the mirror would be thrown away, as if the cluster had another past. */
+/* Otherwise the mirror would be thrown away, as if the cluster had another history. */
 static void part_is_given_again_if_a_file_cannot_be_made(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
 /*
- * Compares the pasts of the mirror and of the cluster, by linearizable reads: a member that is
+ * Compares the histories of the mirror and of the cluster, by linearizable reads: a member that is
  * merely behind does not answer them, and without a quorum none does.
  *
  *     version of the server ──► the reads of the history check, one after the other ──► its raft log
  *
  * Another cluster id, a revision or a term below the last one, or another change at the revision of
- * the mirror's last changes means another past. That all of them agree does not prove that it is
+ * the mirror's last changes means another history. That all of them agree does not prove that it is
  * the same: a change before them may differ, or the cluster may have compacted them. The raft log
  * can (directory/raft_mark.h), and if it does not, the states must be compared.
  *
@@ -24,7 +24,7 @@ struct comparer;
 enum comparer_verdict {
     COMPARER_SAME,
     COMPARER_UNPROVEN, /* nothing differs, which proves nothing */
-    COMPARER_OTHER,    /* another past */
+    COMPARER_OTHER,    /* another history */
     COMPARER_FAILED,   /* the cluster does not answer */
 };
 

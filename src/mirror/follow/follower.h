@@ -10,11 +10,12 @@
  *      │                 │        ▲           │ compacted       │
  *      │                 │        └───────────┘                 │
  *      └─────────────────┼──────────────────────────────────────┘
- *                        └──► reset: another past, or stored bytes of the mirror are damaged (also
+ *                        └──► reset: another history, or stored bytes of the mirror are damaged (also
  *                             from loading and following); nothing follows
  *
- * Connecting opens the stream of the watches; every new one begins with a comparison of the pasts.
- * What the mirror was given is applied (draining) before a state is loaded and then given to it.
+ * Connecting opens the stream of the watches; every new one begins with a comparison of the
+ * histories. What the mirror was given is applied (draining) before a state is loaded and then
+ * given to it.
  *
  * Loading reads the whole state at one revision, in pages, compares it with what the mirror has,
  * and gives the mirror the difference: changed keys at their own revisions, in order, and the keys

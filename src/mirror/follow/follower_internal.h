@@ -23,13 +23,13 @@
 
 enum follower_state {
     FOLLOWER_CONNECTING, /* the stream of watches is being opened */
-    FOLLOWER_COMPARING,  /* pasts; the stream is open */
+    FOLLOWER_COMPARING,  /* histories; the stream is open */
     FOLLOWER_FOLLOWING,  /* the watches are created */
     FOLLOWER_DRAINING,   /* a state must be loaded once the mirror has applied what it was given */
     FOLLOWER_LOADING,    /* pages are read */
     FOLLOWER_GIVING,     /* the state is given to the mirror */
     FOLLOWER_PAUSING,    /* after a failure */
-    FOLLOWER_RESET,      /* another past, or damage */
+    FOLLOWER_RESET,      /* another history, or damage */
 };
 
 struct follower {
@@ -90,7 +90,7 @@ void follower_check(const struct follower *follower);
 /* Frees what only the state before needs, moves, and checks. */
 void follower_move(struct follower *follower, enum follower_state next);
 void follower_pause(struct follower *follower, const char *reason, int64_t pause_ns);
-/* The mirror is of another past, or damaged: it is to be discarded. */
+/* The mirror is of another history, or damaged: it is to be discarded. */
 void follower_reset(struct follower *follower, const char *reason);
 /* Requests for damaged bytes would fail until the mirror is loaded again. True: it is reset. */
 bool follower_reset_if_damaged(struct follower *follower);

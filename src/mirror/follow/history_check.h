@@ -1,6 +1,6 @@
 /*
  * The last changes that the mirror has, as evidence of its past: if the cluster has other ones at
- * these revisions, the mirror is of another past, whatever the ids and revisions are.
+ * these revisions, the mirror is of another history, whatever the ids and revisions are.
  *
  *     the last put       the key exists at that revision, with the same numbers and value
  *     a later delete     the key does not exist at that revision, but did at the one before

@@ -8,8 +8,8 @@
  *
  * For each different key it keeps 16 bytes in memory. A key that is gone becomes a tombstone of the
  * state's revision. A key of the state that is not newer than the mirror and yet not in it, or
- * there with another value or other numbers, proves that the mirror is of another past: two pasts
- * may have changed the same key at the same revision.
+ * there with another value or other numbers, proves that the mirror is of another history: two
+ * histories may have changed the same key at the same revision.
  *
  * Owned by the follower; its thread.
  */
@@ -39,7 +39,7 @@ enum status load_new(const char *directory, struct load_walk walk, int64_t mirro
 void load_free(struct load *load); /* accepts NULL */
 
 /* More keys of the state at this revision, which is the same in all calls. ST_MALFORMED: they are
- * out of order, or newer than the revision; ST_INVALID: another past; ST_DISK_FULL; ST_IO. */
+ * out of order, or newer than the revision; ST_INVALID: another history; ST_DISK_FULL; ST_IO. */
 MUST_CHECK
 enum status load_add(struct load *load, int64_t revision, const vigil_kv *kvs, size_t count);
 /* The state is complete. As load_add, and ST_NOMEM. */

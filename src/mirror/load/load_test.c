@@ -237,7 +237,7 @@ static void a_key_of_another_past_is_found(void **state)
     load_free(load);
 }
 
-/* Another past may have changed the same key at the same revision. */
+/* Another history may have changed the same key at the same revision. */
 static void a_key_with_an_equal_revision_is_compared_as_a_whole(void **state)
 {
     struct world *w = *state;

@@ -27,7 +27,7 @@ struct loader;
 enum loader_outcome {
     LOADER_COMPLETE,
     LOADER_COMPACTED, /* the revision was compacted meanwhile */
-    LOADER_OTHER,     /* the mirror is of another past */
+    LOADER_OTHER,     /* the mirror is of another history */
     LOADER_FAILED,
 };
 

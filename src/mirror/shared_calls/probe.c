@@ -39,7 +39,7 @@ struct probe {
     struct deferred start;
     int64_t revision; /* revision of the answer; 0: none has come */
     int64_t mirrored; /* by the mirror when the question was sent */
-    bool is_other;    /* the answer is of another past than the mirror */
+    bool is_other;    /* the answer is of another history than the mirror */
     int64_t at;       /* revision of the question; 0: the newest one */
     size_t request_len;
     uint8_t request[REQUEST_BYTES_MAX];
@@ -53,8 +53,8 @@ static void probe_check(const struct probe *probe)
 
 /* -- Answers -- */
 
-/* The question is linearizable, so an answer that is older than the mirror was is of another past,
- * which the follower has not noticed yet. */
+/* The question is linearizable, so an answer that is older than the mirror was is of another
+ * history, which the follower has not noticed yet. */
 static bool is_other(const struct probe *probe, const struct pb_response_header *header)
 {
     uint64_t id = atomic_load(&probe->state->cluster_id);

@@ -11,7 +11,7 @@ static uint64_t behind_of(const struct watch_stream *stream)
     int64_t next = stream->hub->tail + 1;
     int64_t oldest = stream->dirty ? stream->place.revision : next;
     if (UNLIKELY(oldest > next))
-        return 0; /* a cursor that begins in a discarded past, and will be freed */
+        return 0; /* a cursor that begins in a discarded history, and will be freed */
     if (LIKELY(!stream->scan_count))
         return (uint64_t)(next - oldest);
     const struct watch_scan *scan;

@@ -218,7 +218,7 @@ static uint8_t create_flags(const struct watch_create *create)
                      (create->progress_notify ? WATCHER_NOTIFY | WATCHER_QUIET : 0));
 }
 
-/* The watcher begins at a revision of a discarded past. */
+/* The watcher begins at a revision of a discarded history. */
 static void watcher_void(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;

@@ -259,7 +259,7 @@ static void apply_to_stock(struct kube_lookup *l, const struct watch_event *even
 }
 
 /* What was read is published when it is as new as what other threads have published. After a lost
- * place, what they have may belong to another past. */
+ * place, what they have may belong to another history. */
 static void catch_up(struct kube_lookup *l)
 {
     enum status status = read_events(l, l->next_cursor, apply_to_next);
