@@ -1,6 +1,7 @@
 /* `vigil COMMAND`; started under the name etcd or kube-apiserver, the program is the server itself,
  * and under the name etcdctl its command line client. */
 #include "base/version.h"
+#include "cmd/cel/cel.h"
 #include "cmd/complete/complete.h"
 #include "cmd/completion_script.h"
 #include "cmd/ctl/ctl.h"
@@ -24,7 +25,7 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_PAGES "vigil|serve|etcd|import|snapshot|repair|salvage|kube-watch|pages|markdown"
+#define MAN_PAGES "vigil|serve|etcd|import|snapshot|repair|salvage|kube-watch|cel|pages|markdown"
 #define MAN_USAGE "[" MAN_PAGES "]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
@@ -51,7 +52,7 @@ static int run_man(int count, char **args)
     } pages[] = {
         {"serve", &serve_table},           {"etcd", &serve_etcd_table}, {"import", &import_table},
         {"snapshot", &snapshot_table},     {"repair", &repair_table},   {"salvage", &salvage_table},
-        {"kube-watch", &kube_watch_table},
+        {"kube-watch", &kube_watch_table}, {"cel", &cel_table},
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
@@ -99,12 +100,13 @@ static const struct command commands[] = {
     {"salvage", "copy what can be read of a damaged data directory into a new one", salvage_main,
      NULL},
     {"kube", "watch a Kubernetes API server: vigil kube watch RESOURCE", kube_main, NULL},
+    {"cel", "evaluate or check an expression of the language CEL", cel_main, NULL},
     {"assets", "make the directory that envtest takes as KUBEBUILDER_ASSETS, and print it",
      assets_main, "[DIR]"},
     {"version", "print the version", run_version, ""},
     {"man",
      "write a manual page (roff): vigil, serve, etcd, import, snapshot, repair, salvage, "
-     "kube-watch, get …",
+     "kube-watch, cel, get …",
      run_man, MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
@@ -150,7 +152,7 @@ static void write_overview(void)
            "vigil\\-bench(1), vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), "
            "vigil\\-repair(8), "
            "vigil\\-salvage(8), "
-           "vigil\\-kube\\-watch(8)");
+           "vigil\\-kube\\-watch(8), vigil\\-cel(8)");
     char name[64];
     for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
         printf(", vigil\\-%s(1)", name);
@@ -227,6 +229,7 @@ static int run_complete(int count, char **args)
         {"repair", &repair_table, NULL},
         {"salvage", &salvage_table, "FILE"},
         {"kube", &kube_watch_table, "watch"},
+        {"cel", &cel_table, "eval|check"},
         {"man", NULL, MAN_PAGES},
         {"completion", NULL, COMPLETION_USAGE},
     };

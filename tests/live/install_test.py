@@ -63,12 +63,12 @@ class Install(InstalledTest):
                             ("snapshot", ("save|restore|status FILE", "--skip-hash-check")),
                             ("repair", ("WHAT IS LOST", "--accept-loss")),
                             ("salvage", ("WHAT IS SALVAGED", "--to")),
-                            ("kube-watch", ("OUTPUT", "--informer"))):
+                            ("kube-watch", ("OUTPUT", "--informer")), ("cel", ("EXAMPLES", "--var"))):
             page = self.share / f"man/man8/vigil-{name}.8"
             done = output("man", "--warnings", "-l", str(page),
                           env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
             self.assertEqual(done.stderr, "")
-            for part in ("EXIT STATUS", *parts, *(["--data-dir"] if name not in ("salvage", "kube-watch") else [])):
+            for part in ("EXIT STATUS", *parts, *(["--data-dir"] if name not in ("salvage", "kube-watch", "cel") else [])):
                 self.assertIn(part, done.stdout)
 
     def test_every_command_of_the_client_has_a_manual_page(self):
@@ -97,7 +97,7 @@ class Install(InstalledTest):
                       env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
         self.assertEqual(done.stderr, "")
         for part in ("VIGIL(1)", "vigil COMMAND", "serve", "completion", "EXIT STATUS", "vigil-serve(8)",
-                     "vigil-repair(8)", "vigil-salvage(8)", "vigil-kube-watch(8)"):
+                     "vigil-repair(8)", "vigil-salvage(8)", "vigil-kube-watch(8)", "vigil-cel(8)"):
             self.assertIn(part, done.stdout)
 
     def test_shells_accept_the_completions(self):
