@@ -4,11 +4,23 @@
 #include "codec/go_quote.h"
 #include "codec/utf8.h"
 
+size_t cel_count_characters(struct slice text)
+{
+    size_t count = utf8_count(text);
+    if (count == text.len || utf8_valid(text))
+        return count;
+    for (count = 0; text.len; count++) {
+        size_t length = cel_first_length(text);
+        text = slice_sub(text, length, text.len - length);
+    }
+    return count;
+}
+
 uint64_t cel_cost_size(struct cel_value value)
 {
     switch ((enum cel_value_kind)value.kind) {
     case CEL_STRING:
-        return utf8_count(cel_text(value));
+        return cel_count_characters(cel_text(value));
     case CEL_BYTES:
         return value.length;
     case CEL_LIST:

@@ -53,6 +53,7 @@ cel_cost_fn cel_cost_of_items;
 /* The length of the first character of a text that is not empty; bytes that are not valid UTF-8 are
  * characters of their own. */
 size_t cel_first_length(struct slice text);
+size_t cel_count_characters(struct slice text);
 
 /* The text in quotes, as Go writes it into errors. "" without memory. */
 const char *cel_quoted(struct cel_work *work, struct slice text);

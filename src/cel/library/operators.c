@@ -1,5 +1,6 @@
 #include "cel/library/operators.h"
 
+#include "cel/library/library.h"
 #include "cel/library/times.h"
 #include "cel/value/container.h"
 #include "cel/value/opaque.h"
@@ -242,7 +243,7 @@ struct cel_value cel_size(struct cel_work *work, const struct cel_value *args)
     switch ((enum cel_value_kind)args[0].kind) {
     case CEL_STRING:
         work->steps_left -= (int64_t)(args[0].length / 64);
-        return cel_of_int((int64_t)utf8_count(cel_text(args[0])));
+        return cel_of_int((int64_t)cel_count_characters(cel_text(args[0])));
     case CEL_BYTES:
         return cel_of_int((int64_t)args[0].length);
     case CEL_LIST:

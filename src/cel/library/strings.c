@@ -168,16 +168,6 @@ static size_t count_of(struct slice text, struct slice part)
     return count;
 }
 
-static size_t characters_of(struct slice text)
-{
-    size_t count = 0;
-    for (; text.len; count++) {
-        size_t length = cel_first_length(text);
-        text = slice_sub(text, length, text.len - length);
-    }
-    return count;
-}
-
 /* The part before the next occurrence of the old text, which is removed with it. An empty one is
  * before the first character and behind every one. */
 static struct slice take_before(struct slice *text, struct slice old, bool is_first)
@@ -202,7 +192,7 @@ static struct cel_value replace_some(struct cel_work *work, const struct cel_val
     work->steps_left -= (int64_t)(text.len / 16);
     if (slice_equal(old, new) || limit == 0)
         return args[0];
-    size_t count = old.len ? count_of(text, old) : characters_of(text) + 1;
+    size_t count = old.len ? count_of(text, old) : cel_count_characters(text) + 1;
     if (limit > 0 && count > (uint64_t)limit)
         count = (size_t)limit;
     if (__builtin_mul_overflow(count, new.len, &length) ||
@@ -264,7 +254,7 @@ static struct cel_value split_some(struct cel_work *work, const struct cel_value
 {
     struct slice text = cel_text(args[0]), separator = cel_text(args[1]);
     work->steps_left -= (int64_t)(text.len / 16);
-    size_t count = separator.len ? count_of(text, separator) + 1 : characters_of(text);
+    size_t count = separator.len ? count_of(text, separator) + 1 : cel_count_characters(text);
     if (limit >= 0 && count > (uint64_t)limit)
         count = (size_t)limit;
     if (count > UINT32_MAX)

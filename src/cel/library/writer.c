@@ -42,7 +42,9 @@ void cel_write_repeated(struct cel_writer *to, const char *text, size_t times)
 
 void cel_write_quoted(struct cel_writer *to, struct slice text)
 {
-    cel_write_text(to, cel_quoted(to->work, text));
+    const char *quoted = cel_quoted(to->work, text);
+    to->failed |= !quoted[0]; /* there was no memory */
+    cel_write_text(to, quoted);
 }
 
 struct cel_value cel_written(const struct cel_writer *writer)
