@@ -104,6 +104,11 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
         if (*ret_present)
             return cel_list_at(&e->work, object, (uint32_t)index);
         return cel_of_error_format(&e->work, "index out of bounds: %lld", (long long)index);
+    case CEL_OPAQUE:
+        if (!object.opaque->ops->field || key.kind != CEL_STRING)
+            break;
+        value = object.opaque->ops->field(&e->work, object.opaque, cel_text(key), ret_present);
+        return *ret_present ? value : missing_key(e, key);
     default:
         if (optional)
             break;

@@ -24,6 +24,10 @@ struct cel_opaque_ops {
     struct cel_value (*to_string)(struct cel_work *work, const struct cel_opaque *opaque);
     /* What counts for the cost; NULL: 1. */
     uint64_t (*size)(const struct cel_opaque *opaque);
+    /* opaque.name, for an object whose fields are only made when they are used; it may evaluate
+     * another program. *ret_present is false if there is no such field. NULL: it has none. */
+    struct cel_value (*field)(struct cel_work *work, const struct cel_opaque *opaque,
+                              struct slice name, bool *ret_present);
 };
 
 /* The beginning of a value of an opaque type. */
