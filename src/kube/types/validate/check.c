@@ -64,6 +64,11 @@ void bad_forbidden(struct check *c, const struct at *at, const char *detail)
     add_plain(c, at, "FieldValueForbidden", "Forbidden", detail);
 }
 
+void bad_internal(struct check *c, const struct at *at, const char *detail)
+{
+    add_plain(c, at, "InternalError", "Internal error", detail);
+}
+
 enum show_as { SHOW_TEXT, SHOW_NODE, SHOW_RAW };
 struct value {
     enum show_as as;

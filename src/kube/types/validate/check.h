@@ -22,10 +22,10 @@ struct check {
     bool approves;         /* a write to /approval */
     bool unprivileged;     /* privileged containers are refused */
     bool any_label_values; /* values of selectors are not checked: the stored object has bad ones */
+    struct kube_expression_scope *scope; /* NULL: expressions are not compiled */
 };
 
 /* -- Paths -- */
-
 struct at {
     const struct at *up;
     const char *name;
@@ -44,9 +44,9 @@ struct at {
 
 void bad_required(struct check *c, const struct at *at, const char *detail); /* NULL: none */
 void bad_forbidden(struct check *c, const struct at *at, const char *detail);
+void bad_internal(struct check *c, const struct at *at, const char *detail);
 void bad_text(struct check *c, const struct at *at, struct slice value, const char *why);
-/* An error for each of the reasons, which are separated by "; ", or one for all, separated by
- * commas; `before` begins it. */
+/* One error for each of the reasons, separated by "; ", or for all; `before` begins it. */
 void bad_texts(struct check *c, const struct at *at, struct slice value, const char *before,
                char *whys);
 void bad_joined(struct check *c, const struct at *at, struct slice value, const char *before,

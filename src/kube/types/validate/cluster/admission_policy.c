@@ -1,6 +1,6 @@
 /*
- * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. CEL expressions must be
- * there; what they say is not checked.
+ * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. The expressions of the
+ * first are compiled; those of the second, which are not evaluated, must only be there.
  */
 #include "kube/types/validate/cluster/matching.h"
 #include "kube/types/validate/kinds.h"
@@ -112,6 +112,60 @@ static void check_param_ref(struct check *c, const struct at *at, const struct j
 
 /* -- Expressions -- */
 
+static void report(struct check *c, const struct at *at, struct slice shown,
+                   const struct kube_expression *expression)
+{
+    struct slice why = expression->error;
+    char *text = why.len ? arena_alloc(c->arena, why.len + 1) : NULL;
+    if (!why.len)
+        return;
+    if (!text) {
+        c->errors->no_memory = true;
+        return;
+    }
+    slice_copy((uint8_t *)text, why);
+    text[why.len] = '\0';
+    if (expression->is_internal)
+        bad_internal(c, at, text);
+    else
+        bad_text(c, at, shown, text);
+}
+
+void rule_expression(struct check *c, const struct at *at, struct slice text, struct slice shown,
+                     enum kube_expression_returns returns)
+{
+    struct kube_expression expression;
+    if (!c->scope)
+        return;
+    if (kube_expression_compile(c->scope, text, returns, &expression) != ST_OK)
+        c->errors->no_memory = true;
+    else
+        report(c, at, shown, &expression);
+}
+
+/* Conditions see no variables. */
+static void check_conditions(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct kube_expression_scope *scope = c->scope;
+    bool has_variables = scope && scope->has_variables;
+    if (scope)
+        scope->has_variables = false;
+    rule_match_conditions(c, at, list);
+    if (scope)
+        scope->has_variables = has_variables;
+}
+
+static void declare(struct check *c, const struct at *at, struct slice name, struct slice text)
+{
+    struct kube_expression expression;
+    if (!c->scope)
+        return;
+    if (kube_expression_declare(c->scope, name, text, &expression) != ST_OK)
+        c->errors->no_memory = true;
+    else
+        report(c, at, text, &expression);
+}
+
 #define CEL_RESERVED                                                                           \
     "true,false,null,in,as,break,const,continue,else,for,function,if,import,let,loop,package," \
     "namespace,return,var,void,while"
@@ -138,6 +192,8 @@ static void check_variables(struct check *c, const struct at *at, const struct j
             bad_text(c, AT(AT_ITEM(at, i), "name"), name, "must be a valid CEL identifier");
         if (!rule_trimmed(c, item, "expression").len)
             bad_required(c, AT(AT_ITEM(at, i), "expression"), "expression is not specified");
+        else
+            declare(c, AT(AT_ITEM(at, i), "expression"), name, rule_text(c, item, "expression"));
     }
 }
 
@@ -148,14 +204,29 @@ static void check_given(struct check *c, const struct at *at, const struct json_
         bad_text(c, AT(at, name), rule_text(c, of, name), "must be non-empty if specified");
 }
 
+/* The authorizer is not for messages. */
+static void check_message(struct check *c, const struct at *at, struct slice text)
+{
+    if (!c->scope)
+        return;
+    c->scope->has_authorizer = false;
+    rule_expression(c, at, text, text, KUBE_RETURNS_STRING);
+    c->scope->has_authorizer = true;
+}
+
 static void check_validation(struct check *c, const struct at *at, const struct json_node *item)
 {
     struct slice message = rule_trimmed(c, item, "message");
     bool lines = message.len &&
                  (memchr(message.ptr, '\n', message.len) || memchr(message.ptr, '\r', message.len));
+    struct slice expression = rule_text(c, item, "expression");
     if (!rule_trimmed(c, item, "expression").len)
         bad_required(c, AT(at, "expression"), "expression is not specified");
+    else
+        rule_expression(c, AT(at, "expression"), expression, expression, KUBE_RETURNS_BOOL);
     check_given(c, at, item, "messageExpression");
+    if (rule_trimmed(c, item, "messageExpression").len)
+        check_message(c, AT(at, "messageExpression"), rule_text(c, item, "messageExpression"));
     check_given(c, at, item, "message");
     if (lines)
         bad_text(c, AT(at, "message"), rule_text(c, item, "message"),
@@ -181,6 +252,9 @@ static void check_annotation(struct check *c, const struct at *at, const struct 
         bad_required(c, AT(at, "valueExpression"), "valueExpression is not specified");
     else if (value.len > EXPRESSION_BYTES_MAX)
         bad_required(c, AT(at, "valueExpression"), "must not exceed 5120 bytes in length");
+    else
+        rule_expression(c, AT(at, "valueExpression"), value, rule_text(c, item, "valueExpression"),
+                        KUBE_RETURNS_STRING_OR_NULL);
 }
 
 static void check_annotations(struct check *c, const struct at *at, const struct json_node *list,
@@ -212,7 +286,7 @@ static void check_policy(struct check *c, const struct at *at, const struct json
     rule_rows(c, at, spec, rules);
     check_constraints(c, AT(at, "matchConstraints"), spec, mutating);
     if (!keeps)
-        rule_match_conditions(c, AT(at, "matchConditions"), rule_member(spec, "matchConditions"));
+        check_conditions(c, AT(at, "matchConditions"), rule_member(spec, "matchConditions"));
     check_variables(c, AT(at, "variables"), rule_member(spec, "variables"));
 }
 
@@ -223,6 +297,13 @@ void kube_validate_validating_policy(struct check *c, const struct json_node *ob
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     struct slice name = rule_text(c, rule_member(object, "metadata"), "name");
+    struct kube_expression_scope scope = {
+        .arena = c->arena,
+        .has_params = rule_member(spec, "paramKind"),
+        .has_authorizer = true,
+        .has_variables = rule_filled(spec, "variables"),
+    };
+    c->scope = &scope;
     check_policy(c, at, spec, rule_member(old, "spec"), false);
     if (!rule_filled(spec, "validations") && !rule_filled(spec, "auditAnnotations")) {
         bad_required(c, AT(at, "validations"), none);
@@ -230,6 +311,7 @@ void kube_validate_validating_policy(struct check *c, const struct json_node *ob
     }
     rule_one(c, at, spec, "validations", EACH, PART(check_validation));
     check_annotations(c, AT(at, "auditAnnotations"), rule_member(spec, "auditAnnotations"), name);
+    c->scope = NULL;
 }
 
 static void check_expression(struct check *c, const struct at *at, const struct json_node *of,

@@ -110,8 +110,11 @@ void rule_match_conditions(struct check *c, const struct at *at, const struct js
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         const struct at *in = AT_ITEM(at, i);
         struct slice name = rule_text(c, item, "name");
-        if (!rule_trimmed(c, item, "expression").len)
+        struct slice expression = rule_trimmed(c, item, "expression");
+        if (!expression.len)
             bad_required(c, AT(in, "expression"), NULL);
+        else
+            rule_expression(c, AT(in, "expression"), expression, expression, KUBE_RETURNS_BOOL);
         rule_one(c, in, item, "name", NEEDED, NAME(label_key_valid));
         if (name.len && !seen_add(c, &seen, name))
             bad_repeat(c, AT(in, "name"), name);
