@@ -63,22 +63,18 @@ class Refusals(LiveTest):
 
     def test_unsupported_admission_causes_warnings(self):
         calls = "calls no admission webhooks"
-        evaluates = "evaluates no admission policies"
+        evaluates = "evaluates no mutating admission policies"
         match = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]}
-        spec = {"policyName": "p", "validationActions": ["Deny"], "matchConstraints": match, "reinvocationPolicy": "Never",
-                "validations": [{"expression": "true"}],
+        spec = {"policyName": "p", "matchConstraints": match, "reinvocationPolicy": "Never",
                 "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]}
-        members = {"policies": ("matchConstraints", "validations"), "bindings": ("policyName", "validationActions")}
-        mutating = {"policies": ("matchConstraints", "reinvocationPolicy", "mutations"), "bindings": ("policyName",)}
+        members = {"policies": ("matchConstraints", "reinvocationPolicy", "mutations"), "bindings": ("policyName",)}
         for plural, kind, why in (
                 ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", calls),
                 ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", calls),
-                ("validatingadmissionpolicies", "ValidatingAdmissionPolicy", evaluates),
-                ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", evaluates),
                 ("mutatingadmissionpolicies", "MutatingAdmissionPolicy", evaluates),
                 ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", evaluates)):
             expected = [f'299 - "this server {why}: this {kind} is stored and has no effect"']
-            names = (mutating if plural.startswith("mutating") else members).get(plural[-8:])
+            names = members.get(plural[-8:])
             valid = {"spec": {name: spec[name] for name in names}} if names else {}
             code, made, warnings = self.send("POST", ADMISSION + plural, {"metadata": {"name": "a"}, **valid})
             self.assertEqual((code, warnings), (201, expected), made)

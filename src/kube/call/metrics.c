@@ -248,6 +248,10 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
     metric_page_counter(page, "vigil_kube_changes_queued_total",
                         "Updates, patches and deletes that waited for one of the same object.",
                         total(metrics, KUBE_TOTAL_QUEUED));
+    metric_page_counter(page, "vigil_kube_policy_audited_failures_total",
+                        "Failed validations of admission policies whose binding has the action "
+                        "Audit.",
+                        total(metrics, KUBE_TOTAL_POLICY_AUDITS));
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",
                       total(metrics, KUBE_TOTAL_HELD_PEAK));

@@ -50,12 +50,13 @@ enum kube_total {
     KUBE_TOTAL_LIVE_IN,
     KUBE_TOTAL_LIVE_OUT,
     KUBE_TOTAL_WATCH_BYTES,
-    KUBE_TOTAL_HELD_PEAK,   /* the most bytes that a watch had made and not sent */
-    KUBE_TOTAL_UNDECODABLE, /* values that are not objects, reported to the client */
-    KUBE_TOTAL_SKIPPED,     /* and skipped */
-    KUBE_TOTAL_EXPIRED,     /* watches whose revision was compacted */
-    KUBE_TOTAL_ATTEMPTS,    /* decisions of changes */
-    KUBE_TOTAL_QUEUED,      /* changes that waited for another one of the same object */
+    KUBE_TOTAL_HELD_PEAK,     /* the most bytes that a watch had made and not sent */
+    KUBE_TOTAL_UNDECODABLE,   /* values that are not objects, reported to the client */
+    KUBE_TOTAL_SKIPPED,       /* and skipped */
+    KUBE_TOTAL_EXPIRED,       /* watches whose revision was compacted */
+    KUBE_TOTAL_ATTEMPTS,      /* decisions of changes */
+    KUBE_TOTAL_QUEUED,        /* changes that waited for another one of the same object */
+    KUBE_TOTAL_POLICY_AUDITS, /* failed validations of bindings with the action Audit */
     KUBE_TOTALS
 };
 

@@ -8,6 +8,7 @@
 #include "kube/handlers/write/delete.h"
 #include "kube/handlers/write/eviction.h"
 #include "kube/handlers/write/write.h"
+#include "kube/policy/policies/validate.h"
 #include "kube/types/object/kind_rules.h"
 
 #include <stdio.h>
@@ -179,6 +180,10 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
     if (!find_name(call, posting, binds))
         return false;
     if (binds) {
+        static const struct kube_policy_object_kind kind = {"", "v1", "Binding"};
+        posting->change.acts = KUBE_MATCH_CREATE;
+        posting->change.posted = body;
+        posting->change.posted_kind = &kind;
         posting->change.dry_run = call->query.dry_run;
         return check_target(call, posting->body, posting->change.name);
     }

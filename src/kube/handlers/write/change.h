@@ -17,6 +17,8 @@
 #include "kube/policy/admission/plugins/plugin.h"
 #include "kube/types/object/meta.h"
 
+struct kube_policy_object_kind;
+
 enum kube_patch_type { KUBE_PATCH_JSON, KUBE_PATCH_MERGE, KUBE_PATCH_STRATEGIC, KUBE_PATCH_APPLY };
 
 /* What plugins add to the transaction of an object; zeroed: nothing. */
@@ -50,6 +52,12 @@ struct kube_change {
                                  struct json_node **ret_object);
     void (*done)(struct kube_change *change);
     void (*on_free)(struct kube_change *change); /* called for the caller; may be NULL */
+    /* What admission policies decide about such a change: KUBE_MATCH_DELETE with its options, or
+     * KUBE_MATCH_CREATE of what was posted to the object; 0: nothing. */
+    unsigned acts;
+    const struct json_node *delete_options;
+    const struct json_node *posted;
+    const struct kube_policy_object_kind *posted_kind;
 
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
@@ -80,6 +88,8 @@ struct kube_change {
     struct kube_gathered *gathered;         /* kube/handlers/write/admit.h; NULL: nothing so far */
     struct kube_reservations *reservations; /* kube/handlers/write/reserve.h; NULL: none */
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
+    struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
+    size_t effort;            /* bytes that the step counts for, besides those of the objects */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
     struct slice value;       /* the bytes of the object; empty: it did not exist */
     void (*follow)(struct kube_change *change); /* set by decide: called when it is written */

@@ -8,6 +8,7 @@
 #include "kube/handlers/write/write.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/purge.h"
+#include "kube/policy/policies/match.h"
 #include "kube/types/object/kind_rules.h"
 #include "kube/types/object/strategy.h"
 #include "kube/types/schema/go_value.h"
@@ -148,6 +149,36 @@ bool kube_delete_options_read(struct kube_call *call, const struct http_request 
                          "Request entity too large: options of a delete have at most %d bytes",
                          KUBE_DELETE_OPTIONS_BYTES_MAX);
     return kube_body_read(call, request, &body) && kube_delete_options_of(call, body, ret_options);
+}
+
+static bool put(struct arena *arena, struct json_node *to, const char *name, struct json_node *node)
+{
+    return json_node_put(arena, to, name, node) == ST_OK;
+}
+
+struct json_node *kube_delete_options_tree(struct kube_call *call,
+                                           const struct kube_delete_options *options)
+{
+    static const char *const policies[] = {[KUBE_BACKGROUND] = "Background",
+                                           [KUBE_FOREGROUND] = "Foreground",
+                                           [KUBE_ORPHAN] = "Orphan"};
+    struct arena *arena = &call->arena;
+    struct json_node *to = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct json_node *dry_run = json_node_new(arena, JSON_TYPE_ARRAY);
+    struct json_node *all = json_node_new_text(arena, SLICE_LITERAL("All"));
+    bool made =
+        to && dry_run && all && json_node_insert(dry_run, NULL, all) == ST_OK &&
+        put(arena, to, "kind", json_node_new_text(arena, SLICE_LITERAL("DeleteOptions"))) &&
+        put(arena, to, "apiVersion", json_node_new_text(arena, SLICE_LITERAL("meta.k8s.io/v1"))) &&
+        (!options->dry_run || put(arena, to, "dryRun", dry_run)) &&
+        (options->grace_s < 0 ||
+         put(arena, to, "gracePeriodSeconds", json_node_new_int(arena, options->grace_s))) &&
+        (!options->preconditions ||
+         put(arena, to, "preconditions", json_node_copy(arena, options->preconditions))) &&
+        (options->policy == KUBE_POLICY_UNSET ||
+         put(arena, to, "propagationPolicy",
+             json_node_new_text(arena, slice_from_text(policies[options->policy]))));
+    return made ? to : NULL;
 }
 
 /* -- Deciding -- */
@@ -366,6 +397,11 @@ void kube_delete(struct kube_call *call)
         .decide = decide,
         .done = done,
         .dry_run = d->options.dry_run,
+        .acts = KUBE_MATCH_DELETE,
+        .delete_options = kube_delete_options_tree(call, &d->options),
     };
-    kube_change_start(&d->change);
+    if (d->change.delete_options)
+        kube_change_start(&d->change);
+    else
+        kube_call_fail_engine(call, ST_NOMEM);
 }

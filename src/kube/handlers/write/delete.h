@@ -27,6 +27,10 @@ MUST_CHECK
 bool kube_delete_options_of(struct kube_call *call, const struct json_node *options,
                             struct kube_delete_options *ret_options);
 
+/* The options as admission policies see them, in the arena of the call. NULL: no memory. */
+struct json_node *kube_delete_options_tree(struct kube_call *call,
+                                           const struct kube_delete_options *options);
+
 /* The decision of a change that deletes the stored object. For a namespace or definition that it
  * marks, a purge is started. */
 enum kube_decision kube_delete_decide(struct kube_change *change,

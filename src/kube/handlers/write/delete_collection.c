@@ -15,7 +15,9 @@
 #include "kube/call/respond.h"
 #include "kube/handlers/read/scope.h"
 #include "kube/handlers/write/delete.h"
+#include "kube/handlers/write/policies.h"
 #include "kube/handlers/write/write.h"
+#include "kube/policy/policies/match.h"
 #include "kube/request/continue.h"
 #include "kube/types/object/kind_rules.h"
 
@@ -325,13 +327,16 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
         .done = done,
         .on_free = on_free,
         .dry_run = c->options.dry_run,
+        .acts = KUBE_MATCH_DELETE,
+        .delete_options = kube_delete_options_tree(call, &c->options),
     };
-    return true;
+    return c->change.delete_options || kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static void call_free(struct kube_call *call)
 {
     struct collection *c = CONTAINER_OF(call->handler.change, struct collection, change);
+    kube_policies_release(&c->change);
     on_free(&c->change);
     kube_change_fini(&c->change);
 }

@@ -1,8 +1,10 @@
 #include "kube/handlers/write/without_effect.h"
 
 #include "kube/call/call.h"
+#include "kube/handlers/write/policies.h"
 #include "kube/policy/access/rbac/rbac.h"
 #include "kube/policy/admission/admission.h"
+#include "kube/policy/policies/finder.h"
 
 #include <stdio.h>
 
@@ -53,6 +55,22 @@ static bool check_namespace(struct kube_call *call, const struct json_node *obje
 typedef bool check_fn(struct kube_call *call, const struct json_node *object,
                       const struct json_node *old, struct slice name);
 
+static bool check_usable(struct kube_call *call, const struct json_node *object,
+                         const struct json_node *old, struct slice name);
+
+/* A policy is evaluated, unless the plugin is disabled, as far as this server can. */
+static bool check_policy(struct kube_call *call, const struct json_node *object,
+                         const struct json_node *old, struct slice name)
+{
+    if (!kube_admission_has_policies(call->api->admission)) {
+        kube_call_warn(call, SLICE_LITERAL("the admission plugin ValidatingAdmissionPolicy is "
+                                           "disabled: this object has no effect"));
+        return true;
+    }
+    kube_policies_warn(call, object);
+    return check_usable(call, object, old, name);
+}
+
 /* The warning about a kind, or the function that decides by the object. */
 static const struct row {
     const char *group, *plural; /* plural NULL: the others of the group */
@@ -64,7 +82,12 @@ static const struct row {
      NULL},
     {"admissionregistration.k8s.io", "validatingwebhookconfigurations",
      "calls no admission webhooks", NULL},
-    {"admissionregistration.k8s.io", NULL, "evaluates no admission policies", NULL},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicies",
+     "evaluates no mutating admission policies", NULL},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings",
+     "evaluates no mutating admission policies", NULL},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicies", NULL, check_policy},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicybindings", NULL, check_policy},
     {"apiregistration.k8s.io", "apiservices", NULL, check_api_service},
     {"flowcontrol.apiserver.k8s.io", NULL, "does not limit requests by priority and fairness",
      NULL},
@@ -79,6 +102,8 @@ static const struct kube_lookup_kind *lookup_kind_of(const struct kube_kind *kin
     /* Roles and bindings decide permissions, and some other kinds are facts of plugins. */
     if (strcmp(kind->group, "rbac.authorization.k8s.io") == 0)
         return kube_rbac_kind(kind->storage_prefix);
+    if (strcmp(kind->group, "admissionregistration.k8s.io") == 0)
+        return kube_policy_checks(kind->storage_prefix);
     for (size_t i = 0; i < KUBE_FACTS; i++)
         if (strcmp(kube_admission_facts[i]->kind.prefix, kind->storage_prefix) == 0)
             return &kube_admission_facts[i]->kind;

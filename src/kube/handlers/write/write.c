@@ -52,6 +52,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
+#include "kube/handlers/write/policies.h"
 #include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/store.h"
 #include "kube/handlers/write/subresource.h"
@@ -127,7 +128,8 @@ enum {
     CERTIFICATE = 1 << 11, /* requests for certificates */
     SERVICE = 1 << 12,     /* services, which reserve addresses and ports */
     GUARDED = 1 << 13,     /* roles and others that could give their writer more rights */
-    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED,
+    POLICY = 1 << 14,      /* admission policies and bindings themselves */
+    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY,
 };
 
 struct kube_step {
@@ -144,6 +146,7 @@ static const struct kube_step creates[] = {
     {kube_create_default, 0},
     {kube_create_read_namespace, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
+    {kube_policies_gather, ON_LOOP},
     /* Mutating admission. */
     {kube_admit_mutate, ONCE},
     /* What the server sets. */
@@ -158,6 +161,7 @@ static const struct kube_step creates[] = {
     {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
+    {kube_policies_check, 0}, /* on the worker if it costs much */
     {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
@@ -168,6 +172,7 @@ static const struct kube_step creates[] = {
      */
     {kube_create_store, ON_LOOP},
     {kube_store_leave_queues, ON_LOOP},
+    {kube_policies_settle, ON_LOOP | POLICY},
     {kube_create_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -179,6 +184,7 @@ static const struct kube_step updates[] = {
     {kube_store_enter_queue, ON_LOOP},
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
+    {kube_policies_gather, ON_LOOP},
     {kube_store_parse, 0},
     {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
     {kube_custom_default, CUSTOM},
@@ -196,6 +202,7 @@ static const struct kube_step updates[] = {
     {kube_without_effect, 0},
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
+    {kube_policies_check, 0}, /* on the worker if it costs much */
     {kube_admit_quota, 0},
     {kube_update_own, 0},
     {kube_store_encode, 0},
@@ -204,6 +211,7 @@ static const struct kube_step updates[] = {
     {kube_charge, ON_LOOP | CHARGED}, /* has waited for its turn: back to DECIDES */
     {kube_store_write, ON_LOOP},      /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
+    {kube_policies_settle, ON_LOOP | POLICY},
     {kube_update_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -214,11 +222,14 @@ static const struct kube_step changes[] = {
     {kube_store_enter_queue, ON_LOOP},
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES}, /* gathers nothing, but counts the attempt */
+    {kube_policies_gather, ON_LOOP},
     {kube_store_parse, 0},
     {decide, 0},
+    {kube_policies_check, 0}, /* a delete, or what was posted */
     {kube_store_encode, 0},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
+    {kube_policies_settle, ON_LOOP | POLICY},
     {answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -238,7 +249,7 @@ static void run(struct kube_call *call)
             change->step++;
             continue;
         }
-        size_t bytes = change->stored.len + call->request->body.len;
+        size_t bytes = change->stored.len + call->request->body.len + change->effort;
         if (flags & ON_LOOP) {
             /* A call on the worker comes back, and continues here. */
             if (kube_call_defers(call, run))
@@ -298,6 +309,7 @@ void kube_change_free(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
     kube_admit_release(change);
+    kube_policies_release(change);
     if (change->on_free)
         change->on_free(change);
     kube_change_fini(change);
@@ -319,6 +331,7 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
                        (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
                        (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
                        (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
+                       (strcmp(kind->group, "admissionregistration.k8s.io") == 0 ? POLICY : 0) |
                        (guarded ? GUARDED : 0);
     call->handler.change = change;
     call->on_free = kube_change_free;

@@ -13,8 +13,12 @@
 #include "kube/policy/admission/plugins/pods/service_account.h"
 #include "kube/policy/admission/plugins/pods/tolerations.h"
 #include "kube/policy/admission/plugins/storage.h"
+#include "kube/policy/policies/finder.h"
 
 #include <stdio.h>
+
+/* Only its name and its place: see kube_admission_has_policies. */
+static const struct kube_admission_plugin validating_policy = {.name = "ValidatingAdmissionPolicy"};
 
 /* In the order in which Kubernetes calls them. */
 static const struct kube_admission_plugin *const chain[] = {
@@ -32,6 +36,7 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_certificate_signer,
     &kube_certificate_subject,
     &kube_default_ingress_class,
+    &validating_policy,
     &kube_resource_quota,
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
@@ -47,7 +52,7 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
 };
 
 #define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
-#define NOT_CALLED "webhooks are not called, and policies are not evaluated"
+#define NOT_CALLED "webhooks are not called, and mutating policies are not evaluated"
 
 static const struct kube_admission_absent absent[] = {
     {.name = "AlwaysAdmit"}, /* does nothing */
@@ -74,7 +79,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "PodSecurity", .why = NOT_CHECKED},
     {.name = "PodTolerationRestriction", .why = NOT_CHECKED},
     {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
-    {.name = "ValidatingAdmissionPolicy", .why = NOT_CALLED},
     {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
 };
 
@@ -168,13 +172,21 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
     with_rows.rows = kube_admission_facts;
     admission->set = *set;
     admission->facts = kube_fact_finder_new(&with_rows);
+    admission->policies = kube_policy_finder_new(&(struct kube_policy_finder_options){
+        .shard = options->shard,
+        .loop = options->loop,
+        .under_way = options->under_way,
+        .pool = options->pool,
+    });
     return admission;
 }
 
 void kube_admission_stop(struct kube_admission *admission)
 {
-    if (admission)
-        kube_fact_finder_stop(admission->facts);
+    if (!admission)
+        return;
+    kube_fact_finder_stop(admission->facts);
+    kube_policy_finder_stop(admission->policies);
 }
 
 void kube_admission_free(struct kube_admission *admission)
@@ -182,6 +194,7 @@ void kube_admission_free(struct kube_admission *admission)
     if (!admission)
         return;
     kube_fact_finder_free(admission->facts);
+    kube_policy_finder_free(admission->policies);
     free(admission);
 }
 
@@ -213,6 +226,11 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
         plugins |= UINT32_C(1) << i;
     }
     return plugins;
+}
+
+bool kube_admission_has_policies(const struct kube_admission *admission)
+{
+    return admission->set.enabled & bit_of(slice_from_text(validating_policy.name));
 }
 
 bool kube_admission_needs_namespace(const struct kube_admission *admission)

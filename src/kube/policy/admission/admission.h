@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "kube/policy/admission/plugins/plugin.h"
 
+struct kube_policy_finder;
+
 /* What the plugins have to know about objects of other kinds, by enum kube_fact. */
 extern const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS];
 
@@ -51,7 +53,8 @@ enum status kube_admission_disable(struct kube_admission_set *set, const char *l
 /* What the requests of one I/O thread share. */
 struct kube_admission {
     struct kube_admission_set set;
-    struct kube_fact_finder *facts; /* owned */
+    struct kube_fact_finder *facts;      /* owned */
+    struct kube_policy_finder *policies; /* owned */
 };
 
 /* The rows of the options are not used. */
@@ -67,6 +70,10 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
                                  enum kube_admission_operation operation, unsigned *ret_needs);
 /* Whether NamespaceLifecycle is enabled: an object must be in a namespace that exists. */
 bool kube_admission_needs_namespace(const struct kube_admission *admission);
+
+/* Whether ValidatingAdmissionPolicy is enabled. It has no functions in the chain below,
+ * because it decides about every kind: kube/handlers/write/policies.h. */
+bool kube_admission_has_policies(const struct kube_admission *admission);
 
 /* Quotas have a phase of their own: Kubernetes checks them after everything else that may refuse a
  * write, so that they are charged only for writes that are stored. */

@@ -1,0 +1,55 @@
+/* What is gathered for a write by kube/handlers/write/policy_gather.c and used by policies.c. */
+#ifndef VIGIL_KUBE_HANDLERS_WRITE_POLICIES_PRIVATE_H
+#define VIGIL_KUBE_HANDLERS_WRITE_POLICIES_PRIVATE_H
+
+#include "kube/handlers/write/policies.h"
+#include "kube/policy/policies/finder.h"
+#include "kube/policy/policies/validate.h"
+
+/* What is gathered for one attempt; in the arena of the call. */
+struct kube_policy_facts {
+    struct kube_change *change;
+    struct arena arena;
+    struct kube_match_request request;
+    struct kube_kinds *kinds; /* a reference: contains the equivalents, if they are custom */
+    struct kube_policy_case *cases;
+    size_t count, capacity;
+    bool too_many;
+    struct kube_policies_wait wait;
+    struct kube_lookup_read reads[KUBE_POLICY_PARTS]; /* what is not held */
+    bool was_read[KUBE_POLICY_PARTS];
+    bool found; /* the cases are known */
+
+    /* The namespace. */
+    bool has_namespace;
+    const struct json_node *namespace_object;
+    /* Parameters: of the case `at`. */
+    size_t at;
+    bool param_begun, kinds_read, page_open;
+    struct kube_registry_wait registry;
+    const struct kube_kind *param_kind;
+    struct slice prefix, end, from; /* keys that a selector examines */
+    size_t examined, examined_bytes;
+    struct pb_range_request range;
+    struct deferred more;
+
+    bool dear;      /* it has to be evaluated on the worker */
+    size_t audited; /* to be counted */
+    bool checked;   /* by an attempt before, which may have added warnings: */
+    size_t warned;  /* length of call->warnings before them */
+};
+
+/* The write as rules see it, with the name that is known by now. */
+struct kube_match_request kube_policies_request(const struct kube_change *change);
+
+static inline bool kube_is_policy(const struct kube_kind *kind)
+{
+    return kube_kind_is(kind, "admissionregistration.k8s.io", "validatingadmissionpolicies");
+}
+
+static inline bool kube_is_policy_binding(const struct kube_kind *kind)
+{
+    return kube_kind_is(kind, "admissionregistration.k8s.io", "validatingadmissionpolicybindings");
+}
+
+#endif

@@ -1,0 +1,648 @@
+#include "kube/handlers/write/policies_private.h"
+
+#include "base/metric/turn.h"
+#include "kube/call/conversion.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/policy/admission/admission.h"
+#include "kube/types/object/label_match.h"
+
+#include <stdio.h>
+
+enum {
+    FACTS_BYTES_MAX = 64 << 20,
+    PAGE_KEYS = 500,
+    TURN_BYTES = 64 << 10, /* examined in one turn */
+};
+
+static enum kube_stepped gather(struct kube_policy_facts *f);
+
+/* -- Life -- */
+
+void kube_policies_release(struct kube_change *change)
+{
+    struct kube_policy_facts *f = change->policies;
+    if (!f)
+        return;
+    struct kube_call *call = change->call;
+    if (f->page_open)
+        engine_range_close(&call->range);
+    if (f->audited)
+        kube_count_total(&call->api->counter, KUBE_TOTAL_POLICY_AUDITS, f->audited);
+    for (size_t i = 0; i < f->count; i++) {
+        kube_lookup_release(f->cases[i].policy_object);
+        kube_lookup_release(f->cases[i].binding_object);
+    }
+    for (size_t i = 0; i < KUBE_POLICY_PARTS; i++)
+        kube_lookup_read_fini(&f->reads[i]);
+    kube_kinds_unref(f->kinds);
+    arena_fini(&f->arena);
+    *f = (struct kube_policy_facts){.change = change, .checked = f->checked, .warned = f->warned};
+}
+
+static void resume(struct kube_policy_facts *f, enum status status)
+{
+    struct kube_change *change = f->change;
+    if (!kube_call_done(change->call))
+        return;
+    if (status != ST_OK) {
+        kube_call_fail_engine(change->call, status);
+        return;
+    }
+    switch (gather(f)) {
+    case KUBE_STEP_NEXT:
+        kube_change_next(change);
+        break;
+    case KUBE_STEP_FAIL:
+        kube_call_fail(change->call);
+        break;
+    default:
+        break;
+    }
+}
+
+/* -- The request -- */
+
+static unsigned operation_of(const struct kube_change *change)
+{
+    if (change->decide)
+        return change->acts;
+    return change->operation == KUBE_ADMISSION_CREATE ? KUBE_MATCH_CREATE : KUBE_MATCH_UPDATE;
+}
+
+/* Policies and their bindings are not subject to policies. */
+static bool is_subject(const struct kube_kind *kind)
+{
+    return strcmp(kind->group, "admissionregistration.k8s.io") != 0 ||
+           !strstr(kind->plural, "admissionpolic");
+}
+
+struct kube_match_request kube_policies_request(const struct kube_change *change)
+{
+    const struct kube_call *call = change->call;
+    unsigned operation = operation_of(change);
+    struct kube_match_request request = {
+        .kind = call->kind,
+        .subresource = call->path.subresource,
+        .operation = operation,
+        .namespace = call->path.namespace,
+        /* A delete of many names none. */
+        .name = operation == KUBE_MATCH_DELETE ? call->path.name : change->name,
+    };
+    /* As in Kubernetes, the namespace of a namespace is itself. */
+    if (kube_kind_is(call->kind, "", "namespaces"))
+        request.namespace = request.name;
+    return request;
+}
+
+/* The other versions of a custom resource, or kinds of Kubernetes that are stored alike. */
+static bool add_equivalents(struct kube_policy_facts *f, const struct kube_kind *kind)
+{
+    const struct kube_custom *custom = kube_custom_of(kind);
+    size_t count, most = custom ? custom->definition->version_count : 0, found = 0;
+    const struct kube_kind *builtin = kube_builtin_kinds(&count);
+    const struct kube_kind **all = arena_calloc(&f->arena, most + 8, sizeof(*all));
+    if (!all)
+        return false;
+    for (size_t i = 0; i < most; i++) {
+        const struct kube_custom *other = &custom->definition->versions[i];
+        if (other->served && strcmp(other->kind.version, kind->version) != 0)
+            all[found++] = &other->kind;
+    }
+    for (size_t i = 0; i < count && !custom && found < 8; i++)
+        if (&builtin[i] != kind && strcmp(builtin[i].storage_prefix, kind->storage_prefix) == 0 &&
+            strcmp(builtin[i].plural, kind->plural) == 0)
+            all[found++] = &builtin[i];
+    f->request.equivalents = all;
+    f->request.equivalent_count = found;
+    return true;
+}
+
+/* -- Policies and bindings -- */
+
+static bool add_case(void *ctx, const struct kube_lookup_object *policy,
+                     const struct kube_lookup_object *binding)
+{
+    struct kube_policy_facts *f = ctx;
+    f->too_many = f->count == KUBE_POLICY_CASES_MAX;
+    if (f->too_many)
+        return false;
+    if (f->count == f->capacity) {
+        size_t capacity = size_max(4, 2 * f->capacity);
+        struct kube_policy_case *more = arena_calloc(&f->arena, capacity, sizeof(*more));
+        if (!more)
+            return false;
+        if (f->count)
+            memcpy(more, f->cases, f->count * sizeof(*more));
+        f->cases = more;
+        f->capacity = capacity;
+    }
+    kube_lookup_hold(policy);
+    kube_lookup_hold(binding);
+    f->cases[f->count++] =
+        (struct kube_policy_case){.policy_object = policy, .binding_object = binding};
+    return true;
+}
+
+static void on_ready(struct kube_policies_wait *wait)
+{
+    struct kube_policy_facts *f = CONTAINER_OF(wait, struct kube_policy_facts, wait);
+    resume(f, wait->status);
+}
+
+static void on_part_read(struct kube_policy_facts *f, enum kube_policy_part part)
+{
+    f->was_read[part] = true;
+    resume(f, f->reads[part].status);
+}
+
+static void on_policies_read(struct kube_lookup_read *read)
+{
+    on_part_read(CONTAINER_OF(read, struct kube_policy_facts, reads[KUBE_POLICIES]), KUBE_POLICIES);
+}
+
+static void on_bindings_read(struct kube_lookup_read *read)
+{
+    on_part_read(CONTAINER_OF(read, struct kube_policy_facts, reads[KUBE_POLICY_BINDINGS]),
+                 KUBE_POLICY_BINDINGS);
+}
+
+/* NULL: they are not held, and are being read. */
+static const struct kube_shelf *shelf_of(struct kube_policy_facts *f, enum kube_policy_part part)
+{
+    struct kube_call *call = f->change->call;
+    struct kube_policy_finder *finder = call->api->admission->policies;
+    if (f->was_read[part])
+        return f->reads[part].shelf;
+    const struct kube_shelf *shelf = kube_policies_shelf(finder, part);
+    if (shelf)
+        return shelf;
+    f->reads[part] = (struct kube_lookup_read){
+        .account = call->arena.account,
+        .client = &call->exchange,
+        .go = part == KUBE_POLICIES ? on_policies_read : on_bindings_read,
+    };
+    kube_call_hold(call);
+    kube_lookup_read_start(kube_policies_lookup(finder, part), &f->reads[part]);
+    return NULL;
+}
+
+/* -- Reading objects -- */
+
+/* The tree of an object as its kind serves it, with its version. NULL: it is not an object, or
+ * there is no memory, which the arena remembers. */
+static struct json_node *read_tree(struct kube_policy_facts *f, const struct kube_kind *kind,
+                                   struct kube_kv kv)
+{
+    AUTO(buf_fini) struct buf converted = {0};
+    struct slice json, copy;
+    struct json_node *tree;
+    struct error ignored;
+    char version[24];
+    if (kube_conversion_json(kind, kv.value, kv.mod_revision, &converted, &json) != ST_OK ||
+        arena_dup(&f->arena, json, &copy) != ST_OK ||
+        json_tree_read(&f->arena, copy, &tree, &ignored) != ST_OK)
+        return NULL;
+    struct json_node *metadata = json_node_named(tree, "metadata");
+    snprintf(version, sizeof(version), "%lld", (long long)kv.mod_revision);
+    if (metadata && metadata->type == JSON_TYPE_OBJECT &&
+        json_node_put(&f->arena, metadata, "resourceVersion",
+                      json_node_new_text(&f->arena, slice_from_text(version))) != ST_OK)
+        return NULL;
+    return tree;
+}
+
+static const struct kube_kind *namespaces(void)
+{
+    return kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
+}
+
+static void on_namespace(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_policy_facts *f = call->handler.change->policies;
+    enum status status = op->status;
+    struct slice field;
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        f->namespace_object = read_tree(f, namespaces(), kube_kv_of(field));
+    engine_range_close(&call->range);
+    f->has_namespace = true;
+    resume(f, arena_ran_out(&f->arena) ? ST_NOMEM : status);
+}
+
+static enum kube_stepped read_key(struct kube_policy_facts *f, const char *prefix,
+                                  struct slice namespace, struct slice name,
+                                  void (*done)(struct engine_op *op))
+{
+    struct kube_call *call = f->change->call;
+    f->range = (struct pb_range_request){0};
+    if (kube_key_make(&f->arena, prefix, namespace, name, &f->range.key) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_range(call, &f->range, done);
+    return KUBE_STEP_LEFT;
+}
+
+/* -- Parameters -- */
+
+static const struct kube_policy *policy_of(const struct kube_policy_case *c)
+{
+    return c->policy_object->data;
+}
+
+static const struct kube_policy_binding *binding_of(const struct kube_policy_case *c)
+{
+    return c->binding_object->data;
+}
+
+static struct slice text_of(struct kube_policy_facts *f, const char *text, struct slice a,
+                            struct slice b)
+{
+    AUTO(buf_fini) struct buf whole = {0};
+    struct slice copy = SLICE_EMPTY;
+    if (buf_append_format(&whole, text, SLICE_ARGS(a), SLICE_ARGS(b)) == ST_OK)
+        (void)!arena_dup(&f->arena, buf_slice(&whole), &copy);
+    return copy;
+}
+
+/* The case is done; nothing further is read for it. */
+static enum kube_stepped next_case(struct kube_policy_facts *f)
+{
+    struct kube_policy_case *c = &f->cases[f->at];
+    if (!c->param_count && !c->binding_error.len && !c->policy_error.len &&
+        binding_of(c)->deny_without_params)
+        c->binding_error =
+            SLICE_LITERAL("no params found for policy binding with `Deny` parameterNotFoundAction");
+    f->at++;
+    f->param_begun = false;
+    return KUBE_STEP_NEXT;
+}
+
+static enum kube_stepped fail_policy(struct kube_policy_facts *f, struct slice why)
+{
+    f->cases[f->at].policy_error = why;
+    return next_case(f);
+}
+
+static enum kube_stepped fail_binding(struct kube_policy_facts *f, struct slice why, bool is_limit)
+{
+    f->cases[f->at].binding_error = why;
+    f->cases[f->at].is_limit = is_limit;
+    return next_case(f);
+}
+
+static bool add_param(struct kube_policy_facts *f, const struct json_node *param, size_t most)
+{
+    struct kube_policy_case *c = &f->cases[f->at];
+    if (!c->params)
+        c->params = arena_calloc(&f->arena, most, sizeof(*c->params));
+    if (c->params)
+        c->params[c->param_count++] = param;
+    return c->params;
+}
+
+static const struct kube_kind *find_kind(struct kube_policy_facts *f, struct slice api,
+                                         struct slice kind)
+{
+    size_t count;
+    const struct kube_kind *const *rows = kube_kinds_rows(f->kinds, &count);
+    struct slice version = api, group = slice_cut(&version, '/');
+    if (group.len == api.len) {
+        version = group;
+        group = SLICE_EMPTY;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (slice_is(group, rows[i]->group) && slice_is(version, rows[i]->version) &&
+            slice_is(kind, rows[i]->kind))
+            return rows[i];
+    return NULL;
+}
+
+static void on_kinds(struct kube_registry_wait *wait)
+{
+    struct kube_policy_facts *f = CONTAINER_OF(wait, struct kube_policy_facts, registry);
+    kube_kinds_unref(f->kinds);
+    f->kinds = kube_kinds_ref(kube_registry_kinds(f->change->call->api->registry));
+    f->kinds_read = true;
+    resume(f, ST_OK);
+}
+
+static void on_param(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_policy_facts *f = call->handler.change->policies;
+    enum status status = op->status;
+    struct slice field;
+    if (status == ST_OK && engine_range_next(&call->range, &field)) {
+        const struct json_node *param = read_tree(f, f->param_kind, kube_kv_of(field));
+        if (param && !add_param(f, param, 1))
+            status = ST_NOMEM;
+    }
+    engine_range_close(&call->range);
+    if (arena_ran_out(&f->arena))
+        status = ST_NOMEM;
+    if (status == ST_OK)
+        (void)next_case(f);
+    resume(f, status);
+}
+
+/* -- Parameters by their labels -- */
+
+static enum kube_stepped read_page(struct kube_policy_facts *f);
+
+/* Whether the selector of the binding selects a stored object. What it takes to find out is freed.
+ */
+static enum status selects(struct kube_policy_facts *f, struct slice value, bool *ret_selects)
+{
+    const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
+    struct arena arena;
+    struct json_node *tree;
+    struct error ignored;
+    arena_init(&arena, NULL, 0, FACTS_BYTES_MAX);
+    arena_charge(&arena, f->change->call->arena.account);
+    enum status status = json_tree_read(&arena, value, &tree, &ignored);
+    *ret_selects = status == ST_OK && kube_label_match(binding->param_selector,
+                                                       json_node_path(tree, "metadata.labels"));
+    arena_fini(&arena);
+    return status == ST_NOMEM ? status : ST_OK;
+}
+
+/* Examines some objects of a page. False: the page ends. */
+static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
+{
+    struct engine_range *range = &f->change->call->range;
+    const struct kube_policy_case *c = &f->cases[f->at];
+    struct slice field;
+    turn_work("reading the parameters of a policy", f->prefix);
+    for (size_t bytes = 0; bytes < TURN_BYTES; bytes += field.len) {
+        if (!engine_range_next(range, &field)) {
+            *ret_status = range->op.status;
+            return false;
+        }
+        struct kube_kv kv = kube_kv_of(field);
+        /* The next page begins behind this key. */
+        uint8_t *from = arena_alloc(&f->arena, kv.key.len + 1);
+        f->examined++;
+        f->examined_bytes += field.len;
+        *ret_status = from ? ST_OK : ST_NOMEM;
+        if (!from)
+            return false;
+        slice_copy(from, kv.key);
+        from[kv.key.len] = '\0';
+        f->from = slice_of(from, kv.key.len + 1);
+        bool selected;
+        *ret_status = selects(f, kv.value, &selected);
+        if (*ret_status == ST_OK && selected && c->param_count <= KUBE_PARAMS_MAX) {
+            const struct json_node *param = read_tree(f, f->param_kind, kv);
+            if (arena_ran_out(&f->arena) || (param && !add_param(f, param, KUBE_PARAMS_MAX + 1)))
+                *ret_status = ST_NOMEM;
+        }
+        if (*ret_status != ST_OK)
+            return false;
+    }
+    return true;
+}
+
+static void look_later(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    kube_call_hold(call);
+    loop_defer(call->api->loop, &f->more);
+}
+
+static void on_more(struct deferred *deferred)
+{
+    struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
+    struct kube_call *call = f->change->call;
+    enum status status;
+    bool more = look_on(f, &status);
+    bool page_follows = call->range.more;
+    const struct kube_policy_case *c = &f->cases[f->at];
+    if (more) {
+        look_later(f);
+        (void)!kube_call_done(call);
+        return;
+    }
+    f->page_open = false;
+    engine_range_close(&call->range);
+    bool exceeds = c->param_count > KUBE_PARAMS_MAX || f->examined > KUBE_PARAM_OBJECTS_MAX ||
+                   f->examined_bytes > KUBE_PARAM_BYTES_MAX;
+    if (status == ST_OK && exceeds)
+        (void)fail_binding(f,
+                           SLICE_LITERAL("this server considers at most 100 parameters that a "
+                                         "selector finds among 10000 objects of 8 MiB"),
+                           true);
+    else if (status == ST_OK && !page_follows)
+        (void)next_case(f);
+    resume(f, status);
+}
+
+static void on_page(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_policy_facts *f = call->handler.change->policies;
+    enum status status = op->status;
+    if (status == ST_OK) {
+        f->page_open = true;
+        f->more = (struct deferred){.fn = on_more};
+        look_later(f);
+        (void)!kube_call_done(call);
+        return;
+    }
+    engine_range_close(&call->range);
+    resume(f, status);
+}
+
+static enum kube_stepped read_page(struct kube_policy_facts *f)
+{
+    f->range = (struct pb_range_request){
+        .key = f->from.len ? f->from : f->prefix, .range_end = f->end, .limit = PAGE_KEYS};
+    kube_call_range(f->change->call, &f->range, on_page);
+    return KUBE_STEP_LEFT;
+}
+
+/* -- Parameters of a case -- */
+
+static enum kube_stepped begin_params(struct kube_policy_facts *f, struct slice namespace)
+{
+    const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
+    f->param_begun = true;
+    f->examined = f->examined_bytes = 0;
+    f->from = SLICE_EMPTY;
+    if (binding->param_name.len)
+        return read_key(f, f->param_kind->storage_prefix, namespace, binding->param_name, on_param);
+    if (!binding->param_selector)
+        return fail_binding(f, SLICE_LITERAL("one of name or selector must be provided"), false);
+    if (kube_key_make(&f->arena, f->param_kind->storage_prefix, namespace, SLICE_EMPTY,
+                      &f->prefix) != ST_OK ||
+        kube_prefix_end(&f->arena, f->prefix, &f->end) != ST_OK)
+        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
+    return read_page(f);
+}
+
+static enum kube_stepped gather_params(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    struct kube_policy_case *c = &f->cases[f->at];
+    const struct kube_policy *policy = policy_of(c);
+    const struct kube_policy_binding *binding = binding_of(c);
+    if (f->param_begun)
+        return read_page(f);
+    if (!policy->has_params)
+        return add_param(f, NULL, 1) ? next_case(f) : kube_fail_engine(&call->status, ST_NOMEM);
+    f->param_kind = find_kind(f, policy->param_version, policy->param_kind);
+    if (!f->param_kind && !f->kinds_read) {
+        f->registry = (struct kube_registry_wait){.go = on_kinds};
+        kube_call_hold(call);
+        kube_registry_read(call->api->registry, &f->registry);
+        return KUBE_STEP_LEFT;
+    }
+    if (!f->param_kind) {
+        struct slice version = policy->param_version, group = slice_cut(&version, '/');
+        bool core = group.len == policy->param_version.len;
+        struct slice kind =
+            text_of(f, "%.*s, Kind=%.*s", core ? group : version, policy->param_kind);
+        return fail_policy(f, text_of(f,
+                                      "failed to find resource referenced by paramKind: "
+                                      "'%.*s/%.*s'",
+                                      core ? SLICE_EMPTY : group, kind));
+    }
+    if (!binding->has_params)
+        return add_param(f, NULL, 1) ? next_case(f) : kube_fail_engine(&call->status, ST_NOMEM);
+    bool namespaced = f->param_kind->flags & KUBE_NAMESPACED;
+    struct slice namespace = SLICE_EMPTY;
+    if (namespaced)
+    namespace = binding->param_namespace.len ? binding->param_namespace : f->request.namespace;
+    if (namespaced && !namespace.len)
+        return fail_binding(f,
+                            SLICE_LITERAL("cannot use namespaced paramRef in policy binding that "
+                                          "matches cluster-scoped resources"),
+                            false);
+    if (!namespaced && binding->param_namespace.len)
+        return fail_binding(f,
+                            SLICE_LITERAL("paramRef.namespace must not be provided for a "
+                                          "cluster-scoped `paramKind`"),
+                            false);
+    return begin_params(f, namespace);
+}
+
+/* -- All together -- */
+
+static enum kube_stepped find_cases(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    const struct kube_shelf *policies = shelf_of(f, KUBE_POLICIES);
+    const struct kube_shelf *bindings = policies ? shelf_of(f, KUBE_POLICY_BINDINGS) : NULL;
+    if (!policies || !bindings)
+        return KUBE_STEP_LEFT;
+    f->found = true;
+    f->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
+    if (!add_equivalents(f, call->kind))
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (kube_policies_each(policies, bindings, &f->request, add_case, f))
+        return KUBE_STEP_NEXT;
+    return f->too_many ? kube_fail(&call->status, KUBE_INTERNAL_ERROR,
+                                   "more than %d admission policies and bindings concern this "
+                                   "request",
+                                   KUBE_POLICY_CASES_MAX)
+                       : kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+/* Continues where it has waited. */
+static enum kube_stepped gather(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    if (!kube_policies_ready(call->api->admission->policies)) {
+        f->wait = (struct kube_policies_wait){.go = on_ready};
+        kube_call_hold(call);
+        kube_policies_wait(call->api->admission->policies, &f->wait);
+        return KUBE_STEP_LEFT;
+    }
+    if (!f->found) {
+        enum kube_stepped found = find_cases(f);
+        if (found != KUBE_STEP_NEXT)
+            return found;
+    }
+    if (!f->count)
+        return KUBE_STEP_NEXT;
+    if (!f->has_namespace && f->request.namespace.len &&
+        !kube_kind_is(f->request.kind, "", "namespaces"))
+        return read_key(f, "/registry/namespaces/", SLICE_EMPTY, f->request.namespace,
+                        on_namespace);
+    while (f->at < f->count) {
+        enum kube_stepped params = gather_params(f);
+        if (params != KUBE_STEP_NEXT)
+            return params;
+    }
+    return arena_ran_out(&f->arena) ? kube_fail_engine(&call->status, ST_NOMEM) : true;
+}
+
+static struct kube_policy_facts *facts_of(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_policy_facts *f = change->policies;
+    if (!f)
+        f = change->policies = arena_calloc(&call->arena, 1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->change = change;
+    arena_init(&f->arena, NULL, 0, FACTS_BYTES_MAX);
+    arena_charge(&f->arena, call->arena.account);
+    return f;
+}
+
+static bool has_room(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    enum kube_policy_part part = kube_is_policy(call->kind) ? KUBE_POLICIES : KUBE_POLICY_BINDINGS;
+    if (operation_of(change) != KUBE_MATCH_CREATE ||
+        kube_policies_have_room(call->api->admission->policies, part))
+        return true;
+    return kube_fail_forbidden(
+        &call->status, slice_from_text(call->kind->group), slice_from_text(call->kind->plural),
+        change->name.len ? change->name : SLICE_LITERAL("Unknown"),
+        part == KUBE_POLICIES ? "this server can use at most 1000 policies, and only as many "
+                                "as its memory for them allows"
+                              : "this server can use at most 2000 bindings, and only as many "
+                                "as its memory for them allows");
+}
+
+/* Whether there is room for another policy is known now. */
+static void on_known(struct kube_policies_wait *wait)
+{
+    struct kube_change *change = CONTAINER_OF(wait, struct kube_policy_facts, wait)->change;
+    enum status status = wait->status;
+    if (!kube_call_done(change->call))
+        return;
+    if (status == ST_OK)
+        kube_change_repeat(change);
+    else
+        kube_call_fail_engine(change->call, status);
+}
+
+enum kube_stepped kube_policies_gather(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_admission *admission = call->api->admission;
+    kube_policies_release(change);
+    if (!kube_admission_has_policies(admission) || !operation_of(change))
+        return KUBE_STEP_NEXT;
+    bool ready = kube_policies_ready(admission->policies);
+    bool changes_policies = kube_is_policy(call->kind) || kube_is_policy_binding(call->kind);
+    if (ready && changes_policies)
+        return has_room(change);
+    if ((!changes_policies && !is_subject(call->kind)) ||
+        (ready && kube_policies_none(admission->policies)))
+        return KUBE_STEP_NEXT;
+    struct kube_policy_facts *f = facts_of(change);
+    if (!f)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (changes_policies) {
+        f->wait = (struct kube_policies_wait){.go = on_known};
+        kube_call_hold(call);
+        kube_policies_wait(admission->policies, &f->wait);
+        return KUBE_STEP_LEFT;
+    }
+    f->request = kube_policies_request(change);
+    (void)kube_call_user(call);
+    return gather(f);
+}

@@ -1,0 +1,31 @@
+/*
+ * A stored ValidatingAdmissionPolicyBinding: which policy it binds to which requests, with which
+ * parameters, and what a failed validation means. Bindings are indexed by their policy. Read-only,
+ * for any thread.
+ */
+#ifndef VIGIL_KUBE_POLICY_POLICIES_BINDING_H
+#define VIGIL_KUBE_POLICY_POLICIES_BINDING_H
+
+#include "kube/policy/lookup/shelf.h"
+#include "kube/policy/policies/match.h"
+
+enum {
+    KUBE_ACTION_DENY = 1 << 0,
+    KUBE_ACTION_WARN = 1 << 1,
+    KUBE_ACTION_AUDIT = 1 << 2,
+};
+
+struct kube_policy_binding {
+    struct slice name, policy;
+    struct kube_match match;
+    bool has_params;                          /* paramRef is set: */
+    struct slice param_name, param_namespace; /* empty: not given */
+    const struct json_node *param_selector;   /* NULL: not given */
+    bool deny_without_params;
+    unsigned actions;
+};
+
+const void *kube_policy_binding_read(struct arena *arena, const struct json_node *object);
+extern const struct kube_lookup_kind kube_policy_binding_kind;
+
+#endif

@@ -1,0 +1,73 @@
+#include "kube/policy/policies/index.h"
+
+#include "base/xalloc.h"
+
+/* The key is the text, a NUL byte and the name of the object. */
+struct indexed {
+    struct version_item item;
+    const struct kube_lookup_object *object;
+    uint8_t key[];
+};
+
+static struct indexed *indexed_of(const struct version_item *item)
+{
+    return CONTAINER_OF((struct version_item *)(uintptr_t)item, struct indexed, item);
+}
+
+static void indexed_free(struct version_item *item)
+{
+    free(indexed_of(item));
+}
+
+static size_t key_bytes(struct slice text, struct slice name)
+{
+    return text.len + 1 + name.len;
+}
+
+static struct indexed *indexed_new(struct slice text, struct slice name,
+                                   const struct kube_lookup_object *object)
+{
+    size_t bytes = key_bytes(text, name);
+    struct indexed *indexed = xmalloc(sizeof(*indexed) + bytes);
+    *indexed = (struct indexed){.item = {.refs = 1, .free = indexed_free}, .object = object};
+    slice_copy(indexed->key, text);
+    indexed->key[text.len] = '\0';
+    slice_copy(indexed->key + text.len + 1, name);
+    indexed->item.key = slice_of(indexed->key, bytes);
+    return indexed;
+}
+
+void kube_policy_index_put(struct version_map *index, struct slice text,
+                           const struct kube_lookup_object *object)
+{
+    version_map_put(index, &indexed_new(text, object->name, object)->item);
+}
+
+void kube_policy_index_remove(struct version_map *index, struct slice text,
+                              const struct kube_lookup_object *object)
+{
+    struct indexed *key = indexed_new(text, object->name, object);
+    (void)version_map_remove(index, key->item.key); /* unless the same text was removed before */
+    free(key);
+}
+
+size_t kube_policy_index_bytes(struct slice text, const struct kube_lookup_object *object)
+{
+    return VERSION_NODE_BYTES + sizeof(struct indexed) + key_bytes(text, object->name);
+}
+
+bool kube_policy_index_each(const struct version_map *index, struct slice text,
+                            bool (*fn)(void *ctx, const struct kube_lookup_object *object),
+                            void *ctx)
+{
+    struct indexed *first = indexed_new(text, SLICE_EMPTY, NULL);
+    struct version_cursor cursor;
+    const struct version_item *item;
+    bool goes_on = true;
+    version_cursor_seek(&cursor, index, first->item.key);
+    while (goes_on && (item = version_cursor_next(&cursor)) &&
+           slice_has_prefix(item->key, first->item.key))
+        goes_on = fn(ctx, indexed_of(item)->object);
+    free(first);
+    return goes_on;
+}

@@ -1,0 +1,21 @@
+/*
+ * Indexes of policies and bindings, which lookups keep with each version of a shelf: a text, such
+ * as the resource that a rule names, leads to the objects that were put under it.
+ */
+#ifndef VIGIL_KUBE_POLICY_POLICIES_INDEX_H
+#define VIGIL_KUBE_POLICY_POLICIES_INDEX_H
+
+#include "kube/policy/lookup/shelf.h"
+
+void kube_policy_index_put(struct version_map *index, struct slice text,
+                           const struct kube_lookup_object *object);
+void kube_policy_index_remove(struct version_map *index, struct slice text,
+                              const struct kube_lookup_object *object);
+size_t kube_policy_index_bytes(struct slice text, const struct kube_lookup_object *object);
+
+/* Calls fn for each object under the text, by name, until it returns false, which is returned. */
+bool kube_policy_index_each(const struct version_map *index, struct slice text,
+                            bool (*fn)(void *ctx, const struct kube_lookup_object *object),
+                            void *ctx);
+
+#endif

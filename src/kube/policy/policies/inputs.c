@@ -1,0 +1,145 @@
+#include "kube/policy/policies/inputs.h"
+
+#include "kube/types/object/conversion.h"
+
+#include <stdio.h>
+
+const struct json_node *kube_policy_namespace_of(const struct kube_policy_write *w)
+{
+    bool is_namespace = kube_kind_is(w->request.kind, "", "namespaces");
+    bool writes = w->request.operation & (KUBE_MATCH_CREATE | KUBE_MATCH_UPDATE);
+    if (!is_namespace)
+        return w->namespace_object;
+    return writes && !w->request.subresource.len ? w->object : w->old;
+}
+
+/* -- Objects -- */
+
+/* Two versions of a kind of Kubernetes have the same stored form. */
+static bool convert(struct arena *arena, const struct kube_kind *from, const struct kube_kind *to,
+                    struct json_node *object)
+{
+    char version[KUBE_API_VERSION_BYTES];
+    if (from->flags & KUBE_STORED_CONVERTED && kube_convert_to_stored(from, arena, object) != ST_OK)
+        return false;
+    if (to->flags & KUBE_STORED_CONVERTED)
+        return kube_convert_from_stored(to, arena, object) == ST_OK;
+    /* Versions of a custom resource differ in their names alone. */
+    return !(to->flags & KUBE_CUSTOM) ||
+           json_node_put(arena, object, "apiVersion",
+                         json_node_new_text(
+                             arena, slice_from_text(kube_kind_api_version(to, version)))) == ST_OK;
+}
+
+static bool set_version(struct arena *arena, struct json_node *object, int64_t revision)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    char text[24];
+    if (!metadata || metadata->type != JSON_TYPE_OBJECT || !revision)
+        return true;
+    snprintf(text, sizeof(text), "%lld", (long long)revision);
+    return json_node_put(arena, metadata, "resourceVersion",
+                         json_node_new_text(arena, slice_from_text(text))) == ST_OK;
+}
+
+/* The object itself, or a copy if the policy sees another form of it. */
+static bool make_object(const struct kube_policy_write *w, const struct kube_policy *policy,
+                        const struct kube_kind *kind, const struct json_node *object,
+                        const struct json_node **ret_object)
+{
+    bool converts = kind != w->request.kind && !w->request.subresource.len;
+    bool versions = policy->uses & KUBE_USES_VERSIONS && w->revision;
+    *ret_object = object;
+    if (!object || (!converts && !versions))
+        return true;
+    struct json_node *copy = json_node_copy(w->arena, object);
+    *ret_object = copy;
+    return copy && (!converts || convert(w->arena, w->request.kind, kind, copy)) &&
+           (!versions || set_version(w->arena, copy, w->revision));
+}
+
+/* -- The request -- */
+
+static bool put(struct arena *arena, struct json_node *to, const char *name, const char *text)
+{
+    return json_node_put(arena, to, name, json_node_new_text(arena, slice_from_text(text))) ==
+           ST_OK;
+}
+
+/* Nothing if it is empty. */
+static bool put_some(struct arena *arena, struct json_node *to, const char *name, struct slice text)
+{
+    return !text.len || json_node_put(arena, to, name, json_node_new_text(arena, text)) == ST_OK;
+}
+
+/* {"group":…,"version":…,"kind":…}, or with "resource" */
+static bool put_kind(struct arena *arena, struct json_node *to, const char *name, const char *group,
+                     const char *version, const char *last, const char *value)
+{
+    struct json_node *kind = json_node_new(arena, JSON_TYPE_OBJECT);
+    return kind && put(arena, kind, "group", group) && put(arena, kind, "version", version) &&
+           put(arena, kind, last, value) && json_node_put(arena, to, name, kind) == ST_OK;
+}
+
+static struct json_node *new_bool(struct arena *arena, bool truth)
+{
+    struct json_node *node = json_node_new(arena, JSON_TYPE_BOOL);
+    if (node)
+        node->truth = truth;
+    return node;
+}
+
+static const char *operation_name(unsigned operation)
+{
+    if (operation & KUBE_MATCH_CREATE)
+        return "CREATE";
+    if (operation & KUBE_MATCH_UPDATE)
+        return "UPDATE";
+    return operation & KUBE_MATCH_DELETE ? "DELETE" : "CONNECT";
+}
+
+static bool fill_request(const struct kube_policy_write *w, const struct kube_kind *kind,
+                         struct json_node *to)
+{
+    struct arena *arena = w->arena;
+    const struct kube_kind *asked = w->request.kind;
+    /* Some subresources have a kind of their own, whichever version of the resource matches. */
+    struct kube_policy_object_kind of = w->object_kind;
+    if (kind != asked && !w->request.subresource.len)
+        of = (struct kube_policy_object_kind){kind->group, kind->version, kind->kind};
+    static const struct kube_user_info nobody;
+    struct json_node *user = kube_user_json(arena, w->user ? w->user : &nobody);
+    return put_kind(arena, to, "kind", of.group, of.version, "kind", of.kind) &&
+           put_kind(arena, to, "resource", kind->group, kind->version, "resource", kind->plural) &&
+           put_some(arena, to, "subResource", w->request.subresource) &&
+           put_kind(arena, to, "requestKind", w->object_kind.group, w->object_kind.version, "kind",
+                    w->object_kind.kind) &&
+           put_kind(arena, to, "requestResource", asked->group, asked->version, "resource",
+                    asked->plural) &&
+           put_some(arena, to, "requestSubResource", w->request.subresource) &&
+           put_some(arena, to, "name", w->request.name) &&
+           put_some(arena, to, "namespace", w->request.namespace) &&
+           put(arena, to, "operation", operation_name(w->request.operation)) &&
+           json_node_put(arena, to, "userInfo", user) == ST_OK &&
+           json_node_put(arena, to, "dryRun", new_bool(arena, w->dry_run)) == ST_OK &&
+           json_node_put(arena, to, "options",
+                         w->options ? json_node_copy(arena, w->options)
+                                    : json_node_new(arena, JSON_TYPE_NULL)) == ST_OK;
+}
+
+bool kube_policy_inputs_make(const struct kube_policy_write *w, const struct kube_policy *policy,
+                             const struct kube_kind *kind, struct kube_policy_inputs *ret_inputs)
+{
+    struct json_node *request = NULL;
+    *ret_inputs = (struct kube_policy_inputs){.made = true};
+    if (!kube_kind_is(w->request.kind, "", "namespaces"))
+        ret_inputs->namespace_object = w->namespace_object;
+    if (policy->uses & KUBE_USES_REQUEST) {
+        request = json_node_new(w->arena, JSON_TYPE_OBJECT);
+        if (!request || !fill_request(w, kind, request))
+            return false;
+    }
+    ret_inputs->request = request;
+    return make_object(w, policy, kind, w->object, &ret_inputs->object) &&
+           make_object(w, policy, kind, w->old, &ret_inputs->old);
+}

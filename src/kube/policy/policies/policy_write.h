@@ -1,0 +1,50 @@
+/*
+ * A write as admission policies see it: who gathers it fills it in, and validate.c decides.
+ * Everything is borrowed.
+ */
+#ifndef VIGIL_KUBE_POLICY_POLICIES_POLICY_WRITE_H
+#define VIGIL_KUBE_POLICY_POLICIES_POLICY_WRITE_H
+
+#include "kube/policy/policies/binding.h"
+#include "kube/policy/policies/policy.h"
+
+/* A policy and one of its bindings that may concern the write. */
+struct kube_policy_case {
+    const struct kube_lookup_object *policy_object, *binding_object; /* held */
+    /* Why the policy, or the binding, cannot be used for this write; empty: it can. */
+    struct slice policy_error, binding_error;
+    /* A limit of this server was exceeded: the write is denied also by a policy that ignores
+     * failures. */
+    bool is_limit;
+    const struct json_node **params; /* a single NULL: the policy has no parameter */
+    size_t param_count;
+};
+
+/* One write. */
+struct kube_policy_write {
+    struct kube_policy_case *cases; /* by policy */
+    size_t case_count;
+    struct kube_match_request request;
+    /* The kind of the object in the request, which differs from that of the resource for some
+     * subresources: Scale, Eviction. */
+    struct kube_policy_object_kind {
+        const char *group, *version, *kind;
+    } object_kind;
+    const struct json_node *object, *old;     /* NULL: there is none */
+    int64_t revision;                         /* revision of the stored object; 0: there is none */
+    const struct json_node *namespace_object; /* NULL: none, or it does not exist */
+    bool namespace_missing;
+    const struct kube_user_info *user;
+    const struct json_node *options; /* NULL: none */
+    bool dry_run;
+    uint64_t cost_max; /* for all evaluations together; usually KUBE_WRITE_COST_MAX */
+    bool is_attempt;   /* with a lower one: what costs more is not denied, but too dear */
+
+    struct arena *arena; /* memory of the texts of the answer */
+    struct kube_status *status;
+    void (*warn)(void *ctx, struct slice warning);
+    void *ctx;
+    size_t audited; /* failures of bindings with the action Audit */
+};
+
+#endif
