@@ -21,9 +21,11 @@ static struct cel_value eval_other(struct eval *e, const struct cel_node *node);
 
 static struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value value)
 {
+    if (e->ended)
+        return CEL_TOO_MUCH_WORK;
     if (__builtin_add_overflow(e->cost, cost, &e->cost))
         e->cost = UINT64_MAX;
-    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0;
+    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0 || e->work.end;
     return e->ended ? CEL_TOO_MUCH_WORK : value;
 }
 
@@ -34,7 +36,7 @@ static inline struct cel_value eval(struct eval *e, const struct cel_node *node)
     if (node->kind == CEL_NODE_CONSTANT)
         return node->constant;
     if (node->kind == CEL_NODE_ATTRIBUTE && node->attribute->root == CEL_ROOT_VARIABLE &&
-        !node->attribute->first)
+        !node->attribute->first && e->slots[node->attribute->slot].kind != CEL_OPTIONAL)
         return charge(e, 1, e->slots[node->attribute->slot]);
     return eval_other(e, node);
 }
@@ -119,29 +121,6 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
     return missing_key(e, key);
 }
 
-/* The name of the type of a value in Go, which is in some of cel-go's errors. */
-static const char *go_type_name(struct cel_value value)
-{
-    static const char *const names[] = {
-        [CEL_NULL] = "types.Null",
-        [CEL_BOOL] = "types.Bool",
-        [CEL_INT] = "types.Int",
-        [CEL_UINT] = "types.Uint",
-        [CEL_DOUBLE] = "types.Double",
-        [CEL_STRING] = "types.String",
-        [CEL_BYTES] = "types.Bytes",
-        [CEL_DURATION] = "types.Duration",
-        [CEL_TIMESTAMP] = "types.Timestamp",
-        [CEL_TYPE_VALUE] = "*types.Type",
-        [CEL_OPTIONAL] = "*types.Optional",
-    };
-    if (value.kind == CEL_OPAQUE)
-        return value.opaque->ops->go_type;
-    if ((value.kind == CEL_LIST || value.kind == CEL_MAP) && value.shape)
-        return cel_shape_go_type(value.shape);
-    return value.kind < COUNT_OF(names) && names[value.kind] ? names[value.kind] : "unknown";
-}
-
 static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute);
 
 static struct cel_value key_of(struct eval *e, const struct cel_qualifier *qualifier)
@@ -166,16 +145,18 @@ static struct cel_value key_of(struct eval *e, const struct cel_qualifier *quali
                                                  : CEL_FAIL("invalid qualifier type: types.Null");
     case CEL_LIST:
         if (key.shape)
-            return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
+            return cel_of_error_format(&e->work, "invalid qualifier type: %s",
+                                       cel_value_go_type(key));
         return is_native ? CEL_FAIL("invalid qualifier type: []interface {}")
                          : CEL_FAIL("invalid qualifier type: *types.baseList");
     case CEL_MAP:
         if (key.shape)
-            return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
+            return cel_of_error_format(&e->work, "invalid qualifier type: %s",
+                                       cel_value_go_type(key));
         return is_native ? CEL_FAIL("invalid qualifier type: map[string]interface {}")
                          : CEL_FAIL("invalid qualifier type: *types.baseMap");
     default:
-        return cel_of_error_format(&e->work, "invalid qualifier type: %s", go_type_name(key));
+        return cel_of_error_format(&e->work, "invalid qualifier type: %s", cel_value_go_type(key));
     }
 }
 
@@ -185,13 +166,11 @@ static struct cel_value apply(struct eval *e, const struct cel_attribute *attrib
 {
     bool optional = object.kind == CEL_OPTIONAL;
     bool present;
-    if (optional && attribute->first) {
-        if (!object.some)
-            return object;
-        object = *object.some;
-    } else if (optional) {
+    if (optional && !object.some)
         return object;
-    }
+    /* cel-go keeps only the innermost value of an optional within an optional. */
+    while (object.kind == CEL_OPTIONAL)
+        object = object.some ? *object.some : (struct cel_value){.kind = CEL_NULL};
     for (const struct cel_qualifier *q = attribute->first; q; q = q->next) {
         struct cel_value key = key_of(e, q);
         optional |= q->optional;
@@ -300,17 +279,28 @@ static struct cel_value no_overload(struct eval *e, const struct cel_node *node,
                                types);
 }
 
+/* Only the first item of a list is looked at. */
+static bool is_of_type(struct eval *e, struct cel_value value, const struct cel_type *wanted)
+{
+    while (wanted->kind != CEL_TYPE_DYN && wanted->kind != CEL_TYPE_PARAM) {
+        const struct cel_type *type = cel_value_type(value);
+        if (type != wanted && strcmp(type->name, wanted->name) != 0)
+            return false;
+        if (value.kind != CEL_LIST || !value.count)
+            return true;
+        wanted = cel_type_param(wanted, 0);
+        value = cel_list_at(&e->work, value, 0);
+    }
+    return true;
+}
+
 /* Whether the values are those of the only overload that the checker found. Its types are known
  * before, except where the expression has dyn. */
-static bool fits(const struct cel_node *node, const struct cel_value *args)
+static bool fits(struct eval *e, const struct cel_node *node, const struct cel_value *args)
 {
-    for (uint32_t i = 0; i < node->count; i++) {
-        const struct cel_type *wanted = cel_overloads[node->call.overload].args[i];
-        const struct cel_type *type = cel_value_type(args[i]);
-        if (type != wanted && wanted->kind != CEL_TYPE_DYN && wanted->kind != CEL_TYPE_PARAM &&
-            strcmp(type->name, wanted->name) != 0)
+    for (uint32_t i = 0; i < node->count; i++)
+        if (!is_of_type(e, args[i], cel_overloads[node->call.overload].args[i]))
             return false;
-    }
     return true;
 }
 
@@ -330,8 +320,9 @@ NEVER_INLINE static struct cel_value call(struct eval *e, const struct cel_node 
         /* cel-go tries the function as a member of the value, if its type has some. */
         return has_members ? CEL_NO_OVERLOAD
                            : cel_of_error_format(&e->work, "no such overload: %s", builtin->name);
-    if (builtin->names_types && node->call.overload >= 0 && !fits(node, args))
+    if (builtin->names_types && node->call.overload >= 0 && !fits(e, node, args))
         return no_overload(e, node, args);
+    e->work.overload = node->call.overload;
     struct cel_value result = builtin->fn(&e->work, args);
     if (!builtin->names_types || result.kind != CEL_ERROR ||
         result.bytes != (const uint8_t *)cel_no_overload)
@@ -489,7 +480,7 @@ NEVER_INLINE static struct cel_value eval_fold(struct eval *e, const struct cel_
                                    node->fold.has_second
                                        ? "unsupported comprehension range type: %s"
                                        : "got '%s', expected iterable type",
-                                   go_type_name(range));
+                                   cel_value_go_type(range));
     bool keys_only = range.kind == CEL_MAP && !node->fold.has_second;
     e->slots[node->fold.accumulator] = eval(e, node->children[1]);
     cel_walk_init(&walk, &e->work, range);
@@ -562,5 +553,7 @@ struct cel_value cel_eval(const struct cel_program *program, const struct cel_va
         budget->cost = UINT64_MAX;
     if (arena_ran_out(arena))
         return CEL_NO_MEMORY;
+    if (e.work.end)
+        return *e.work.end;
     return e.ended ? CEL_TOO_MUCH_WORK : result;
 }

@@ -4,11 +4,14 @@
 #include "cel/library/address.h"
 #include "cel/library/convert.h"
 #include "cel/library/format.h"
+#include "cel/library/lists.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
 #include "cel/library/patterns.h"
 #include "cel/library/places.h"
 #include "cel/library/quantity.h"
+#include "cel/library/sequences.h"
+#include "cel/library/sets.h"
 #include "cel/library/strings.h"
 #include "cel/library/texts.h"
 #include "cel/library/times.h"
@@ -49,19 +52,14 @@ static const struct cel_builtin standard[] = {
     {"double", 1, cel_to_double, true, 0, NULL},
     {"dyn", 1, cel_dyn, false, 0, NULL},
     {"endsWith", 2, cel_ends_with, false, 0, NULL},
-    {"hasValue", 1, cel_optional_has_value, true, 0, NULL},
     {"int", 1, cel_to_int, true, 0, NULL},
     {"isGreaterThan", 2, cel_is_greater_than, true, 0, NULL},
     {"isLessThan", 2, cel_is_less_than, true, 0, NULL},
-    {"optional.none", 0, cel_optional_none, false, 0, NULL},
-    {"optional.of", 1, cel_optional_of, true, 0, NULL},
-    {"optional.ofNonZeroValue", 1, cel_optional_of_non_zero, false, 0, NULL},
     {"size", 1, cel_size, false, TEXTS | CONTAINERS, NULL},
     {"startsWith", 2, cel_starts_with, false, 0, NULL},
     {"string", 1, cel_to_string, true, 0, NULL},
     {"type", 1, cel_type_of, false, 0, NULL},
     {"uint", 1, cel_to_uint, true, 0, NULL},
-    {"value", 1, cel_optional_value, true, 0, NULL},
 };
 
 static const struct cel_library *const libraries[] = {
@@ -71,7 +69,11 @@ static const struct cel_library *const libraries[] = {
     &cel_formats,
     &cel_patterns,
     &cel_urls,
+    &cel_optionals,
     &cel_times,
+    &cel_lists,
+    &cel_sequences,
+    &cel_sets,
     &cel_quantities,
     &cel_addresses,
     &cel_versions,

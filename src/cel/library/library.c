@@ -1,6 +1,7 @@
 #include "cel/library/library.h"
 
 #include "cel/value/container.h"
+#include "cel/value/shape.h"
 #include "codec/go_quote.h"
 #include "codec/utf8.h"
 
@@ -35,6 +36,11 @@ uint64_t cel_cost_size(struct cel_value value)
     }
 }
 
+uint64_t cel_cost_size_shallow(struct cel_value value)
+{
+    return value.kind == CEL_OPTIONAL ? 1 : cel_cost_size(value);
+}
+
 uint64_t cel_cost_traversal(uint64_t size)
 {
     return size / 10 + (size % 10 != 0);
@@ -43,9 +49,33 @@ uint64_t cel_cost_traversal(uint64_t size)
 uint64_t cel_cost_of_text(struct cel_work *work, const struct cel_called *call)
 {
     (void)work;
-    /* Kubernetes does not look into optionals. */
-    bool has_size = call->args[0].kind != CEL_OPTIONAL;
-    return cel_cost_traversal(has_size ? cel_cost_size(call->args[0]) : 1);
+    return cel_cost_traversal(cel_cost_size_shallow(call->args[0]));
+}
+
+const char *cel_value_go_type(struct cel_value value)
+{
+    static const char *const names[] = {
+        [CEL_ERROR] = "*types.Err",        [CEL_NULL] = "types.Null",
+        [CEL_BOOL] = "types.Bool",         [CEL_INT] = "types.Int",
+        [CEL_UINT] = "types.Uint",         [CEL_DOUBLE] = "types.Double",
+        [CEL_STRING] = "types.String",     [CEL_BYTES] = "types.Bytes",
+        [CEL_DURATION] = "types.Duration", [CEL_TIMESTAMP] = "types.Timestamp",
+        [CEL_LIST] = "*types.baseList",    [CEL_MAP] = "*types.baseMap",
+        [CEL_TYPE_VALUE] = "*types.Type",  [CEL_OPTIONAL] = "*types.Optional",
+    };
+    if ((value.kind == CEL_LIST || value.kind == CEL_MAP) && value.shape)
+        return cel_shape_go_type(value.shape);
+    return value.kind == CEL_OPAQUE ? value.opaque->ops->go_type : names[value.kind];
+}
+
+void cel_panic_not_list(struct cel_work *work, struct cel_value value)
+{
+    /* Go names the first method that the type lacks; types with a sum have the first one. */
+    bool can_add = (value.kind >= CEL_INT && value.kind <= CEL_TIMESTAMP);
+    cel_end(work, cel_of_error_format(work,
+                                      "internal error: interface conversion: %s is not "
+                                      "traits.Lister: missing method %s",
+                                      cel_value_go_type(value), can_add ? "Contains" : "Add"));
 }
 
 enum { DEPTH_MAX = 1000 };

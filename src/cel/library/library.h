@@ -40,6 +40,8 @@ struct cel_library {
 /* What libraries count with: the characters of a string, the items of a list or map; 1 for
  * everything else. */
 uint64_t cel_cost_size(struct cel_value value);
+/* The same for libraries that do not look into optionals. */
+uint64_t cel_cost_size_shallow(struct cel_value value);
 /* A tenth, rounded up: what it costs to traverse a text of this size. */
 uint64_t cel_cost_traversal(uint64_t size);
 
@@ -54,6 +56,12 @@ cel_cost_fn cel_cost_of_items;
  * characters of their own. */
 size_t cel_first_length(struct slice text);
 size_t cel_count_characters(struct slice text);
+
+/* The name of the type of a value in Go. */
+const char *cel_value_go_type(struct cel_value value);
+
+/* The panic of cel-go when a value, whose type in Go is not a list, is used as one. */
+void cel_panic_not_list(struct cel_work *work, struct cel_value value);
 
 /* The text in quotes, as Go writes it into errors. "" without memory. */
 const char *cel_quoted(struct cel_work *work, struct slice text);

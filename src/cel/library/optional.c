@@ -1,6 +1,9 @@
 #include "cel/library/optional.h"
 
-struct cel_value cel_optional_of(struct cel_work *work, const struct cel_value *args)
+#include "cel/library/convert.h"
+#include "cel/value/container.h"
+
+static struct cel_value of(struct cel_work *work, const struct cel_value *args)
 {
     return cel_of_some(work, args[0]);
 }
@@ -35,19 +38,19 @@ static bool is_zero(struct cel_value value)
     }
 }
 
-struct cel_value cel_optional_of_non_zero(struct cel_work *work, const struct cel_value *args)
+static struct cel_value of_non_zero(struct cel_work *work, const struct cel_value *args)
 {
     return is_zero(args[0]) ? cel_of_none() : cel_of_some(work, args[0]);
 }
 
-struct cel_value cel_optional_none(struct cel_work *work, const struct cel_value *args)
+static struct cel_value none(struct cel_work *work, const struct cel_value *args)
 {
     (void)work;
     (void)args;
     return cel_of_none();
 }
 
-struct cel_value cel_optional_value(struct cel_work *work, const struct cel_value *args)
+static struct cel_value value_of(struct cel_work *work, const struct cel_value *args)
 {
     (void)work;
     if (args[0].kind != CEL_OPTIONAL)
@@ -55,8 +58,65 @@ struct cel_value cel_optional_value(struct cel_work *work, const struct cel_valu
     return args[0].some ? *args[0].some : CEL_FAIL("optional.none() dereference");
 }
 
-struct cel_value cel_optional_has_value(struct cel_work *work, const struct cel_value *args)
+static struct cel_value has_value(struct cel_work *work, const struct cel_value *args)
 {
     (void)work;
     return args[0].kind == CEL_OPTIONAL ? cel_of_bool(args[0].some) : CEL_NO_OVERLOAD;
 }
+
+/* -- Lists -- */
+
+static struct cel_value first(struct cel_work *work, const struct cel_value *args)
+{
+    if (args[0].kind != CEL_LIST)
+        return CEL_NO_OVERLOAD;
+    return args[0].count ? cel_of_some(work, cel_list_at(work, args[0], 0)) : cel_of_none();
+}
+
+static struct cel_value last(struct cel_work *work, const struct cel_value *args)
+{
+    if (args[0].kind != CEL_LIST)
+        return CEL_NO_OVERLOAD;
+    uint32_t count = args[0].count;
+    return count ? cel_of_some(work, cel_list_at(work, args[0], count - 1)) : cel_of_none();
+}
+
+static struct cel_value not_optional(struct cel_work *work, struct cel_value item)
+{
+    struct cel_value text = cel_to_string(work, &item);
+    if (cel_is_error(text))
+        text = cel_of_string(slice_from_text(cel_value_type_name(item)));
+    return cel_of_error_format(work, "value %.*s is not optional", SLICE_ARGS(cel_text(text)));
+}
+
+/* The values of those that have one. */
+static struct cel_value unwrap(struct cel_work *work, const struct cel_value *args)
+{
+    struct cel_walk walk;
+    struct cel_value index, item, list = cel_list_new(work, 0);
+    if (args[0].kind != CEL_LIST)
+        return CEL_NO_OVERLOAD;
+    cel_walk_init(&walk, work, args[0]);
+    while (!cel_is_error(list) && cel_walk_next(&walk, &index, &item)) {
+        work->steps_left--;
+        if (item.kind != CEL_OPTIONAL)
+            return not_optional(work, item);
+        if (item.some)
+            list = cel_list_append(work, list, *item.some);
+    }
+    return list;
+}
+
+static const struct cel_builtin rows[] = {
+    {"hasValue", 1, has_value, true, 0, NULL},
+    {"optional.none", 0, none, false, 0, NULL},
+    {"optional.of", 1, of, true, 0, NULL},
+    {"optional.ofNonZeroValue", 1, of_non_zero, false, 0, NULL},
+    {"value", 1, value_of, true, 0, NULL},
+    {"first", 1, first, true, 0, NULL},
+    {"last", 1, last, true, 0, NULL},
+    {"optional.unwrap", 1, unwrap, true, 0, NULL},
+    {"unwrapOpt", 1, unwrap, true, 0, NULL},
+};
+
+const struct cel_library cel_optionals = CEL_LIBRARY(rows);

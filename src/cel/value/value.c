@@ -44,6 +44,15 @@ static bool read_short(struct slice text, int64_t *ret_integer)
     return true;
 }
 
+void cel_end(struct cel_work *work, struct cel_value error)
+{
+    struct cel_value *end = arena_alloc(work->arena, sizeof(*end));
+    if (end && !work->end) {
+        *end = error;
+        work->end = end;
+    }
+}
+
 /* A number without fraction and exponent is an integer, as in Kubernetes' JSON. */
 static struct cel_value of_number(struct slice text)
 {

@@ -18,7 +18,12 @@ struct cel_work {
     const struct regex *last_regex; /* the last other pattern; NULL: there was none */
     struct slice last_pattern;
     struct regex_scratch scratch;
+    int overload;                /* the only one of the called function that fits, or -1 */
+    const struct cel_value *end; /* the error that ends the evaluation, where cel-go panics */
 };
+
+/* Ends the evaluation with an error, which && and || cannot ignore. */
+void cel_end(struct cel_work *work, struct cel_value error);
 
 /* A function of the language. It takes values of any kind, also those that it refuses. */
 typedef struct cel_value cel_builtin_fn(struct cel_work *work, const struct cel_value *args);

@@ -273,9 +273,11 @@ func (m maker) mixed() string {
 
 func randomKind(r *rand.Rand) string {
 	m := maker{r}
-	switch r.Intn(6) {
+	switch r.Intn(8) {
 	case 0:
 		return m.quantityExpression()
+	case 6, 7:
+		return m.collection()
 	case 1:
 		return m.mixed()
 	case 2:

@@ -5,6 +5,7 @@
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle texts PROGRAM COUNT SEED    the same for functions on texts alone
 //	go run ./celoracle sizes PROGRAM COUNT SEED    the same for random estimates of costs alone
+//	go run ./celoracle collections PROGRAM COUNT SEED    and for functions of lists and sets
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
@@ -20,6 +21,7 @@ import (
 	"math"
 	"math/rand"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -262,7 +264,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|sizes PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|sizes|collections PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -279,7 +281,7 @@ func main() {
 			cases = append(cases, checked)
 		}
 	}
-	for _, text := range append(append(append([]string{}, evaluated...), evaluatedKinds...), evaluatedTexts...) {
+	for _, text := range slices.Concat(evaluated, evaluatedKinds, evaluatedTexts, evaluatedCollections) {
 		value, valid := evaluate(text)
 		if !valid {
 			log.Fatalf("not valid: %s", text)
@@ -303,6 +305,8 @@ func main() {
 			part = 3
 		} else if args[0] == "texts" {
 			part = 4
+		} else if args[0] == "collections" {
+			part = 6
 		}
 		switch part {
 		case 0:
@@ -330,6 +334,8 @@ func main() {
 			}
 		case 5:
 			made, valid = estimate(randomSized(r))
+		case 6:
+			made, valid = evaluate(randomCollection(r))
 		}
 		if valid {
 			cases = append(cases, made)
