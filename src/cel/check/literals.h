@@ -10,7 +10,7 @@
 #include "cel/syntax/expr.h"
 
 /* The instructions that the constant patterns of one expression may have together. */
-enum { CEL_PATTERN_STEPS_MAX = 1000000 };
+enum { CEL_PATTERN_STEPS_MAX = 200000 };
 
 /* ST_OK also if errors were added. ST_NOMEM. */
 MUST_CHECK
