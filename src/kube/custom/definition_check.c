@@ -240,6 +240,21 @@ static void check_selectable(struct definition_check *c, const struct json_node 
     (void)check_few(c, "selectableFields", list, KUBE_SELECTABLE_MAX);
 }
 
+/* Whether an update leaves the schema of a version as it was. */
+static bool is_unchanged(const struct definition_check *c, const struct json_node *version)
+{
+    const struct json_node *name = json_node_named(version, "name");
+    for (const struct json_node *old = c->old_versions ? c->old_versions->first : NULL; old;
+         old = old->next) {
+        const struct json_node *schema = json_node_path(old, "schema.openAPIV3Schema");
+        const struct json_node *old_name = json_node_named(old, "name");
+        if (name && old_name && json_node_equal(old_name, name))
+            return schema &&
+                   json_node_equal(schema, json_node_path(version, "schema.openAPIV3Schema"));
+    }
+    return false;
+}
+
 /* Checks the parts of a version that it shares with the others, or those that it does not. */
 static void check_parts(struct definition_check *c, const struct json_node *versions,
                         const struct json_node *version, bool shared, struct buf *warning)
@@ -252,6 +267,7 @@ static void check_parts(struct definition_check *c, const struct json_node *vers
     size_t before;
     if (schema && is_shared(versions, "schema") == shared) {
         before = check_enter(c, shared ? ".validation" : ".schema");
+        c->costs_unchecked = is_unchanged(c, version);
         check_schema(c, schema, check_has(subresources, "status"), warning);
         check_leave(c, before);
     }
@@ -529,6 +545,7 @@ void kube_definition_validate(struct arena *arena, const struct json_node *objec
     const struct json_node *versions = check_array(spec, "versions");
     if (!versions)
         versions = &no_versions;
+    c.old_versions = old ? check_array(json_node_named(old, "spec"), "versions") : NULL;
     patterns_init(&c.patterns, arena);
     if (!old)
         check_own_name(&c, object, spec);

@@ -1,129 +1,12 @@
 #include "kube/custom/schema_check.h"
 
+#include "kube/custom/rule_check.h"
 #include "kube/custom/schema/structural.h"
-#include "kube/types/go_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum schema_level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
-
-/* -- The position in the definition, and errors at it -- */
-
-size_t check_enter(struct definition_check *c, const char *format, ...)
-{
-    size_t before = c->path.len;
-    char step[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(step, sizeof(step), format, arguments);
-    va_end(arguments);
-    if (buf_append_text(&c->path, step + (!before && step[0] == '.')) != ST_OK)
-        c->errors->no_memory = true;
-    return before;
-}
-
-/* Runs for every field of a schema, so it avoids printf. */
-size_t check_enter_property(struct definition_check *c, struct slice name)
-{
-    size_t before = c->path.len;
-    if (buf_append_text(&c->path, ".properties[") != ST_OK || buf_append(&c->path, name) != ST_OK ||
-        buf_append_text(&c->path, "]") != ST_OK)
-        c->errors->no_memory = true;
-    return before;
-}
-
-void check_leave(struct definition_check *c, size_t before)
-{
-    c->path.len = before;
-}
-
-static void add(struct definition_check *c, const char *reason, const char *child, const char *what,
-                struct slice value, const char *why)
-{
-    AUTO(buf_fini) struct buf field = {0};
-    if (buf_append(&field, buf_slice(&c->path)) != ST_OK ||
-        buf_append_format(&field, "%s%s", child[0] && field.len ? "." : "", child) != ST_OK) {
-        c->errors->no_memory = true;
-        return;
-    }
-    kube_field_errors_add(c->errors, reason, buf_slice(&field), "%s%s%.*s%s%s", what,
-                          value.len ? ": " : "", SLICE_ARGS(value), why[0] ? ": " : "", why);
-}
-
-void check_required(struct definition_check *c, const char *child, const char *why)
-{
-    add(c, "FieldValueRequired", child, "Required value", SLICE_EMPTY, why);
-}
-
-void check_forbidden(struct definition_check *c, const char *child, const char *why)
-{
-    add(c, "FieldValueForbidden", child, "Forbidden", SLICE_EMPTY, why);
-}
-
-static void add_value(struct definition_check *c, const char *reason, const char *child,
-                      const char *what, const struct json_node *value, const char *why)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    if (c->errors->count >= KUBE_FIELD_ERRORS_MAX)
-        return; /* values are shown in full, and the same one may be large each time */
-    enum status status =
-        value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
-    if (status != ST_OK)
-        c->errors->no_memory = true;
-    else
-        add(c, reason, child, what, buf_slice(&text), why);
-}
-
-void check_invalid(struct definition_check *c, const char *child, const struct json_node *value,
-                   const char *why)
-{
-    add_value(c, "FieldValueInvalid", child, "Invalid value", value, why);
-}
-
-void check_invalid_shown(struct definition_check *c, const char *child, struct slice shown,
-                         const char *why)
-{
-    add(c, "FieldValueInvalid", child, "Invalid value", shown, why);
-}
-
-void check_unsupported(struct definition_check *c, const char *child, const struct json_node *value,
-                       const char *supported)
-{
-    char why[256];
-    snprintf(why, sizeof(why), "supported values: %s", supported);
-    add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
-}
-
-bool check_few(struct definition_check *c, const char *child, const struct json_node *list,
-               size_t max)
-{
-    char why[96];
-    if (list->count <= max)
-        return true;
-    snprintf(why, sizeof(why), "Too many: %u: must have at most %zu items", list->count, max);
-    add(c, "FieldValueTooMany", child, why, SLICE_EMPTY, "");
-    return false;
-}
-
-bool check_is_true(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type == JSON_TYPE_BOOL && member->truth;
-}
-
-const struct json_node *check_array(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
-}
-
-bool check_has(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type != JSON_TYPE_NULL;
-}
 
 /* -- Helpers -- */
 
@@ -469,8 +352,8 @@ static void check_list(struct definition_check *c, const struct json_node *node)
                             : "cannot be nullable when x-kubernetes-list-type is set");
 }
 
-static void check_openapi(struct definition_check *c, const struct json_node *node, bool root,
-                          const char *no_default);
+static void check_openapi(struct definition_check *c, const struct json_node *node,
+                          const struct rule_scope *scope, const char *no_default);
 
 static void check_openapi_each(struct definition_check *c, const struct json_node *node,
                                const char *key, const char *no_default)
@@ -479,14 +362,16 @@ static void check_openapi_each(struct definition_check *c, const struct json_nod
     size_t at = 0;
     for (const struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
         size_t before = check_enter(c, ".%s[%zu]", key, at);
-        check_openapi(c, item, false, no_default);
+        check_openapi(c, item, &(struct rule_scope){0}, no_default);
         check_leave(c, before);
     }
 }
 
 static void check_openapi_fields(struct definition_check *c, const struct json_node *fields,
-                                 bool root, const char *no_default)
+                                 const struct rule_scope *scope, const char *no_default)
 {
+    const struct schema *schema = scope->schema;
+    bool root = scope->root;
     static const char *const metas[] = {"in top-level metadata", "in top-level kind",
                                         "in top-level apiVersion"};
     for (const struct json_node *field = fields->first; field; field = field->next) {
@@ -494,16 +379,21 @@ static void check_openapi_fields(struct definition_check *c, const struct json_n
         for (size_t i = 0; root && i < COUNT_OF(metas); i++)
             if (slice_equal(field->key, slice_from_text(metas[i] + strlen("in top-level "))))
                 why = metas[i];
+        struct rule_scope below =
+            rule_scope_below(c, scope, schema ? schema_property(schema, field->key) : NULL,
+                             !schema || !schema->map_atomic);
         size_t before = check_enter_property(c, field->key);
-        check_openapi(c, field, false, why);
+        check_openapi(c, field, &below, why);
         check_leave(c, before);
     }
 }
 
 /* no_default: why a default is not allowed; NULL: it is allowed. */
-static void check_openapi(struct definition_check *c, const struct json_node *node, bool root,
-                          const char *no_default)
+static void check_openapi(struct definition_check *c, const struct json_node *node,
+                          const struct rule_scope *scope, const char *no_default)
 {
+    const struct schema *schema = scope->schema;
+    size_t errors = c->errors->count;
     const struct json_node *fields = object_of(node, "properties");
     const struct json_node *additional = json_node_named(node, "additionalProperties");
     static const char *const below[] = {"items", "not", "additionalProperties"};
@@ -518,19 +408,29 @@ static void check_openapi(struct definition_check *c, const struct json_node *no
         check_forbidden(c, "additionalProperties",
                         "additionalProperties and properties are mutual exclusive");
     if (fields)
-        check_openapi_fields(c, fields, root, no_default);
+        check_openapi_fields(c, fields, scope, no_default);
     for (size_t i = 0; i < COUNT_OF(below); i++) {
         const struct json_node *child = object_of(node, below[i]);
         if (!child)
             continue;
+        bool items = i == 0;
+        const struct schema *its = !schema  ? NULL
+                                   : items  ? schema->items
+                                   : i == 2 ? schema->additional
+                                            : NULL;
+        struct rule_scope below_it = rule_scope_below(
+            c, scope, its, !items || !schema || schema->list_type == SCHEMA_LIST_MAP);
         size_t before = check_enter(c, ".%s", below[i]);
-        check_openapi(c, child, false, no_default);
+        check_openapi(c, child, &below_it, no_default);
         check_leave(c, before);
     }
     check_openapi_each(c, node, "allOf", no_default);
     check_openapi_each(c, node, "oneOf", no_default);
     check_openapi_each(c, node, "anyOf", no_default);
     check_list(c, node);
+    check_rule_texts(c, node);
+    if (c->errors->count == errors)
+        check_rules(c, node, scope);
 }
 
 /* -- Defaults -- */
@@ -624,17 +524,18 @@ static void add_warning(struct definition_check *c, struct buf *warning, const c
         c->errors->no_memory = true;
 }
 
-static void check_compiled(struct definition_check *c, const struct json_node *schema,
-                           struct buf *warning)
+/* NULL: the schema does not compile. */
+static const struct schema *check_compiled(struct definition_check *c,
+                                           const struct json_node *schema, struct buf *warning)
 {
-    const struct schema *compiled;
+    const struct schema *compiled = NULL;
     struct schema_traits traits = {0};
     struct error error = {0};
     enum status status = schema_compile(c->arena, &c->patterns, schema, &compiled, &traits, &error);
     if (status != ST_OK) {
         check_invalid(c, "", NULL,
                       status == ST_NOMEM ? "the schema exceeds the memory limit" : error.text);
-        return;
+        return NULL;
     }
     check_defaults(c, compiled);
     if (traits.has_rules)
@@ -643,6 +544,7 @@ static void check_compiled(struct definition_check *c, const struct json_node *s
                     SLICE_EMPTY);
     if (traits.unknown_format.len)
         add_warning(c, warning, "unrecognized format ", traits.unknown_format);
+    return compiled;
 }
 
 void check_schema(struct definition_check *c, const struct json_node *schema, bool has_status,
@@ -657,8 +559,15 @@ void check_schema(struct definition_check *c, const struct json_node *schema, bo
     struct kube_field_error *outer = c->errors->last;
     check_structural(c, schema, LEVEL_ROOT);
     sort_errors(c->errors, outer);
+    const struct schema *compiled = NULL;
     if (c->errors->last == last)
-        check_compiled(c, schema, warning);
-    check_openapi(c, schema, true, NULL);
+        compiled = check_compiled(c, schema, warning);
+    /* Rules are only compiled if the types of all values are known. */
+    if (c->errors->last != last)
+        compiled = NULL;
+    struct rule_costs costs = {.errors = {.arena = c->errors->arena}};
+    struct rule_scope scope = {.schema = compiled, .root = true, .occurrences = 1, .costs = &costs};
+    check_openapi(c, schema, &scope, NULL);
+    check_rule_costs(c, &costs);
     check_leave(c, before);
 }
