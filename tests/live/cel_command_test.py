@@ -32,7 +32,8 @@ class Cel(LiveTest):
             self.assertEqual(cel("eval", expression), (0, shown + "\n", ""), expression)
 
     def test_json_is_always_json(self):
-        code, out, errors = cel("eval", "-w", "json", "[dyn(1u), dyn(b'\\xff'), dyn(duration('1s')), dyn(optional.none()), dyn({2: type('')}), dyn(1.0 / 0.0), dyn(2.5)]")
+        parts = ("1u", "b'\\xff'", "duration('1s')", "optional.none()", "{2: type('')}", "1.0 / 0.0", "2.5")
+        code, out, errors = cel("eval", "-w", "json", f"[{', '.join(f'dyn({part})' for part in parts)}]")
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(json.loads(out), {"type": "list(dyn)", "value": [1, "/w==", "1s", None, {"2": "string"}, "+Inf", 2.5], "cost": 14})
 
@@ -77,7 +78,8 @@ class Cel(LiveTest):
     def test_wrong_arguments_are_refused_with_the_way_out(self):
         for arguments, why in ((("eval",), "eval|check EXPRESSION is missing"), (("try", "1"), "the first argument must be eval or check"),
                                (("eval", "--var", "x", "1"), 'must be NAME=JSON, not "x"'), (("eval", "--var", "x=a", "x"), "needs quotes"),
-                               (("eval", "--var", "x=1,x=2", "x"), "the variable x is given twice"), (("eval", "--no", "1"), "not defined: -no")):
+                               (("eval", "--var", "x=1,x=2", "x"), "the variable x is given twice"),
+                               (("eval", "--no", "1"), "not defined: -no")):
             code, out, errors = cel(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn(why, errors)
