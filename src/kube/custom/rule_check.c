@@ -40,6 +40,90 @@ static bool has_line_breaks(struct slice text)
     return text.len && (memchr(text.ptr, '\n', text.len) || memchr(text.ptr, '\r', text.len));
 }
 
+/* -- Paths of fields -- */
+
+/* The next of '.', '[', ']', a text in single quotes, and any other text. False at the end. */
+static bool next_token(struct slice *rest, struct slice *ret_token)
+{
+    if (!rest->len)
+        return false;
+    bool quoted = rest->ptr[0] == '\'';
+    size_t len = 1;
+    if (quoted) {
+        while (len < rest->len && (rest->ptr[len] != '\'' || rest->ptr[len - 1] == '\\'))
+            len++;
+        len += len < rest->len;
+    } else if (!memchr(".[]", rest->ptr[0], 3)) {
+        while (len < rest->len && !memchr(".[]", rest->ptr[len], 3))
+            len++;
+    }
+    *ret_token = slice_sub(*rest, 0, len);
+    *rest = slice_sub(*rest, len, rest->len - len);
+    return true;
+}
+
+static bool is_token(struct slice token, char byte)
+{
+    return token.len == 1 && token.ptr[0] == (uint8_t)byte;
+}
+
+/* The text between the quotes. False: it is not in quotes, or has an unknown escape. */
+static bool unquote(struct definition_check *c, struct slice token, struct slice *ret_name)
+{
+    static const char letters[] = "abfnrtv'\\", bytes[] = "\a\b\f\n\r\t\v'\\";
+    if (token.len < 2 || token.ptr[0] != '\'' || token.ptr[token.len - 1] != '\'')
+        return false;
+    token = slice_sub(token, 1, token.len - 2);
+    uint8_t *name = arena_alloc(c->arena, token.len + 1);
+    size_t len = 0;
+    if (!name) {
+        c->errors->no_memory = true;
+        return false;
+    }
+    for (size_t i = 0; i < token.len; i++) {
+        uint8_t byte = token.ptr[i];
+        if (byte == '\\' && i + 1 < token.len && token.ptr[i + 1] != '\n') {
+            uint8_t letter = token.ptr[++i];
+            const char *found = letter ? strchr(letters, letter) : NULL;
+            if (!found)
+                return false;
+            byte = (uint8_t)bytes[found - letters];
+        }
+        name[len++] = byte;
+    }
+    *ret_name = slice_of(name, len);
+    return true;
+}
+
+/* The schema of a property or, in a map, of a value; NULL: there is none. */
+static const struct json_node *step_to(const struct json_node *schema, struct slice name)
+{
+    const struct json_node *fields = json_node_named(schema, "properties");
+    const struct json_node *values = json_node_named(schema, "additionalProperties");
+    if (fields && fields->type == JSON_TYPE_OBJECT)
+        return json_node_member(fields, name);
+    return values && values->type == JSON_TYPE_OBJECT ? values : NULL;
+}
+
+/* Whether a path such as .a['b'].c names a field below the schema. */
+static bool leads_to_field(struct definition_check *c, const struct json_node *schema,
+                           struct slice path)
+{
+    struct slice token, name;
+    while (schema && next_token(&path, &token)) {
+        bool bracket = is_token(token, '[');
+        if ((!bracket && !is_token(token, '.')) || !next_token(&path, &name) ||
+            (bracket && !unquote(c, name, &name)))
+            return false;
+        schema = step_to(schema, name);
+        if (bracket && (!next_token(&path, &token) || !is_token(token, ']')))
+            return false;
+    }
+    return schema;
+}
+
+/* -- Each rule -- */
+
 /* "" is the field of the rule itself. */
 struct child {
     char text[80];
@@ -52,7 +136,8 @@ static struct child child_of(size_t at, const char *key)
     return child;
 }
 
-static void check_texts(struct definition_check *c, const struct json_node *rule, size_t at)
+static void check_texts(struct definition_check *c, const struct json_node *node,
+                        const struct json_node *rule, size_t at)
 {
     struct slice text = trimmed(text_of(c, rule, "rule"));
     struct slice message = text_of(c, rule, "message"), expression,
@@ -88,6 +173,9 @@ static void check_texts(struct definition_check *c, const struct json_node *rule
     if (has_line_breaks(path))
         check_invalid(c, child_of(at, "fieldPath").text, json_node_named(rule, "fieldPath"),
                       "must not contain line breaks");
+    if (path.len && !leads_to_field(c, node, path))
+        check_invalid(c, child_of(at, "fieldPath").text, json_node_named(rule, "fieldPath"),
+                      "must be a valid path");
 }
 
 void check_rule_texts(struct definition_check *c, const struct json_node *node)
@@ -95,7 +183,7 @@ void check_rule_texts(struct definition_check *c, const struct json_node *node)
     const struct json_node *list = check_array(node, RULES);
     size_t at = 0;
     for (const struct json_node *rule = list ? list->first : NULL; rule; rule = rule->next)
-        check_texts(c, rule, at++);
+        check_texts(c, node, rule, at++);
 }
 
 /* -- Costs -- */

@@ -79,7 +79,35 @@ static void rules_need_certain_texts(void **state)
                        "specified\n" RULE ".reason: Unsupported value: \"Bad\": supported values: "
                        "\"FieldValueDuplicate\", \"FieldValueForbidden\", \"FieldValueInvalid\", "
                        "\"FieldValueRequired\"\n" RULE
-                       ".fieldPath: Invalid value: \" \": must be non-empty if specified\n");
+                       ".fieldPath: Invalid value: \" \": must be non-empty if specified\n" RULE
+                       ".fieldPath: Invalid value: \" \": must be a valid path\n");
+}
+
+static void the_path_of_a_field_must_exist(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        bool fine;
+    } rows[] = {
+        {".a", true},           {"['a']", true}, {".m['x']", true},      {".m.x", true},
+        {"['it\\\\'s']", true}, {".b", false},   {"a", false},           {".a.b", false},
+        {".", false},           {".a[", false},  {".a[0]", false},       {".m['x'", false},
+        {".m[x]", false},       {"..a", false},  {".m['\\\\q']", false},
+    };
+    char schema[1024], text[TEXT_MAX];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(schema, sizeof(schema),
+                 OBJECT(TEXT ",\"it's\":{\"type\":\"string\"},\"m\":{\"type\":\"object\","
+                             "\"additionalProperties\":{\"type\":\"string\"}}",
+                        RULES("{\"rule\":\"true\",\"fieldPath\":\"%s\"}")),
+                 rows[i].path);
+        errors_of(schema, NULL, text);
+        if ((text[0] == '\0') != rows[i].fine)
+            fail_msg("%s: %s", rows[i].path, text);
+        if (text[0])
+            assert_non_null(strstr(text, "must be a valid path\n"));
+    }
 }
 
 static void rules_must_compile(void **state)
@@ -137,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_need_certain_texts),
+        cmocka_unit_test(the_path_of_a_field_must_exist),
         cmocka_unit_test(rules_must_compile),
         cmocka_unit_test(costs_are_limited),
     };
