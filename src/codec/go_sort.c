@@ -233,6 +233,7 @@ static void sort(struct sorter *s, ptrdiff_t begin, ptrdiff_t end, unsigned bad_
 
 void go_sort(uint32_t *items, size_t count, go_sort_less_fn *less_fn, void *context)
 {
-    struct sorter s = {items, less_fn, context};
+    struct sorter s = {.less = less_fn, .context = context};
+    s.items = items;
     sort(&s, 0, (ptrdiff_t)count, bit_length(count));
 }
