@@ -82,7 +82,7 @@ EXPRESSIONS = [
     "has(object.metadata.resourceVersion)", "has(object.metadata.uid)", "has(object.metadata.creationTimestamp)",
     "object.metadata.labels.size() == 1", "object.metadata.labels.all(k, k == 'x')", "1 / 0 == 1", "int('a') == 1",
     "[1, 2].exists(i, i == 3) || object.missing == 1", "object.missing == 1 || true", "string(object.metadata) == ''",
-    "object.metadata.name.startsWith('x')",
+    "object.metadata.name.startsWith('x')", "object.metadata.name.matches('^x+$')",
     "dyn(object).metadata.name.size() > 100", "type(object) == map", "false", "true", " false \n",
     "!object.metadata.labels.exists(k, k == 'case')",
     "object.data.?a.orValue('b') == 'c'", "quantity('1Gi').isGreaterThan(quantity('2Gi'))", "object == oldObject",
@@ -182,6 +182,16 @@ def cases():
                rules=[rule("pods/binding", operations="CREATE")], selects=False, requests=[
                    ("POST", PODS, {"metadata": {"name": "bound"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
                    ("POST", f"{PODS}/bound/binding", {"metadata": {"name": "bound"}, "target": {"name": "n", "kind": "Node"}})])
+    yield deny("bindings", "request.resource.resource == 'x' && object.target.name == 'n'", rules=[rule("bindings,pods")],
+               selects=False, match={"matchPolicy": "Exact", "namespaceSelector": {"matchLabels": {
+                   "kubernetes.io/metadata.name": "kube-public"}}}, requests=[("POST", f"{NAMESPACES}/kube-public/bindings", {
+                       "metadata": {"name": "no-pod"}, "target": {"name": "n", "kind": "Node"}})])
+    yield deny("eviction", "object.kind == 'Eviction' && request.kind.group == 'policy' && request.subResource == 'eviction'"
+               " && request.name != 'evicted' && oldObject == null", rules=[rule("pods/eviction", operations="CREATE")], selects=False,
+               requests=[(
+                   "POST", PODS, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+                   for name in ("evicted", "evictable")] + [
+                   ("POST", f"{PODS}/{name}/eviction", {"metadata": {"name": name}}) for name in ("evicted", "evictable")])
     for exact in (False, True):
         name = "scaler-exact" if exact else "scaler"
         yield deny(name, "object.apiVersion == 'autoscaling/v2' && object.spec.metrics[0].resource.target.averageUtilization < 50"

@@ -7,6 +7,7 @@
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/delete.h"
 #include "kube/handlers/write/eviction.h"
+#include "kube/handlers/write/policies.h"
 #include "kube/handlers/write/write.h"
 #include "kube/policy/policies/validate.h"
 #include "kube/types/object/kind_rules.h"
@@ -163,33 +164,64 @@ static bool find_name(struct kube_call *call, struct posting *posting, bool bind
                      binds ? "Binding" : "Eviction");
 }
 
+/* Policies allow it. An eviction has a change of its own. */
+static void on_admitted(struct kube_change *change)
+{
+    struct posting *posting = CONTAINER_OF(change, struct posting, change);
+    kube_policies_release(change);
+    kube_change_fini(change);
+    change->acts = 0;
+    change->done = respond;
+    if (posting->evicts)
+        kube_evict(change->call, change->name, &posting->options);
+    else
+        kube_change_start(change);
+}
+
+/* Policies see the kind of what was posted, also if the body does not name it. */
+static bool set_kind(struct kube_call *call, struct json_node *body, bool binds)
+{
+    struct arena *arena = &call->arena;
+    struct slice kind = binds ? SLICE_LITERAL("Binding") : SLICE_LITERAL("Eviction");
+    struct slice version = binds ? SLICE_LITERAL("v1") : SLICE_LITERAL("policy/v1");
+    return (json_node_put(arena, body, "kind", json_node_new_text(arena, kind)) == ST_OK &&
+            json_node_put(arena, body, "apiVersion", json_node_new_text(arena, version)) ==
+                ST_OK) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
 static bool prepare(struct kube_call *call, const struct http_request *request,
                     struct posting *posting)
 {
+    static const struct kube_policy_object_kind binding = {"", "v1", "Binding"};
+    static const struct kube_policy_object_kind eviction = {"policy", "v1", "Eviction"};
     bool binds = !slice_is(call->path.subresource, "eviction");
     struct json_node *body;
-    if (!kube_body_read_object(call, request, binds ? "Binding" : "Eviction", &body))
+    if (!kube_body_read_object(call, request, binds ? "Binding" : "Eviction", &body) ||
+        !set_kind(call, body, binds))
         return false;
     posting->body = body;
     call->kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
     call->rules = kube_kind_rules(call->kind);
     posting->change.call = call;
     posting->change.namespace = call->path.namespace;
+    posting->change.acts = KUBE_MATCH_CREATE;
+    posting->change.posted = body;
+    posting->change.posted_kind = binds ? &binding : &eviction;
     posting->change.decide = bind;
-    posting->change.done = respond;
+    posting->change.done = on_admitted;
     if (!find_name(call, posting, binds))
         return false;
     if (binds) {
-        static const struct kube_policy_object_kind kind = {"", "v1", "Binding"};
-        posting->change.acts = KUBE_MATCH_CREATE;
-        posting->change.posted = body;
-        posting->change.posted_kind = &kind;
         posting->change.dry_run = call->query.dry_run;
         return check_target(call, posting->body, posting->change.name);
     }
     posting->evicts = true;
-    return kube_delete_options_of(call, json_node_named(posting->body, "deleteOptions"),
-                                  &posting->options);
+    if (!kube_delete_options_of(call, json_node_named(posting->body, "deleteOptions"),
+                                &posting->options))
+        return false;
+    posting->change.dry_run = posting->options.dry_run;
+    return true;
 }
 
 void kube_post_subresource(struct kube_call *call)
@@ -199,8 +231,6 @@ void kube_post_subresource(struct kube_call *call)
         kube_fail_engine(&call->status, ST_NOMEM);
     if (!posting || !prepare(call, call->request, posting))
         kube_call_fail(call);
-    else if (posting->evicts)
-        kube_evict(call, posting->change.name, &posting->options);
     else
-        kube_change_start(&posting->change);
+        kube_change_admit(&posting->change);
 }

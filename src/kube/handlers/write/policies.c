@@ -177,8 +177,7 @@ enum kube_stepped kube_policies_settle(struct kube_change *change)
 /* Whether a rule names a subresource that no list of steps has. */
 static bool names_unseen(const struct json_node *rules)
 {
-    static const char *const unseen[] = {"*",      "eviction",    "token", "exec",
-                                         "attach", "portforward", "proxy"};
+    static const char *const unseen[] = {"*", "token", "exec", "attach", "portforward", "proxy"};
     for (const struct json_node *rule = json_node_items(rules); rule; rule = rule->next) {
         const struct json_node *item = json_node_items(json_node_named(rule, "resources"));
         for (; item; item = item->next) {
@@ -199,8 +198,8 @@ void kube_policies_warn(struct kube_call *call, const struct json_node *object)
             call, SLICE_LITERAL(NO_AUDIT_LOG "auditAnnotations are evaluated and not recorded"));
     if (kube_is_policy(call->kind) &&
         names_unseen(json_node_path(object, "spec.matchConstraints.resourceRules")))
-        kube_call_warn(call, SLICE_LITERAL("this server does not evaluate policies for evictions, "
-                                           "tokens, and connections to pods, nodes and services"));
+        kube_call_warn(call, SLICE_LITERAL("this server does not evaluate policies for tokens, "
+                                           "and connections to pods, nodes and services"));
     if (!kube_is_policy_binding(call->kind))
         return;
     const struct json_node *item = json_node_items_at(object, "spec.validationActions");

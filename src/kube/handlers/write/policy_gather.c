@@ -89,6 +89,10 @@ struct kube_match_request kube_policies_request(const struct kube_change *change
         /* A delete of many names none. */
         .name = operation == KUBE_MATCH_DELETE ? call->path.name : change->name,
     };
+    /* A Binding that is not posted to its pod. */
+    if (change->posted && !request.subresource.len)
+        request.kind =
+            kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("bindings"));
     /* As in Kubernetes, the namespace of a namespace is itself. */
     if (kube_kind_is(call->kind, "", "namespaces"))
         request.namespace = request.name;
@@ -536,7 +540,7 @@ static enum kube_stepped find_cases(struct kube_policy_facts *f)
         return KUBE_STEP_LEFT;
     f->found = true;
     f->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
-    if (!add_equivalents(f, call->kind))
+    if (!add_equivalents(f, f->request.kind))
         return kube_fail_engine(&call->status, ST_NOMEM);
     if (kube_policies_each(policies, bindings, &f->request, add_case, f))
         return KUBE_STEP_NEXT;

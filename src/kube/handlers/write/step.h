@@ -22,6 +22,10 @@ typedef enum kube_stepped kube_step_fn(struct kube_change *change);
 /* Starts a change that has `decide`: zeroed, with the first part set. */
 void kube_change_start(struct kube_change *change);
 
+/* Decides only whether admission policies allow what change->posted says, and calls change->done
+ * then. */
+void kube_change_admit(struct kube_change *change);
+
 /* Where another attempt begins in the list of steps. */
 enum kube_again {
     KUBE_AGAIN_READ,   /* with reading the object, or the namespace of a new one */

@@ -225,12 +225,20 @@ static const struct kube_step changes[] = {
     {kube_policies_gather, ON_LOOP},
     {kube_store_parse, 0},
     {decide, 0},
-    {kube_policies_check, 0}, /* a delete, or what was posted */
+    {kube_policies_check, 0}, /* a delete; what was posted has passed `admits` */
     {kube_store_encode, 0},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
     {answer, ON_LOOP}, /* sends large answers to the worker itself */
+    {NULL, 0},
+};
+
+/* What is posted to an object and is not stored itself, before anything is done about it. */
+static const struct kube_step admits[] = {
+    {kube_policies_gather, ON_LOOP},
+    {kube_policies_check, 0},
+    {answer, ON_LOOP},
     {NULL, 0},
 };
 
@@ -341,6 +349,11 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
 void kube_change_start(struct kube_change *change)
 {
     begin(change, changes);
+}
+
+void kube_change_admit(struct kube_change *change)
+{
+    begin(change, admits);
 }
 
 void kube_change_next(struct kube_change *change)
