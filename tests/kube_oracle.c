@@ -14,8 +14,13 @@
  *     n JSON                                the same JSON as it is understood
  *     y YAML                                JSON
  *     w JSON                                YAML
+ *     v schema object old path root budget  {"errors":…,"warnings":…,"left":…}, by the rules of a
+ *                                           schema; old: empty if there is none; root: "root" if
+ *                                           the schema is that of a whole resource
  */
 #include "codec/json/tree.h"
+#include "kube/custom/rules/evaluate.h"
+#include "kube/custom/schema/patterns.h"
 #include "kube/merge/apply/apply.h"
 #include "kube/merge/apply/conflict.h"
 #include "kube/merge/patch/patch.h"
@@ -183,6 +188,63 @@ static enum status apply(struct arena *arena, struct slice *texts, struct buf *o
     return write_applied(made ? made : live, &managed, out);
 }
 
+/* -- Rules of custom resources -- */
+
+static enum status write_errors(struct arena *arena, const struct kube_field_errors *errors,
+                                const char *key, struct json_node *to)
+{
+    struct json_node *list = json_node_new(arena, JSON_TYPE_ARRAY);
+    for (const struct kube_field_error *e = errors->first; list && e; e = e->next) {
+        AUTO(buf_fini) struct buf text = {0};
+        TRY(buf_append_format(&text, "%.*s: %.*s", SLICE_ARGS(e->field), SLICE_ARGS(e->message)));
+        struct json_node *item = json_node_new_text(arena, buf_slice(&text));
+        if (!item)
+            return ST_NOMEM;
+        TRY(json_node_insert(list, NULL, item));
+    }
+    return json_node_put(arena, to, key, list);
+}
+
+static enum status check_rules(struct arena *arena, struct slice *texts, struct buf *out,
+                               struct error *error)
+{
+    struct json_node *node, *object, *old = NULL, *answer = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct kube_field_errors errors = {.arena = arena}, warnings = {.arena = arena};
+    struct schema_traits traits = {0};
+    struct patterns patterns;
+    const struct schema *schema;
+    const struct rule_node *rules;
+    struct json_node *number;
+    int64_t budget;
+    TRY(json_tree_read(arena, texts[5], &number, error));
+    if (!json_node_int(number, &budget))
+        oracle_fail("the budget must be a number");
+    TRY(json_tree_read(arena, texts[0], &node, error));
+    TRY(json_tree_read(arena, texts[1], &object, error));
+    if (texts[2].len)
+        TRY(json_tree_read(arena, texts[2], &old, error));
+    patterns_init(&patterns, arena);
+    enum status status = schema_compile(arena, &patterns, node, &schema, &traits, error);
+    patterns_fini(&patterns);
+    TRY(status);
+    TRY(rule_tree_new(arena, schema, slice_is(texts[4], "root"), &rules));
+    struct rule_evaluation evaluation = {
+        .arena = arena,
+        .errors = &errors,
+        .warnings = old ? &warnings : NULL,
+        .call_max = RULE_CALL_COST_MAX,
+        .budget = budget,
+    };
+    if (rules)
+        rules_evaluate(rules, object, old, texts[3], &evaluation);
+    if (!answer)
+        return ST_NOMEM;
+    TRY(write_errors(arena, &errors, "errors", answer));
+    TRY(write_errors(arena, &warnings, "warnings", answer));
+    TRY(json_node_put(arena, answer, "left", json_node_new_int(arena, evaluation.budget)));
+    return json_tree_write(answer, out);
+}
+
 /* -- Requests -- */
 
 static const struct kind_of_request {
@@ -191,9 +253,9 @@ static const struct kind_of_request {
     enum status (*serve)(struct arena *arena, struct slice *texts, struct buf *out,
                          struct error *error);
 } kinds[] = {
-    {'d', 1, decode},        {'e', 1, encode},     {'p', 4, patch}, {'s', 3, check},
-    {'j', 2, patch_by_json}, {'m', 2, merge},      {'a', 7, apply}, {'n', 1, repeat},
-    {'y', 1, read_yaml},     {'w', 1, write_yaml},
+    {'d', 1, decode},        {'e', 1, encode},     {'p', 4, patch},       {'s', 3, check},
+    {'j', 2, patch_by_json}, {'m', 2, merge},      {'a', 7, apply},       {'n', 1, repeat},
+    {'y', 1, read_yaml},     {'w', 1, write_yaml}, {'v', 6, check_rules},
 };
 
 static void serve(const struct kind_of_request *kind)

@@ -258,9 +258,9 @@ class Definitions(CustomTest):
         self.assertEqual(self.server.list("/apis/example.com/v1/hats")["items"], [])
 
     def test_unsupported_features_of_definitions_cause_warnings(self):
-        rules = {**SPEC, "x-kubernetes-validations": [{"rule": "self.size > 1"}]}
-        self.send("POST", CRDS, definition(versions=[version(spec=rules), version("v2", rules, storage=False)]), 201)
-        self.assertEqual(self.warning, '299 - "this server stores x-kubernetes-validations, but does not evaluate them"')
+        odd = {**SPEC, "properties": {**SPEC["properties"], "note": {"type": "string", "format": "odd"}}}
+        self.send("POST", CRDS, definition(versions=[version(spec=odd), version("v2", odd, storage=False)]), 201)
+        self.assertEqual(self.warning, '299 - "unrecognized format odd"')
         hook = definition("caps", "Cap")
         hook["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}
@@ -273,6 +273,60 @@ class Definitions(CustomTest):
         refused = self.patch(f"{CRDS}/caps.example.com", {"spec": {"versions": [
             version(storage=False), version("v1beta1")]}}, 422)
         self.assertIn("this server does not support conversion webhooks", refused["message"])
+
+
+class Rules(CustomTest):
+    """What each rule means is compared with Kubernetes in tests/kube/rules_test.py."""
+
+    def setUp(self):
+        super().setUp()
+        spec = {**SPEC, "properties": {**SPEC["properties"], "sizes": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}},
+                "x-kubernetes-validations": [
+            {"rule": "!has(self.note) || self.note.size() <= self.size", "messageExpression": "'at most ' + (self.size == 3 ? '3' : '?')",
+             "fieldPath": ".note", "reason": "FieldValueForbidden"},
+            {"rule": "self.size >= oldSelf.size", "message": "must not shrink"},
+            {"rule": "!has(self.sizes) || self.sizes.all(x, self.sizes.all(y, x + y >= 0))"}]}
+        one = version(spec=spec)
+        root = one["schema"]["openAPIV3Schema"]
+        root["x-kubernetes-validations"] = [{"rule": "!has(self.status) || self.status.phase != self.metadata.name"}]
+        self.send("POST", CRDS, definition(versions=[one]), 201)
+
+    def test_objects_that_break_a_rule_are_refused(self):
+        refused = self.send("POST", HATS, hat("a", note="long text"), 422)
+        self.assertEqual(refused["message"], 'Hat.example.com "a" is invalid: spec.note: Forbidden: at most 3')
+        self.assertEqual(refused["details"]["causes"], [
+            {"reason": "FieldValueForbidden", "message": "Forbidden: at most 3", "field": "spec.note"}])
+        refused = self.send("POST", HATS, {**hat("a", note="long text"), "spec": {"size": 1}}, 422)
+        self.assertEqual(refused["details"]["causes"][-1], {
+            "reason": "FieldValueInvalid", "field": "<nil>", "message": "Invalid value: null: some validation rules were not "
+            "checked because the object was invalid; correct the existing errors to complete validation"})
+
+    def test_transitions_are_checked(self):
+        self.send("POST", HATS, hat("a", size=5), 201)
+        refused = self.patch(f"{HATS}/a", {"spec": {"size": 4}}, 422)
+        self.assertEqual(refused["details"]["causes"], [
+            {"reason": "FieldValueInvalid", "message": "Invalid value: must not shrink", "field": "spec"}])
+        self.patch(f"{HATS}/a", {"spec": {"size": 6}})
+
+    def test_unchanged_values_that_break_a_rule_cause_warnings(self):
+        key = "/registry/example.com/hats/default/a"
+        stored = hat("a", note="long text", size=3)
+        stored["metadata"]["namespace"] = "default"
+        self.server.put_raw(key, json.dumps(stored))
+        self.patch(f"{HATS}/a", {"metadata": {"labels": {"x": "y"}}})
+        self.assertEqual(self.warning, '299 - "spec.note: Forbidden: at most 3"')
+        self.patch(f"{HATS}/a", {"spec": {"color": "blue"}}, 422)
+
+    def test_writing_the_status_evaluates_the_rules_of_the_object(self):
+        self.send("POST", HATS, hat("a"), 201)
+        refused = self.patch(f"{HATS}/a/status", {"status": {"phase": "a"}}, 422)
+        self.assertIn("failed rule: !has(self.status) || self.status.phase", refused["message"])
+        self.patch(f"{HATS}/a/status", {"status": {"phase": "b"}})
+
+    def test_expensive_rules_are_limited(self):
+        self.send("POST", HATS, hat("a", sizes=[1] * 200), 201)  # beyond what the thread of the API evaluates
+        refused = self.send("POST", HATS, hat("b", sizes=[1] * 1000), 422)
+        self.assertIn("call cost exceeds limit for rule", refused["message"])
 
 
 class Objects(CustomTest):

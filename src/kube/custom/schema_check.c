@@ -538,10 +538,6 @@ static const struct schema *check_compiled(struct definition_check *c,
         return NULL;
     }
     check_defaults(c, compiled);
-    if (traits.has_rules)
-        add_warning(c, warning,
-                    "this server stores x-kubernetes-validations, but does not evaluate them",
-                    SLICE_EMPTY);
     if (traits.unknown_format.len)
         add_warning(c, warning, "unrecognized format ", traits.unknown_format);
     return compiled;

@@ -24,7 +24,7 @@ struct pool_schema {
     struct arena arena;
 
     atomic_bool tried_rules;
-    const struct rule_set *rules; /* NULL: there are none, or there was no memory */
+    const struct rule_node *rules; /* NULL: there are none, or there was no memory */
 
     size_t len;
     uint8_t text[];
@@ -157,13 +157,19 @@ static void compile_rules(struct pool_schema *schema)
 {
     struct schema_pool *pool = schema->pool;
     size_t before = schema->arena.held_bytes;
-    if (rule_set_new(&schema->arena, schema->compiled, &schema->rules) != ST_OK)
+    if (rule_tree_new(&schema->arena, schema->compiled, true, &schema->rules) != ST_OK)
         schema->rules = NULL;
     LOCK_SCOPE(&pool->lock);
     pool->stats.compiled_bytes += schema->arena.held_bytes - before;
 }
 
-enum status pool_schema_rules(struct pool_schema *schema, const struct rule_set **ret_set)
+bool pool_schema_rules_ready(const struct pool_schema *schema)
+{
+    return atomic_load_explicit(&schema->tried, memory_order_acquire) &&
+           (!schema->has_rules || atomic_load_explicit(&schema->tried_rules, memory_order_acquire));
+}
+
+enum status pool_schema_rules(struct pool_schema *schema, const struct rule_node **ret_rules)
 {
     assert(pool_schema_compiled(schema));
     if (schema->has_rules && !atomic_load_explicit(&schema->tried_rules, memory_order_acquire)) {
@@ -174,7 +180,7 @@ enum status pool_schema_rules(struct pool_schema *schema, const struct rule_set 
     }
     if (schema->has_rules && !schema->rules)
         return ST_NOMEM;
-    *ret_set = schema->rules;
+    *ret_rules = schema->rules;
     return ST_OK;
 }
 

@@ -14,7 +14,7 @@
 #define VIGIL_KUBE_CUSTOM_SCHEMA_POOL_H
 
 #include "base/metric/page.h"
-#include "kube/custom/rules/compile.h"
+#include "kube/custom/rules/tree.h"
 #include "kube/custom/schema/structural.h"
 
 /* Limit on the size of a compiled schema; compiling needs as much again. */
@@ -41,12 +41,14 @@ struct slice pool_schema_text(const struct pool_schema *schema);
 size_t pool_schema_work(const struct pool_schema *schema);
 /* NULL: it does not compile. Valid as long as the schema. */
 const struct schema *pool_schema_compiled(struct pool_schema *schema);
+/* Whether nothing is left to be compiled. */
+bool pool_schema_rules_ready(const struct pool_schema *schema);
 /*
- * The rules of a schema that compiles; they are compiled when they are first needed. *ret_set is
- * NULL if it has none. ST_NOMEM: they take too much memory.
+ * The rules of a schema that compiles; they are compiled when they are first needed. *ret_rules
+ * is NULL if it has none. ST_NOMEM: they take too much memory.
  */
 MUST_CHECK
-enum status pool_schema_rules(struct pool_schema *schema, const struct rule_set **ret_set);
+enum status pool_schema_rules(struct pool_schema *schema, const struct rule_node **ret_rules);
 
 /* Only schemas in use are stored, so these numbers are bounded by the existing definitions. */
 struct schema_pool_stats {

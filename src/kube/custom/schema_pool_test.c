@@ -157,14 +157,14 @@ static void rules_are_compiled_when_they_are_first_needed(void **state)
         pool, SLICE_LITERAL("{\"type\":\"object\",\"x-kubernetes-validations\":[{\"rule\":"
                             "\"self.metadata.name != ''\"}]}"));
     struct pool_schema *without = schema_pool_get(pool, SLICE_LITERAL("{\"type\":\"object\"}"));
-    const struct rule_set *set = NULL, *again = NULL, *none = NULL;
-    const struct schema *schema = pool_schema_compiled(with);
+    const struct rule_node *set = NULL, *again = NULL, *none = NULL;
+    assert_non_null(pool_schema_compiled(with));
     size_t before = schema_pool_stats(pool).compiled_bytes;
     assert_int_equal(pool_schema_rules(with, &set), ST_OK);
     assert_int_equal(pool_schema_rules(with, &again), ST_OK);
     assert_non_null(set);
     assert_ptr_equal(set, again);
-    assert_non_null(rule_set_find(set, schema)->list[0].condition);
+    assert_non_null(set->programs->list[0].condition);
     assert_true(schema_pool_stats(pool).compiled_bytes >= before);
     assert_non_null(pool_schema_compiled(without));
     assert_int_equal(pool_schema_rules(without, &none), ST_OK);

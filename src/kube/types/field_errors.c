@@ -41,6 +41,21 @@ void kube_field_errors_add(struct kube_field_errors *errors, const char *reason,
     errors->count++;
 }
 
+void kube_field_errors_join(struct kube_field_errors *errors,
+                            const struct kube_field_errors *others)
+{
+    assert(errors->arena == others->arena);
+    errors->no_memory |= others->no_memory;
+    if (!others->first)
+        return;
+    if (errors->last)
+        errors->last->next = others->first;
+    else
+        errors->first = others->first;
+    errors->last = others->last;
+    errors->count += others->count;
+}
+
 /* Whether an earlier error has the same text, which the message then does not repeat. */
 static bool is_repeated(const struct kube_field_errors *errors,
                         const struct kube_field_error *fault)

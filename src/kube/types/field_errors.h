@@ -22,6 +22,10 @@ struct kube_field_errors {
 void kube_field_errors_add(struct kube_field_errors *errors, const char *reason, struct slice field,
                            const char *format, ...) PRINTF_LIKE(4, 5);
 
+/* Moves errors of the same arena behind these. */
+void kube_field_errors_join(struct kube_field_errors *errors,
+                            const struct kube_field_errors *others);
+
 /*
  * Fails with `Widget.example.com "a" is invalid: …` and a cause for each error, after the causes
  * that the status has already. Returns false.

@@ -1,8 +1,10 @@
 #include "kube/handlers/write/custom_rules.h"
 
 #include "kube/call/call.h"
+#include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/respond.h"
+#include "kube/custom/rules/evaluate.h"
 #include "kube/merge/patch/print.h"
 #include "kube/types/object/meta.h"
 
@@ -133,6 +135,81 @@ static void warn_of_finalizers(struct kube_call *call, const struct json_node *o
     }
 }
 
+/* -- Rules in CEL -- */
+
+/* What the rules of an object may cost on the thread of the API, which takes about a millisecond;
+ * those that cost more begin again on the worker. */
+enum { LOOP_COST_MAX = 20000 };
+
+/* Errors after which Kubernetes does not evaluate rules, because values may lack their types. */
+static bool blocks_rules(const struct kube_field_errors *faults)
+{
+    static const char *const reasons[] = {"FieldValueRequired", "FieldValueNotSupported",
+                                          "FieldValueTooLong", "FieldValueTooMany",
+                                          "FieldValueTypeInvalid"};
+    for (const struct kube_field_error *fault = faults->first; fault; fault = fault->next)
+        for (size_t i = 0; i < COUNT_OF(reasons); i++)
+            if (strcmp(fault->reason, reasons[i]) == 0)
+                return true;
+    return false;
+}
+
+static void warn_of_rules(struct kube_call *call, const struct kube_field_errors *warnings)
+{
+    for (const struct kube_field_error *fault = warnings->first; fault; fault = fault->next) {
+        AUTO(buf_fini) struct buf text = {0};
+        /* Without memory the warning is dropped. */
+        if (buf_append_format(&text, "%.*s: %.*s", SLICE_ARGS(fault->field),
+                              SLICE_ARGS(fault->message)) == ST_OK)
+            kube_call_warn(call, buf_slice(&text));
+    }
+}
+
+/* Whether the step could run on the worker instead. */
+static bool can_leave(const struct kube_call *call)
+{
+    return !call->work.away && kube_call_is_large(call, KUBE_WORK_BYTES_MAX + 1);
+}
+
+/* False: the step takes too long for this thread. */
+static bool check_rules(struct kube_change *change, struct kube_custom *custom,
+                        struct kube_field_errors *faults)
+{
+    struct kube_call *call = change->call;
+    bool limited = can_leave(call);
+    struct kube_field_errors found = {.arena = &call->arena}, warnings = {.arena = change->arena};
+    const struct rule_node *rules;
+    if (limited && !pool_schema_rules_ready(custom->schema))
+        return false;
+    if (pool_schema_rules(custom->schema, &rules) != ST_OK) {
+        faults->no_memory = true;
+        return true;
+    }
+    if (!rules)
+        return true;
+    if (blocks_rules(faults)) {
+        kube_field_errors_add(faults, "FieldValueInvalid", SLICE_LITERAL("<nil>"),
+                              "Invalid value: null: some validation rules were not checked because "
+                              "the object was invalid; correct the existing errors to complete "
+                              "validation");
+        return true;
+    }
+    struct rule_evaluation evaluation = {
+        .arena = change->arena,
+        .errors = limited ? &found : faults,
+        .warnings = change->old ? &warnings : NULL,
+        .call_max = limited ? LOOP_COST_MAX : RULE_CALL_COST_MAX,
+        .budget = limited ? LOOP_COST_MAX : RULE_WRITE_COST_MAX,
+    };
+    rules_evaluate(rules, change->object, change->old, SLICE_EMPTY, &evaluation);
+    if (limited && evaluation.budget < 0)
+        return false;
+    if (limited)
+        kube_field_errors_join(faults, &found);
+    warn_of_rules(call, &warnings);
+    return true;
+}
+
 enum kube_stepped kube_custom_validate(struct kube_change *change)
 {
     struct kube_call *call = change->call;
@@ -144,6 +221,8 @@ enum kube_stepped kube_custom_validate(struct kube_change *change)
         return kube_custom_fail_schema(call);
     bool status = slice_is(call->path.subresource, "status");
     (status ? check_status : check_all)(custom, schema, change->arena, object, old, &faults);
+    if (!check_rules(change, custom, &faults))
+        return KUBE_STEP_LONG;
     if (!faults.count && !faults.no_memory) {
         warn_of_finalizers(call, object, old);
         return KUBE_STEP_NEXT;

@@ -15,6 +15,7 @@ enum kube_stepped {
     KUBE_STEP_FAIL = false, /* the answer is call->status */
     KUBE_STEP_NEXT = true,  /* the next step follows */
     KUBE_STEP_JUMP,         /* change->step is the one that follows */
+    KUBE_STEP_LONG,         /* takes too long for this thread: begins again on the worker */
     KUBE_STEP_LEFT,         /* the write waits, or has been answered; it may be gone already */
 };
 typedef enum kube_stepped kube_step_fn(struct kube_change *change);

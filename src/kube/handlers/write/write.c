@@ -20,9 +20,9 @@
  *
  * A step decides (it returns true, or false with the reason in call->status), or it waits: for the
  * store, for a turn in a queue, for what a plugin has to know. A step that only decides needs no
- * flag: it runs on the worker if the objects are large, whichever step was before it, and uses only
- * what call_offload.h allows there. A step that may wait, or that uses the state of the API, is
- * ON_LOOP, and consists of two functions:
+ * flag: it runs on the worker if the objects are large, or if it returns KUBE_STEP_LONG, whichever
+ * step was before it, and uses only what call_offload.h allows there. A step that may wait, or that
+ * uses the state of the API, is ON_LOOP, and consists of two functions:
  *
  *     enum kube_stepped kube_x(struct kube_change *change)   static void on_x(…)
  *     {                                                      {
@@ -269,6 +269,10 @@ static void run(struct kube_call *call)
         enum kube_stepped ended = step->run(change);
         if (ended == KUBE_STEP_LEFT)
             return;
+        if (ended == KUBE_STEP_LONG) {
+            kube_call_work(call, KUBE_WORK_BYTES_MAX + 1, run);
+            return;
+        }
         /* An object that was made after an allocation failed is neither written nor answered, and a
          * reason that was found then may be wrong. */
         if (!(flags & ON_LOOP) && (arena_ran_out(change->arena) || arena_ran_out(&call->arena))) {

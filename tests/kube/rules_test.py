@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+"""Compares the rules of custom resources (x-kubernetes-validations) with Kubernetes' own code.
+
+The tests of the package that evaluates them run in a copy which writes down each schema, object and result. Then our
+program (tests/kube_oracle.c) evaluates the same. A test is added that does so for the cases of tests/kube/rule_cases.py.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/kube"))
+import rule_cases  # noqa: E402
+from oracle import Program  # noqa: E402
+
+SUBJECT = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil"))
+MODULE = "k8s.io/apiextensions-apiserver"
+PACKAGE = "pkg/apiserver/schema/cel"
+ENVIRONMENT = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"}
+CALL = "return s.validate(ctx, fldPath, obj, oldObj, opt.ratchetingOptions, costBudget)"
+RECORDING = """start := recording(ctx)
+	errs, remainingBudget = s.validate(start, fldPath, obj, oldObj, opt.ratchetingOptions, costBudget)
+	record(start, s, fldPath, obj, oldObj, opt.currentCorrelation != nil, costBudget, errs, remainingBudget)
+	return errs, remainingBudget"""
+RECORDER = """package cel
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+var recordLock sync.Mutex
+
+type warned struct {
+	lock  sync.Mutex
+	texts []string
+	next  context.Context
+}
+
+func (w *warned) AddWarning(agent, text string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.texts = append(w.texts, text)
+	warning.AddWarning(w.next, agent, text)
+}
+
+type recordKey struct{}
+
+func recording(ctx context.Context) context.Context {
+	w := &warned{next: ctx}
+	return context.WithValue(warning.WithWarningRecorder(ctx, w), recordKey{}, w)
+}
+
+func record(ctx context.Context, s *Validator, path *field.Path, obj, old any, ratchets bool, budget int64,
+	errs field.ErrorList, left int64) {
+	name := os.Getenv("RULES_RECORD")
+	if name == "" || s == nil {
+		return
+	}
+	texts := []string{}
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	w := ctx.Value(recordKey{}).(*warned)
+	at := ""
+	if path != nil {
+		at = path.String()
+	}
+	line, err := json.Marshal(map[string]any{"schema": s.Schema.ToKubeOpenAPI(), "root": s.isResourceRoot, "path": at,
+		"object": obj, "old": old, "ratchets": ratchets, "budget": budget, "errors": texts, "warnings": w.texts,
+		"left": left})
+	if err != nil {
+		return
+	}
+	recordLock.Lock()
+	defer recordLock.Unlock()
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(append(line, '\\n')); err != nil {
+		panic(err)
+	}
+}
+"""
+OURS = """package cel
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+func TestOurs(t *testing.T) {
+	text, err := os.ReadFile(os.Getenv("RULES_CASES"))
+	if err != nil {
+		t.Skip()
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\\n") {
+		var c struct {
+			Schema v1.JSONSchemaProps `json:"schema"`
+			Object any                `json:"object"`
+			Old    any                `json:"old"`
+			Root   bool               `json:"root"`
+		}
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err, line)
+		}
+		var internal apiextensions.JSONSchemaProps
+		if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&c.Schema, &internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := schema.NewStructural(&internal)
+		if err != nil {
+			t.Fatal(err, line)
+		}
+		options := []Option{}
+		if c.Old != nil {
+			options = append(options, WithRatcheting(common.NewCorrelatedObject(c.Object, c.Old, &model.Structural{Structural: s})))
+		}
+		NewValidator(s, c.Root, celconfig.PerCallLimit).Validate(context.Background(), nil, s, c.Object, c.Old,
+			celconfig.RuntimeCELCostBudget, options...)
+	}
+}
+"""
+# Tests of Kubernetes that change limits which the record does not have, or wait for a time limit.
+LEFT_OUT = "TestCelCostStability|TestCelEstimatedCostStability|Cancel|BenchmarkCEL"
+
+
+def go(*arguments, **more):
+    return subprocess.run(["go", *arguments], cwd=ROOT / "tests/kube", text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **{"env": ENVIRONMENT, **more})
+
+
+def write_module(folder):
+    """A copy of the module with a package that records, and a go.mod which refers to it."""
+    original = go("list", "-m", "-f", "{{.Dir}}", MODULE).stdout.strip()
+    copy = folder / "module"
+    shutil.copytree(original, copy)
+    subprocess.run(["chmod", "-R", "u+w", copy], check=True)
+    package = copy / PACKAGE
+    text = (package / "validation.go").read_text()
+    assert CALL in text
+    (package / "validation.go").write_text(text.replace(CALL, RECORDING))
+    (package / "record.go").write_text(RECORDER)
+    (package / "ours_test.go").write_text(OURS)
+    for name in "go.mod", "go.sum":
+        shutil.copy(ROOT / "tests/kube" / name, folder / name)
+    assert go("mod", "edit", f"-replace={MODULE}={copy}", str(folder / "go.mod")).returncode == 0
+    return folder / "go.mod"
+
+
+def record(folder, cases):
+    module, out, asked = write_module(folder), folder / "out.jsonl", folder / "cases.jsonl"
+    asked.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    done = go("test", "-mod=mod", f"-modfile={module}", "-count=1", "-skip", LEFT_OUT, "-run",
+              "Test(Ours|Valid|Rat|Optional|Message|Reason|FieldPath)", f"{MODULE}/{PACKAGE}",
+              env={**ENVIRONMENT, "RULES_RECORD": str(out), "RULES_CASES": str(asked)})
+    assert out.exists(), done.stdout[-4000:]
+    return [json.loads(line) for line in out.read_text().splitlines()], done.stdout
+
+
+def has_all_of(schema):
+    """Rules within allOf are refused in definitions, so Vigil has none; the record lacks them."""
+    return '"allOf"' in json.dumps(schema)
+
+
+def ask(program, case):
+    old = b"" if case["old"] is None else json.dumps(case["old"]).encode()
+    ok, text = program.ask("v", json.dumps(case["schema"]).encode(), json.dumps(case["object"]).encode(), old,
+                           case["path"].encode(), b"root" if case["root"] else b"", str(case["budget"]).encode())
+    return json.loads(text) if ok else {"failed": text.decode()}
+
+
+# What cannot be the same, by a part of the rule.
+APART = (
+    "self.val.exists(k, v, v == 2)",  # the cost depends on the order of a map in Go
+    "dyn(self.values).all(", "self.all(k, self[k] > 0)",  # likewise
+    "340282346638528859811704183484516925440",  # a float32, which JSON writes with fewer digits
+    "string 1",  # has another limit
+    ".flatten(-1)",  # Kubernetes counts 3 less for a negative level, which is an error anyway
+)
+
+def is_apart(case, got):
+    """Whether a difference is known. Functions that are missing are refused when a rule is compiled."""
+    text = json.dumps(case["schema"])
+    return any(part in text for part in APART) or "is not supported" in json.dumps(got)
+
+
+def without_number(text):
+    """Go puts the time into the name of the type of self."""
+    return re.sub(r"selfType\d+", "selfType", text)
+
+
+def differs(case, got):
+    """What is different, or None. Go visits properties in any order."""
+    if "failed" in got:
+        return got["failed"]
+    errors, warnings = sorted(map(without_number, case["errors"])), sorted(case["warnings"] or [])
+    ours = sorted(got["errors"] + ([] if case["ratchets"] else got["warnings"]))
+    if ours != errors:
+        return f"errors {ours} instead of {errors}"
+    if case["ratchets"] and sorted(got["warnings"]) != warnings:
+        return f"warnings {got['warnings']} instead of {warnings}"
+    if case["left"] != got["left"] and (case["left"] >= 0 or got["left"] >= 0):
+        return f"cost {case['budget'] - got['left']} instead of {case['budget'] - case['left']}"
+    return None
+
+
+class Rules(unittest.TestCase):
+    def test_kubernetes_own_code_agrees(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cases, output = record(pathlib.Path(folder), rule_cases.cases())
+        if os.environ.get("RULES_KEEP"):
+            pathlib.Path(os.environ["RULES_KEEP"]).write_text("".join(json.dumps(c) + "\n" for c in cases))
+        program = Program(str(SUBJECT.parent / "unit/kube_oracle"))
+        wrong, apart = [], 0
+        cases = [case for case in cases if not has_all_of(case["schema"])]
+        for case in cases:
+            got = ask(program, case)
+            why = differs(case, got)
+            if why and is_apart(case, got):
+                apart += 1
+            elif why:
+                wrong.append(f"{why}\n  {json.dumps(case)[:1500]}")
+        print(f"{len(cases)} cases, {len(wrong)} wrong, {apart} known differences")
+        self.assertGreater(len(cases) - apart, 500, output[-2000:])
+        self.assertEqual(wrong, [], "\n".join(wrong[:20]))
+
+
+if __name__ == "__main__":
+    unittest.main()
