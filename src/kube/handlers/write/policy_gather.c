@@ -513,10 +513,9 @@ static enum kube_stepped gather_params(struct kube_policy_facts *f)
     if (!binding->has_params)
         return add_param(f, NULL, 1) ? next_case(f) : kube_fail_engine(&call->status, ST_NOMEM);
     bool namespaced = f->param_kind->flags & KUBE_NAMESPACED;
-    struct slice namespace = SLICE_EMPTY;
-    if (namespaced)
-    namespace = binding->param_namespace.len ? binding->param_namespace : f->request.namespace;
-    if (namespaced && !namespace.len)
+    struct slice within =
+        binding->param_namespace.len ? binding->param_namespace : f->request.namespace;
+    if (namespaced && !within.len)
         return fail_binding(f,
                             SLICE_LITERAL("cannot use namespaced paramRef in policy binding that "
                                           "matches cluster-scoped resources"),
@@ -526,7 +525,7 @@ static enum kube_stepped gather_params(struct kube_policy_facts *f)
                             SLICE_LITERAL("paramRef.namespace must not be provided for a "
                                           "cluster-scoped `paramKind`"),
                             false);
-    return begin_params(f, namespace);
+    return begin_params(f, namespaced ? within : SLICE_EMPTY);
 }
 
 /* -- All together -- */
