@@ -36,9 +36,9 @@ static struct slice from(struct slice text, size_t at)
 
 static uint8_t *put(uint8_t *to, const char *text)
 {
-    size_t len = strlen(text);
-    memcpy(to, text, len);
-    return to + len;
+    struct slice bytes = slice_from_text(text);
+    slice_copy(to, bytes);
+    return to + bytes.len;
 }
 
 /* The number of the escape for what begins here; COUNT_OF(escapes): none. */

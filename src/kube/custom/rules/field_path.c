@@ -93,6 +93,7 @@ static enum status read_bracket(struct path_reader *r)
     return slice_is(token, "]") ? ST_OK : refuse(r, "expected ] but got ", token);
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): the reader writes into `why`. */
 enum status rule_field_path(const struct schema *schema, struct slice path, struct buf *to,
                             char why[RULE_PATH_WHY_BYTES])
 {
@@ -111,3 +112,4 @@ enum status rule_field_path(const struct schema *schema, struct slice path, stru
     }
     return ST_OK;
 }
+/* NOLINTEND(readability-non-const-parameter) */
