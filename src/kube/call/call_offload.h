@@ -34,6 +34,12 @@ bool kube_call_is_large(const struct kube_call *call, size_t bytes);
 MUST_CHECK
 enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call *call));
 
+/* Whether a step that turns out to be long could begin again on the worker. */
+static inline bool kube_call_can_leave(const struct kube_call *call)
+{
+    return call->api->offload.worker && !call->work.away;
+}
+
 /* Replaces call->request by a copy in the arena, to which path and query then refer. False: no
  * memory. */
 MUST_CHECK

@@ -89,7 +89,6 @@ struct kube_change {
     struct kube_reservations *reservations; /* kube/handlers/write/reserve.h; NULL: none */
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
     struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
-    size_t effort;            /* bytes that the step counts for, besides those of the objects */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
     struct slice value;       /* the bytes of the object; empty: it did not exist */
     void (*follow)(struct kube_change *change); /* set by decide: called when it is written */

@@ -165,18 +165,12 @@ static void warn_of_rules(struct kube_call *call, const struct kube_field_errors
     }
 }
 
-/* Whether the step could run on the worker instead. */
-static bool can_leave(const struct kube_call *call)
-{
-    return !call->work.away && kube_call_is_large(call, KUBE_WORK_BYTES_MAX + 1);
-}
-
 /* False: the step takes too long for this thread. */
 static bool check_rules(struct kube_change *change, struct kube_custom *custom,
                         struct kube_field_errors *faults)
 {
     struct kube_call *call = change->call;
-    bool limited = can_leave(call);
+    bool limited = kube_call_can_leave(call);
     struct kube_field_errors found = {.arena = &call->arena}, warnings = {.arena = change->arena};
     const struct rule_node *rules;
     if (limited && !pool_schema_rules_ready(custom->schema))

@@ -7,10 +7,7 @@
 #include "kube/handlers/write/scale.h"
 #include "kube/policy/admission/admission.h"
 
-enum {
-    FIRST_COST_MAX = 5000, /* evaluated on the thread of the API: about 0.5 ms */
-    DEAR_BYTES = 1 << 20,  /* makes a step large, so that it runs on the worker */
-};
+enum { FIRST_COST_MAX = 5000 }; /* evaluated on the thread of the API: about 0.5 ms */
 
 /* -- Deciding -- */
 
@@ -94,7 +91,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     /* Nothing is deleted: the object was not selected, or is being deleted already. */
     if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP)
         return KUBE_STEP_NEXT;
-    bool first = !call->work.away && call->api->offload.worker && !f->dear;
+    bool first = kube_call_can_leave(call);
     struct kube_policy_write write = {
         .cases = f->cases,
         .case_count = f->count,
@@ -129,13 +126,8 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     if (!make_objects(change, &write))
         return KUBE_STEP_FAIL;
     enum kube_policy_verdict verdict = kube_policy_validate(&write);
-    if (verdict == KUBE_POLICY_TOO_DEAR) {
-        /* The same step again, which is large now. */
-        f->dear = true;
-        change->effort = DEAR_BYTES;
-        return KUBE_STEP_JUMP;
-    }
-    change->effort = 0;
+    if (verdict == KUBE_POLICY_TOO_DEAR)
+        return KUBE_STEP_LONG;
     f->audited += write.audited;
     return verdict == KUBE_POLICY_ADMITS;
 }

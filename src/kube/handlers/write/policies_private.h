@@ -33,7 +33,6 @@ struct kube_policy_facts {
     struct pb_range_request range;
     struct deferred more;
 
-    bool dear;      /* it has to be evaluated on the worker */
     size_t audited; /* to be counted */
     bool checked;   /* by an attempt before, which may have added warnings: */
     size_t warned;  /* length of call->warnings before them */

@@ -257,7 +257,7 @@ static void run(struct kube_call *call)
             change->step++;
             continue;
         }
-        size_t bytes = change->stored.len + call->request->body.len + change->effort;
+        size_t bytes = change->stored.len + call->request->body.len;
         if (flags & ON_LOOP) {
             /* A call on the worker comes back, and continues here. */
             if (kube_call_defers(call, run))
