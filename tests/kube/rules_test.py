@@ -25,126 +25,14 @@ MODULE = "k8s.io/apiextensions-apiserver"
 PACKAGE = "pkg/apiserver/schema/cel"
 ENVIRONMENT = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"}
 CALL = "return s.validate(ctx, fldPath, obj, oldObj, opt.ratchetingOptions, costBudget)"
-RECORDING = """start := recording(ctx)
-	errs, remainingBudget = s.validate(start, fldPath, obj, oldObj, opt.ratchetingOptions, costBudget)
-	record(start, s, fldPath, obj, oldObj, opt.currentCorrelation != nil, costBudget, errs, remainingBudget)
-	return errs, remainingBudget"""
-RECORDER = """package cel
-
-import (
-	"context"
-	"encoding/json"
-	"os"
-	"sync"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/warning"
-)
-
-var recordLock sync.Mutex
-
-type warned struct {
-	lock  sync.Mutex
-	texts []string
-	next  context.Context
-}
-
-func (w *warned) AddWarning(agent, text string) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.texts = append(w.texts, text)
-	warning.AddWarning(w.next, agent, text)
-}
-
-type recordKey struct{}
-
-func recording(ctx context.Context) context.Context {
-	w := &warned{next: ctx}
-	return context.WithValue(warning.WithWarningRecorder(ctx, w), recordKey{}, w)
-}
-
-func record(ctx context.Context, s *Validator, path *field.Path, obj, old any, ratchets bool, budget int64,
-	errs field.ErrorList, left int64) {
-	name := os.Getenv("RULES_RECORD")
-	if name == "" || s == nil {
-		return
-	}
-	texts := []string{}
-	for _, err := range errs {
-		texts = append(texts, err.Error())
-	}
-	w := ctx.Value(recordKey{}).(*warned)
-	at := ""
-	if path != nil {
-		at = path.String()
-	}
-	line, err := json.Marshal(map[string]any{"schema": s.Schema.ToKubeOpenAPI(), "root": s.isResourceRoot, "path": at,
-		"object": obj, "old": old, "ratchets": ratchets, "budget": budget, "errors": texts, "warnings": w.texts,
-		"left": left})
-	if err != nil {
-		return
-	}
-	recordLock.Lock()
-	defer recordLock.Unlock()
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	defer file.Close()
-	if _, err := file.Write(append(line, '\\n')); err != nil {
-		panic(err)
-	}
-}
-"""
-OURS = """package cel
-
-import (
-	"context"
-	"os"
-	"strings"
-	"testing"
-
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apimachinery/pkg/util/json"
-)
-
-func TestOurs(t *testing.T) {
-	text, err := os.ReadFile(os.Getenv("RULES_CASES"))
-	if err != nil {
-		t.Skip()
-	}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\\n") {
-		var c struct {
-			Schema v1.JSONSchemaProps `json:"schema"`
-			Object any                `json:"object"`
-			Old    any                `json:"old"`
-			Root   bool               `json:"root"`
-		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err, line)
-		}
-		var internal apiextensions.JSONSchemaProps
-		if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&c.Schema, &internal, nil); err != nil {
-			t.Fatal(err)
-		}
-		s, err := schema.NewStructural(&internal)
-		if err != nil {
-			t.Fatal(err, line)
-		}
-		options := []Option{}
-		if c.Old != nil {
-			options = append(options, WithRatcheting(common.NewCorrelatedObject(c.Object, c.Old, &model.Structural{Structural: s})))
-		}
-		NewValidator(s, c.Root, celconfig.PerCallLimit).Validate(context.Background(), nil, s, c.Object, c.Old,
-			celconfig.RuntimeCELCostBudget, options...)
-	}
-}
-"""
+RECORDING = "\n".join((
+    "start := recording(ctx)",
+    "\terrs, remainingBudget = s.validate(start, fldPath, obj, oldObj, opt.ratchetingOptions, costBudget)",
+    "\trecord(start, s, fldPath, obj, oldObj, opt.currentCorrelation != nil, costBudget, errs, remainingBudget)",
+    "\treturn errs, remainingBudget",
+))
+RECORDER = (ROOT / "tests/kube/rules_recorder.go.in").read_text()
+OURS = (ROOT / "tests/kube/rules_cases.go.in").read_text()
 # Tests of Kubernetes that change limits which the record does not have, or wait for a time limit.
 LEFT_OUT = "TestCelCostStability|TestCelEstimatedCostStability|Cancel|BenchmarkCEL"
 
@@ -202,6 +90,7 @@ APART = (
     "string 1",  # has another limit
     ".flatten(-1)",  # Kubernetes counts 3 less for a negative level, which is an error anyway
 )
+
 
 def is_apart(case, got):
     """Whether a difference is known. Functions that are missing are refused when a rule is compiled."""
