@@ -2,6 +2,7 @@
 
 #include "cel/estimate/range.h"
 #include "kube/custom/rules/compile.h"
+#include "kube/custom/rules/field_path.h"
 #include "kube/custom/rules/types.h"
 
 #include <stdio.h>
@@ -42,59 +43,6 @@ static bool has_line_breaks(struct slice text)
 
 /* -- Paths of fields -- */
 
-/* The next of '.', '[', ']', a text in single quotes, and any other text. False at the end. */
-static bool next_token(struct slice *rest, struct slice *ret_token)
-{
-    if (!rest->len)
-        return false;
-    bool quoted = rest->ptr[0] == '\'';
-    size_t len = 1;
-    if (quoted) {
-        while (len < rest->len && (rest->ptr[len] != '\'' || rest->ptr[len - 1] == '\\'))
-            len++;
-        len += len < rest->len;
-    } else if (!memchr(".[]", rest->ptr[0], 3)) {
-        while (len < rest->len && !memchr(".[]", rest->ptr[len], 3))
-            len++;
-    }
-    *ret_token = slice_sub(*rest, 0, len);
-    *rest = slice_sub(*rest, len, rest->len - len);
-    return true;
-}
-
-static bool is_token(struct slice token, char byte)
-{
-    return token.len == 1 && token.ptr[0] == (uint8_t)byte;
-}
-
-/* The text between the quotes. False: it is not in quotes, or has an unknown escape. */
-static bool unquote(struct definition_check *c, struct slice token, struct slice *ret_name)
-{
-    static const char letters[] = "abfnrtv'\\", bytes[] = "\a\b\f\n\r\t\v'\\";
-    if (token.len < 2 || token.ptr[0] != '\'' || token.ptr[token.len - 1] != '\'')
-        return false;
-    token = slice_sub(token, 1, token.len - 2);
-    uint8_t *name = arena_alloc(c->arena, token.len + 1);
-    size_t len = 0;
-    if (!name) {
-        c->errors->no_memory = true;
-        return false;
-    }
-    for (size_t i = 0; i < token.len; i++) {
-        uint8_t byte = token.ptr[i];
-        if (byte == '\\' && i + 1 < token.len && token.ptr[i + 1] != '\n') {
-            uint8_t letter = token.ptr[++i];
-            const char *found = letter ? strchr(letters, letter) : NULL;
-            if (!found)
-                return false;
-            byte = (uint8_t)bytes[found - letters];
-        }
-        name[len++] = byte;
-    }
-    *ret_name = slice_of(name, len);
-    return true;
-}
-
 /* The schema of a property or, in a map, of a value; NULL: there is none. */
 static const struct json_node *step_to(const struct json_node *schema, struct slice name)
 {
@@ -105,21 +53,21 @@ static const struct json_node *step_to(const struct json_node *schema, struct sl
     return values && values->type == JSON_TYPE_OBJECT ? values : NULL;
 }
 
+static enum status descend(void *ctx, struct slice name)
+{
+    const struct json_node **schema = ctx;
+    *schema = step_to(*schema, name);
+    return *schema ? ST_OK : ST_INVALID;
+}
+
 /* Whether a path such as .a['b'].c names a field below the schema. */
 static bool leads_to_field(struct definition_check *c, const struct json_node *schema,
                            struct slice path)
 {
-    struct slice token, name;
-    while (schema && next_token(&path, &token)) {
-        bool bracket = is_token(token, '[');
-        if ((!bracket && !is_token(token, '.')) || !next_token(&path, &name) ||
-            (bracket && !unquote(c, name, &name)))
-            return false;
-        schema = step_to(schema, name);
-        if (bracket && (!next_token(&path, &token) || !is_token(token, ']')))
-            return false;
-    }
-    return schema;
+    char why[RULE_PATH_WHY_BYTES];
+    enum status status = rule_path_walk(path, descend, &schema, why);
+    c->errors->no_memory |= status == ST_NOMEM;
+    return status == ST_OK;
 }
 
 /* -- Each rule -- */

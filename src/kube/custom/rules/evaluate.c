@@ -430,11 +430,11 @@ static void visit_items(struct rule_evaluation *e, const struct place *at)
     old_items_init(&before, e->arena, schema, at->current ? at->current->old : NULL);
     size_t index = 0;
     for (const struct json_node *item = at->value->first; item && e->budget >= 0;
-         item = item->next) {
+         item = item->next, index++) {
         struct place below = {.node = at->node->items,
                               .value = item,
                               .up = at,
-                              .index = index++,
+                              .index = index,
                               .kind = PLACE_ITEM,
                               .old = old_items_find(&olds, item)};
         correlate(&below, at, schema->items, old_items_find(&before, item));

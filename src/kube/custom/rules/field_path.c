@@ -3,17 +3,24 @@
 #include <stdio.h>
 
 struct path_reader {
-    const struct schema *schema;
     struct slice rest;
-    struct buf *to;
+    rule_descend_fn *descend;
+    void *ctx;
     char *why;
 };
 
 static enum status refuse(struct path_reader *r, const char *what, struct slice token)
 {
     snprintf(r->why, RULE_PATH_WHY_BYTES, "%s%.*s", what, (int)size_min(token.len, 128),
-             (const char *)token.ptr);
+             token.len ? (const char *)token.ptr : "");
     return ST_INVALID;
+}
+
+static enum status descend(struct path_reader *r, struct slice name)
+{
+    enum status status = r->descend(r->ctx, name);
+    return status == ST_INVALID ? refuse(r, "does not refer to a valid field", SLICE_EMPTY)
+                                : status;
 }
 
 /* The end of a text in quotes at the beginning of `rest`; 0: it does not end. */
@@ -43,21 +50,6 @@ static bool next_token(struct path_reader *r, struct slice *ret_token)
     *ret_token = slice_sub(r->rest, 0, len);
     r->rest = slice_sub(r->rest, len, r->rest.len - len);
     return true;
-}
-
-/* Goes down to a field or an entry. */
-static enum status descend(struct path_reader *r, struct slice name)
-{
-    if (!r->schema->property_count && !r->schema->additional_given)
-        return refuse(r, "does not refer to a valid field", SLICE_EMPTY);
-    if (!r->schema->property_count) {
-        r->schema = r->schema->additional;
-        TRY(buf_append_format(r->to, "[%.*s]", SLICE_ARGS(name)));
-    } else {
-        r->schema = schema_property(r->schema, name);
-        TRY(buf_append_format(r->to, "%s%.*s", r->to->len ? "." : "", SLICE_ARGS(name)));
-    }
-    return r->schema ? ST_OK : refuse(r, "does not refer to a valid field", SLICE_EMPTY);
 }
 
 static enum status unescape(struct path_reader *r, struct slice quoted, struct buf *name)
@@ -94,10 +86,10 @@ static enum status read_bracket(struct path_reader *r)
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the reader writes into `why`. */
-enum status rule_field_path(const struct schema *schema, struct slice path, struct buf *to,
-                            char why[RULE_PATH_WHY_BYTES])
+enum status rule_path_walk(struct slice path, rule_descend_fn *descend_to, void *ctx,
+                           char why[RULE_PATH_WHY_BYTES])
 {
-    struct path_reader r = {.schema = schema, .rest = path, .to = to, .why = why};
+    struct path_reader r = {.rest = path, .descend = descend_to, .ctx = ctx, .why = why};
     struct slice token;
     while (next_token(&r, &token)) {
         if (slice_is(token, "[")) {
@@ -113,3 +105,31 @@ enum status rule_field_path(const struct schema *schema, struct slice path, stru
     return ST_OK;
 }
 /* NOLINTEND(readability-non-const-parameter) */
+
+/* -- The path as it is shown -- */
+
+struct shown_path {
+    const struct schema *schema;
+    struct buf *to;
+};
+
+/* Goes down to a field or an entry. */
+static enum status show(void *ctx, struct slice name)
+{
+    struct shown_path *path = ctx;
+    if (path->schema->property_count) {
+        path->schema = schema_property(path->schema, name);
+        TRY(buf_append_format(path->to, "%s%.*s", path->to->len ? "." : "", SLICE_ARGS(name)));
+    } else {
+        path->schema = path->schema->additional_given ? path->schema->additional : NULL;
+        TRY(buf_append_format(path->to, "[%.*s]", SLICE_ARGS(name)));
+    }
+    return path->schema ? ST_OK : ST_INVALID;
+}
+
+enum status rule_field_path(const struct schema *schema, struct slice path, struct buf *to,
+                            char why[RULE_PATH_WHY_BYTES])
+{
+    struct shown_path shown = {.schema = schema, .to = to};
+    return rule_path_walk(path, show, &shown, why);
+}

@@ -7,6 +7,14 @@
 
 enum { RULE_PATH_WHY_BYTES = 256 };
 
+/* Calls `descend` for each name of the path, from the left, until it returns something else than
+ * ST_OK. ST_INVALID, with Kubernetes' words in `why`: it is not a path, or `descend` returned it.
+ * ST_NOMEM. */
+typedef enum status rule_descend_fn(void *ctx, struct slice name);
+MUST_CHECK
+enum status rule_path_walk(struct slice path, rule_descend_fn *descend, void *ctx,
+                           char why[RULE_PATH_WHY_BYTES]);
+
 /* Appends it as it is shown, a.b[key]. ST_INVALID: the schema has no such field; `why` says it in
  * Kubernetes' words. ST_NOMEM. */
 MUST_CHECK

@@ -303,7 +303,8 @@ void kube_validate_validating_policy(struct check *c, const struct json_node *ob
         .has_authorizer = true,
         .has_variables = rule_filled(spec, "variables"),
     };
-    c->scope = &scope;
+    /* cppcheck-suppress autoVariables */
+    c->scope = &scope; /* until the end of this function */
     check_policy(c, at, spec, rule_member(old, "spec"), false);
     if (!rule_filled(spec, "validations") && !rule_filled(spec, "auditAnnotations")) {
         bad_required(c, AT(at, "validations"), none);
