@@ -79,7 +79,8 @@ static struct cel_value copy_string(struct cel_work *work, const char *text, int
 /* As Go's Duration.Seconds, whose last digits are those of a double. */
 static double seconds_of(int64_t nanoseconds)
 {
-    return (double)(nanoseconds / NS_PER_S) + (double)(nanoseconds % NS_PER_S) / 1e9;
+    int64_t whole = nanoseconds / NS_PER_S;
+    return (double)whole + (double)(nanoseconds % NS_PER_S) / 1e9;
 }
 
 /* The shortest digits that give the same number of seconds, without exponent. */
@@ -303,8 +304,8 @@ static struct cel_value part_in_zone(struct cel_work *work, const struct cel_val
 /* Whole hours and the rest as doubles, whose sum may be rounded up, as in Go. */
 static struct cel_value units_of(int64_t nanoseconds, int64_t unit_ns)
 {
-    return cel_of_int((int64_t)((double)(nanoseconds / unit_ns) +
-                                (double)(nanoseconds % unit_ns) / (double)unit_ns));
+    int64_t whole = nanoseconds / unit_ns;
+    return cel_of_int((int64_t)((double)whole + (double)(nanoseconds % unit_ns) / (double)unit_ns));
 }
 
 /* The accessors of a timestamp alone, and those that a duration has as well. */
