@@ -453,11 +453,20 @@ class Damage(LiveTest):
         server.stop()
         path = pathlib.Path(server.directory) / "meta/data.mdb"
         whole = path.read_bytes()
+        # If there were several checkpoints, pages that are no longer in use have the key as well.
+        found = [match.start() for match in re.finditer(b"/checkpoint/0123", whole)]
+        pages = {at & ~4095 for at in found}
+
+        def changed(offsets, length, change):
+            damaged = bytearray(whole)
+            for offset in offsets:
+                damaged[offset:offset + length] = bytes(map(change, damaged[offset:offset + length]))
+            return bytes(damaged)
+
         # A key, a number next to it, the head of its page, and the whole page.
-        at = whole.rfind(b"/checkpoint/0123")
-        page = at & ~4095
-        damages = [whole[:offset] + bytes([whole[offset] ^ 0x01]) + whole[offset + 1:] for offset in (at + 14, at - 2, page)]
-        for damage in (*damages, whole[:page] + bytes(4096) + whole[page + 4096:]):
+        for damage in (changed([at + 14 for at in found], 1, lambda byte: byte ^ 1),
+                       changed([at - 2 for at in found], 1, lambda byte: byte ^ 1),
+                       changed(pages, 1, lambda byte: byte ^ 1), changed(pages, 4096, lambda _: 0)):
             path.write_bytes(damage)
             server.begin()
             self.assertNotEqual(server.process.wait(60), 0)
