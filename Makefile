@@ -139,11 +139,11 @@ histories: ## clients of Vigil and of a real etcd under faults for T seconds; ev
 
 .PHONY: power
 IMAGES ?= 10000
-power: ## the release build: hardening, power failures, failing system calls: IMAGES=10000 images of the disk; REPORT=FILE writes the numbers
+power: ## the release build: hardening, lengths of paths, power failures, failing system calls: IMAGES=10000 images of the disk; REPORT=FILE writes the numbers
 	@tools/install-deps build test
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
 	@$(call ninja,build) installed power_images power_record
-	@VIGIL_POWER_REPORT=$(if $(REPORT),$(abspath $(REPORT))) tools/run-tests --build build tools:hardening live:memory,memory_returned power:$(IMAGES)
+	@VIGIL_POWER_REPORT=$(if $(REPORT),$(abspath $(REPORT))) tools/run-tests --build build tools:hardening,count_path live:memory,memory_returned power:$(IMAGES)
 
 bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test

@@ -633,8 +633,7 @@ enum kube_stepped kube_policies_gather(struct kube_change *change)
     bool changes_policies = kube_is_policy(call->kind) || kube_is_policy_binding(call->kind);
     if (ready && changes_policies)
         return has_room(change);
-    if ((!changes_policies && !is_subject(call->kind)) ||
-        (ready && kube_policies_none(admission->policies)))
+    if ((!changes_policies && !is_subject(call->kind)) || kube_lookup_is_empty(admission->bindings))
         return KUBE_STEP_NEXT;
     struct kube_policy_facts *f = facts_of(change);
     if (!f)

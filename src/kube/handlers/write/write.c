@@ -129,6 +129,8 @@ enum {
     SERVICE = 1 << 12,     /* services, which reserve addresses and ports */
     GUARDED = 1 << 13,     /* roles and others that could give their writer more rights */
     POLICY = 1 << 14,      /* admission policies and bindings themselves */
+    BOUND = 1 << 15,       /* there are bindings of policies, which may concern the write */
+    JUDGED = 1 << 16,      /* facts were gathered for policies */
     ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY,
 };
 
@@ -146,7 +148,7 @@ static const struct kube_step creates[] = {
     {kube_create_default, 0},
     {kube_create_read_namespace, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
-    {kube_policies_gather, ON_LOOP},
+    {kube_policies_gather, ON_LOOP | BOUND},
     /* Mutating admission. */
     {kube_admit_mutate, ONCE},
     /* What the server sets. */
@@ -161,7 +163,7 @@ static const struct kube_step creates[] = {
     {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
-    {kube_policies_check, 0}, /* on the worker if it costs much */
+    {kube_policies_check, JUDGED}, /* on the worker if it costs much */
     {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
@@ -184,7 +186,7 @@ static const struct kube_step updates[] = {
     {kube_store_enter_queue, ON_LOOP},
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
-    {kube_policies_gather, ON_LOOP},
+    {kube_policies_gather, ON_LOOP | BOUND},
     {kube_store_parse, 0},
     {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
     {kube_custom_default, CUSTOM},
@@ -202,7 +204,7 @@ static const struct kube_step updates[] = {
     {kube_without_effect, 0},
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
-    {kube_policies_check, 0}, /* on the worker if it costs much */
+    {kube_policies_check, JUDGED}, /* on the worker if it costs much */
     {kube_admit_quota, 0},
     {kube_update_own, 0},
     {kube_store_encode, 0},
@@ -222,10 +224,10 @@ static const struct kube_step changes[] = {
     {kube_store_enter_queue, ON_LOOP},
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES}, /* gathers nothing, but counts the attempt */
-    {kube_policies_gather, ON_LOOP},
+    {kube_policies_gather, ON_LOOP | BOUND},
     {kube_store_parse, 0},
     {decide, 0},
-    {kube_policies_check, 0}, /* a delete; what was posted has passed `admits` */
+    {kube_policies_check, JUDGED}, /* a delete; what was posted has passed `admits` */
     {kube_store_encode, 0},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
@@ -236,13 +238,21 @@ static const struct kube_step changes[] = {
 
 /* What is posted to an object and is not stored itself, before anything is done about it. */
 static const struct kube_step admits[] = {
-    {kube_policies_gather, ON_LOOP},
-    {kube_policies_check, 0},
+    {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_policies_check, JUDGED},
     {answer, ON_LOOP},
     {NULL, 0},
 };
 
 /* -- Running them -- */
+
+/* Nearly always there are no policies, and this comparison is all that they cost. A write that had
+ * some in the attempt before has to release them. */
+static bool is_bound(const struct kube_change *change)
+{
+    return change->policies || change->concerns & POLICY ||
+           !kube_lookup_is_empty(change->call->api->admission->bindings);
+}
 
 /* Runs steps until one waits or answers. */
 static void run(struct kube_call *call)
@@ -251,9 +261,10 @@ static void run(struct kube_call *call)
     for (;;) {
         const struct kube_step *step = change->step;
         unsigned flags = step->flags;
-        /* Quotas are known only when the write was admitted; the rest is known from the start. */
+        /* Policies are known when the write comes to them, and quotas when it was admitted; the
+         * rest is known from the start. */
         if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared) ||
-            (flags & CHARGED && !change->charges.count)) {
+            (flags & CHARGED && !change->charges.count) || (flags & JUDGED && !change->policies)) {
             change->step++;
             continue;
         }
@@ -262,6 +273,10 @@ static void run(struct kube_call *call)
             /* A call on the worker comes back, and continues here. */
             if (kube_call_defers(call, run))
                 return;
+            if (flags & BOUND && !is_bound(change)) {
+                change->step++;
+                continue;
+            }
         } else if (!call->work.away && kube_call_is_large(call, bytes)) {
             kube_call_work(call, bytes, run);
             return;
@@ -321,7 +336,8 @@ void kube_change_free(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
     kube_admit_release(change);
-    kube_policies_release(change);
+    if (change->policies)
+        kube_policies_release(change);
     if (change->on_free)
         change->on_free(change);
     kube_change_fini(change);

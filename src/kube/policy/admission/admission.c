@@ -178,6 +178,8 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
         .under_way = options->under_way,
         .pool = options->pool,
     });
+    admission->bindings =
+        kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_POLICY_BINDINGS));
     return admission;
 }
 

@@ -53,8 +53,9 @@ enum status kube_admission_disable(struct kube_admission_set *set, const char *l
 /* What the requests of one I/O thread share. */
 struct kube_admission {
     struct kube_admission_set set;
-    struct kube_fact_finder *facts;      /* owned */
-    struct kube_policy_finder *policies; /* owned */
+    struct kube_fact_finder *facts;          /* owned */
+    struct kube_policy_finder *policies;     /* owned */
+    const struct kube_lookup_peek *bindings; /* empty: no policy applies to any write */
 };
 
 /* The rows of the options are not used. */

@@ -39,12 +39,21 @@ static void set_version(struct kube_lookup *l, struct kube_shelves *shelves, uin
     }
     l->shelves = shelves;
     l->version = version;
+    l->peek.empty_at = shelves->count || shelves->not_held ? 0 : version;
 }
 
 static void wake(void *ctx)
 {
     struct kube_lookup *l = ctx;
     loop_defer(l->options.loop, &l->look);
+}
+
+/* Until another version is taken, the lookup is not ready. */
+static void close_cursor(struct kube_lookup *l)
+{
+    watch_cursor_free(l->cursor);
+    l->cursor = NULL;
+    l->peek.empty_at = 0;
 }
 
 /* From the revision after the one that is known. */
@@ -84,7 +93,7 @@ static bool take_version(struct kube_lookup *l)
 
 bool kube_lookup_ready(struct kube_lookup *l)
 {
-    if (l->cursor && l->version != kube_stock_version(l->options.stock))
+    if (l->cursor && l->version != atomic_load_explicit(l->peek.version, memory_order_acquire))
         (void)take_version(l);
     return l->cursor && l->shelves;
 }
@@ -283,8 +292,7 @@ static void follow(struct kube_lookup *l)
     if (status == ST_COMPACTED || status == ST_DAMAGED) {
         /* Events are missing. If another thread has them, this one continues where that one is. */
         int64_t revision = watch_cursor_revision(l->cursor);
-        watch_cursor_free(l->cursor);
-        l->cursor = NULL;
+        close_cursor(l);
         l->lost = revision >= kube_stock_revision(l->options.stock);
         l->lost_generation = l->shelves->generation;
         open_objects(l);
@@ -347,6 +355,11 @@ size_t kube_lookup_count(struct kube_lookup *l)
     return kube_lookup_ready(l) ? l->shelves->count : 0;
 }
 
+const struct kube_lookup_peek *kube_lookup_peek(const struct kube_lookup *l)
+{
+    return &l->peek;
+}
+
 int64_t kube_lookup_revision(const struct kube_lookup *l)
 {
     return watch_cursor_revision(l->cursor);
@@ -368,6 +381,7 @@ struct kube_lookup *kube_lookup_new(const struct kube_lookup_options *options)
         .range_end = slice_of(end, prefix.len),
         .serializable = true, /* as the informers of kube-apiserver */
     };
+    l->peek.version = kube_stock_version(options->stock);
     l->more.fn = read_more;
     l->look.fn = look;
     l->retire.fn = on_retire;
@@ -387,8 +401,7 @@ void kube_lookup_stop(struct kube_lookup *l)
     loop_timer_cancel(l->options.loop, &l->reload);
     loop_timer_cancel(l->options.loop, &l->poll);
     loop_defer_cancel(&l->look);
-    watch_cursor_free(l->cursor);
-    l->cursor = NULL;
+    close_cursor(l);
     kube_lookup_reads_stop(l);
     /* A range under way ends first, and then the waits. */
     if (l->loading && !l->reading)
@@ -417,4 +430,6 @@ void kube_lookup_check(struct kube_lookup *l)
         kube_shelves_check(l->shelves);
     assert(l->loading || (!l->reading && !l->building && !l->next_cursor));
     assert(list_empty(&l->waiting) || l->loading || l->poll.set);
+    assert(!kube_lookup_is_empty(&l->peek) ||
+           (l->cursor && !l->shelves->count && !l->shelves->not_held));
 }

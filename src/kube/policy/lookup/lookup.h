@@ -65,6 +65,20 @@ int64_t kube_lookup_revision(const struct kube_lookup *lookup);
 size_t kube_lookup_not_held(struct kube_lookup *lookup);
 size_t kube_lookup_count(struct kube_lookup *lookup);
 
+/* Shows without a call that a kind has no objects, to what nearly every request asks. */
+struct kube_lookup_peek {
+    const _Atomic uint64_t *version; /* that the stock has now */
+    uint64_t empty_at; /* the version that this thread has taken and found empty; 0: none */
+};
+/* Borrowed from the lookup; on its thread. */
+const struct kube_lookup_peek *kube_lookup_peek(const struct kube_lookup *lookup);
+/* False also while the objects are not known. */
+static inline bool kube_lookup_is_empty(const struct kube_lookup_peek *peek)
+{
+    return peek->empty_at &&
+           atomic_load_explicit(peek->version, memory_order_acquire) == peek->empty_at;
+}
+
 /* For tests: the objects are in order, and the counts are right. */
 void kube_lookup_check(struct kube_lookup *lookup);
 

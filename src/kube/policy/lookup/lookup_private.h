@@ -19,6 +19,7 @@ struct kube_lookup {
     struct kube_shelves *shelves; /* a reference */
     uint64_t version;             /* version of the stock when it was taken */
     struct watch_cursor *cursor;  /* NULL: not ready */
+    struct kube_lookup_peek peek;
     struct deferred look;
     bool applied;             /* an event in this look */
     bool lost;                /* events are missing that no other thread has: all are read again */

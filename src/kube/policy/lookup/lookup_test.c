@@ -464,6 +464,47 @@ static void another_lookup_reads_if_the_first_is_stopped(void **state)
     }
 }
 
+/* A lookup that has not looked at the newest version does not say that there is nothing either. */
+static void a_peek_says_that_there_is_nothing_only_if_that_is_known(void **state)
+{
+    (void)state;
+    begin(1, 50);
+    open_lookup(SMALL_BYTES_MAX);
+    struct kube_lookup *first = lookup, *second = new_lookup(SMALL_BYTES_MAX);
+    const struct kube_lookup_peek *peeks[] = {kube_lookup_peek(first), kube_lookup_peek(second)};
+    assert_false(kube_lookup_is_empty(peeks[0]));
+    load();
+    assert_true(kube_lookup_ready(first));
+    assert_true(kube_lookup_is_empty(peeks[0]));
+    lookup = second;
+    assert_false(kube_lookup_is_empty(peeks[1]));
+    load();
+    assert_true(kube_lookup_is_empty(peeks[1]));
+
+    put_thing("a/x", "1");
+    for (int i = 0; i < 2; i++)
+        assert_false(kube_lookup_is_empty(peeks[i]));
+    write_key("a/x", NULL);
+    assert_true(kube_lookup_ready(first) && kube_lookup_ready(second));
+    for (int i = 0; i < 2; i++)
+        assert_true(kube_lookup_is_empty(peeks[i]));
+    fill("m", 40, 4000);
+    assert_int_equal(kube_lookup_not_held(first), 1);
+    for (int i = 0; i < 2; i++)
+        assert_false(kube_lookup_is_empty(peeks[i]));
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "m/%02d", i);
+        write_key(name, NULL);
+    }
+    kube_lookup_stop(first);
+    assert_false(kube_lookup_is_empty(peeks[0]));
+    kube_lookup_stop(second);
+    run();
+    kube_lookup_free(first);
+    close_lookup();
+}
+
 static void a_stop_ends_the_waits(void **state)
 {
     (void)state;
@@ -496,6 +537,7 @@ int main(void)
         cmocka_unit_test(readings_wait_for_their_turn_and_can_be_given_up),
         cmocka_unit_test(lookups_share_their_objects),
         cmocka_unit_test(another_lookup_reads_if_the_first_is_stopped),
+        cmocka_unit_test(a_peek_says_that_there_is_nothing_only_if_that_is_known),
         cmocka_unit_test(a_stop_ends_the_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,9 +194,9 @@ const struct kube_lookup_kind *kube_stock_kind(const struct kube_stock *stock)
     return &stock->kind;
 }
 
-uint64_t kube_stock_version(const struct kube_stock *stock)
+const _Atomic uint64_t *kube_stock_version(const struct kube_stock *stock)
 {
-    return atomic_load_explicit(&stock->version, memory_order_acquire);
+    return &stock->version;
 }
 
 /* Under the lock, after a change. */

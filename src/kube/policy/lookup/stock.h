@@ -69,7 +69,7 @@ const struct kube_shelf *kube_shelves_find(const struct kube_shelves *shelves,
 
 const struct kube_lookup_kind *kube_stock_kind(const struct kube_stock *stock);
 /* Changes with each version. 0: there is none yet. */
-uint64_t kube_stock_version(const struct kube_stock *stock);
+const _Atomic uint64_t *kube_stock_version(const struct kube_stock *stock);
 /* A reference to the current version; NULL: there is none. *ret_revision: up to which every event
  * was applied. */
 struct kube_shelves *kube_stock_get(struct kube_stock *stock, uint64_t *ret_version,

@@ -143,12 +143,6 @@ bool kube_policies_ready(struct kube_policy_finder *f)
 
 /* -- Use -- */
 
-bool kube_policies_none(struct kube_policy_finder *f)
-{
-    struct kube_lookup *bindings = f->lookups[KUBE_POLICY_BINDINGS];
-    return !kube_lookup_count(bindings) && !kube_lookup_not_held(bindings);
-}
-
 bool kube_policies_have_room(struct kube_policy_finder *f, enum kube_policy_part part)
 {
     size_t max = part == KUBE_POLICIES ? KUBE_POLICIES_MAX : KUBE_POLICY_BINDINGS_MAX;

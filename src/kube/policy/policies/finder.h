@@ -58,8 +58,6 @@ void kube_policies_wait(struct kube_policy_finder *finder, struct kube_policies_
 
 /* The rest only when they are ready. */
 
-/* Whether there is no binding, so that no policy applies to any write. */
-bool kube_policies_none(struct kube_policy_finder *finder);
 /* Whether there is room for another policy, or another binding. */
 bool kube_policies_have_room(struct kube_policy_finder *finder, enum kube_policy_part part);
 /* NULL: they are not held, and must be read. Valid until the next turn. */
