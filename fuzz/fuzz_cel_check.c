@@ -5,6 +5,7 @@
 #include "cost.h"
 
 #include "cel/check/checker.h"
+#include "cel/library/objects.h"
 #include "cel/syntax/parser.h"
 #include "codec/utf8.h"
 
@@ -43,7 +44,15 @@ static const struct cel_variable variables[] = {
     {SLICE_LITERAL("u"), &cel_type_DURATION},
     {SLICE_LITERAL("o"), &cel_type_OPTIONAL_TYPE_LIST_STRING},
 };
-static const struct cel_variable objects[] = {{SLICE_LITERAL("T"), &object}};
+
+static enum status find_object(const struct cel_objects *of, struct slice name, struct arena *arena,
+                               const struct cel_type **ret_type)
+{
+    *ret_type = &object;
+    return slice_is(name, "T") ? ST_OK : cel_mutation_objects.find(of, name, arena, ret_type);
+}
+
+static const struct cel_objects objects = {.find = find_object};
 
 FUZZ_INPUT(.steps_per_byte = 20000, .stack_bytes = 2 << 20, .memory_bytes = 4 * ARENA_BYTES_MAX)
 {
@@ -58,8 +67,8 @@ FUZZ_INPUT(.steps_per_byte = 20000, .stack_bytes = 2 << 20, .memory_bytes = 4 * 
     cel_errors_init(&errors, &arena, source);
     struct cel_env env = {.variables = variables,
                           .variable_count = COUNT_OF(variables),
-                          .objects = objects,
-                          .object_count = COUNT_OF(objects)};
+                          .objects = &objects,
+                          .has_patches = true};
     enum status status = cel_parse(&errors, &root);
     if (status == ST_OK)
         status = cel_check(&env, &errors, root);

@@ -5,6 +5,7 @@
 #include "cost.h"
 
 #include "cel/eval/program.h"
+#include "cel/library/objects.h"
 #include "cel/syntax/parser.h"
 #include "cel/value/container.h"
 #include "codec/utf8.h"
@@ -53,7 +54,10 @@ FUZZ_INPUT(.steps_per_byte = 20000, .stack_bytes = 2 << 20, .memory_bytes = 4 * 
         return 0;
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     cel_errors_init(&errors, &arena, source);
-    struct cel_env env = {.variables = variables, .variable_count = COUNT_OF(variables)};
+    struct cel_env env = {.variables = variables,
+                          .variable_count = COUNT_OF(variables),
+                          .objects = &cel_mutation_objects,
+                          .has_patches = true};
     enum status status = cel_parse(&errors, &root);
     if (status == ST_OK)
         status = cel_check(&env, &errors, root);

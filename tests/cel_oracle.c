@@ -5,6 +5,8 @@
  *     c variables expression   the same with types; variables are lines such as "a list(int)"
  *     e variables values expression
  *                              its value and what it cost; values are a JSON object
+ *     o variables values expression
+ *                              the same with the types of mutations, Object and JSONPatch
  *     v variables bindings expression
  *                              its type and its value in lines; bindings are lines such as "a
  * [1u]", with expressions for the values
@@ -20,6 +22,7 @@
 #include "cel/check/checker.h"
 #include "cel/estimate/estimate.h"
 #include "cel/eval/program.h"
+#include "cel/library/objects.h"
 #include "cel/library/times.h"
 #include "cel/syntax/parser.h"
 #include "cel/value/container.h"
@@ -326,17 +329,26 @@ static enum status find_field(const struct cel_object *object, struct slice name
     return ST_OK;
 }
 
+static enum status find_object(const struct cel_objects *objects, struct slice name,
+                               struct arena *arena, const struct cel_type **ret_type)
+{
+    static const struct cel_type *const types[] = {&type_t, &type_u, &type_s, &type_r};
+    (void)objects;
+    (void)arena;
+    *ret_type = NULL;
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (slice_equal(name, slice_from_text(types[i]->name)))
+            *ret_type = types[i];
+    return ST_OK;
+}
+
 enum { VARIABLES_MAX = 64 };
 
 static struct cel_env read_env(struct arena *arena, struct slice lines)
 {
     static struct cel_variable variables[VARIABLES_MAX];
-    static const struct cel_variable objects[] = {{SLICE_LITERAL("T"), &type_t},
-                                                  {SLICE_LITERAL("U"), &type_u},
-                                                  {SLICE_LITERAL("S"), &type_s},
-                                                  {SLICE_LITERAL("R"), &type_r}};
-    struct cel_env env = {
-        .variables = variables, .objects = objects, .object_count = COUNT_OF(objects)};
+    static const struct cel_objects objects = {.find = find_object};
+    struct cel_env env = {.variables = variables, .objects = &objects};
     while (lines.len) {
         struct slice type = slice_cut(&lines, '\n');
         struct slice name = slice_cut(&type, ' ');
@@ -354,6 +366,23 @@ static void print_value(struct printer *to, struct cel_work *work, struct cel_va
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum { FIELDS_MAX = 100 };
+
+/* "name: value", in the arena. */
+static const char *print_to_text(struct cel_work *work, struct slice name, struct cel_value value)
+{
+    struct buf text = {0};
+    struct printer entry = {.out = &text};
+    struct slice kept;
+    print(&entry, "%.*s: ", SLICE_ARGS(name));
+    print_value(&entry, work, value);
+    if (buf_append(&text, slice_of("", 1)) != ST_OK ||
+        arena_dup(work->arena, buf_slice(&text), &kept) != ST_OK)
+        oracle_fail("no memory");
+    buf_fini(&text);
+    return (const char *)kept.ptr;
 }
 
 /* Entries are sorted by their text, because Go's maps have no order. */
@@ -386,6 +415,36 @@ static void print_map(struct printer *to, struct cel_work *work, struct cel_valu
     }
     print(to, "}");
     free(texts);
+}
+
+/* False: it is neither an object nor an operation of a patch. */
+static bool print_fields(struct printer *to, struct cel_work *work, struct cel_value value)
+{
+    static const char *const texts[] = {"from", "op", "path"};
+    struct cel_fields fields;
+    bool is_patch = cel_is_patch(value, &fields);
+    if (!is_patch && !cel_is_object(value, &fields))
+        return false;
+    const char *shown[FIELDS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; is_patch && i < COUNT_OF(texts); i++) {
+        bool has = false;
+        for (uint32_t j = 0; j < fields.count; j++)
+            has |= slice_equal(fields.names[j], slice_from_text(texts[i]));
+        if (!has)
+            shown[count++] =
+                print_to_text(work, slice_from_text(texts[i]), cel_of_string(SLICE_EMPTY));
+    }
+    for (uint32_t i = 0; i < fields.count && count < FIELDS_MAX; i++)
+        shown[count++] = print_to_text(work, fields.names[i], fields.values[i]);
+    qsort(shown, count, sizeof(*shown), compare_texts);
+    print(to, "%s{", fields.type->name);
+    for (size_t i = 0; i < count; i++)
+        if (buf_append_text(to->out, i ? ", " : "") != ST_OK ||
+            buf_append_text(to->out, shown[i]) != ST_OK)
+            oracle_fail("no memory");
+    print(to, "}");
+    return true;
 }
 
 static void print_value(struct printer *to, struct cel_work *work, struct cel_value value)
@@ -451,6 +510,8 @@ static void print_value(struct printer *to, struct cel_work *work, struct cel_va
         print(to, "timestamp %.*s", SLICE_ARGS(cel_text(value)));
         break;
     case CEL_OPAQUE:
+        if (print_fields(to, work, value))
+            break;
         print(to, "a %s", cel_value_type_name(value));
         break;
     }
@@ -580,8 +641,10 @@ static bool answer_expression(struct arena *arena, const struct cel_env *env,
     enum status status = cel_parse(&errors, &root);
     if (status == ST_OK && env)
         status = cel_check(env, &errors, root);
-    if (status == ST_OK && values)
-        status = cel_program_new(env, &errors, root, &program);
+    if (status == ST_OK && values && cel_program_new(env, &errors, root, &program) != ST_OK) {
+        print(&(struct printer){.out = out}, "%.*s", SLICE_ARGS(errors.list[0].text));
+        return false;
+    }
     if (status == ST_OK && values)
         evaluate(arena, env, *values, program, out);
     else if (status == ST_OK)
@@ -600,20 +663,26 @@ int main(void)
         struct cel_env env;
         struct slice values;
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        if (letter != 'p' && letter != 'c' && letter != 'e' && letter != 'v' && letter != 's')
+        if (letter != 'p' && letter != 'c' && letter != 'e' && letter != 'v' && letter != 's' &&
+            letter != 'o')
             oracle_fail("unknown request");
         if (letter != 'p')
             env = read_env(&arena, oracle_read(&arena));
-        if (letter == 'e')
+        if (letter == 'o') {
+            env.objects = &cel_mutation_objects;
+            env.has_patches = true;
+        }
+        if (letter == 'e' || letter == 'o')
             values = oracle_read(&arena);
         if (letter == 'v')
             values = oracle_read(&arena);
         struct slice source = oracle_read(&arena);
-        bool good = letter == 'v' ? answer_bound(&arena, &env, values, source, &out)
-                    : letter == 's'
-                        ? answer_estimate(&arena, &env, source, &out)
-                        : answer_expression(&arena, letter == 'p' ? NULL : &env,
-                                            letter == 'e' ? &values : NULL, source, &out);
+        bool good =
+            letter == 'v' ? answer_bound(&arena, &env, values, source, &out)
+            : letter == 's'
+                ? answer_estimate(&arena, &env, source, &out)
+                : answer_expression(&arena, letter == 'p' ? NULL : &env,
+                                    letter == 'e' || letter == 'o' ? &values : NULL, source, &out);
         oracle_answer(good ? '+' : '-', buf_slice(&out));
         buf_fini(&out);
         arena_fini(&arena);

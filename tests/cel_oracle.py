@@ -25,7 +25,7 @@ def main():
     head, *lines = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else CASES).read_text().splitlines()
     head = json.loads(head)
     before = {"p": [], "c": [head["variables"]], "e": [head["valueTypes"], head["values"]],
-              "s": [head["sizedVariables"]]}
+              "o": [head["valueTypes"], head["values"]], "s": [head["sizedVariables"]]}
     wrong = other = 0
     for number, line in enumerate(lines, 2):
         case = json.loads(line)

@@ -93,8 +93,28 @@ static struct slice without_dot(struct slice name)
     return slice_sub(name, rooted, name.len - rooted);
 }
 
+/* The type of objects that can be created; NULL: there is none of this name. */
+static const struct cel_type *find_object(struct checker *c, struct slice name)
+{
+    const struct cel_objects *objects = c->env->objects;
+    const struct cel_type *type = NULL;
+    if (objects && objects->find(objects, name, c->arena, &type) != ST_OK)
+        c->inference.failed = true;
+    return type;
+}
+
+/* The type of the name of a type. */
+static const struct cel_type *type_of_type(struct checker *c, const struct cel_type *type)
+{
+    struct cel_type *made = arena_alloc(c->arena, sizeof(*made));
+    if (!made)
+        return or_error(c, NULL);
+    *made = (struct cel_type){.kind = CEL_TYPE_TYPE, .name = "type", .params = {type}, .parts = 2};
+    return made;
+}
+
 /* NULL: it is not declared. */
-static const struct cel_type *find_name(const struct checker *c, struct slice name)
+static const struct cel_type *find_name(struct checker *c, struct slice name)
 {
     name = without_dot(name);
     for (const struct local *local = c->locals; local; local = local->outer)
@@ -103,7 +123,8 @@ static const struct cel_type *find_name(const struct checker *c, struct slice na
     for (uint32_t i = 0; i < c->env->variable_count; i++)
         if (slice_equal(c->env->variables[i].name, name))
             return c->env->variables[i].type;
-    return cel_constant_find(name);
+    const struct cel_type *object = find_object(c, name);
+    return object ? type_of_type(c, object) : cel_constant_find(name);
 }
 
 static void become_ident(struct cel_expr *expr, struct slice name, const struct cel_type *type)
@@ -286,6 +307,13 @@ static void resolve(struct checker *c, struct cel_expr *expr, struct cel_functio
         report_no_overload(c, expr, args, count);
 }
 
+static bool find_function(const struct checker *c, struct slice name,
+                          struct cel_function *ret_function)
+{
+    return cel_function_find(name, ret_function) &&
+           (c->env->has_patches || !slice_has_prefix(name, SLICE_LITERAL("jsonpatch.")));
+}
+
 static void check_call(struct checker *c, struct cel_expr *expr)
 {
     struct cel_call *call = &expr->call;
@@ -310,7 +338,7 @@ static void check_call(struct checker *c, struct cel_expr *expr)
         name[prefix.len] = '.';
         slice_copy(name + prefix.len + 1, call->function);
         struct slice qualified = without_dot(slice_of(name, len));
-        if (cel_function_find(qualified, &function)) {
+        if (find_function(c, qualified, &function)) {
             call->function = qualified;
             call->target = NULL;
             resolve(c, expr, function);
@@ -320,7 +348,7 @@ static void check_call(struct checker *c, struct cel_expr *expr)
     if (call->target)
         check(c, call->target);
     struct slice name = call->target ? call->function : without_dot(call->function);
-    if (!cel_function_find(name, &function)) {
+    if (!find_function(c, name, &function)) {
         report_undeclared(c, expr->offset, call->function);
         expr->type = &cel_type_ERROR;
         return;
@@ -382,14 +410,6 @@ static void check_map(struct checker *c, struct cel_expr *expr)
         value = or_error(c, cel_infer_new(&c->inference));
     }
     expr->type = or_error(c, cel_type_new_map(c->arena, key, value));
-}
-
-static const struct cel_type *find_object(const struct checker *c, struct slice name)
-{
-    for (uint32_t i = 0; i < c->env->object_count; i++)
-        if (slice_equal(c->env->objects[i].name, name))
-            return c->env->objects[i].type;
-    return NULL;
 }
 
 static void report_not_an_object(struct checker *c, const struct cel_expr *expr)

@@ -15,13 +15,26 @@ struct cel_variable {
     const struct cel_type *type;
 };
 
+struct cel_value;
+struct cel_work;
+
+/* Objects that an expression can create, Name{field: value}. */
+struct cel_objects {
+    /* The type with this name, made in the arena if necessary; NULL: there is none. ST_NOMEM. */
+    enum status (*find)(const struct cel_objects *objects, struct slice name, struct arena *arena,
+                        const struct cel_type **ret_type);
+    /* An object of this type, or an error; the names differ. NULL: none can be evaluated. */
+    struct cel_value (*make)(struct cel_work *work, const struct cel_type *type,
+                             const struct slice *names, const struct cel_value *values,
+                             uint32_t count);
+};
+
 /* What an expression can refer to besides the functions. Borrowed while it is checked. */
 struct cel_env {
     const struct cel_variable *variables;
     uint32_t variable_count;
-    /* Objects that an expression can create, Name{field: value}. */
-    const struct cel_variable *objects;
-    uint32_t object_count;
+    const struct cel_objects *objects; /* NULL: none can be created; outlives the program */
+    bool has_patches;                  /* the functions jsonpatch.… are known */
 };
 
 /*

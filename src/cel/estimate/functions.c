@@ -321,6 +321,7 @@ static const struct {
     {"isSorted", comparison},
     {"isUnspecified", nominal},
     {"join", joining},
+    {"jsonpatch.escapeKey", parsing_url},
     {"labelSelector", selector},
     {"lastIndexOf", comparison},
     {"lowerAscii", changed_text},

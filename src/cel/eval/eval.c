@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { COST_LIST = 10, COST_MAP = 30, STEPS_PER_COST = 64 };
+enum { COST_LIST = 10, COST_MAP = 30, COST_OBJECT = 40, STEPS_PER_COST = 64 };
 
 struct eval {
     struct cel_work work;
@@ -83,9 +83,23 @@ static struct cel_value bad_index(struct eval *e, struct cel_value key)
                                SLICE_ARGS(cel_text(text)));
 }
 
+/* opaque.key */
+static struct cel_value qualify_opaque(struct eval *e, const struct cel_opaque *opaque,
+                                       struct cel_value key, bool is_declared, bool *ret_present)
+{
+    const struct cel_opaque_ops *ops = opaque->ops;
+    *ret_present = false;
+    if (is_declared && ops->declared_field)
+        return ops->declared_field(&e->work, opaque, cel_text(key), ret_present);
+    if (!ops->field || key.kind != CEL_STRING)
+        return missing_key(e, key);
+    struct cel_value value = ops->field(&e->work, opaque, cel_text(key), ret_present);
+    return *ret_present || !cel_is_error(value) ? value : missing_key(e, key);
+}
+
 /* object[key]. *ret_present is false if there is none, which is an error unless `optional`. */
 static struct cel_value qualify(struct eval *e, struct cel_value object, struct cel_value key,
-                                bool optional, bool *ret_present)
+                                const struct cel_qualifier *q, bool optional, bool *ret_present)
 {
     struct cel_value value;
     int64_t index;
@@ -107,10 +121,7 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
             return cel_list_at(&e->work, object, (uint32_t)index);
         return cel_of_error_format(&e->work, "index out of bounds: %lld", (long long)index);
     case CEL_OPAQUE:
-        if (!object.opaque->ops->field || key.kind != CEL_STRING)
-            break;
-        value = object.opaque->ops->field(&e->work, object.opaque, cel_text(key), ret_present);
-        return *ret_present ? value : missing_key(e, key);
+        return qualify_opaque(e, object.opaque, key, q->is_declared, ret_present);
     default:
         if (optional)
             break;
@@ -177,7 +188,7 @@ static struct cel_value apply(struct eval *e, const struct cel_attribute *attrib
         if (cel_is_error(key))
             return optional ? key : charge(e, 1, key);
         bool may_lack = optional || q->is_test;
-        struct cel_value value = qualify(e, object, key, may_lack, &present);
+        struct cel_value value = qualify(e, object, key, q, may_lack, &present);
         if (!present && q->is_test && !optional)
             return charge(e, 1, cel_of_bool(false));
         if (optional && !present)
@@ -468,6 +479,55 @@ NEVER_INLINE static struct cel_value eval_map(struct eval *e, const struct cel_n
     return charge(e, COST_MAP, map);
 }
 
+/* How Go prints a value. */
+static struct slice text_of(struct eval *e, struct cel_value value)
+{
+    if (value.kind < CEL_BOOL || value.kind > CEL_STRING)
+        return slice_from_text(cel_value_type_name(value));
+    return cel_text(cel_to_string(&e->work, &value));
+}
+
+/* A field of an object that is being created: `at` holds the fields so far, with CEL_ERROR for
+ * those that have no value. */
+static struct cel_value eval_field(struct eval *e, const struct cel_node *node, uint32_t i,
+                                   struct cel_value *at)
+{
+    const struct cel_creation *creation = node->creation;
+    struct cel_value value = eval(e, node->children[i]);
+    if (cel_is_error(value))
+        return value;
+    if (creation->optional[i] && value.kind != CEL_OPTIONAL)
+        return cel_of_error_format(
+            &e->work, "cannot initialize optional entry '%.*s' from non-optional value %.*s",
+            SLICE_ARGS(creation->names[i]), SLICE_ARGS(text_of(e, value)));
+    if (creation->optional[i])
+        value = value.some ? *value.some : (struct cel_value){.kind = CEL_ERROR};
+    at[creation->first[i]] = value;
+    return cel_of_bool(true);
+}
+
+NEVER_INLINE static struct cel_value eval_object(struct eval *e, const struct cel_node *node)
+{
+    const struct cel_creation *creation = node->creation;
+    struct cel_value *values = arena_calloc(e->work.arena, node->count + 1, sizeof(*values));
+    struct slice *names = arena_calloc(e->work.arena, node->count + 1, sizeof(*names));
+    uint32_t count = 0;
+    if (!values || !names)
+        return CEL_NO_MEMORY;
+    for (uint32_t i = 0; i < node->count; i++) {
+        struct cel_value field = eval_field(e, node, i, values);
+        if (cel_is_error(field))
+            return charge(e, COST_OBJECT, field);
+    }
+    for (uint32_t i = 0; i < node->count; i++)
+        if (values[i].kind != CEL_ERROR) {
+            names[count] = creation->names[i];
+            values[count++] = values[i];
+        }
+    return charge(e, COST_OBJECT,
+                  creation->objects->make(&e->work, creation->type, names, values, count));
+}
+
 NEVER_INLINE static struct cel_value eval_fold(struct eval *e, const struct cel_node *node)
 {
     struct cel_walk walk;
@@ -528,6 +588,8 @@ static struct cel_value eval_other(struct eval *e, const struct cel_node *node)
         return eval_list(e, node);
     case CEL_NODE_MAP:
         return eval_map(e, node);
+    case CEL_NODE_OBJECT:
+        return eval_object(e, node);
     case CEL_NODE_FOLD:
         return eval_fold(e, node);
     }

@@ -150,6 +150,13 @@ static const struct cel_node *plan_ident(struct planner *p, const struct cel_exp
     if (find_slot(p, expr->ident, &attribute.slot))
         return make_attribute(p, &attribute);
     assert(expr->type->kind == CEL_TYPE_TYPE);
+    /* cel-go's evaluation does not know the names of objects that Kubernetes makes. */
+    if (expr->type->params[0] && expr->type->params[0]->object) {
+        cel_error_add(p->errors, CEL_NO_PLACE, "reference to undefined type: %.*s",
+                      SLICE_ARGS(expr->ident));
+        p->failed = true;
+        return NULL;
+    }
     const struct cel_type *type = expr->type->params[0] ? expr->type->params[0] : expr->type;
     return make_constant(p, (struct cel_value){.kind = CEL_TYPE_VALUE, .type = type});
 }
@@ -390,6 +397,45 @@ static const struct cel_node *plan_map(struct planner *p, const struct cel_entri
     return p->failed ? NULL : fold_constant(p, node);
 }
 
+/* Numbers the fields with the same name as an earlier one after it. */
+static void find_first(const struct cel_entries *entries, uint32_t *first)
+{
+    for (uint32_t i = 0; i < entries->count; i++) {
+        uint32_t j = 0;
+        while (!slice_equal(entries->at[j].field, entries->at[i].field))
+            j++;
+        first[i] = j;
+    }
+}
+
+static const struct cel_node *plan_object(struct planner *p, const struct cel_expr *expr)
+{
+    const struct cel_entries *entries = &expr->entries;
+    uint32_t count = entries->count;
+    if (!p->env->objects || !p->env->objects->make)
+        return refuse(p, expr->offset, SLICE_LITERAL("objects cannot be created here"));
+    if (count > CEL_FIELDS_MAX)
+        return refuse(p, expr->offset, SLICE_LITERAL("an object with more than 1000 fields"));
+    struct cel_node *node = make(p, CEL_NODE_OBJECT, count);
+    struct cel_creation *creation = arena_calloc(p->arena, 1, sizeof(*creation));
+    struct slice *names = arena_calloc(p->arena, count + 1, sizeof(*names));
+    uint32_t *first = arena_calloc(p->arena, count + 1, sizeof(*first));
+    bool *optional = arena_calloc(p->arena, count + 1, sizeof(*optional));
+    if (!node || !creation || !names || !first || !optional) {
+        p->failed = true;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = keep(p, entries->at[i].field);
+        optional[i] = entries->at[i].optional;
+        children_of(node)[i] = plan(p, entries->at[i].value);
+    }
+    find_first(entries, first);
+    *creation = (struct cel_creation){p->env->objects, expr->type, names, first, optional};
+    node->creation = creation;
+    return p->failed ? NULL : node;
+}
+
 static const struct cel_node *plan_fold(struct planner *p, const struct cel_comprehension *body)
 {
     struct cel_node *node = make(p, CEL_NODE_FOLD, 5);
@@ -430,6 +476,7 @@ static const struct cel_node *plan(struct planner *p, const struct cel_expr *exp
     case CEL_EXPR_SELECT:
         field.constant = cel_of_string(expr->select.field);
         field.is_test = expr->select.is_test;
+        field.is_declared = expr->select.operand->type->kind == CEL_TYPE_OBJECT;
         return plan_qualified(p, expr->select.operand, &field);
     case CEL_EXPR_CALL:
         return plan_call(p, expr);
@@ -438,7 +485,7 @@ static const struct cel_node *plan(struct planner *p, const struct cel_expr *exp
     case CEL_EXPR_MAP:
         return plan_map(p, &expr->entries);
     case CEL_EXPR_STRUCT:
-        return refuse(p, expr->offset, SLICE_LITERAL("objects cannot be created yet"));
+        return plan_object(p, expr);
     case CEL_EXPR_COMPREHENSION:
         return plan_fold(p, expr->comprehension);
     }

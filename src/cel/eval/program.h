@@ -13,6 +13,8 @@
 #include "cel/check/checker.h"
 #include "cel/library/builtin.h"
 
+enum { CEL_FIELDS_MAX = 1000 }; /* of an object that an expression creates */
+
 enum cel_node_kind {
     CEL_NODE_CONSTANT,
     CEL_NODE_ATTRIBUTE,
@@ -26,6 +28,7 @@ enum cel_node_kind {
     CEL_NODE_OR_VALUE,           /* a.orValue(b), likewise */
     CEL_NODE_LIST,
     CEL_NODE_MAP,
+    CEL_NODE_OBJECT,
     CEL_NODE_FOLD,
 };
 
@@ -36,7 +39,8 @@ struct cel_qualifier {
     struct cel_value constant;
     const struct cel_node *index; /* NULL: the constant */
     bool optional;
-    bool is_test; /* the last one of has(a.b) */
+    bool is_test;     /* the last one of has(a.b) */
+    bool is_declared; /* a field of what the checker knows to be an object */
     struct cel_qualifier *next;
 };
 
@@ -67,6 +71,15 @@ enum cel_of_ints {
     CEL_OF_INTS_SUBTRACT,
 };
 
+/* Type{field: value}; the values are the children of its node. */
+struct cel_creation {
+    const struct cel_objects *objects;
+    const struct cel_type *type;
+    const struct slice *names;
+    const uint32_t *first; /* the first field with the same name; the last value counts */
+    const bool *optional;
+};
+
 struct cel_node {
     enum cel_node_kind kind;
     uint32_t count; /* children */
@@ -82,6 +95,7 @@ struct cel_node {
             const struct regex *regex; /* the second argument, which is constant; NULL: it is not */
         } call;
         const bool *optional; /* items of a list, entries of a map; NULL: none */
+        const struct cel_creation *creation;
         /* children: range, initial, condition, step, result */
         struct {
             uint32_t accumulator, first, second; /* slots */

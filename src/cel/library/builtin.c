@@ -5,6 +5,7 @@
 #include "cel/library/convert.h"
 #include "cel/library/format.h"
 #include "cel/library/lists.h"
+#include "cel/library/objects.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
 #include "cel/library/patterns.h"
@@ -77,6 +78,7 @@ static const struct cel_library *const libraries[] = {
     &cel_quantities,
     &cel_addresses,
     &cel_versions,
+    &cel_patches,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)

@@ -259,7 +259,10 @@ struct cel_value cel_size(struct cel_work *work, const struct cel_value *args)
 struct cel_value cel_type_of(struct cel_work *work, const struct cel_value *args)
 {
     (void)work;
-    return (struct cel_value){.kind = CEL_TYPE_VALUE, .type = cel_value_type(args[0])};
+    /* Types that the environment makes have no name for the evaluation. */
+    bool is_made = args[0].kind == CEL_OPAQUE && args[0].opaque->ops->type_of;
+    return (struct cel_value){.kind = CEL_TYPE_VALUE,
+                              .type = is_made ? &cel_type_TYPE : cel_value_type(args[0])};
 }
 
 struct cel_value cel_dyn(struct cel_work *work, const struct cel_value *args)

@@ -2,6 +2,7 @@
 
 #include "cel/library/convert.h"
 #include "cel/value/container.h"
+#include "cel/value/opaque.h"
 
 static struct cel_value of(struct cel_work *work, const struct cel_value *args)
 {
@@ -33,6 +34,8 @@ static bool is_zero(struct cel_value value)
         return value.count == 0 && !value.shape;
     case CEL_OPTIONAL:
         return !value.some || is_zero(*value.some);
+    case CEL_OPAQUE:
+        return value.opaque->ops->is_zero && value.opaque->ops->is_zero(value.opaque);
     default:
         return false;
     }

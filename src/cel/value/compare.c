@@ -112,6 +112,8 @@ static enum equality opaques_equal(struct comparison *c, struct cel_value a, str
 {
     bool result;
     const struct cel_opaque_ops *ops = a.opaque->ops;
+    if (b.kind != CEL_OPAQUE && ops->differs)
+        return DIFFERENT;
     if (b.kind != CEL_OPAQUE || !ops->equal || !ops->equal(c->work, a.opaque, b.opaque, &result))
         return incomparable(c, b);
     return result ? EQUAL : DIFFERENT;

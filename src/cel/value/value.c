@@ -106,6 +106,8 @@ struct cel_value cel_of_some(struct cel_work *work, struct cel_value value)
 
 const struct cel_type *cel_value_type(struct cel_value value)
 {
+    if (value.kind == CEL_OPAQUE && value.opaque->ops->type_of)
+        return value.opaque->ops->type_of(value.opaque);
     if (value.kind == CEL_OPAQUE)
         return value.opaque->ops->type;
     static const struct cel_type *const types[] = {

@@ -108,6 +108,9 @@ func show(value ref.Val) string {
 	case types.Timestamp:
 		return "timestamp " + v.Format(time.RFC3339Nano)
 	}
+	if found, is := fields(value); is {
+		return showFields(value.Type().TypeName(), found)
+	}
 	if opaque[value.Type().TypeName()] {
 		return "a " + value.Type().TypeName()
 	}

@@ -65,7 +65,7 @@ func (t *typeTable) named() (names []string) {
 // type of a result.
 func writeFunctions() {
 	table := typeTable{known: map[string]bool{}}
-	functions := env.Functions()
+	functions := objectEnv.Functions()
 	names := []string{}
 	for name := range functions {
 		names = append(names, name)

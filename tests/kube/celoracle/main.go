@@ -264,7 +264,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|sizes|collections PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -288,6 +288,11 @@ func main() {
 		}
 		cases = append(cases, value)
 	}
+	for _, text := range created {
+		if object, valid := create(text); valid {
+			cases = append(cases, object)
+		}
+	}
 	for _, text := range estimated {
 		cost, valid := estimate(text)
 		if !valid {
@@ -298,7 +303,9 @@ func main() {
 	for i := 0; i < count; i++ {
 		made, valid := request{}, true
 		part := i % 4
-		if part == 3 || args[0] == "sizes" {
+		if part == 3 && r.Intn(3) == 0 {
+			part = 7
+		} else if part == 3 || args[0] == "sizes" {
 			part = 5
 		}
 		if args[0] == "kinds" {
@@ -307,6 +314,8 @@ func main() {
 			part = 4
 		} else if args[0] == "collections" {
 			part = 6
+		} else if args[0] == "objects" {
+			part = 7
 		}
 		switch part {
 		case 0:
@@ -336,6 +345,8 @@ func main() {
 			made, valid = estimate(randomSized(r))
 		case 6:
 			made, valid = evaluate(randomCollection(r))
+		case 7:
+			made, valid = create(randomObject(r))
 		}
 		if valid {
 			cases = append(cases, made)
@@ -362,7 +373,7 @@ func main() {
 		switch want.Op {
 		case "c":
 			texts = [][]byte{[]byte(variables), []byte(want.Expr)}
-		case "e":
+		case "e", "o":
 			texts = [][]byte{[]byte(valueTypes), []byte(values), []byte(want.Expr)}
 		case "s":
 			texts = [][]byte{[]byte(sizedVariables), []byte(want.Expr)}
