@@ -5,6 +5,7 @@ enum { EXIT_OK = 0, EXIT_USAGE = 2 };
 int words_refuse(const struct words *words, const char *why)
 {
     const char *program = words->table->program;
+    /* The reader of flags names the help itself if the flag is unknown. */
     if (strstr(why, " --help")) /* an unknown flag */
         fprintf(stderr, "%s: %s\n", program, why);
     else
@@ -39,6 +40,8 @@ int words_read(struct words *words, int count, char **args)
         at += rest;
         if (at == count)
             break;
+        /* Flags may follow words, as in `vigil import DIR --json`: parsing stops at each word and
+         * begins again behind it. */
         if (found == words->word_count_needed)
             return refuse_word(words, args[at]);
         words->words[found++] = args[at++];

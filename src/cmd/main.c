@@ -169,6 +169,7 @@ static int refuse_command(const char *name)
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         if (ctl_resembles(name, slice_from_text(commands[i].name)))
             names[count++] = slice_from_text(commands[i].name);
+    /* Older scripts may still call the load generator as a command of this program. */
     if (strcmp(name, "bench") == 0) {
         fprintf(stderr, "vigil: the load generator is a program of its own: vigil-bench\n");
         return EXIT_USAGE;
@@ -188,6 +189,7 @@ static int run_help(int count, char **args)
         return ctl_main(count, args, CTL_VIGIL);
     if (!command)
         return refuse_command(args[1]);
+    /* These commands write their help from their table of flags. */
     if (!command->usage) {
         char *help[] = {args[1], "--help", NULL};
         return command->run(2, help);
@@ -210,6 +212,8 @@ static int run_completion(int count, char **args)
 
 static int write_candidates(const struct complete_commands *others, int count, char **args)
 {
+    /* The shell calls this while the user types: a prompt for a password must not wait for an
+     * answer, and a message must not appear in the middle of the line. */
     if (freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stderr))
         complete_write(others, count - 1, args + 1, stdout);
     return EXIT_OK;
@@ -299,13 +303,17 @@ int main(int argc, char **argv)
         write_usage(stderr);
         return EXIT_USAGE;
     }
+    /* The completion scripts call this, with the words that are on the line so far. */
     if (strcmp(argv[1], "__complete") == 0)
         return run_complete(argc - 1, argv + 1);
     const struct command *command = find_command(argv[1]);
+    /* The client's commands come first: `snapshot save` begins with the name of a command of this
+     * table. */
     if (is_for_client(command, argc - 1, argv + 1))
         return ctl_main(argc - 1, argv + 1, CTL_VIGIL);
     if (!command)
         return refuse_command(argv[1]);
+    /* Commands without a table of flags cannot answer --help themselves. */
     if (command->usage && argc > 2 && asks_for_help(argv[2]))
         return run_help(2, argv);
     return command->run(argc - 1, argv + 1);

@@ -95,6 +95,7 @@ static void show_lost(void *ctx, const struct store_lost *lost)
     struct report *report = ctx;
     if (report->shown == 0)
         printf("Versions of keys that %s lost:\n", report->accepted ? "are" : "would be");
+    /* write_report says how many more there were. */
     if (report->shown++ >= KEYS_SHOWN_MAX)
         return;
     printf("  revision %" PRId64 ": %s ", lost->revision, lost->deleted ? "delete" : "put");
@@ -107,6 +108,8 @@ static void show_lost(void *ctx, const struct store_lost *lost)
 static void write_cut(const struct store_repair *found, const char *will)
 {
     const struct log_repair *log = &found->log;
+    /* Without a seal or mark behind it, no later record is known to have been durable. Then only
+     * the damaged one is counted. */
     uint64_t last = log->last_index > log->cut.index ? log->last_index : log->cut.index;
     printf("%016" PRIx64 ".seg, offset %" PRIu64 ": %s\n", log->cut.segment_id, log->cut.offset,
            log->cut.reason);
@@ -115,6 +118,8 @@ static void write_cut(const struct store_repair *found, const char *will)
     if (found->first_revision)
         printf(", revision %" PRId64 " to %" PRId64, found->first_revision, found->last_revision);
     printf("\n");
+    /* Records behind the damage can often be read, and their changes were listed. The others are
+     * only counted. */
     if (last - log->cut.index + 1 > found->records_read)
         printf("of these, %" PRIu64
                " records cannot be read: what they changed is lost and not listed above\n",
@@ -215,6 +220,8 @@ int repair_main(int count, char **args)
         return exit_status;
     if (!*flags.data_dir)
         return words_refuse(&words, "say with --data-dir which data directory to repair");
+    /* The log is mapped into memory. Without this, a part of the disk that cannot be read would end
+     * the process with SIGBUS and no explanation. */
     page_fault_report("vigil repair", flags.data_dir, false);
     struct report report = {.accepted = flags.accept_loss};
     struct store_repair found;
@@ -245,6 +252,8 @@ int repair_main(int count, char **args)
         if (!flags.accept_loss)
             return EXIT_DAMAGED;
     }
+    /* A FORMAT that was written again does not count here: it was reported above, and there is no
+     * loss to list. */
     if (!found.log.damaged && found.checkpoint.how == REBUILT_NOT && !found.rewrites) {
         printf("nothing is damaged\n");
         return EXIT_SUCCESS;

@@ -79,6 +79,8 @@ struct salvage_report {
 static void show_lost(void *ctx, const struct store_lost *lost)
 {
     struct salvage_report *report = ctx;
+    /* The line of progress is finished before a line of the report appears below it on the same
+     * terminal. */
     progress_end(&report->progress);
     if (report->json) {
         printf("%s{\"key\":\"", report->lost++ ? "," : "");
@@ -202,6 +204,8 @@ static bool is_within(const char *to, const char *dir)
 {
     char above[PATH_MAX], to_path[PATH_MAX], dir_path[PATH_MAX];
     snprintf(above, sizeof(above), "%s", to);
+    /* The new directory usually does not exist yet, and its parent decides. If the parent does not
+     * exist either, making the target fails with a message. */
     if (!realpath(dir, dir_path) || (!realpath(to, to_path) && !realpath(dirname(above), to_path)))
         return false;
     size_t len = strlen(dir_path);
@@ -213,6 +217,8 @@ static enum status salvage_into(struct salvage_report *report, const char *from,
 {
     struct import_target target = {0};
     TRY(preflight_data_dir(to, ret_error));
+    /* Everything is written beside the target and renamed at the end, so that a failure leaves no
+     * half-made directory that could be started. */
     TRY(import_target_begin(&target, fs_posix(), to, ret_error));
     enum status status = store_salvage(
         &(struct store_salvage_options){

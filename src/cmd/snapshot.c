@@ -156,6 +156,7 @@ static void write_status(const struct import_status *found, int how, bool is_3_4
     snprintf(cells[2], CELL_BYTES, "%" PRIu64, is_3_4 ? found->total_entries : found->total_keys);
     progress_bytes_text(found->total_bytes, cells[3]);
     snprintf(cells[4], CELL_BYTES, "%s", found->version);
+    /* 3.4 counts the entries of all buckets, later versions the keys that exist. */
     if (is_3_4 && how != SNAPSHOT_TABLE) {
         write_status_3_4(found, cells, how);
         return;
@@ -182,6 +183,8 @@ static void write_status(const struct import_status *found, int how, bool is_3_4
 int snapshot_show(const char *program, const char *path, int how, bool is_3_4)
 {
     struct import_bar bar;
+    /* etcdctl shows no progress, and neither does a command whose output goes to a file or a
+     * pipe. */
     import_bar_init(&bar, stderr, program, is_3_4 || isatty(STDERR_FILENO) != 1);
     struct import_progress progress = import_bar_progress(&bar);
     struct import_source source = {0};
@@ -214,6 +217,8 @@ int snapshot_main(int count, char **args)
     if (exit_status >= 0)
         return exit_status;
     if (strcmp(words.words[0], "restore") == 0) {
+        /* Clients may have seen revisions that the raised store never had events for. Only a
+         * compaction makes their watches start over. */
         if (flags.mark_compacted != (flags.bump_revision > 0))
             return words_refuse(&words, "--bump-revision and --mark-compacted go together");
         return restore_to("vigil snapshot restore", words.words[1], &flags,

@@ -93,6 +93,8 @@ static enum status write_json(struct trial *trial, const struct cel_value *value
         TRY(show_type(trial, &writer));
     if (trial->error.len)
         json_member_string(&writer, "error", buf_slice(&trial->error));
+    /* A failed evaluation has an "error" and no "value", so that a script need not guess from the
+     * value. */
     if (value && !cel_is_error(*value)) {
         TRY(cel_show(&trial->variables->work, *value, true, &shown));
         json_member_raw(&writer, "value", buf_slice(&shown));
@@ -156,6 +158,7 @@ static int evaluate(struct trial *trial)
     struct cel_budget budget = {.cost_max = COST_MAX};
     struct cel_value value =
         cel_eval(trial->program, trial->variables->values, trial->arena, &budget);
+    /* An expression that fails has still cost something, and --cost shows how much. */
     if (cel_is_error(value) && buf_append(&trial->error, cel_text(value)) != ST_OK)
         return EXIT_FAILED;
     return finish(trial, &value, &budget);
@@ -166,6 +169,8 @@ static int run(const struct words *words, const struct cel_flags *flags)
     struct arena arena;
     struct error error;
     static struct cel_variables variables; /* large */
+    /* An unknown command is refused before the variables are read, because reading them may wait
+     * for standard input. */
     bool evaluates = strcmp(words->words[0], "eval") == 0;
     if (!evaluates && strcmp(words->words[0], "check") != 0)
         return words_refuse(words, "the first argument must be eval or check");
@@ -182,6 +187,8 @@ static int run(const struct words *words, const struct cel_flags *flags)
         fprintf(stderr, "vigil cel: there is not enough memory for the expression\n");
         code = EXIT_FAILED;
     } else {
+        /* compile leaves what is wrong with the expression in trial.error. Then nothing is
+         * evaluated, and finish prints the error. */
         code = evaluates && !trial.error.len ? evaluate(&trial) : finish(&trial, NULL, NULL);
     }
     buf_fini(&trial.error);

@@ -60,12 +60,14 @@ static void show_call(struct shower *s, const char *function, struct slice text)
 static void show_double(struct shower *s, struct cel_value value)
 {
     struct slice text = text_of(s, value);
+    /* Neither JSON nor CEL has a literal for infinity and NaN. CEL converts them from texts. */
     if (!isfinite(value.number)) {
         show_call(s, "double", text);
         return;
     }
     put_slice(s, text);
     bool looks_like_int = !memchr(text.ptr, '.', text.len) && !memchr(text.ptr, 'e', text.len);
+    /* Without a fraction the output would be an int when it is used as an expression again. */
     if (looks_like_int && !s->as_json)
         put(s, ".0");
 }

@@ -10,6 +10,7 @@ static size_t value_length(struct slice list)
     bool quoted = false;
     for (size_t i = 0; i < list.len; i++) {
         uint8_t byte = list.ptr[i];
+        /* The escaped character may be a quote, which then does not end the text. */
         if (quoted && byte == '\\')
             i++;
         else if (byte == '"')

@@ -66,6 +66,8 @@ int64_t event_view_age(vigil_bytes object, int64_t wall_s)
     vigil_bytes managers, manager;
     newest(object, "metadata.creationTimestamp", &time_s);
     newest(object, "metadata.deletionTimestamp", &time_s);
+    /* Each manager has the time of its last write; the greatest of them is the object's last
+     * change. */
     if (vigil_json_find(object, "metadata.managedFields", &managers)) {
         vigil_json_iterator iterator = vigil_json_iterate(managers);
         while (vigil_json_next(&iterator, NULL, &manager))
@@ -87,6 +89,7 @@ static void put_age(FILE *to, int64_t age_s)
         return;
     }
     size_t i = 0;
+    /* "90 min" says more than "1 h", so a unit is used from two of it on. */
     while (age_s < units[i].seconds * 2 && units[i].seconds > 1)
         i++;
     fprintf(to, "%lld %s", (long long)(age_s / units[i].seconds), units[i].unit);
@@ -154,6 +157,7 @@ static void show_differences(struct event_view *view, const vigil_kube_object *o
     const vigil_kube_object *before = indexer_get(&view->last, object_key(object));
     struct shown shown = {.view = view};
     struct arena arena;
+    /* The object was first seen with this event, or was too large to be kept. */
     if (!before)
         return;
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -170,7 +174,10 @@ static void remember(struct event_view *view, const vigil_kube_event *event)
     if (event->type == VIGIL_KUBE_DELETED) {
         old = indexer_remove(&view->last, object_key(event->object));
     } else if (view->last.json_bytes + object_sent(event->object).len <= EVENT_VIEW_BYTES_MAX) {
+        /* Beyond the limit no further version is kept: watching a large cluster must not exhaust
+         * the memory. */
         vigil_kube_object *kept = vigil_kube_object_ref(event->object);
+        /* Without memory for it, its next change is shown without differences. */
         if (indexer_put(&view->last, kept, &old) != ST_OK)
             old = NULL;
         vigil_kube_object_unref(kept);

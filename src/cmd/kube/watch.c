@@ -142,6 +142,7 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
 /* False: the watch is over. */
 static bool watch_again(struct session *s, int end)
 {
+    /* Without a version the state was not complete, and beginning again would show it twice. */
     if (!s->version[0] || end == VIGIL_KUBE_END_REFUSED || end == VIGIL_KUBE_END_ERROR)
         return false;
     vigil_kube_watch_free(s->watch);
@@ -165,6 +166,7 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
             finish(s, event->end == VIGIL_KUBE_END_COMPLETE ? EXIT_OK : EXIT_FAILED);
         return VIGIL_KUBE_CONTINUE;
     }
+    /* An error is not one of the events that --count asked for. */
     if (event->type != VIGIL_KUBE_ERROR && s->left && --s->left == 0) {
         finish(s, EXIT_OK);
         return VIGIL_KUBE_PAUSE;
@@ -187,6 +189,7 @@ static void on_log(void *user, int level, const char *text)
 
 static int show_events(struct session *s)
 {
+    /* Until here the caller has reported failures by itself, and a log line would repeat them. */
     atomic_store(&s->logs, true);
     int code = vigil_kube_watch_new(s->kube, &s->options, on_event, s, &s->watch);
     if (code != VIGIL_OK) {
@@ -207,6 +210,8 @@ static int show_events(struct session *s)
 /* By how many versions the server is ahead; -1: unknown. */
 static int64_t versions_behind(struct session *s, const char *known)
 {
+    /* A list of one object is the cheapest request whose answer has the server's current
+     * version. */
     vigil_kube_list_options options = {.size = sizeof(options), .limit = 1};
     vigil_kube_call *call = vigil_kube_list(s->kube, &s->options.target, &options);
     int64_t behind = -1;

@@ -53,6 +53,8 @@ static enum status check_directory(const char *path, struct error *error)
     if (!S_ISDIR(status.st_mode))
         return error_set(error, ST_INVALID,
                          "%.200s is not a directory; choose another with --data-dir", path);
+    /* The log and the checkpoint are mapped into memory, and a file on NFS can change or vanish
+     * under its mapping. */
     if (statfs(path, &filesystem) == 0 && filesystem.f_type == NFS_MAGIC)
         return error_set(error, ST_INVALID,
                          "%.200s is on NFS, where files that are mapped into memory are not safe; "
@@ -85,6 +87,7 @@ static enum status make_above(const char *path, struct error *error)
     char above[PATH_BYTES];
     for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
         snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+        /* A slash at the end of the path is not followed by another directory. */
         if (slash[1] && mkdir(above, 0700) != 0 && errno != EEXIST)
             return error_set(error, ST_INVALID, "cannot make the directory %.200s: %s", above,
                              strerrordesc_np(errno));
@@ -111,6 +114,8 @@ enum status preflight_data_dir(const char *path, struct error *error)
     char parent[PATH_BYTES];
     if (strlen(path) >= sizeof(parent))
         return error_set(error, ST_INVALID, "the path of the data directory is too long");
+    /* With these errors something is in the way, and check_directory names it. Only a path that is
+     * missing (ENOENT) can be created. */
     if (access(path, F_OK) == 0 || errno == ENOTDIR || errno == EACCES || errno == ELOOP) {
         TRY(check_directory(path, error));
         return check_lock(path, error);
@@ -154,6 +159,8 @@ void preflight_files(uint64_t connections_max, bool given)
             log_warn("cannot raise the limit of open files", LOG_TEXT("error", strerror(errno)));
         (void)getrlimit(RLIMIT_NOFILE, &limit);
     }
+    /* The default of --max-connections exceeds what many systems allow. That alone does not justify
+     * a warning, unless even an ordinary load may run out of files. */
     bool enough = limit.rlim_cur >= connections_max + FILES_BESIDE_CONNECTIONS;
     if (!enough && (given || limit.rlim_cur < FILES_FEW))
         log_warn("fewer files may be open than connections are allowed; raise LimitNOFILE (ulimit "

@@ -68,6 +68,7 @@ static int read_settings(struct serve *s, int count, char **args)
         [SERVE_AS_APISERVER] = &serve_apiserver_table,
     };
     const struct options_table *table = tables[s->how->name];
+    /* kube-apiserver takes no settings from the environment. */
     char **variables = table->flags_only ? no_variables : environ;
     switch (serve_settings_read(&s->settings, table, count, args, variables, &error)) {
     case SETTINGS_READ:
@@ -88,6 +89,7 @@ static int read_settings(struct serve *s, int count, char **args)
                 table->program, table->program);
         return EXIT_USAGE;
     case SETTINGS_WRONG:
+        /* The log format could not be read, so the terminal alone decides how the error looks. */
         s->for_people = !s->as_etcd && isatty(STDERR_FILENO) == 1;
         return fail_settings(s, &error);
     }
@@ -202,6 +204,7 @@ static void tell_tls(const struct serve *s)
         log_warn("ignoring client auto TLS since certs given");
     for (size_t i = 0; i < config->listen_count; i++) {
         struct slice url = s->config.listen_texts[i];
+        /* etcd warns about client URLs only. */
         if (config->roles[i] == SERVER_METRICS)
             continue;
         if (!config->listen[i].secure && files)
@@ -313,6 +316,8 @@ static enum status configure(struct serve *s, struct error *error)
 
 static enum status start(struct serve *s, struct server **ret_server, struct error *error)
 {
+    /* This precedes all threads, because glibc reads the setting when a thread allocates for the
+     * first time. */
     memory_fit_address_space();
     preflight_files((uint64_t)s->settings.values.max_connections,
                     s->settings.values.connections_given);
@@ -344,6 +349,8 @@ static int say_farewell(const struct serve *s, struct server *server)
     int number = 0;
     int64_t end_ns = clock_mono_ns(clock_system()) + FAREWELL_NS;
     server_drain(server);
+    /* Every signal ends the wait, but SIGUSR1, which asks for new log files, does not end the
+     * server. */
     while (number <= 0 && !server_drained(server) && clock_mono_ns(clock_system()) < end_ns)
         number = signals_wait(&s->signals, 10 * NS_PER_MS);
     return number > 0 && number != SIGUSR1 ? number : 0;
@@ -358,10 +365,14 @@ static enum status restart(struct serve *s, struct server **server, int *ret_sig
     for (size_t i = 0; i < s->config.server.listen_count; i++)
         if (server_bound(*server, i))
             s->config.urls[i] = *server_bound(*server, i);
+    /* Watches end as compacted, so that their clients read the state again. They must not resume:
+     * the next history may have other contents at the same revisions. */
     int64_t void_until = server_end_watches(*server);
     *ret_signal = say_farewell(s, *server);
     server_free(TAKE(*server));
     TRY(server_discard_mirror(&s->config.server, void_until, error));
+    /* The mirror is discarded even when the server is about to end: the next start must not serve
+     * it either. */
     if (*ret_signal)
         return ST_CANCELED;
     TRY(server_start(&s->config.server, server, error));

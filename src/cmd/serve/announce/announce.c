@@ -13,6 +13,7 @@ enum { ARGUMENTS_SHOWN_MAX = 64 };
 static const struct option *flag_of(const char *word)
 {
     const char *name = word + strspn(word, "-");
+    /* Like Go's flags, ours may begin with one dash or two. */
     if (name == word || name - word > 2)
         return NULL;
     return options_find(&serve_table, slice_of(name, strcspn(name, "=")));
@@ -25,6 +26,7 @@ void announce_arguments(const char *program, int count, char *const *args)
     bool hides_next = false;
     shown[n++] = slice_from_text(program);
     for (int i = 0; i < count && n < ARGUMENTS_SHOWN_MAX; i++) {
+        /* A secret may be the next word (--flag SECRET) or a part of this one (--flag=SECRET). */
         const struct option *flag = hides_next ? NULL : flag_of(args[i]);
         bool hides = hides_next || (flag && flag->secret && strchr(args[i], '='));
         shown[n++] = slice_from_text(hides ? OPTION_SECRET_SHOWN : args[i]);
@@ -56,6 +58,7 @@ void announce_start(const struct serve_config *config, const struct serve_option
     const struct server_config *server = &config->server;
     const char *dir = server->engine.data_dir;
     bool initialized = is_initialized(dir);
+    /* The lines below are those of an etcd member, which a server in front of a cluster is not. */
     if (server->clustered) {
         log_info("starting in front of an etcd cluster", LOG_TEXT("vigil-version", VIGIL_VERSION),
                  LOG_LIST("upstream-endpoints", options->upstream_endpoints),

@@ -15,6 +15,7 @@ void notify_manager(const char *state)
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = path ? strlen(path) : 0;
+    /* Other kinds of addresses, such as systemd's vsock, are not supported. */
     if (len == 0 || len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
         return;
     memcpy(address.sun_path, path, len);
@@ -36,6 +37,8 @@ int64_t notify_watchdog_ns(void)
     if (!usec || option_value_int(usec, &value) != ST_OK || value <= 0 ||
         value > INT64_MAX / NS_PER_US)
         return 0;
+    /* The variables are inherited: those for another process must not make this one feed its
+     * watchdog. */
     if (pid && (option_value_int(pid, &owner) != ST_OK || owner != getpid()))
         return 0;
     return value * NS_PER_US;

@@ -197,6 +197,8 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
 {
     bool asked = options->kube_urls_given, wanted = asked || !as_etcd;
     bool mirrored = config_upstream_mirrors(options, SLICE_LITERAL("/registry/"));
+    /* The default URL is withheld with a note. A URL that was given must be served, or the start
+     * fails with the reason. */
     if (wanted && !asked)
         config->kube_withheld = mirrored ? clients_are_kept_out(config, options)
                                          : "no --upstream-prefix contains /registry/";
@@ -208,6 +210,8 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     struct texts kube = split(config, wanted ? options->listen_kube_urls : "");
     TRY(add_listen(config, kube, "listen-kube-urls", SERVER_KUBE, error));
     config->server.kube_wanted = kube.count > 0;
+    /* If the default port is taken, the server goes without the Kubernetes API instead of
+     * failing. */
     config->server.kube_optional = !options->kube_urls_given;
     config->server.kube = (struct kube_config){
         .version = VIGIL_VERSION,
@@ -224,6 +228,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     TRY(config_kube_start(find_kube_url(config), options, &config->arena,
                           &config->server.kube.start, error));
     config->server.kube_history_ns = options->kube_history_ns;
+    /* Rounded up, so that a short interval is not 0, which would turn the compaction off. */
     config->server.kube.compaction_s = (options->kube_history_ns + NS_PER_S - 1) / NS_PER_S;
     config->server.kube_history_bytes = (int64_t)options->kube_history_bytes;
     return check_kube_urls(config, options, error);
@@ -235,6 +240,7 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     struct texts clients = split(config, options->listen_client_urls);
     struct texts http = split(config, options->listen_client_http_urls);
     struct texts metrics = split(config, options->listen_metrics_urls);
+    /* A server for Kubernetes alone needs no client URL. */
     if (clients.count == 0 && !(options->kube_urls_given && *options->listen_kube_urls))
         return error_set(error, ST_INVALID, "--listen-client-urls needs at least one URL");
     config->listen_texts = take(config, NET_LISTENERS_MAX * sizeof(*config->listen_texts));
@@ -242,6 +248,7 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     config->roles = take(config, NET_LISTENERS_MAX * sizeof(*config->roles));
     config->server.listen = config->urls;
     config->server.roles = config->roles;
+    /* As in etcd, a separate URL for HTTP leaves only gRPC on the client URLs. */
     TRY(add_listen(config, clients, "listen-client-urls", http.count ? SERVER_GRPC : SERVER_CLIENTS,
                    error));
     TRY(add_listen(config, http, "listen-client-http-urls", SERVER_HTTP, error));
@@ -249,6 +256,8 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     config->client_count = clients.count;
 
     struct texts shown = clients;
+    /* Without --advertise-client-urls clients are sent to the URLs that the server listens on.
+     * Their ports may be known only later (serve_config_set_client_urls). */
     config->server.shows_listen = !*options->advertise_client_urls;
     config->server.etcd.client_urls_given = *options->advertise_client_urls;
     if (!config->server.shows_listen) {
@@ -298,6 +307,8 @@ static enum status split_cluster(struct serve_config *config, const struct serve
         if (!equals)
             return error_set(error, ST_INVALID, "--initial-cluster: \"%.*s\" is not NAME=URL",
                              SLICE_ARGS(member));
+        /* etcd would form a cluster with the other members. Vigil has none, and must not start as
+         * if it had. */
         if (!slice_equal(slice_sub(member, 0, name_len), name))
             return error_set(error, ST_INVALID,
                              "--initial-cluster names the member \"%.*s\" beside \"%s\" (--name): "
@@ -319,6 +330,8 @@ static enum status set_member(struct serve_config *config, const struct serve_op
         TRY(split_cluster(config, options, &peers, error));
     }
     TRY(check_shown(peer_flag, peers, error));
+    /* The ids are made from the same inputs as in etcd, so that a client which remembers them sees
+     * the same cluster after a reinstallation with the same flags. */
     config->member_id =
         member_id_make(peers.items, peers.count, slice_from_text(options->initial_cluster_token));
     config->cluster_id = cluster_id_make(config->member_id);
@@ -334,6 +347,7 @@ static enum status set_version(struct serve_config *config, const struct serve_o
     struct emulated_version version;
     TRY(emulated_version_read(options->emulate_version, &version, error));
     char *cluster = take(config, VERSION_BYTES_MAX);
+    /* As in etcd, the version of the cluster has the patch level 0. */
     snprintf(cluster, VERSION_BYTES_MAX, "%u.%u.0", version.major, version.minor);
     config->server.etcd.version = options->emulate_version;
     config->server.etcd.cluster_version = cluster;
@@ -348,6 +362,7 @@ static unsigned core_count(void)
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
         return 1;
+    /* The mask of the scheduler is smaller than the machine in a container with a cpuset. */
     int count = CPU_COUNT(&cores);
     return count < 1 ? 1 : count > NET_SHARDS_MAX ? NET_SHARDS_MAX : (unsigned)count;
 }
@@ -423,6 +438,7 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
     TRY(tls_version_parse(options->tls_max_version, &tls->options.max_version, error));
     TRY(tls_options_check(&tls->options, error));
     bool certified = *options->cert_file || options->auto_tls;
+    /* The certificate is missing only if a URL needs one: http URLs alone are served without. */
     for (size_t i = 0; i < config->server.listen_count && !certified; i++)
         if (config->server.listen[i].secure && config->server.roles[i] == SERVER_METRICS)
             return error_set(error, ST_INVALID,
@@ -485,6 +501,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
         options->initial_corrupt_check || has_gate(options, "InitialCorruptCheck");
     engine->quota_bytes =
         options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
+    /* etcd, too, sends fragments that are as large as the largest request. */
     engine->watch_fragment_bytes = options->max_request_bytes + ETCD_MESSAGE_OVERHEAD_BYTES;
     engine->watchers_per_stream_max = (unsigned)options->max_watchers_per_stream;
     engine->watchers_max = (uint64_t)options->max_watchers;
@@ -525,6 +542,8 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(auth_token_settings_parse(options->auth_token, &config->server.auth.token, error));
     config->server.auth.simple_ttl_s =
         options->auth_token_ttl_s ? options->auth_token_ttl_s : TTL_DEFAULT_S;
+    /* As in etcd, a name from a certificate counts only if every client was required to have
+     * one. */
     config->server.auth.names_from_certificates = options->client_cert_auth;
     config->server.auth.bcrypt_cost = options->bcrypt_cost;
     TRY(set_member(config, options, error));

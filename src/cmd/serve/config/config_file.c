@@ -134,6 +134,7 @@ static enum status skip(struct pass *pass)
             open++;
         if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT)
             open--;
+        /* The parser's own state grows with the depth, also in values that are skipped. */
         if (pass->depth + open > CONFIG_FILE_DEPTH_MAX)
             return wrong(pass, "nested too deep");
         if (open == 0)
@@ -172,6 +173,7 @@ static const char *truth(const char *text)
 static enum status duration(struct pass *pass, const char **text)
 {
     int64_t ns;
+    /* Go decodes a time.Duration from YAML or JSON as a number of nanoseconds. */
     if (option_value_int(*text, &ns) != ST_OK)
         return ST_OK;
     char *unit = arena_alloc(&pass->file->values, 32);
@@ -234,6 +236,8 @@ static enum status set_value(struct pass *pass, const struct option *row)
     size_t line = line_of(pass);
     bool plain = pass->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     TRY(dup_scalar(pass, &text));
+    /* In quotes, null and the empty text are values. Without quotes they leave the default in
+     * place. */
     return plain && is_null(text) ? ST_OK : set(pass, row, text, line);
 }
 
@@ -241,6 +245,8 @@ static enum status read_value(struct pass *pass, const char *block, const char *
 {
     char flag[KEY_BYTES_MAX];
     TRY(next(pass));
+    /* An alias repeats its anchor's content, and nested ones would let a small file become
+     * arbitrarily large. */
     if (pass->event.type == YAML_ALIAS_EVENT)
         return wrong(pass, "aliases are not read");
     if (!block && is_block(key) && pass->event.type == YAML_MAPPING_START_EVENT)
@@ -249,6 +255,8 @@ static enum status read_value(struct pass *pass, const char *block, const char *
     const struct option *row = options_find(pass->options->table, slice_from_text(flag));
     if (row && !row->flag_only)
         return set_value(pass, row);
+    /* etcd ignores unknown keys, too. They are logged, since a misspelled key has no other
+     * effect. */
     if (pass->listener.fn)
         pass->listener.fn(pass->listener.ctx, key, line);
     return skip(pass);

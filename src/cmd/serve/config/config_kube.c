@@ -30,6 +30,7 @@ static bool address_of(const struct url *url, struct kube_address *ret_address)
     if (!colon)
         return false;
     *colon = '\0';
+    /* The bracket before the colon belongs to an IPv6 address, which itself contains colons. */
     bool bracketed = text[0] == '[';
     if (bracketed)
         colon[-1] = '\0';
@@ -45,6 +46,8 @@ static enum status set_advertised(struct kube_start_settings *start, const struc
     if (*given && !known)
         return error_set(error, ST_INVALID,
                          "--kube-advertise-address: \"%.100s\" is not an address", given);
+    /* Pods would look for the server on their own loopback interface: such an address is not put
+     * into the endpoints of the Service kubernetes. */
     start->is_advertised = known && !is_loopback(&start->advertised) && !is_any(&start->advertised);
     return ST_OK;
 }
@@ -67,6 +70,8 @@ static enum status read_range(struct kube_range *ret_range, const struct serve_o
     const char *ranges = options->kube_service_cluster_ip_range;
     struct slice first;
     struct error why;
+    /* The flag may name a second range for the other address family. Vigil allocates from the
+     * first. */
     if (!option_list_next(&ranges, &first))
         return error_set(error, ST_INVALID, "--kube-service-cluster-ip-range is empty");
     if (kube_range_parse(first, ret_range, &why) != ST_OK)

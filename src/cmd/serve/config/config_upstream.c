@@ -71,6 +71,8 @@ enum status config_upstream_check_flags(const struct options *options, bool clus
     const struct option *row;
     if (clustered)
         return check_clashes(options, error);
+    /* An empty value is most likely a variable of a script that was not set. Serving a store of its
+     * own instead of the cluster would look like a loss of all data. */
     if (is_given(options, "upstream-endpoints"))
         return error_set(
             error, ST_INVALID,
@@ -122,6 +124,7 @@ static bool is_same(const struct address *endpoint, const struct address *listen
     address_format(listen, b);
     if (strcmp(a, b) == 0)
         return true;
+    /* A listener on all addresses also accepts what is sent to loopback. */
     return !address_is_path(endpoint) && address_port(endpoint) == address_port(listen) &&
            address_is_local(endpoint) && is_any(listen);
 }
@@ -132,6 +135,7 @@ enum status config_upstream_check_addresses(const char *endpoints, const struct 
     struct slice item;
     struct address endpoint;
     for (const char *rest = endpoints; option_list_next(&rest, &item);) {
+        /* A loop through a name is not detected here, because names are not looked up. */
         if (parse_endpoint(item, &endpoint) != ST_OK)
             continue;
         for (size_t i = 0; i < count; i++)
@@ -163,6 +167,7 @@ static enum status read_password(struct arena *arena, const char *path, const ch
     AUTO(buf_fini) struct buf text = {0};
     TRY(whole_file_read(path, WHOLE_FILE_ANY, PASSWORD_BYTES_MAX, &text, error));
     size_t len = 0;
+    /* Editors end a file with a line break, which does not belong to the password. */
     while (len < text.len && text.ptr[len] != '\n' && text.ptr[len] != '\r' && text.ptr[len])
         len++;
     if (len == 0)
@@ -203,6 +208,7 @@ bool config_upstream_mirrors(const struct serve_options *options, struct slice p
 {
     struct slice item;
     bool all = true;
+    /* An empty list stands for all keys. */
     for (const char *rest = options->upstream_prefix; option_list_next(&rest, &item); all = false)
         if (item.len <= prefix.len && slice_equal(item, slice_sub(prefix, 0, item.len)))
             return true;

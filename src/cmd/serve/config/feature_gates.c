@@ -48,6 +48,7 @@ static enum status read_gate(struct reading *reading, struct slice item, struct 
     return error_set(error, ST_INVALID, "unrecognized feature gate: %.*s", SLICE_ARGS(name));
 }
 
+/* As in Kubernetes' gates, a gate that is named keeps its own value, wherever in the list it is. */
 static void spread(struct reading *reading, size_t all)
 {
     for (size_t i = 0; reading->named[all] && i < FEATURE_GATES; i++)

@@ -58,6 +58,7 @@ static enum status check_outputs(const char *outputs, struct error *error)
     while (option_list_next(&outputs, &name))
         files +=
             !slice_is(name, "default") && !slice_is(name, "stderr") && !slice_is(name, "stdout");
+    /* Rotation renames one file, and there is one set of limits for it. */
     if (files == 1)
         return ST_OK;
     return error_set(error, ST_INVALID,

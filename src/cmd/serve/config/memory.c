@@ -37,6 +37,8 @@ static size_t least_of(const char *root, const char *mount, char *group, const c
         if (len > 0 && (size_t)len < sizeof(path))
             least = size_min(least, number_in(path));
         char *slash = strrchr(group, '/');
+        /* The last round has looked at the mount point itself. In a container it shows the limit of
+         * the container. */
         if (!slash)
             return least;
         *slash = '\0';
@@ -59,6 +61,7 @@ static size_t limit_of_line(const char *root, char *line)
         return least_of(root, "/sys/fs/cgroup", group, "memory.max");
     char list[64];
     snprintf(list, sizeof(list), ",%.60s,", controllers);
+    /* In version 1 every controller has a hierarchy of its own. */
     if (!strstr(list, ",memory,"))
         return SIZE_MAX;
     return least_of(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
@@ -86,6 +89,8 @@ static size_t address_space(void)
 
 void memory_fit_address_space(void)
 {
+    /* Each arena of malloc reserves 64 MB of addresses. With one per thread a limited address space
+     * is used up long before the memory is. */
     if (address_space() != SIZE_MAX)
         (void)mallopt(M_ARENA_MAX, 1);
 }

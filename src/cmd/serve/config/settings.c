@@ -56,17 +56,22 @@ enum settings_outcome serve_settings_read(struct serve_settings *settings,
     enum status status = options_parse_args(&settings->options, count, args, &rest, error);
     if (status == ST_END)
         return SETTINGS_HELP;
+    /* As in etcd, wrong gates on the command line are shown with the usage. Those in a file or in
+     * the environment are reported below like any other value. */
     if (status != ST_OK || check_gates(settings, error) != ST_OK)
         return SETTINGS_MISUSED;
     if (rest < count) {
         (void)error_set(error, ST_INVALID, "\"%.200s\" is not a valid flag", args[rest]);
         return SETTINGS_WRONG;
     }
+    /* The version that the flags ask for is shown, so it must be right, but a configuration file is
+     * not read for it. */
     if (settings->values.version) {
         struct emulated_version version;
         status = emulated_version_read(settings->values.emulate_version, &version, error);
         return status == ST_OK ? SETTINGS_VERSION : SETTINGS_WRONG;
     }
+    /* Flags have precedence over variables. With a file neither counts, as in etcd. */
     settings->path = file_path(settings);
     status = settings->path ? read_file(settings, error)
                             : options_parse_environment(&settings->options, variables,
