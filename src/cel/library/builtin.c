@@ -5,6 +5,7 @@
 #include "cel/library/convert.h"
 #include "cel/library/format.h"
 #include "cel/library/lists.h"
+#include "cel/library/named_format.h"
 #include "cel/library/objects.h"
 #include "cel/library/operators.h"
 #include "cel/library/optional.h"
@@ -79,6 +80,7 @@ static const struct cel_library *const libraries[] = {
     &cel_addresses,
     &cel_versions,
     &cel_patches,
+    &cel_named_formats,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)

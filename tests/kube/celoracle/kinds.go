@@ -273,7 +273,9 @@ func (m maker) mixed() string {
 
 func randomKind(r *rand.Rand) string {
 	m := maker{r}
-	switch r.Intn(8) {
+	switch r.Intn(9) {
+	case 8:
+		return randomFormat(r)
 	case 0:
 		return m.quantityExpression()
 	case 6, 7:

@@ -4,6 +4,7 @@
 //	go run ./celoracle check PROGRAM COUNT SEED    compares the answers of cel_oracle
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle texts PROGRAM COUNT SEED    the same for functions on texts alone
+//	go run ./celoracle formats PROGRAM COUNT SEED  the same for formats that have names alone
 //	go run ./celoracle sizes PROGRAM COUNT SEED    the same for random estimates of costs alone
 //	go run ./celoracle collections PROGRAM COUNT SEED    and for functions of lists and sets
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
@@ -264,7 +265,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|formats|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -281,7 +282,7 @@ func main() {
 			cases = append(cases, checked)
 		}
 	}
-	for _, text := range slices.Concat(evaluated, evaluatedKinds, evaluatedTexts, evaluatedCollections) {
+	for _, text := range slices.Concat(evaluated, evaluatedKinds, evaluatedTexts, evaluatedCollections, evaluatedFormats) {
 		value, valid := evaluate(text)
 		if !valid {
 			log.Fatalf("not valid: %s", text)
@@ -314,6 +315,8 @@ func main() {
 			part = 4
 		} else if args[0] == "collections" {
 			part = 6
+		} else if args[0] == "formats" {
+			part = 8
 		} else if args[0] == "objects" {
 			part = 7
 		}
@@ -347,6 +350,8 @@ func main() {
 			made, valid = evaluate(randomCollection(r))
 		case 7:
 			made, valid = create(randomObject(r))
+		case 8:
+			made, valid = evaluate(randomFormat(r))
 		}
 		if valid {
 			cases = append(cases, made)

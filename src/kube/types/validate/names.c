@@ -7,20 +7,13 @@
 
 #define LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
-/* Appends a reason to the earlier ones. */
-static void add(char why[NAME_ERROR_BYTES], const char *text)
-{
-    size_t len = strlen(why);
-    snprintf(why + len, NAME_ERROR_BYTES - len, "%s%s", len ? "; " : "", text);
-}
-
 static void add_too_long(char why[NAME_ERROR_BYTES], struct slice text, size_t max)
 {
     char rule[64];
     if (text.len <= max)
         return;
     snprintf(rule, sizeof(rule), "must be no more than %zu characters", max);
-    add(why, rule);
+    name_add_reason(why, rule);
 }
 
 static bool is_lower(uint8_t c)
@@ -71,13 +64,14 @@ bool port_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
     why[0] = '\0';
     add_too_long(why, name, 15);
     if (!is_made_of(name, is_lower, "-"))
-        add(why, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+        name_add_reason(why,
+                        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
     if (!has_letter(name))
-        add(why, "must contain at least one letter (a-z)");
+        name_add_reason(why, "must contain at least one letter (a-z)");
     if (has_pair(name, '-'))
-        add(why, "must not contain consecutive hyphens");
+        name_add_reason(why, "must not contain consecutive hyphens");
     if (name.len && (name.ptr[0] == '-' || name.ptr[name.len - 1] == '-'))
-        add(why, "must not begin or end with a hyphen");
+        name_add_reason(why, "must not begin or end with a hyphen");
     return !why[0];
 }
 
@@ -86,17 +80,18 @@ bool config_key_valid(struct slice name, char why[NAME_ERROR_BYTES])
     why[0] = '\0';
     add_too_long(why, name, 253);
     if (!is_made_of(name, is_letter, "-._"))
-        add(why,
+        name_add_reason(
+            why,
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
             "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
             "'[-._a-zA-Z0-9]+')");
     /* Names that would lead out of a directory. */
     if (slice_is(name, "."))
-        add(why, "must not be '.'");
+        name_add_reason(why, "must not be '.'");
     else if (slice_is(name, ".."))
-        add(why, "must not be '..'");
+        name_add_reason(why, "must not be '..'");
     else if (name.len > 2 && memcmp(name.ptr, "..", 2) == 0)
-        add(why, "must not start with '..'");
+        name_add_reason(why, "must not start with '..'");
     return !why[0];
 }
 
@@ -105,11 +100,12 @@ bool env_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
     size_t i = 0;
     why[0] = '\0';
     if (!name.len)
-        add(why, "environment variable name must be non-empty");
+        name_add_reason(why, "environment variable name must be non-empty");
     while (i < name.len && name.ptr[i] >= ' ' && name.ptr[i] <= '~' && name.ptr[i] != '=')
         i++;
     if (i < name.len)
-        add(why,
+        name_add_reason(
+            why,
             "a valid environment variable name must consist only of printable ASCII characters "
             "other than '='");
     return !why[0];
@@ -124,7 +120,8 @@ bool wildcard_valid(struct slice name, char why[NAME_ERROR_BYTES])
     /* The length of the rest is not a reason of its own. */
     struct slice rest = star ? slice_sub(name, 2, size_min(name.len - 2, 200)) : SLICE_EMPTY;
     if (!star || !subdomain_valid(rest, ignored))
-        add(why, "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
+        name_add_reason(
+            why, "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
                  "subdomain, which must consist of lower case alphanumeric characters, '-' or '.' "
                  "and end with an alphanumeric character (e.g. '*.example.com', regex used for "
                  "validation is '\\*\\." LABEL "(\\." LABEL ")*')");
@@ -156,23 +153,11 @@ bool underscored_valid(struct slice name, char why[NAME_ERROR_BYTES])
     why[0] = '\0';
     add_too_long(why, name, 253);
     if (!is_underscored(name))
-        add(why, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-                 "characters, '_', '-' or '.', and must start and end with an alphanumeric "
-                 "character (e.g. 'example.com', regex used for validation is '" UNDERSCORED
-                 "(\\." UNDERSCORED ")*')");
-    return !why[0];
-}
-
-bool dns_1035_valid(struct slice name, char why[NAME_ERROR_BYTES])
-{
-    why[0] = '\0';
-    add_too_long(why, name, 63);
-    if (!is_made_of(name, is_lower, "-") || !is_lower(name.ptr[0]) || name.ptr[name.len - 1] == '-')
-        add(why,
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
-            "with an alphabetic character, and end with an alphanumeric character (e.g. "
-            "'my-name',  or 'abc-123', regex used for validation is "
-            "'[a-z]([-a-z0-9]*[a-z0-9])?')");
+        name_add_reason(why,
+                        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                        "characters, '_', '-' or '.', and must start and end with an alphanumeric "
+                        "character (e.g. 'example.com', regex used for validation is '" UNDERSCORED
+                        "(\\." UNDERSCORED ")*')");
     return !why[0];
 }
 
@@ -184,9 +169,9 @@ bool segment_valid(struct slice name, char why[NAME_ERROR_BYTES])
         return false;
     }
     if (name.len && memchr(name.ptr, '/', name.len))
-        add(why, "may not contain '/'");
+        name_add_reason(why, "may not contain '/'");
     if (name.len && memchr(name.ptr, '%', name.len))
-        add(why, "may not contain '%'");
+        name_add_reason(why, "may not contain '%'");
     return !why[0];
 }
 
@@ -197,7 +182,8 @@ bool percent_valid(struct slice text, char why[NAME_ERROR_BYTES])
     while (i < text.len && is_digit(text.ptr[i]))
         i++;
     if (!i || i + 1 != text.len || text.ptr[i] != '%')
-        add(why, "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
+        name_add_reason(
+            why, "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
                  "'1%',  or '93%', regex used for validation is '[0-9]+%')");
     return !why[0];
 }
@@ -206,8 +192,9 @@ bool http_header_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
     if (!is_made_of(name, is_letter, "-"))
-        add(why, "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
-                 "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
+        name_add_reason(why,
+                        "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
+                        "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
     return !why[0];
 }
 
@@ -216,11 +203,11 @@ bool ip_valid(struct slice text, char why[NAME_ERROR_BYTES])
     struct address a;
     why[0] = '\0';
     if (!address_read(text, &a))
-        add(why, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+        name_add_reason(why, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     else if (a.padded)
-        add(why, "must not have leading 0s");
+        name_add_reason(why, "must not have leading 0s");
     else if (a.mapped)
-        add(why, "must not be an IPv4-mapped IPv6 address");
+        name_add_reason(why, "must not be an IPv4-mapped IPv6 address");
     return !why[0];
 }
 
@@ -229,12 +216,12 @@ bool cidr_valid(struct slice text, char why[NAME_ERROR_BYTES])
     struct address_block b;
     why[0] = '\0';
     if (!address_block_read(text, &b))
-        add(why, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+        name_add_reason(why, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     else if (b.first.padded || b.padded)
-        add(why, "must not have leading 0s in IP or prefix length");
+        name_add_reason(why, "must not have leading 0s in IP or prefix length");
     else if (b.first.mapped)
-        add(why, "must not have an IPv4-mapped IPv6 address");
+        name_add_reason(why, "must not have an IPv4-mapped IPv6 address");
     else if (!address_block_is_masked(&b))
-        add(why, "must not have bits set beyond the prefix length");
+        name_add_reason(why, "must not have bits set beyond the prefix length");
     return !why[0];
 }

@@ -17,8 +17,6 @@ bool env_name_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 bool wildcard_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 /* Subdomains whose labels may have underscores: of a DNS search path */
 bool underscored_valid(struct slice name, char why[NAME_ERROR_BYTES]);
-/* DNS labels that begin with a letter */
-bool dns_1035_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 /* What may be in a path of a URL */
 bool segment_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 bool percent_valid(struct slice text, char why[NAME_ERROR_BYTES]);
