@@ -239,6 +239,11 @@ int repair_main(int count, char **args)
         &found, &error);
     if (status != ST_OK) {
         fprintf(stderr, "vigil repair: %s\n", error.text);
+        if (status == ST_DAMAGED)
+            fprintf(stderr,
+                    "This cannot be repaired. Restore a backup or a snapshot, or copy what can be "
+                    "read into a new directory:\n  vigil salvage %s --to NEW\n",
+                    flags.data_dir);
         return EXIT_FAILURE;
     }
     if (found.format != DATADIR_FORMAT_INTACT) {

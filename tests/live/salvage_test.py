@@ -225,6 +225,15 @@ class Salvage(LiveTest):
         server.close()
         server.stop()
 
+    def test_repair_that_is_refused_names_the_salvage(self):
+        directory = self.filled()
+        for segment in sorted((directory / "log").glob("*.seg"))[:-1]:
+            segment.unlink()
+        refused = self.run_it("repair", "--data-dir", str(directory))
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn(f"\n  vigil salvage {directory} --to NEW\n", refused.stderr)
+        self.salvage(directory, 3)
+
     def test_what_is_refused(self):
         directory = self.filled()
         other = self.scratch / "other"
