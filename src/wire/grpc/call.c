@@ -24,6 +24,7 @@ static void call_free(struct grpc_call *call)
     account_buf_fini(call->arena.account, &call->message);
     arena_fini(&call->arena);
     server->calls--;
+    /* Small blocks have another size, so they are not recycled. */
     if (call->small || server->recycled_count >= server->limits->recycled_calls_max) {
         free(call);
         return;
@@ -99,6 +100,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
 
 static void drop_output(struct grpc_call *call)
 {
+    /* The chunks of a unary call are in its arena, which frees them. */
     bool on_heap = call->method && call->method->server_streams;
     call->source = NULL;
     while (call->first_chunk) {
@@ -175,6 +177,7 @@ static void count_handled(const struct grpc_call *call, enum grpc_code code)
     if (!row || (!row->counts && !row->timing))
         return;
     int64_t took = took_ns(call);
+    /* A call with a source was reported when its source was set. */
     if (!call->sourced)
         report_slow(call, took);
     if (!row->counts)
@@ -186,13 +189,17 @@ static void count_handled(const struct grpc_call *call, enum grpc_code code)
 void grpc_call_closed(struct grpc_call *call)
 {
     drop_output(call);
+    /* The client went away before an answer, which grpc-go counts as Canceled. */
     if (!call->finished)
         count_handled(call, GRPC_CANCELLED);
     call->finished = true; /* on_end must not queue anything */
     drop_held(call);
     list_remove(&call->in_timed);
+    /* From here on the connection may be freed at any time. */
     call->endpoint = NULL;
     notify_end(call);
+    /* An operation may still refer to the call and completes later. Then the last release frees
+     * it. */
     if (call->holds == 0)
         call_free(call);
     else
@@ -315,6 +322,8 @@ static struct grpc_chunk *chunk_new(struct grpc_call *call, size_t len)
 {
     size_t bytes = sizeof(struct grpc_chunk) + len;
     struct grpc_chunk *chunk = NULL;
+    /* A stream sends any number of messages. In the arena, which frees nothing before the end, they
+     * would accumulate. */
     if (!call->method->server_streams) {
         chunk = arena_alloc(&call->arena, bytes);
     } else if (account_charge(call->arena.account, bytes)) {
@@ -383,6 +392,7 @@ void grpc_call_pause(struct grpc_call *call, bool paused)
     call->paused = paused;
     if (paused || !call->endpoint || !call->endpoint->session)
         return;
+    /* The window that was held back is granted, so that the client sends again. */
     size_t withheld = call->withheld;
     call->withheld = 0;
     h2_stream_consumed(&call->stream, withheld);
@@ -393,6 +403,7 @@ static void finish(struct grpc_call *call, enum grpc_code code, struct slice tex
     if (call->finished || call->ended)
         return;
     call->finished = true;
+    /* Messages that are queued are still sent; a source that is not done is not asked any more. */
     call->source = NULL;
     if (!call->delivered) /* a part of a message that no service will see */
         account_buf_fini(call->arena.account, &call->message);
@@ -494,6 +505,7 @@ static uint8_t *put_status(const struct grpc_call *call, uint8_t *dst)
     if (call->code >= 10)
         digits[n++] = (char)('0' + call->code / 10);
     digits[n++] = (char)('0' + call->code % 10);
+    /* Not indexed: we do not use the dynamic table of HPACK for sending. */
     dst = hpack_put_literal(dst, SLICE_LITERAL("grpc-status"), slice_of(digits, n));
     if (call->text.len) {
         uint8_t text[GRPC_TEXT_BYTES_MAX];
@@ -506,8 +518,12 @@ static uint8_t *put_status(const struct grpc_call *call, uint8_t *dst)
 size_t grpc_call_head(struct h2_stream *stream, uint8_t *dst, size_t room)
 {
     struct grpc_call *call = grpc_call_of(stream);
+    /* gRPC calls this Trailers-Only: without a message the status is a part of the first and only
+     * header block. */
     stream->head_only = call->finished && !call->first_chunk;
     size_t need = HEAD_ROOM + (stream->head_only ? TRAILER_ROOM : 0);
+    /* Without a text the status needs a few bytes. With one, the worst case is that every byte is
+     * percent-encoded. */
     if (room < (call->text.len ? need : size_min(need, HEAD_ROOM + 64)))
         return 0;
     uint8_t *end = put_head(call, dst);
@@ -573,8 +589,11 @@ enum h2_fill grpc_call_data(struct h2_stream *stream, uint8_t *dst, size_t room,
 {
     struct grpc_call *call = grpc_call_of(stream);
     size_t len = fill_from_chunks(call, dst, room);
+    /* A source writes directly into the output, but only behind the messages that were queued
+     * before it was set. */
     if (!call->first_chunk)
         len += fill_from_source(call, dst + len, room - len);
+    /* The stall timer measures how long the client has taken nothing. */
     if (len || !call->progress_ns)
         call->progress_ns = call->endpoint->now_ns;
     *ret_len = len;

@@ -34,6 +34,7 @@ static void finish(struct grpc_client_call *call, const struct grpc_outcome *out
     call->withheld_bytes = 0;
     call->sent = 0;
     buf_reset(&call->message, MESSAGE_KEPT);
+    /* A replayable request keeps its messages, to send them again over another connection. */
     if (!call->request.replayable)
         grpc_client_call_clear(call);
     if (call->gone)
@@ -120,6 +121,8 @@ static __attribute__((noinline)) void finish_by_trailers(struct grpc_client_call
     } else if (outcome.code == GRPC_OK && call->prefix_len) {
         finish_with(call, GRPC_INTERNAL, "unexpected EOF");
     } else {
+        /* Servers end most calls with the same block. The note lets the next one skip reading
+         * it. */
         if (outcome.code == GRPC_OK && outcome.text.len == 0)
             trailers->note = &plain_success;
         finish(call, &outcome);
@@ -138,6 +141,8 @@ static void finish_complete(struct grpc_client_call *call)
 
 static void finish_reset(struct grpc_client_call *call, enum h2_error error)
 {
+    /* A server that enforces the deadline may reset the stream before our own timer fires. The
+     * caller gets the same error either way. */
     if (error == H2_CANCEL && h2_session_now(call->session) >= call->request.deadline_ns)
         finish_with(call, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
     else
@@ -150,6 +155,7 @@ static void on_close(struct h2_stream *stream, enum h2_error error)
     struct grpc_client_call *call = call_of(stream);
     const char *reason;
     if (call->failure) {
+        /* The call was ended on this side. What the server has sent meanwhile does not count. */
         struct grpc_outcome outcome = *TAKE(call->failure);
         outcome.unprocessed = stream->unprocessed;
         h2_headers_unref(TAKE(call->trailers));
@@ -223,6 +229,7 @@ static void on_headers(struct h2_stream *stream, struct h2_headers *headers, boo
 {
     struct grpc_client_call *call = call_of(stream);
     struct slice status;
+    /* A response without messages may consist of one block, which is head and trailers at once. */
     if (ended && (headers->kind == H2_RESPONSE_TRAILERS ||
                   h2_headers_get(headers, SLICE_LITERAL("grpc-status"), &status))) {
         h2_headers_ref(headers);
@@ -239,6 +246,8 @@ static void deliver(struct grpc_client_call *call, struct slice message, const b
     call->message = (struct buf){0};
     call->prefix_len = 0;
     call->ops->on_message(call, message);
+    /* The callback may have freed the call, or started it again with a buffer of its own. Otherwise
+     * the buffer is reused. */
     if (*gone || call->message.capacity || pieces.capacity > MESSAGE_KEPT) {
         buf_fini(&pieces);
     } else {
@@ -277,6 +286,7 @@ static struct slice take_prefix(struct grpc_client_call *call, struct slice byte
     call->message_len = h2_get32(call->prefix + 1);
     if (call->prefix[0] || call->message_len > call->request.receive_max)
         check_prefix(call);
+    /* on_begin is called only for messages that have to be buffered. */
     else if (call->message_len > bytes.len && call->ops->on_begin &&
              !call->ops->on_begin(call, call->message_len))
         refuse_message(call);
@@ -328,6 +338,7 @@ void grpc_client_call_withhold(struct grpc_client_call *call, bool withhold)
     size_t bytes = call->withheld_bytes;
     call->withheld_bytes = 0;
     h2_stream_consumed(&call->stream, bytes);
+    /* The message that had begun was not given room while the call was withheld. */
     if (call->prefix_len == GRPC_PREFIX_BYTES)
         expect_rest(call, call->message.len);
 }
@@ -393,9 +404,11 @@ static size_t write_head(struct h2_stream *stream, uint8_t *dst, size_t room)
     if (room < grpc_head_bytes(r->head, r->path))
         return 0;
     int64_t timeout_ns = r->deadline_ns;
+    /* The time that the call has waited for a free stream is gone; the server counts from now. */
     if (timeout_ns != INT64_MAX)
         timeout_ns -= h2_session_now(call->session);
     uint8_t *end = grpc_head_write(r->head, r->path, timeout_ns, dst);
+    /* The head is sent once, and a watch may stay open for days. */
     grpc_head_unref(TAKE(call->request.head));
     return (size_t)(end - dst);
 }
@@ -416,6 +429,7 @@ static enum h2_fill write_data(struct h2_stream *stream, uint8_t *dst, size_t ro
 {
     struct grpc_client_call *call = call_of(stream);
     size_t len = copy_output(call, dst, room);
+    /* The owner may put more messages into the same frame. */
     if (call->ops->on_drained && len && !call->half_closed &&
         grpc_client_call_queued_bytes(call) == 0) {
         call->ops->on_drained(call);
@@ -439,6 +453,7 @@ enum status grpc_client_call_start(struct grpc_client_call *call, struct h2_sess
                                    const struct grpc_client_request *request)
 {
     assert(!grpc_client_call_is_open(call) && call->ops->on_message && call->ops->on_end);
+    /* A server may end the whole connection over a block that is too large for it. */
     if (grpc_head_bytes(request->head, request->path) > H2_BLOCK_BYTES_MAX ||
         grpc_head_list_bytes(request->head, request->path) >
             h2_session_peer_header_list_bytes(session))

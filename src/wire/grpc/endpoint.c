@@ -18,6 +18,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 static bool may_stall(const struct grpc_call *call)
 {
+    /* A watch that has nothing to send may be silent for as long as it likes. */
     return !call->method || !call->method->parks;
 }
 
@@ -97,6 +98,8 @@ struct h2_stream *grpc_endpoint_open(struct grpc_endpoint *endpoint, struct h2_h
         return NULL;
     grpc_call_route(call);
     call->stream.bulk = call->method && call->method->bulk;
+    /* A stream that the client opened before it read our GOAWAY. A watch among them would delay the
+     * shutdown. */
     if (endpoint->leaving)
         end_parking(call);
     int64_t at = check_at(call, now_ns);
@@ -170,6 +173,7 @@ static bool is_stalled(struct grpc_call *call, int64_t now_ns)
     bool sending = call->finished || call->first_chunk || (call->source && !call->source_parked);
     if (!may_stall(call) || !sending)
         return false;
+    /* The output changed since the last turn, so its time begins now (output_changed in call.c). */
     if (!call->progress_ns)
         call->progress_ns = now_ns;
     return now_ns - call->progress_ns >= call->server->limits->stall_ns;
@@ -196,6 +200,8 @@ static void check_calls(struct grpc_endpoint *endpoint)
             h2_stream_reset(&call->stream, H2_CANCEL);
             gone = true;
         }
+        /* A reset needs memory and room among the control frames. Without them the session has
+         * failed and has closed every call of this list. */
         if (h2_session_failed(endpoint->session))
             return;
         if (gone)
@@ -204,6 +210,7 @@ static void check_calls(struct grpc_endpoint *endpoint)
         if (call->progress_ns && may_stall(call))
             next = earlier(next, call->progress_ns + call->server->limits->stall_ns);
     }
+    /* With thousands of calls each check is expensive, and deadlines need no greater precision. */
     int64_t soonest = now_ns + CHECK_STEP_NS;
     endpoint->check_at_ns = next > soonest ? next : soonest;
 }

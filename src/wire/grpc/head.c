@@ -50,6 +50,8 @@ static uint8_t *put_fields(const struct grpc_head_fields *fields, uint8_t *to, s
     size_t list = list_bytes(7, 4) + list_bytes(7, fields->secure ? 5 : 4);
     to = hpack_put_named(to, STATIC_AUTHORITY, fields->authority);
     to = hpack_put_named(to, STATIC_CONTENT_TYPE, type);
+    /* gRPC requires this field, because a proxy that cannot pass trailers on would lose the
+     * status. */
     to = hpack_put_literal(to, SLICE_LITERAL("te"), SLICE_LITERAL("trailers"));
     list += list_bytes(10, fields->authority.len) + list_bytes(12, type.len) + list_bytes(2, 8);
     if (fields->user_agent.len) {
@@ -134,6 +136,8 @@ size_t grpc_head_bytes(const struct grpc_head *head, struct slice path)
 
 size_t grpc_head_list_bytes(const struct grpc_head *head, struct slice path)
 {
+    /* The limit of the peer's SETTINGS counts each field with 32 bytes of overhead (RFC 9113,
+     * section 6.5.2). */
     return head->list_bytes + list_bytes(5, path.len) +
            list_bytes(TIMEOUT_NAME.len, GRPC_TIMEOUT_BYTES);
 }
@@ -202,6 +206,7 @@ bool grpc_head_cache_get(const struct grpc_head_cache *cache, struct slice token
                          struct grpc_head **ret_head)
 {
     const struct cached_head *slot = &cache->slots[slot_of(cache, token, kind)];
+    /* Equal hashes do not suffice: the head of another caller would carry that caller's token. */
     if (!slot->head || slot->kind != kind ||
         !slice_equal(slice_of(slot->token, slot->token_len), token))
         return false;

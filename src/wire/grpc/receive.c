@@ -34,6 +34,8 @@ static void deliver_only(struct grpc_call *call, struct slice message, bool borr
     call->delivered = true;
     call->request = message;
     grpc_call_add_held(call, message.len);
+    /* grpc-go calls the handler of a server stream only when the client has half-closed, so
+     * half_close_only does that. */
     if (!call->method->server_streams)
         call_service(call, message);
 }
@@ -41,6 +43,8 @@ static void deliver_only(struct grpc_call *call, struct slice message, bool borr
 static void deliver_next(struct grpc_call *call, struct slice message)
 {
     struct account *account = call->arena.account;
+    /* The service may end the call while it reads the message, and ending it frees
+     * call->message. */
     struct buf pieces = call->message;
     call->message = (struct buf){0};
     call_service(call, message);
@@ -56,6 +60,8 @@ static bool decompress(struct grpc_call *call, struct slice compressed)
     const char *reason = "";
     turn_work("decompressing a message of", call->row->path);
     grpc_gunzip *gunzip = grpc_services_gunzip(call->server->services);
+    /* The limit applies to the decompressed message: a few compressed bytes may expand a
+     * thousandfold. */
     enum status status = gunzip(compressed, max, account, &plain, &reason);
     account_buf_fini(account, &call->message);
     call->message = plain;
@@ -125,6 +131,7 @@ void grpc_call_deliver(struct grpc_call *call, struct slice message)
 {
     if (call->finished)
         return;
+    /* The transport is not HTTP/2 here, so there is no prefix to read the length from. */
     call->message_len = (uint32_t)size_min(message.len, UINT32_MAX);
     if (call->delivered)
         second_message(call);
@@ -134,6 +141,8 @@ void grpc_call_deliver(struct grpc_call *call, struct slice message)
 
 static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
 {
+    /* On a stream each message has its own time to arrive. That of a unary call counts from the
+     * beginning of the call. */
     if (call->prefix_len == 0 && call->method->client_streams)
         call->message_ns = call->endpoint->now_ns;
     size_t n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - call->prefix_len);
@@ -143,6 +152,8 @@ static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
     if (call->prefix_len < GRPC_PREFIX_BYTES)
         return bytes;
     call->message_len = h2_get32(call->prefix + 1);
+    /* The window is widened to the whole message only for a client that may send it: others could
+     * make the server buffer large messages. */
     if (check_prefix(call) && call->message_len > bytes.len && admit(call))
         h2_stream_expect(&call->stream, call->message_len - bytes.len);
     return bytes;
@@ -161,6 +172,7 @@ static struct slice take_body(struct grpc_call *call, struct slice bytes)
 {
     size_t n = size_min(bytes.len, call->message_len - call->message.len);
     struct slice piece = slice_sub(bytes, 0, n);
+    /* The common case: the message is in one piece of input and is used there without a copy. */
     if (n == call->message_len) {
         deliver(call, piece, true);
     } else if (keep_piece(call, piece) && call->message.len == call->message_len) {
@@ -172,6 +184,7 @@ static struct slice take_body(struct grpc_call *call, struct slice bytes)
 void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
 {
     struct grpc_call *call = grpc_call_of(stream);
+    /* A paused call returns no window, so that the client stops after at most one window. */
     if (call->paused)
         call->withheld += (uint32_t)bytes.len;
     else
@@ -184,6 +197,7 @@ void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
     }
     if (bytes.len && call->delivered && !call->finished)
         second_message(call);
+    /* A message has begun and must be complete in time. */
     if (call->prefix_len && !call->finished)
         grpc_call_time(call);
 }

@@ -113,6 +113,7 @@ static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
                               timeout_faults[fault], quote(text, quoted));
         return false;
     }
+    /* A timeout of 99999999 hours is valid. */
     if (__builtin_add_overflow(call->endpoint->now_ns, timeout_ns, &call->deadline_ns))
         call->deadline_ns = INT64_MAX;
     return true;
@@ -141,6 +142,8 @@ static void refuse_path(struct grpc_call *call)
 {
     struct slice path = call->headers->path;
     const struct grpc_services *services = call->server->services;
+    /* As in grpc-go, the method is what follows the last slash, and a path without two slashes is
+     * malformed. */
     const uint8_t *slash = path.len ? memrchr(path.ptr, '/', path.len) : NULL;
     if (!slash || slash == path.ptr) {
         char quoted[QUOTED_BYTES];
@@ -164,6 +167,7 @@ static void refuse_path(struct grpc_call *call)
 static bool check_origin(struct grpc_call *call)
 {
     const struct grpc_services *services = call->server->services;
+    /* Browsers add Origin to requests of a page; programs do not. */
     struct slice origin;
     char quoted[QUOTED_BYTES];
     if (!call->endpoint->guarded || !services || !grpc_services_refuses_pages(services) ||
@@ -223,6 +227,8 @@ static void find_route(struct grpc_call *call)
     call->row = row;
     call->method = row->method;
     count_from_now(call);
+    /* The header decoder remembers recent blocks. A call with the same block finds its method
+     * without these checks. */
     if (fixed)
         headers->note = row;
 }

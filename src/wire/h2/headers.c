@@ -101,6 +101,8 @@ static bool is_trailers(struct slice value)
  */
 static bool is_forbidden(struct slice name, struct slice value)
 {
+    /* The length separates the names before any of them is compared, because this runs for every
+     * field. */
     switch (name.len) {
     case 2:
         return slice_equal(name, SLICE_LITERAL("te")) && !is_trailers(value);
@@ -121,6 +123,8 @@ static bool is_forbidden(struct slice name, struct slice value)
 static bool note_content_length(struct h2_headers *headers, struct slice value)
 {
     uint64_t n;
+    /* A second length is refused even if it is the same, since intermediaries differ in which one
+     * they use. */
     if (headers->content_length >= 0 || !slice_decimal(value, &n))
         return false;
     headers->content_length = (int64_t)n;
@@ -166,6 +170,8 @@ static bool check_pseudo(struct h2_headers *headers, const struct http_field *fi
     if (headers->kind == H2_RESPONSE)
         return check_status(headers, field);
     struct slice *place = pseudo_place(headers, field->name);
+    /* An unknown pseudo-header, or one that was given twice, makes a request malformed (RFC 9113,
+     * section 8.3). */
     if (!place || place->ptr || !is_value(field->value))
         return false;
     *place = field->value;
@@ -176,6 +182,7 @@ static bool check_request_line(const struct h2_headers *headers)
 {
     if (headers->method.len == 0)
         return false;
+    /* CONNECT names only a host and port (RFC 9113, section 8.5). */
     if (slice_equal(headers->method, SLICE_LITERAL("CONNECT")))
         return !headers->scheme.ptr && !headers->path.ptr && headers->authority.len > 0;
     if (headers->scheme.len == 0 || headers->path.len == 0)

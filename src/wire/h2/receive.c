@@ -59,6 +59,8 @@ static void data_done(struct h2_session *s)
     struct h2_stream *stream = s->data_stream;
     s->data_stream = NULL;
     skip(s, s->padding);
+    /* There is no stream if the frame belonged to one that had ended, or that was reset while the
+     * frame arrived. */
     if (!stream || !(s->frame.flags & H2_FLAG_END_STREAM))
         return;
     /* The body is shorter than its content-length. */
@@ -97,6 +99,8 @@ static void data_begin(struct h2_session *s, uint32_t padding, uint32_t overhead
 
 static struct slice read_pad_length(struct h2_session *s, struct slice bytes)
 {
+    /* The length byte itself belongs to the frame, so padding of the frame's length is one byte too
+     * long. */
     if (bytes.ptr[0] >= s->frame.len)
         h2_session_fail(s, H2_PROTOCOL_ERROR, "padding longer than its frame");
     else
@@ -142,6 +146,8 @@ static void data_without_stream(struct h2_session *s)
     bool by_us = false;
     if (h2_is_idle(s, id))
         h2_session_fail(s, H2_PROTOCOL_ERROR, "DATA on an idle stream");
+    /* The peer may have sent the frame before it read our reset, so it is dropped. The same applies
+     * to a stream that ended too long ago to be remembered. */
     else if (was_closed(s, id, &by_us) && !by_us)
         h2_stream_fault(s, id, NULL, H2_STREAM_CLOSED);
 }
@@ -187,6 +193,7 @@ static void data_frame(struct h2_session *s)
     }
     bool empty = f->len == 0 && !(f->flags & H2_FLAG_END_STREAM);
     s->empty_data = empty ? s->empty_data + 1 : 0;
+    /* Empty frames cost the sender nothing and use up no window (CVE-2019-9518). */
     if (s->empty_data > s->limits->empty_data_max) {
         h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many empty DATA frames");
         return;
@@ -195,6 +202,8 @@ static void data_frame(struct h2_session *s)
     s->recv_window -= (int32_t)f->len;
     h2_session_credit(s, f->len);
     struct h2_stream *stream = h2_table_find(&s->table, f->stream_id);
+    /* The connection's window counts all DATA, even for streams that do not exist (RFC 9113,
+     * section 6.9). */
     if (LIKELY(stream != NULL))
         data_for(s, stream);
     else
@@ -269,6 +278,7 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
 {
     size_t n = size_min(bytes.len, s->frame.len - s->partial.len);
     struct slice payload = slice_sub(bytes, 0, n);
+    /* A frame that is complete in the input is handled there without a copy. */
     bool in_pieces = s->partial.len > 0 || n < s->frame.len;
     if (in_pieces) {
         if (account_append(s->account, &s->partial, payload) != ST_OK) {
@@ -285,6 +295,7 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
     h2_handle_frame(s, payload);
     if (in_pieces) {
         account_buf_fini(s->account, &s->partial);
+        /* A header block continues with the next frame, and its time limit with it. */
         if (!s->block_id)
             s->frame_by_ns = INT64_MAX;
     }

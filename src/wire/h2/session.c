@@ -45,6 +45,8 @@ uint8_t *h2_control_put(struct h2_session *s, size_t len, enum h2_frame_type typ
                         uint32_t stream_id)
 {
     size_t total = H2_FRAME_HEAD_BYTES + len;
+    /* A peer that sends PING or SETTINGS and never reads would otherwise fill the memory with
+     * answers (CVE-2019-9512 and 9515). A GOAWAY of the failure itself is still added. */
     if (s->control.len + total > s->limits->control_bytes_hard && s->phase != H2_FAILED) {
         h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many control frames unread");
         return NULL;
@@ -86,8 +88,10 @@ void h2_stream_close(struct h2_stream *stream, enum h2_error code, bool by_us)
     h2_streams_discharge(s);
     if (!stream->bulk)
         s->open_plain--;
+    /* The rest of a DATA frame that is being read is skipped. */
     if (s->data_stream == stream)
         s->data_stream = NULL;
+    /* What a late frame of this stream means depends on which side closed it. */
     s->closed[s->closed_next++ % H2_CLOSED_KEPT] = stream->id | (by_us ? H2_CLOSED_BY_US : 0);
     stream->session = NULL;
     stream->ops->on_close(stream, code);
@@ -97,6 +101,8 @@ void h2_stream_reset(struct h2_stream *stream, enum h2_error code)
 {
     struct h2_session *s = stream->session;
     h2_session_enter(s);
+    /* The server does not know the stream yet, and RST_STREAM for an idle stream is a connection
+     * error (RFC 9113, section 6.4). */
     if (h2_is_client(s) && !stream->head_sent)
         stream->unprocessed = true;
     else
@@ -140,6 +146,8 @@ void h2_session_enter(struct h2_session *s)
 
 static __attribute__((noinline)) void exit_work(struct h2_session *s)
 {
+    /* Closing calls back into the owner, which may be in the middle of something. It is therefore
+     * done at the end of the outermost call. */
     if (s->exit_work & H2_CLOSE_STREAMS) {
         close_streams(s, s->error);
     } else if (h2_client_has_room(s)) {
@@ -164,6 +172,8 @@ void h2_session_fail(struct h2_session *s, enum h2_error code, const char *reaso
     s->error = code;
     s->reason = reason;
     h2_session_enter(s);
+    /* The id is that of the last stream of the peer that was processed. A server opens none,
+     * because push is disabled. */
     goaway_put(s, h2_is_client(s) ? 0 : s->last_id, code, slice_from_text(reason));
     h2_session_exit(s);
     notify(s);
@@ -172,6 +182,7 @@ void h2_session_fail(struct h2_session *s, enum h2_error code, const char *reaso
 void h2_session_lost(struct h2_session *s, const char *reason)
 {
     h2_session_enter(s);
+    /* The GOAWAY of an earlier failure cannot be delivered any more. */
     if (s->phase == H2_FAILED)
         account_buf_fini(s->account, &s->control);
     else
@@ -186,6 +197,7 @@ static void settings_put(struct h2_session *s)
     if (!p)
         return;
     const bool client = h2_is_client(s);
+    /* A client only disables push. How many streams it accepts does not matter then. */
     const uint32_t rows[3][2] = {
         {client ? H2_SETTING_ENABLE_PUSH : H2_SETTING_MAX_CONCURRENT_STREAMS,
          client ? 0 : l->streams_max},
@@ -260,6 +272,8 @@ static enum status session_new(enum h2_role role, const struct h2_limits *limits
         preface_put(s);
     if (s->phase != H2_FAILED)
         settings_put(s);
+    /* SETTINGS change only the windows of streams. That of the connection begins with 65,535 bytes
+     * and grows by WINDOW_UPDATE alone (RFC 9113, section 6.9.2). */
     if (s->phase != H2_FAILED && limits->connection_window > H2_WINDOW_DEFAULT) {
         s->recv_window = (int32_t)limits->connection_window;
         window_put(s, 0, limits->connection_window - H2_WINDOW_DEFAULT);
@@ -305,6 +319,7 @@ void h2_session_free(struct h2_session *s)
 void h2_session_feed(struct h2_session *s, struct slice bytes, int64_t now_ns)
 {
     s->now_ns = s->last_read_ns = now_ns;
+    /* Any bytes prove that the peer is alive, not only the answer to the ping. */
     s->keepalive_sent_ns = 0;
     h2_session_enter(s);
     while (bytes.len && s->phase != H2_FAILED)
@@ -319,6 +334,7 @@ bool h2_session_wants_read(const struct h2_session *s)
 
 bool h2_session_over(const struct h2_session *s)
 {
+    /* The GOAWAY must be written before the connection is closed. */
     if (s->control.len)
         return false;
     return s->phase == H2_FAILED || (s->phase == H2_LEAVING && s->table.count == 0);
@@ -341,6 +357,7 @@ void h2_session_credit(struct h2_session *s, size_t n)
 {
     s->recv_owed += (uint32_t)n;
     uint32_t window = (uint32_t)size_max(s->limits->connection_window, H2_WINDOW_DEFAULT);
+    /* Window is returned in halves, so that small DATA frames do not cause a WINDOW_UPDATE each. */
     if (s->recv_owed < window / 2 || s->withheld || s->phase == H2_FAILED)
         return;
     s->recv_window += (int32_t)s->recv_owed;
@@ -388,6 +405,7 @@ void h2_session_shutdown(struct h2_session *s, int64_t now_ns)
         return;
     s->now_ns = now_ns;
     s->reason = "shutting down";
+    /* No stream of the server can be under way, so one GOAWAY suffices. */
     if (h2_is_client(s)) {
         h2_phase_move(s, H2_LEAVING);
         goaway_put(s, 0, H2_NO_ERROR, SLICE_EMPTY);
@@ -424,6 +442,7 @@ static bool keeps_alive(const struct h2_session *s)
     const struct h2_limits *l = s->limits;
     if (l->keepalive_ns <= 0)
         return false;
+    /* A ping that was sent is still waited for when the last stream has ended. */
     return !l->keepalive_streams_only || s->table.count || s->keepalive_sent_ns;
 }
 

@@ -48,6 +48,7 @@ static const struct status_text status_texts[] = {
     {505, "HTTP Version Not Supported"},
 };
 
+/* The texts are those of Go's net/http, which etcd and kube-apiserver send. */
 const char *http_status_text(unsigned status)
 {
     for (size_t i = 0; i < COUNT_OF(status_texts); i++) {
@@ -143,6 +144,7 @@ int64_t http_exchange_now(const struct http_exchange *x)
 
 static bool is_clean(struct slice s)
 {
+    /* A line break in a value could begin another field or even another response. */
     for (size_t i = 0; i < s.len; i++) {
         if ((s.ptr[i] < ' ' && s.ptr[i] != '\t') || s.ptr[i] == 0x7f)
             return false;
@@ -205,6 +207,7 @@ static bool begin(struct http_exchange *x, unsigned status, struct slice type, c
         return false;
     assert(is_clean(type));
     http_exchange_move(x, HTTP_ANSWERING);
+    /* HEAD makes an answer bodiless, too. */
     x->bodiless = x->bodiless || has_no_body(status);
     return x->ops->begin(x, status, type, length) == ST_OK;
 }
@@ -224,6 +227,7 @@ static void respond_without_room(struct http_exchange *x)
     struct slice method = x->request.method;
     bool reads =
         slice_equal(method, SLICE_LITERAL("GET")) || slice_equal(method, SLICE_LITERAL("HEAD"));
+    /* The fields were meant for the other answer. */
     x->fields.len = 0;
     http_answer_plain(x, reads ? 429 : 500);
 }
@@ -239,6 +243,8 @@ void http_abort(struct http_exchange *x)
 void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
                   struct slice body)
 {
+    /* Memory is reserved before the head is written. Afterwards a failure could only break the
+     * answer off. */
     if (!http_exchange_complete(x) && !x->bodiless && body.len > SHORT_ANSWER_BYTES &&
         x->ops->reserve(x, body.len) != ST_OK) {
         respond_without_room(x);
@@ -309,6 +315,7 @@ void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x
 {
     x->parks = true;
     x->on_leave = on_leave;
+    /* The shutdown has already visited all exchanges. */
     if (x->leaving)
         http_exchange_leave(x);
 }
@@ -388,6 +395,7 @@ void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
 {
     if (now_ns < http_exchange_deadline(x))
         return;
+    /* The callback may set the next deadline. */
     void (*on_deadline)(struct http_exchange *) = x->on_deadline;
     x->on_deadline = NULL;
     on_deadline(x);
@@ -424,6 +432,8 @@ size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
 
 enum status http_exchange_append(struct http_exchange *x, struct buf *queue, struct slice bytes)
 {
+    /* A short answer, such as a refusal for lack of memory, must be possible without memory left in
+     * the account. */
     if (queue->len + bytes.len <= SHORT_ANSWER_BYTES)
         TRY(account_reserve_anyway(x->account, queue, bytes.len));
     return account_append(x->account, queue, bytes);
@@ -449,6 +459,7 @@ void http_exchange_end(struct http_exchange *x)
         return;
     x->source = NULL;
     http_exchange_move(x, HTTP_ENDED);
+    /* A handler that was never called has nothing to clean up. */
     if (x->called && x->route->on_end)
         x->route->on_end(x, x->service);
 }

@@ -41,6 +41,7 @@ static enum status on_reserve(struct http_exchange *x, size_t bytes)
 static enum status on_write(struct http_exchange *x, struct slice bytes)
 {
     struct http_local *local = local_of(x);
+    /* A longer answer is cut off: its owner reads only a Status, which is short. */
     size_t room = HTTP_LOCAL_ANSWER_BYTES - local->answer.len;
     return buf_append(&local->answer, slice_sub(bytes, 0, size_min(bytes.len, room)));
 }
@@ -128,6 +129,7 @@ enum status http_local_send(const struct http_route *route, void *service,
     local->x.route = route;
     local->x.service = service;
     TRY(set_request(local, request));
+    /* The owner names the route itself, so the request needs no gate. */
     http_exchange_move(&local->x, HTTP_ADMITTED);
     http_exchange_move(&local->x, HTTP_HANDLED);
     struct http_exchange *x = &local->x;

@@ -62,6 +62,7 @@ static bool matches(const struct http_route *route, struct slice path)
     struct slice pattern = slice_from_text(route->path);
     if (slice_equal(path, pattern))
         return true;
+    /* As in Go's ServeMux, a pattern that ends with a slash stands for everything below it. */
     return pattern.ptr[pattern.len - 1] == '/' && slice_has_prefix(path, pattern);
 }
 
@@ -145,11 +146,14 @@ void http_routes_admit(const struct http_routes *routes, struct http_exchange *x
 void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x)
 {
     x->request.body = buf_slice(&x->body);
+    /* A request without a body has not been admitted yet. */
     if (x->state == HTTP_RECEIVING)
         http_routes_admit(routes, x);
     if (x->state != HTTP_ADMITTED)
         return;
     turn_work_copy("answering", x->request.method, x->request.path);
+    /* The client was admitted when the body began to arrive, and may have lost its permission
+     * since. */
     if (x->body.len && !route_admits(x))
         return;
     if (http_exchange_complete(x))

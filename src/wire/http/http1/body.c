@@ -61,6 +61,7 @@ static enum http1_body_result read_size(struct http1_body *body, struct slice *i
         return result;
     if (!http1_chunk_size(line, &body->left))
         return fail(body, 400, "bad chunk size");
+    /* The last chunk has size 0, and trailers follow it. */
     move(body, body->left ? HTTP1_BODY_CHUNK_DATA : HTTP1_BODY_TRAILERS);
     return result;
 }
@@ -83,6 +84,7 @@ static enum http1_body_result read_trailer(struct http1_body *body, struct slice
     enum http1_body_result result = cut_line(body, in, &line);
     if (result != HTTP1_BODY_HAS_PIECE)
         return result;
+    /* Trailers are read and dropped, as no handler uses them. */
     body->trailer_bytes += line.len + 2;
     if (body->trailer_bytes > trailers_max)
         return fail(body, 431, "trailers too large");
@@ -99,6 +101,7 @@ static enum http1_body_result read_data(struct http1_body *body, struct slice *i
     size_t n = body->state == HTTP1_BODY_UNTIL_CLOSE ? in->len : size_min(in->len, body->left);
     *ret_piece = slice_sub(*in, 0, n);
     *in = slice_sub(*in, n, in->len - n);
+    /* Only the end of the connection ends such a body. */
     if (body->state == HTTP1_BODY_UNTIL_CLOSE)
         return HTTP1_BODY_HAS_PIECE;
     body->left -= n;

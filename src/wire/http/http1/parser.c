@@ -6,6 +6,7 @@ static const struct slice crlf = {(const uint8_t *)"\r\n", 2};
 
 size_t http1_head_length(struct slice bytes, size_t *from)
 {
+    /* The end may have begun in the last three bytes of what was searched before. */
     size_t at = *from > 3 ? *from - 3 : 0;
     const uint8_t *found =
         bytes.len > at ? memmem(bytes.ptr + at, bytes.len - at, "\r\n\r\n", 4) : NULL;
@@ -90,6 +91,7 @@ static unsigned parse_request_line(struct slice line, struct http_request *r)
     if (!cut(&line, SLICE_LITERAL(" "), &r->method) || !http1_is_token(r->method) ||
         !cut(&line, SLICE_LITERAL(" "), &r->target) || !http1_is_target(r->target))
         return 400;
+    /* The form is right, but the version may still be one that we do not speak. */
     if (line.len != 8 || !slice_has_prefix(line, SLICE_LITERAL("HTTP/")))
         return 400;
     if (slice_equal(line, SLICE_LITERAL("HTTP/1.1")))
@@ -133,6 +135,7 @@ static unsigned note_framing(const struct http_field *field, uint8_t minor, stru
         return f->chunked ? 0 : 501;
     }
     if (http_name_equal(field->name, SLICE_LITERAL("connection"))) {
+        /* "close" wins if both are given (RFC 9112, section 9.3). */
         if (list_holds(field->value, SLICE_LITERAL("close")))
             f->keep_alive = false;
         else if (minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
@@ -149,6 +152,8 @@ static unsigned note_request_field(struct http1_head *head, const struct http_fi
         f->hosts++;
         r->host = field->value;
     } else if (r->minor == 1 && http_name_equal(field->name, SLICE_LITERAL("expect"))) {
+        /* HTTP/1.0 has no interim responses, so the field is ignored there (RFC 9110, section
+         * 10.1.1). */
         head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
         return head->expects_continue ? 0 : 417;
     }
@@ -166,6 +171,7 @@ static unsigned check_request(const struct http1_head *head, const struct framin
 {
     if (is_ambiguous(f, head->request.minor))
         return 400;
+    /* HTTP/1.1 requires exactly one (RFC 9112, section 3.2). */
     if (head->request.minor == 1 ? f->hosts != 1 : f->hosts > 1)
         return 400;
     return 0;
@@ -173,6 +179,8 @@ static unsigned check_request(const struct http1_head *head, const struct framin
 
 static bool parse_field(struct slice line, struct http_field *field)
 {
+    /* A space before the colon and a folded line are refused here, since neither is a token (RFC
+     * 9112, sections 5.1 and 5.2). */
     if (!cut(&line, SLICE_LITERAL(":"), &field->name) || !http1_is_token(field->name))
         return false;
     field->value = slice_trim(line);
@@ -200,6 +208,7 @@ unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_he
     r->keep_alive = framing.keep_alive;
     head->content_length = framing.content_length;
     head->chunked = framing.chunked;
+    /* An empty line was found before the end of the head. */
     if (!fault && bytes.len)
         fault = 400;
     return fault ? fault : check_request(head, &framing);
@@ -276,10 +285,13 @@ bool http1_chunk_size(struct slice line, size_t *ret_size)
 {
     size_t size = 0, i = 0;
     for (; i < line.len && hex_digit(line.ptr[i]) >= 0; i++) {
+        /* Eight digits are 4 GiB, more than any limit of a body; more digits could overflow. */
         if (i >= 8)
             return false;
         size = size * 16 + (size_t)hex_digit(line.ptr[i]);
     }
+    /* Extensions after a semicolon are ignored, as RFC 9112, section 7.1.1, demands for unknown
+     * ones. */
     if (i == 0 || (i < line.len && line.ptr[i] != ';') || !http1_is_field_value(line))
         return false;
     *ret_size = size;

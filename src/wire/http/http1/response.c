@@ -57,6 +57,7 @@ static enum status put_framing(struct http1_endpoint *e, const size_t *length)
     }
     if (e->last)
         return http1_put(e, SLICE_LITERAL("Connection: close\r\n"));
+    /* HTTP/1.0 closes by default, and the client asked to keep the connection. */
     if (e->exchange.request.minor == 0)
         return http1_put(e, SLICE_LITERAL("Connection: keep-alive\r\n"));
     return ST_OK;
@@ -66,6 +67,8 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
+    /* The rest of the body is too long to be read and dropped. Unread, it would be taken for the
+     * next request. */
     e->last = e->last || e->closes_if_refused;
     bool bare = status == 204 || status == 304;
     bool streams = !length && !bare;
@@ -108,6 +111,7 @@ static void end(struct http_exchange *x)
     struct http1_endpoint *e = http1_endpoint_of(x);
     if (e->chunked && !x->bodiless && http1_put(e, SLICE_LITERAL("0\r\n\r\n")) != ST_OK)
         return;
+    /* Nothing is left to be written that would wake the connection. */
     if (http1_queued(e) == 0)
         notify(e);
 }
@@ -165,6 +169,8 @@ static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
     size_t n = http_exchange_fill(&e->exchange, dst + CHUNK_HEAD_BYTES, most);
     if (n == 0)
         return 0;
+    /* The length is known only now. Leading zeros keep the space for it constant, so that the
+     * source could write behind it. */
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < 4; i++)
         dst[i] = (uint8_t)digits[(n >> (12 - 4 * i)) & 15];

@@ -30,6 +30,7 @@ static void finish(struct http2_call *call, enum status status, const char *reas
     call->withheld = call->silent = false;
     call->withheld_bytes = call->sent = 0;
     buf_reset(&call->head, 0);
+    /* The call may be reused for the next request, so a small buffer stays. */
     buf_reset(&call->body, BODY_KEPT);
     if (call->gone)
         *call->gone = true;
@@ -80,6 +81,7 @@ static void on_headers(struct h2_stream *stream, struct h2_headers *headers, boo
     (void)ended;
     if (headers->kind == H2_RESPONSE_TRAILERS)
         return;
+    /* The decoder verified that pseudo-headers come first. */
     size_t pseudo = 0;
     while (pseudo < headers->count && headers->fields[pseudo].name.len &&
            headers->fields[pseudo].name.ptr[0] == ':')
@@ -101,6 +103,7 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
         h2_stream_consumed(stream, bytes.len);
     if (bytes.len == 0)
         return;
+    /* The callback may cancel the call or free it. */
     call->gone = &gone;
     call->ops->on_body(call, bytes);
     if (!gone)
@@ -162,6 +165,7 @@ static enum status write_block(struct buf *to, const struct http2_client_request
 {
     char length[24];
     size_t most = head_bytes_max(request);
+    /* The block must fit into one HEADERS frame. */
     if (most > H2_BLOCK_BYTES_MAX)
         return ST_LIMIT;
     TRY(buf_reserve(to, most));

@@ -70,6 +70,8 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
         list_remove(&h->in_broken);
         h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
     }
+    /* A client that sends many requests at once must not keep the core from its other
+     * connections. */
     for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && may_dispatch(endpoint); n++) {
         struct http2_exchange *h =
             LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
@@ -101,6 +103,7 @@ void http2_endpoint_shutdown(struct http2_endpoint *endpoint, int64_t now_ns)
     endpoint->leaving = true;
     LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
         http_exchange_leave(&h->exchange);
+        /* Answers that end now get the full time to be read. */
         h->progress_ns = now_ns;
     }
     int64_t at = now_ns + endpoint->server->limits->stall_ns;

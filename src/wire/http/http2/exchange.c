@@ -113,6 +113,7 @@ static enum status append(struct http_exchange *x, struct slice bytes)
         return status;
     }
     endpoint->queued_bytes += bytes.len;
+    /* Otherwise the stream is already waiting to be written. */
     if (queued(x) == bytes.len)
         ready(h);
     return ST_OK;
@@ -202,6 +203,8 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
     if (len)
         h->progress_ns = h->endpoint->now_ns;
     *ret_len = len;
+    /* The stream is reset at the next turn. Ending it here would make a broken answer look
+     * complete. */
     if (!list_empty(&h->in_broken))
         return H2_FILL_PARKED;
     if (queued(x) || http_exchange_flows(x))
@@ -293,6 +296,8 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
         keep_early(h, bytes);
         return;
     }
+    /* Bytes of a refused request are dropped, but their window is returned: a client that waits for
+     * window would never read the refusal. */
     h2_stream_consumed(stream, bytes.len);
     if (h->exchange.state == HTTP_ADMITTED && bytes.len)
         keep(h, bytes);
@@ -315,6 +320,7 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     list_remove(&h->in_broken);
     list_remove(&h->in_waiting);
     h->endpoint->queued_bytes -= queued(&h->exchange);
+    /* The endpoint counts what its exchanges hold, so each takes its part back. */
     forget_early(h);
     http_exchange_end(&h->exchange);
     http_exchange_fini(&h->exchange);
@@ -346,6 +352,8 @@ static struct http_request request_of(const struct h2_headers *headers,
     };
     http_request_set_connection(&request, hooks);
     http_split_target(headers->path, &request);
+    /* :authority takes precedence. A proxy that translates HTTP/1.1 may send only host (RFC 9113,
+     * section 8.3.1). */
     if (!request.host.ptr)
         (void)h2_headers_get(headers, SLICE_LITERAL("host"), &request.host);
     return request;
@@ -371,6 +379,7 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     list_init(&h->in_broken);
     list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
+    /* The announced length alone decides, before the client sends any of it. */
     if (is_longer(h, server->limits->body_bytes_max))
         admit(h);
     return h;
