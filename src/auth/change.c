@@ -78,6 +78,7 @@ enum status builder_finish(struct change_builder *builder, struct auth_change *r
     uint8_t *number = arena_alloc(builder->arena, sizeof(uint64_t));
     if (!number)
         return ST_NOMEM;
+    /* Big-endian, as in etcd's backend. */
     for (size_t i = 0; i < sizeof(uint64_t); i++)
         number[i] = (uint8_t)((builder->store->revision + 1) >> (56 - 8 * i));
     builder_add(builder, &(struct auth_row){.table = AUTH_TABLE_STATE,
@@ -108,6 +109,7 @@ enum status auth_store_enable(const struct auth_store *store, struct arena *aren
 {
     struct change_builder builder;
     if (store->enabled) {
+        /* Like etcd, this succeeds without a change: neither a record nor a new revision. */
         *ret_change = (struct auth_change){0};
         return ST_OK;
     }
@@ -132,6 +134,7 @@ enum status auth_store_disable(const struct auth_store *store, struct arena *are
     }
     TRY(builder_init(&builder, store, arena, 1));
     builder_add_enabled(&builder, false);
+    /* Tokens from before must not be valid again when authentication is enabled the next time. */
     builder.change.ends_all_tokens = true;
     return builder_finish(&builder, ret_change);
 }
@@ -159,6 +162,7 @@ enum status auth_store_user_delete(const struct auth_store *store, struct slice 
                                    struct arena *arena, struct auth_change *ret_change)
 {
     struct change_builder builder;
+    /* Without root no user could change users or disable authentication any more. */
     if (store->enabled && slice_equal(name, AUTH_ROOT))
         return ST_INVALID_AUTH_MGMT;
     if (!auth_entry_find(store, AUTH_TABLE_USERS, name))
@@ -177,6 +181,8 @@ enum status auth_store_user_change_password(const struct auth_store *store, stru
     const struct pb_user *old;
     TRY(auth_store_user_get(store, name, &old));
     struct pb_user user = *old;
+    /* A user without a password logs in by certificate only, and a new password does not change
+     * that. */
     user.password = auth_user_has_no_password(old) ? SLICE_EMPTY : hash;
     TRY(builder_init(&builder, store, arena, 1));
     TRY(put_user(&builder, &user));
@@ -202,6 +208,7 @@ enum status auth_store_user_grant_role(const struct auth_store *store, struct sl
     user.roles = arena_calloc(arena, old->roles_count + 1, sizeof(*user.roles));
     if (!user.roles)
         return ST_NOMEM;
+    /* The roles stay sorted. */
     size_t at = 0;
     for (; at < old->roles_count && slice_compare(old->roles[at], role) < 0; at++)
         user.roles[at] = old->roles[at];
@@ -359,6 +366,7 @@ enum status auth_store_role_revoke(const struct auth_store *store, struct slice 
         if (!permission_is_for(&old->key_permission[i], key, range_end))
             role.key_permission[role.key_permission_count++] = old->key_permission[i];
     }
+    /* No permission had exactly this range: one that merely contains it is not split. */
     if (role.key_permission_count == old->key_permission_count)
         return ST_PERMISSION_NOT_GRANTED;
     TRY(builder_init(&builder, store, arena, 1));

@@ -63,6 +63,7 @@ static struct role_ranges *role_ranges_of(const struct auth_store *store,
 static void put_user(struct auth_rights *rights, struct rights_builder *builder,
                      const struct pb_user *from)
 {
+    /* Many users with few roles are usual, and computing the ranges is the expensive part. */
     if (!builder->last || !same_roles(builder->last, from)) {
         role_ranges_unref(builder->role_ranges);
         builder->role_ranges = role_ranges_of(builder->store, from);
@@ -117,6 +118,7 @@ static void take_row(struct auth_rights *rights, struct rights_builder *builder,
         else
             user_table_remove(users_of(rights), row->key);
     } else if (row->table == AUTH_TABLE_ROLES) {
+        /* The ranges of a role are part of those of every user that has it. */
         for (size_t i = 0; i < auth_store_user_count(store); i++) {
             const struct pb_user *user = auth_store_user_at(store, i);
             if (has_role(user, row->key))
@@ -131,6 +133,7 @@ struct auth_rights *auth_rights_after(const struct auth_rights *before,
 {
     struct auth_rights *rights = rights_new(store);
     struct rights_builder builder = {.store = store};
+    /* Readers still use the old rights, so the new ones share all users that have not changed. */
     user_table_copy(users_of(rights), users_of(before));
     for (size_t i = 0; i < row_count; i++)
         take_row(rights, &builder, &rows[i]);
@@ -160,8 +163,11 @@ enum status auth_rights_check(const struct auth_rights *rights,
 {
     if (auth_rights_unchecked(rights, principal))
         return ST_OK;
+    /* No credentials were given. */
     if (principal->revision == 0)
         return ST_USER_EMPTY;
+    /* Users or roles have changed since the token was given. The client logs in again and
+     * retries. */
     if (principal->revision < rights->revision)
         return ST_AUTH_OLD_REVISION;
     const struct auth_user *user = user_table_find(users_of(rights), principal->user);
@@ -208,6 +214,7 @@ enum status auth_rights_check_user(const struct auth_rights *rights,
 enum status auth_rights_check_user_get(const struct auth_rights *rights,
                                        const struct auth_principal *principal, struct slice user)
 {
+    /* As in etcd, every user may see itself. */
     enum status status = auth_rights_check_admin(rights, principal);
     bool oneself = principal->revision != 0 && slice_equal(principal->user, user);
     return status != ST_OK && oneself && user.len ? ST_OK : status;

@@ -66,6 +66,7 @@ struct auth_entry *auth_entry_find(const struct auth_store *store, enum auth_tab
 
 static bool roles_are_sorted(const struct pb_user *user)
 {
+    /* etcd keeps the roles of a user sorted, and the search in rights.c relies on it. */
     for (size_t i = 1; i < user->roles_count; i++) {
         if (slice_compare(user->roles[i - 1], user->roles[i]) >= 0)
             return false;
@@ -83,6 +84,8 @@ enum status entry_new(const struct auth_row *row, struct auth_entry **ret_entry)
     if (pb_decode(message_of[row->table], value, &entry->arena, &entry->message) != ST_OK)
         return ST_DAMAGED;
     entry->name = row->table == AUTH_TABLE_USERS ? entry->user.name : entry->role.name;
+    /* The row was written by this program or made by an import, so anything unexpected is
+     * damage. */
     if (!slice_equal(entry->name, row->key) || row->key.len == 0)
         return ST_DAMAGED;
     if (row->table == AUTH_TABLE_USERS && !roles_are_sorted(&entry->user))
@@ -219,6 +222,7 @@ void auth_role_shown(const struct pb_role *role, const struct pb_permission **re
         .perm_type = PB_PERMISSION_TYPE_READWRITE,
         .range_end = {(const uint8_t *)"", 1},
     };
+    /* As in etcd, the role root is shown with everything that it allows, whatever its row says. */
     bool root = slice_equal(role->name, AUTH_ROOT);
     *ret_permissions = root ? &everything : role->key_permission;
     *ret_count = root ? 1 : role->key_permission_count;
@@ -230,6 +234,7 @@ enum status auth_store_password(const struct auth_store *store, struct slice use
     if (!store->enabled)
         return ST_AUTH_NOT_ENABLED;
     const struct auth_entry *entry = auth_entry_find(store, AUTH_TABLE_USERS, user);
+    /* A user that does not exist and a wrong password get the same answer. */
     if (!entry || auth_user_has_no_password(&entry->user))
         return ST_AUTH_FAILED;
     *ret_hash = entry->user.password;

@@ -41,6 +41,7 @@ struct auth_user *auth_user_new(const struct pb_user *from, struct role_ranges *
     user->name = copy(&at, from->name);
     for (size_t i = 0; i < from->roles_count; i++) {
         user->roles[i] = copy(&at, from->roles[i]);
+        /* The name of the role decides, as in etcd, so it needs no permissions. */
         user->root |= slice_equal(from->roles[i], AUTH_ROOT);
     }
     return user;

@@ -40,6 +40,8 @@ static enum status kept_of(const struct key_import *g, const struct key_change *
 {
     struct slice message = slice_sub(buf_slice(&g->bytes), one->offset, one->len);
     struct pb_key_value kv;
+    /* The message has only numbers and bytes, which point into the input, so decoding allocates
+     * nothing. */
     struct arena none = {0};
     if (pb_decode(&pb_key_value_table, message, &none, &kv) != ST_OK || kv.key.len == 0)
         return refuse(g, g->revision, "is not a key and value");
@@ -83,6 +85,7 @@ static enum status revision_end(struct key_import *g)
     enum status status = store_builder_add(
         g->builder, g->revision, (const struct imported_change *)(const void *)g->kept.ptr, count);
     g->changes.len = 0;
+    /* One large revision must not keep its memory for the rest of the import. */
     buf_reset(&g->bytes, 4 << 20);
     if (status == ST_INVALID)
         return refuse(g, g->revision, "is out of order");
@@ -101,6 +104,7 @@ static enum status take(struct key_import *g, const struct bolt_entry *entry)
                          g->source->path, g->revision);
     if (revision.main > IMPORT_REVISION_MAX)
         return refuse(g, revision.main, "is larger than any revision");
+    /* Keys of the bucket are sorted by revision, so a new number completes the one before. */
     if (revision.main != g->revision)
         TRY(revision_end(g));
     g->revision = revision.main;
@@ -110,6 +114,8 @@ static enum status take(struct key_import *g, const struct bolt_entry *entry)
         return ST_OK;
     }
     struct key_change one = {g->bytes.len, entry->value.len, revision.sub, revision.is_tombstone};
+    /* The changes of a revision become one record, which has a limit. They may have been put by
+     * many requests of one transaction. */
     if (g->bytes.len + entry->value.len > RECORD_BODY_BYTES_MAX / 2)
         return error_set(g->error, ST_LIMIT,
                          "%s cannot be imported: revision %" PRId64 " has more than %d MiB of "

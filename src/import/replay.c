@@ -157,6 +157,8 @@ enum status import_replay_start(struct import_replay *replay)
     const struct lessor_kept *kept = (const void *)replay->loaded.ptr;
     lessor_load(replay->lessor, kept, replay->loaded.len / sizeof(*kept), 0);
     buf_fini(&replay->loaded);
+    /* Keys refer to their leases, but not the reverse. The lessor must know the keys of each lease
+     * to revoke it. */
     if (lessor_count(replay->lessor))
         store_leased_keys(store_builder_store(replay->builder), lease_moved, replay);
     struct applier *applier = applier_of(replay);
@@ -215,6 +217,7 @@ static enum status check_alarms(const struct import_replay *replay,
                  request->lease_grant || request->lease_revoke;
     if (is_kv && alarm_is_raised(replay, PB_ALARM_TYPE_CORRUPT))
         return ST_CORRUPT;
+    /* Deleting, compacting and revoking free space, so they are allowed. */
     bool takes_space =
         request->put || request->lease_grant ||
         (request->txn && txn_puts(request->txn, replay->etcd_minor >= LOOKS_DEEPER_MINOR));
@@ -253,6 +256,8 @@ static enum status txn_prepare(struct pb_txn_request *request)
             switch (op->request_case) {
             case PB_REQUEST_OP_REQUEST_RANGE: {
                 struct pb_range_request *range = op->request_range;
+                /* The range must still be examined, because a compacted or future revision makes
+                 * the transaction fail. */
                 *range = (struct pb_range_request){.key = range->key,
                                                    .range_end = range->range_end,
                                                    .revision = range->revision,
@@ -302,6 +307,8 @@ static enum status revoke(struct import_replay *replay, int64_t id)
     }
     if (found.key_count) {
         lessor_keys(replay->lessor, id, replay->keys);
+        /* etcd deletes the keys of a lease in the order of their names, which numbers the changes
+         * of the revision. */
         lessor_keys_sort(replay->keys, found.key_count);
     }
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
@@ -317,6 +324,7 @@ static enum status checkpoint(struct import_replay *replay,
     for (size_t i = 0; i < request->checkpoints_count; i++) {
         const struct pb_lease_checkpoint *one = &request->checkpoints[i];
         struct lessor_lease found;
+        /* The lease was revoked between the checkpoint and its place in the log. */
         if (!lessor_get(replay->lessor, one->id, &found))
             continue;
         struct lease_row lease = {.id = found.id, .ttl_s = found.ttl_s};
@@ -332,6 +340,7 @@ static enum status change_alarm(struct import_replay *replay,
                                 const struct pb_alarm_request *request)
 {
     bool raise = request->action == PB_ALARM_ACTION_ACTIVATE;
+    /* A request that only lists the alarms changes nothing. */
     if (!raise && request->action != PB_ALARM_ACTION_DEACTIVATE)
         return ST_OK;
     size_t at = alarm_find(replay, request->alarm, request->member_id);
@@ -406,6 +415,7 @@ static enum status run(struct import_replay *replay, struct pb_log_request *requ
         status = execute(replay, request, arena);
     if (status == ST_TIMEOUT)
         status = ST_OK; /* done; only the unused answer was too long */
+    /* etcd writes a request to its log before it knows whether it can be applied. */
     if (is_refusal(status)) {
         replay->counts.refused++;
         return ST_OK;

@@ -55,6 +55,7 @@ static enum status find_in_dir(struct import_source *source,
     char member[4096], format[4096];
     TRY(join(member, sizeof(member), options->path, "member", ret_error));
     TRY(join(format, sizeof(format), options->path, "FORMAT", ret_error));
+    /* Either path is accepted, since both are called the data directory in practice. */
     const char *base = is_dir(member) ? member : options->path;
     TRY(join(source->path, sizeof(source->path), base, "snap/db", ret_error));
     TRY(join(source->snap_path, sizeof(source->snap_path), base, "snap", ret_error));
@@ -64,6 +65,7 @@ static enum status find_in_dir(struct import_source *source,
         TRY(join(source->wal_path, sizeof(source->wal_path), base, "wal", ret_error));
     TRY(check_allowed(source->path, ret_error));
     TRY(check_allowed(source->wal_path, ret_error));
+    /* A directory of Vigil was named, which needs no import. */
     if (is_file(format) && !is_file(source->path))
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is a data directory of Vigil already: start it with vigil serve "
@@ -140,6 +142,8 @@ static enum status find(struct import_source *source, const struct import_source
 
 static enum status open_file(struct import_source *source, struct fs *fs, struct error *ret_error)
 {
+    /* bbolt locks the file while etcd runs. A shared lock fails then, and keeps an etcd from
+     * starting during the import. */
     enum status status = fs_open(fs, source->path, FILE_READ_ONLY | FILE_SHARE, &source->file);
     /* A snapshot may be on a file system without locks; then no etcd can use it there either. */
     if (status != ST_OK && status != ST_IN_USE && !source->is_directory)
@@ -194,6 +198,7 @@ static void write_hex(const uint8_t digest[SHA256_BYTES], char ret_text[2 * SHA2
 static enum status check_digest(struct import_source *source, struct import_progress *progress,
                                 struct error *ret_error)
 {
+    /* The checksum was appended to the file and is not part of what it covers. */
     uint64_t bytes = source->file_bytes - SHA256_BYTES;
     uint8_t said[SHA256_BYTES], found[SHA256_BYTES];
     enum status status = file_pread(source->file, said, sizeof(said), bytes);
@@ -222,6 +227,7 @@ static enum status take_digest(struct import_source *source,
         return ST_OK;
     if (source->has_digest)
         return check_digest(source, options->progress, ret_error);
+    /* With another remainder the file was cut off while it was copied. */
     if (source->file_bytes % DIGEST_UNIT_BYTES)
         return error_set(
             ret_error, ST_DAMAGED,

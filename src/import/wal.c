@@ -140,6 +140,7 @@ static enum status damaged(const struct scan *scan, const char *what)
  * after a point, or a sector of zeros. */
 static enum status end_torn(const struct scan *scan, struct slice bytes, const char *what)
 {
+    /* A crash can tear only the last file. */
     if (scan->at + 1 < scan->wal->file_count)
         return damaged(scan, what);
     uint64_t offset = scan->offset + FRAME_BYTES;
@@ -180,8 +181,11 @@ static enum status record_next(struct scan *scan, struct pb_log_record *ret_reco
         return ST_END;
     TRY(read_bytes(scan, &frame, sizeof(frame), scan->offset));
     frame = le64toh(frame);
+    /* etcd allocates files of 64 MB in advance. Zeros are the part that was not written yet. */
     if (frame == 0)
         return ST_END;
+    /* The highest byte says how many bytes of padding follow, so that frames are aligned to
+     * eight. */
     uint64_t bytes = frame & ~(UINT64_C(0xff) << 56);
     uint64_t pad = frame >> 63 ? frame >> 56 & 7 : 0;
     room -= FRAME_BYTES;
@@ -197,6 +201,7 @@ static enum status record_next(struct scan *scan, struct pb_log_record *ret_reco
     struct slice record = buf_slice(&wal->record);
     if (pb_decode(&pb_log_record_table, record, &none, ret_record) != ST_OK)
         return end_torn(scan, record, "has something that is not a record");
+    /* The checksums of a file form a chain, in which each covers everything before it. */
     if (ret_record->type != RECORD_CRC) {
         uint32_t crc = crc32c(scan->crc, ret_record->data);
         if (crc != ret_record->crc) {

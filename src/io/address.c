@@ -17,6 +17,7 @@ static struct sockaddr_in6 *in6(struct address *address)
 enum status address_from_host(struct slice host, uint16_t port, struct address *ret_address)
 {
     char text[INET6_ADDRSTRLEN];
+    /* The only name that is accepted, because resolving others may block. */
     if (slice_equal(host, SLICE_LITERAL("localhost")))
         host = SLICE_LITERAL("127.0.0.1");
     if (host.len >= sizeof(text) || (host.len && memchr(host.ptr, 0, host.len)))
@@ -48,6 +49,8 @@ enum status address_from_path(struct slice path, struct address *ret_address)
         return ST_INVALID;
     local->sun_family = AF_UNIX;
     slice_copy(local->sun_path, path);
+    /* The zero at the end is counted, so that the kernel does not take the path for an abstract
+     * name. */
     address.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path.len + 1);
     *ret_address = address;
     return ST_OK;

@@ -40,6 +40,7 @@ static enum status posix_pread(struct file *file, void *to, size_t len, uint64_t
             continue;
         if (got < 0)
             return status_from_last_error();
+        /* The file ends before the bytes that the caller knows to be there. */
         if (got == 0)
             return ST_IO;
         at += got;
@@ -187,6 +188,7 @@ static enum status posix_sync_dir(struct fs *fs, const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return status_from_last_error();
+    /* A new or renamed file survives a power failure only when its directory was synced, too. */
     enum status status = fsync(fd) < 0 ? status_from_last_error() : ST_OK;
     close(fd);
     return status;

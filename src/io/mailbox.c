@@ -67,12 +67,15 @@ struct mailbox_node *mailbox_take(struct mailbox *mailbox)
     uintptr_t posted = 0;
     if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed))
         posted = atomic_exchange_explicit(&mailbox->newest, 0, memory_order_acquire);
+    /* The newest is first, and the receiver needs the order in which messages were posted. Chains
+     * keep theirs. */
     while (posted) {
         struct mailbox_node *last = last_of(posted), *first = node_of(posted);
         posted = (uintptr_t)last->next;
         last->next = oldest;
         oldest = first;
     }
+    /* Messages that were taken but not delivered are older. */
     if (!mailbox->taken)
         return oldest;
     struct mailbox_node *first = mailbox->taken;
@@ -97,6 +100,8 @@ void mailbox_wait(struct mailbox *mailbox, int64_t timeout_ns)
         waker_look(waker, has_news, mailbox);
     if (!mailbox_empty(mailbox) || !waker_announce(waker))
         return;
+    /* A message that was posted before the announcement has not woken this thread, so the queue is
+     * examined once more. */
     if (mailbox_empty(mailbox))
         waker_sleep(waker, timeout_ns);
     waker_retract(waker);

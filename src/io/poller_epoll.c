@@ -68,6 +68,8 @@ static int wait_events(struct poller_epoll *self, int64_t wait_ns, int max)
         int n = epoll_pwait2(self->epoll_fd, self->events, max, &timeout, NULL);
         if (n >= 0 || (errno != ENOSYS && errno != EPERM))
             return n;
+        /* Older kernels (before 5.11) lack the call, and some sandboxes forbid it. It is tried only
+         * once. */
         self->coarse = true;
     }
     return epoll_wait(self->epoll_fd, self->events, max, to_ms_rounded_up(wait_ns));

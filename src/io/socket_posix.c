@@ -45,6 +45,7 @@ static enum status posix_writev(struct socket *socket, const struct iovec *parts
 {
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                                    .msg_iovlen = (size_t)count};
+    /* MSG_NOSIGNAL: a connection that the peer has closed must not end the process with SIGPIPE. */
     ssize_t n;
     do /* one part is the most frequent case, and cheaper this way */
         n = count == 1 ? send(socket->handle, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
@@ -121,6 +122,8 @@ static enum status posix_accept(struct listener *listener, struct socket *ret_so
         *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = fd};
         return ST_OK;
     }
+    /* Descriptors or memory are lacking, which later may be better; any other error concerns only
+     * this connection. */
     switch (errno) {
     case EAGAIN:
         return ST_AGAIN;
@@ -176,6 +179,7 @@ static void remove_stale_path(const struct address *address)
     if (lstat(path, &found) != 0 || !S_ISSOCK(found.st_mode))
         return;
     AUTO(closep) int probe = open_socket(address);
+    /* Only a refused connection proves that no process listens: a full queue fails with EAGAIN. */
     if (probe >= 0 && connect(probe, &address->as.any, address->len) != 0 && errno == ECONNREFUSED)
         (void)unlink(path);
 }
@@ -217,6 +221,8 @@ static enum status posix_listen(struct network *network, const struct address *a
     AUTO(closep) int fd = open_socket(address);
     if (fd < 0)
         return listen_error(error, address, "socket");
+    /* Connections of an earlier process that are in TIME_WAIT would otherwise keep the port for a
+     * minute. */
     const int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(fd, &address->as.any, address->len) != 0)
@@ -225,6 +231,7 @@ static enum status posix_listen(struct network *network, const struct address *a
         return listen_error(error, address, "listen");
 
     struct listener listener = {.ops = &listener_posix_ops, .address = *address};
+    /* With port 0 the kernel has chosen one. */
     if (!address_is_path(address)) {
         listener.address.len = sizeof(listener.address.as);
         if (getsockname(fd, &listener.address.as.any, &listener.address.len) != 0)

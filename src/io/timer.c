@@ -12,6 +12,7 @@ static struct timer *meld(struct timer *a, struct timer *b)
         b = a;
         a = earlier;
     }
+    /* A first child points back to its parent, every other one to its left sibling. */
     b->next = a->child;
     b->previous = a;
     if (b->next)
@@ -75,6 +76,7 @@ void timers_cancel(struct timers *timers, struct timer *timer)
 void timers_set(struct timers *timers, struct timer *timer, int64_t at_ns)
 {
     assert(timer->fn);
+    /* Setting a timer again moves it. */
     timers_cancel(timers, timer);
     timer->at_ns = at_ns;
     timer->set = true;

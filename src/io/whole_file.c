@@ -21,6 +21,8 @@ static enum status read_all(int fd, const char *path, size_t bytes_max, struct b
                             struct error *error)
 {
     enum { PIECE_BYTES = 16 * 1024 };
+    /* The size that fstat reports is 0 for pipes and for files of /proc, so only reading shows the
+     * length. */
     for (size_t total = 0;;) {
         if (total > bytes_max)
             return error_set(error, ST_LIMIT, "%.300s: longer than %zu bytes", path, bytes_max);
@@ -39,6 +41,7 @@ static enum status read_all(int fd, const char *path, size_t bytes_max, struct b
 enum status whole_file_read(const char *path, enum whole_file_kinds kinds, size_t bytes_max,
                             struct buf *to, struct error *error)
 {
+    /* Opening a FIFO waits for a writer, so it is opened without waiting and then refused. */
     int wait = kinds == WHOLE_FILE_REGULAR ? O_NONBLOCK : 0;
     AUTO(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | wait);
     struct stat found;

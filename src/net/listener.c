@@ -35,6 +35,8 @@ static void hand_over(struct net_listener *listener, struct socket socket)
     *message = (struct net_message){
         .kind = MESSAGE_ADOPT, .socket = socket, .kind_index = listener->kind_index};
     struct net_shard *shard = choose_shard(server);
+    /* Counted when it is assigned, not when the shard adopts it: otherwise a burst of connections
+     * would all go to the same shard. */
     atomic_fetch_add_explicit(&shard->assigned, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&server->connections, 1, memory_order_relaxed);
     mailbox_post(&shard->mailbox, &message->node);
@@ -58,6 +60,7 @@ static void rest(struct net_listener *listener)
     struct loop *loop = listener->server->shards[0].loop;
     counter_add(&listener->server->shards[0].counters.accept_failures, 1);
     shed_one(listener);
+    /* The connection stays in the queue, and the poller would report it again at once. */
     loop_unwatch(loop, &listener->watch);
     loop_timer_set(loop, &listener->resume,
                    clock_add(loop_now_ns(loop), listener->server->options.accept_pause_ns));
@@ -76,6 +79,7 @@ static void on_connection(struct io_watch *watch, unsigned ready)
     struct net_listener *listener = CONTAINER_OF(watch, struct net_listener, watch);
     struct net_server *server = listener->server;
     struct net_counters *counters = &server->shards[0].counters;
+    /* The shard serves its connections between two such batches. */
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         struct socket socket;
         enum status status = listener_accept(&listener->listener, &socket);

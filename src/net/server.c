@@ -31,6 +31,8 @@ enum status net_server_new(struct network *network, const struct net_options *op
         server->app = *app;
     lock_init(&server->lock);
     pthread_cond_init(&server->changed, NULL);
+    /* A descriptor in reserve: with it closed, one connection can be accepted and refused when no
+     * descriptors are left (listener.c). */
     server->reserve_fd = network->stepped ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     for (unsigned i = 0; i < options->shards; i++) {
@@ -51,6 +53,7 @@ void net_server_free(struct net_server *server)
     if (!server)
         return;
     assert(!server->started);
+    /* The budget outlives the server and would call shards that are gone. */
     if (server->options.budget)
         budget_set_on_short(server->options.budget, NULL, NULL);
     for (unsigned i = 0; i < server->listener_count; i++)
@@ -114,6 +117,7 @@ static void *shard_main(void *arg)
         name[8] = (char)('0' + shard->index / 10), name[9] = (char)('0' + shard->index % 10);
     pthread_setname_np(pthread_self(), name);
     enum status status = net_shard_begin(shard);
+    /* The thread that starts the server waits for every shard, also for those that fail. */
     report_ready(shard->server, status);
     if (status != ST_OK)
         return NULL;

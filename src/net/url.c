@@ -51,6 +51,7 @@ static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t 
     struct slice host = slice_sub(text, 0, at);
     if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[at - 1] == ']')
         host = slice_sub(host, 1, host.len - 2);
+    /* An IPv6 address without brackets: its last group would be taken for the port. */
     else if (host.len && memchr(host.ptr, ':', host.len))
         return false;
     if (!parse_port(slice_sub(text, at + 1, text.len - at - 1), ret_port))
@@ -93,6 +94,7 @@ enum status url_split(struct slice text, struct url_parts *ret_parts, struct err
         return error_set(error, ST_INVALID, "URL scheme must be http, https, unix, or unixs: %.*s",
                          SLICE_ARGS(text));
     struct url_parts parts = {.secure = scheme->secure, .local = scheme->local};
+    /* What follows is a path, relative or absolute. */
     if (scheme->local) {
         parts.path = rest;
         *ret_parts = parts;

@@ -46,6 +46,8 @@ void auth_issuer_free(struct auth_issuer *issuer)
 static MUST_CHECK
 enum status check_revision(const struct auth_login *login)
 {
+    /* Comparing a password takes long and needs no lock. If users or roles have changed meanwhile,
+     * it may have been the old password, and the login is repeated. */
     bool moved = login->revision(login->ctx) != login->principal.revision;
     return moved ? ST_AUTH_OLD_REVISION : ST_OK;
 }
@@ -59,6 +61,8 @@ enum status auth_issuer_give(struct auth_issuer *issuer, const struct auth_login
         TRY(check_revision(login));
         return auth_jwt_sign(issuer->jwt, &login->principal, login->now.real_s, out);
     }
+    /* A change of the password ends the user's tokens under the same lock. A token is therefore
+     * either given before that and ended, or refused by its revision. */
     LOCK_SCOPE(&issuer->lock);
     TRY(check_revision(login));
     return buf_append(out, auth_tokens_assign(issuer->tokens, login->principal.user, random,

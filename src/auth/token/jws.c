@@ -11,6 +11,7 @@ enum status jws_append(struct buf *out, struct slice bytes)
     TRY(buf_reserve(out, len));
     uint8_t *text = out->ptr + out->len;
     base64_encode(bytes, text);
+    /* JWS uses base64url without padding (RFC 7515, section 2). */
     for (; len && text[len - 1] == '='; len--)
         ;
     for (size_t i = 0; i < len; i++)

@@ -60,6 +60,7 @@ enum status append_claims(const struct auth_jwt *jwt, const struct auth_principa
     struct json_writer writer;
     json_writer_init(&writer, &json);
     json_begin_object(&writer);
+    /* The claims are in the order of their names, as Go encodes a map. */
     json_member_i64(&writer, "exp", now_s + jwt->ttl_s);
     json_member_u64(&writer, "revision", principal->revision);
     json_member_string(&writer, "username", principal->user);
@@ -115,10 +116,13 @@ enum status auth_jwt_check(const struct auth_jwt *jwt, struct slice token, int64
 {
     struct jws jws;
     struct json_node *head, *claims;
+    /* The length is limited before anything is decoded, because a client can send any token. */
     if (token.len > AUTH_JWT_BYTES_MAX || !jws_split(token, &jws))
         return ST_INVALID_AUTH_TOKEN;
     TRY(jws_verify(&jws, jwt->key, arena));
     TRY(jws_read(jws.head, arena, &head));
+    /* The signature was verified with the configured method, whatever the head says. As in Go's
+     * library, a head that names another one is refused as well. */
     if (!json_node_is_text(json_node_named(head, "alg"), jwt->method))
         return ST_INVALID_AUTH_TOKEN;
     TRY(jws_read(jws.claims, arena, &claims));

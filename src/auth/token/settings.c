@@ -28,6 +28,7 @@ enum status parse_ttl(struct slice value, int64_t *ret_s, struct error *error)
         return error_set(
             error, ST_INVALID,
             "--auth-token: ttl '%s' is not a duration of at least a second, such as 10m", text);
+    /* The claim exp counts seconds. */
     *ret_s = ns / NS_PER_S;
     return ST_OK;
 }

@@ -69,6 +69,7 @@ static int no_passphrase(char *to, int size, int writing, void *ctx)
 
 static BIO *reader_of(struct slice pem)
 {
+    /* A longer file is not a key, and is refused as empty PEM. */
     int len = pem.len < 1 << 20 ? (int)pem.len : 0;
     return xalloc_check(BIO_new_mem_buf(pem.ptr, len), 1);
 }
@@ -100,6 +101,7 @@ static bool key_fits(const struct method *method, EVP_PKEY *key)
     switch (method->kind) {
     case KIND_RSA:
     case KIND_RSA_PSS:
+        /* The signature has the size of the key, and its buffer is on the stack. */
         return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA &&
                EVP_PKEY_get_size(key) <= SIGNATURE_BYTES_MAX;
     case KIND_EC:
@@ -120,6 +122,8 @@ enum status read_keys(const struct method *method, struct slice public_key,
 {
     AUTO(EVP_PKEY_freep) EVP_PKEY *private = private_key.len ? read_private(private_key) : NULL;
     AUTO(EVP_PKEY_freep) EVP_PKEY *public = public_key.len ? read_public(public_key) : NULL;
+    /* OpenSSL keeps errors per thread. One that is left would appear as that of the next TLS
+     * call. */
     ERR_clear_error();
     if ((private_key.len && !private) || (public_key.len && !public))
         return error_set(error, ST_INVALID, "the %s key for tokens is not readable PEM",
@@ -174,6 +178,8 @@ enum status signature_key_detect(struct slice public_key, struct slice private_k
         enum status status =
             given_as_private ? signature_key_new(method, SLICE_EMPTY, public_key, ret_key, error)
                              : signature_key_new(method, public_key, private_key, ret_key, error);
+        /* The key was given to verify tokens, as kube-apiserver allows it with a private key,
+         * too. */
         if (status == ST_OK && given_as_private)
             (*ret_key)->can_sign = false;
         if (status == ST_OK)
@@ -223,6 +229,7 @@ static bool pair_to_der(const struct method *method, struct slice bytes, uint8_t
                         size_t *ret_len)
 {
     size_t each = coordinate_bytes(method);
+    /* RFC 7518, section 3.4, fixes the length by the curve. */
     if (bytes.len != 2 * each)
         return false;
     AUTO(ECDSA_SIG_freep) ECDSA_SIG *pair = xalloc_check(ECDSA_SIG_new(), 1);
@@ -278,6 +285,8 @@ static bool hmac_holds(const struct signature_key *key, struct slice text, struc
 {
     uint8_t made[SIGNATURE_BYTES_MAX];
     size_t len;
+    /* The comparison takes the same time wherever the bytes differ, so that a forged signature
+     * cannot be found byte by byte. */
     return signature_make(key, text, made, &len) == ST_OK && len == signature.len &&
            CRYPTO_memcmp(made, signature.ptr, len) == 0;
 }

@@ -195,6 +195,7 @@ static void create_at(struct v2_tree *tree, const struct parts *parts,
         return;
     struct slice name = parts->all[parts->count - 1];
     struct v2_tree_node *old = hash_map_get(dir->children, name);
+    /* A directory is never replaced, and a file only by a set. */
     if (old && (!replaces || old->children))
         return;
     struct slice copy = copy_of(value); /* it may be that of the old node */
@@ -241,6 +242,7 @@ enum status v2_tree_create(struct v2_tree *tree, const struct v2_tree_change *ch
     if (is_unique) {
         if (parts.count == V2_TREE_DEPTH_MAX)
             return ST_LIMIT;
+        /* etcd names a file that is created in order by the index that it will get. */
         snprintf(unique, sizeof(unique), "%020" PRIu64, tree->index + 1);
         parts.all[parts.count++] = slice_from_text(unique);
     }

@@ -48,6 +48,7 @@ static void space_out(const char *list, char *text, size_t bytes)
 
 static bool relies_on_common_name(const X509 *certificate, const char *host)
 {
+    /* Go has ignored the common name since 1.15 and explains it in its error. */
     if (X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0)
         return false;
     char *name = tls_common_name(certificate);
@@ -115,6 +116,7 @@ static int verify_server(X509_STORE_CTX *chain, void *ctx)
         return 1;
     snprintf(reason, sizeof(reason), "tls: failed to verify certificate: x509: %s", fault);
     peer->refused = true;
+    /* The callback may have run before on this connection. */
     free(peer->reason);
     peer->reason = strdup(reason);
     return 0;

@@ -62,6 +62,8 @@ static bool set_serial(X509 *certificate)
 
 static bool build(X509 *certificate, EVP_PKEY *key, const char *names, int64_t now_s, int64_t years)
 {
+    /* Version 2 stands for X.509 v3, which extensions need. The certificate is its own authority,
+     * so that clients can trust it by its file. */
     X509_NAME *name = X509_get_subject_name(certificate);
     return X509_set_version(certificate, 2) == 1 && set_serial(certificate) &&
            ASN1_TIME_set(X509_getm_notBefore(certificate), now_s) &&
