@@ -260,7 +260,7 @@ class Definitions(CustomTest):
     def test_unsupported_features_of_definitions_cause_warnings(self):
         odd = {**SPEC, "properties": {**SPEC["properties"], "note": {"type": "string", "format": "odd"}}}
         self.send("POST", CRDS, definition(versions=[version(spec=odd), version("v2", odd, storage=False)]), 201)
-        self.assertEqual(self.warning, '299 - "unrecognized format odd"')
+        self.assertEqual(self.warning, '299 - "unrecognized format \\"odd\\""')
         hook = definition("caps", "Cap")
         hook["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}
@@ -354,7 +354,7 @@ class Objects(CustomTest):
         watch = self.server.watch(old, resourceVersion=self.server.list(HATS)["metadata"]["resourceVersion"])
         self.send("POST", HATS, hat("a"), 201)
         made = self.send("POST", old, hat("b", api="v1beta1"), 201)
-        self.assertEqual(self.warning, '299 - "example.com/v1beta1 Hat is deprecated"')
+        self.assertEqual(self.warning, '299 - "example.com/v1beta1 Hat is deprecated; use example.com/v1 Hat"')
         self.assertEqual(made["apiVersion"], "example.com/v1beta1")
         self.assertEqual(self.server.list(f"{HATS}/b")["apiVersion"], "example.com/v1")
         self.send("DELETE", f"{HATS}/a", None, 200)

@@ -226,18 +226,36 @@ static void set_subresources(struct definition_builder *m, struct kube_custom *c
     custom->selector_path = scale_path(m, scale, "labelSelectorPath");
 }
 
+/* The best version that is served instead of a deprecated one; "": there is none. */
+static const char *better_version(struct definition_builder *m, const struct json_node *versions,
+                                  const char *deprecated)
+{
+    const char *best = "";
+    for (const struct json_node *v = versions->first; v; v = v->next) {
+        const char *name = get_text(m, v, "name");
+        if (get_bool(v, "served") && !get_bool(v, "deprecated") &&
+            kube_version_before(name, best[0] ? best : deprecated))
+            best = name;
+    }
+    return best;
+}
+
 static void set_warning(struct definition_builder *m, struct kube_custom *custom,
-                        const struct json_node *version)
+                        const struct json_node *versions, const struct json_node *version)
 {
     const struct kube_definition *d = m->definition;
-    char text[512];
+    char text[1024];
     if (!get_bool(version, "deprecated"))
         return;
     custom->warning = get_optional(m, version, "deprecationWarning");
     if (custom->warning)
         return;
-    snprintf(text, sizeof(text), "%s/%s %s is deprecated", d->group, custom->kind.version,
-             d->names.kind);
+    const char *better = better_version(m, versions, custom->kind.version);
+    int len = snprintf(text, sizeof(text), "%.253s/%.64s %.64s is deprecated", d->group,
+                       custom->kind.version, d->names.kind);
+    if (better[0])
+        snprintf(text + len, sizeof(text) - (size_t)len, "; use %.253s/%.64s %.64s", d->group,
+                 better, d->names.kind);
     custom->warning = make_text(m, slice_from_text(text));
 }
 
@@ -256,7 +274,7 @@ static void set_schema(struct definition_builder *m, struct kube_custom *custom,
 }
 
 static void set_version(struct definition_builder *m, struct kube_custom *custom,
-                        struct json_node *version)
+                        const struct json_node *versions, struct json_node *version)
 {
     struct kube_definition *d = m->definition;
     char prefix[1024];
@@ -279,7 +297,7 @@ static void set_version(struct definition_builder *m, struct kube_custom *custom
     set_columns(m, custom, version);
     set_fields(m, custom, version);
     set_subresources(m, custom, version);
-    set_warning(m, custom, version);
+    set_warning(m, custom, versions, version);
     set_schema(m, custom, version);
 }
 
@@ -297,7 +315,7 @@ static enum status set_versions(struct definition_builder *m, struct json_node *
     struct json_node *item = d->versions ? json_node_first(list) : NULL;
     for (; item; item = json_node_next(item)) {
         struct kube_custom *custom = &d->versions[d->version_count++];
-        set_version(m, custom, item);
+        set_version(m, custom, list, item);
         snprintf(text, sizeof(text), "%.400s/%.64s", d->group, custom->kind.version);
         if (get_bool(item, "storage"))
             d->api_version = make_text(m, slice_from_text(text));

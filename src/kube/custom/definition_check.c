@@ -294,12 +294,16 @@ static void check_version(struct definition_check *c, const struct json_node *ve
     check_leave(c, before);
 }
 
+/* In place of a list that is not given. */
+static const struct json_node no_versions = {.type = JSON_TYPE_ARRAY};
+
 /* Shows the list as Go does. */
 static void report_versions(struct definition_check *c, const struct json_node *versions,
                             const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
-    bool made = buf_append_text(&text, "[") == ST_OK;
+    bool given = versions != &no_versions;
+    bool made = buf_append_text(&text, given ? "[" : "null") == ST_OK;
     for (const struct json_node *v = versions->first; v && made; v = v->next)
         made = buf_append_format(
                    &text,
@@ -310,7 +314,7 @@ static void report_versions(struct definition_check *c, const struct json_node *
                    check_is_true(v, "served") ? "true" : "false",
                    check_is_true(v, "storage") ? "true" : "false",
                    check_is_true(v, "deprecated") ? "true" : "false") == ST_OK;
-    if (made && buf_append_text(&text, "]") == ST_OK)
+    if (made && buf_append_text(&text, given ? "]" : "") == ST_OK)
         check_invalid_shown(c, "versions", buf_slice(&text), why);
     else
         c->errors->no_memory = true;
@@ -371,10 +375,9 @@ static void check_webhook(struct definition_check *c, const struct json_node *sp
             c, "strategy",
             "this server does not support conversion webhooks: the storage version cannot "
             "change");
-    if (buf_append_format(warning,
-                          "%sthis server does not support conversion webhooks: only the storage "
-                          "version is served",
-                          warning->len ? "; " : "") != ST_OK)
+    if (buf_append_text(warning,
+                        "this server does not support conversion webhooks: only the storage "
+                        "version is served\n") != ST_OK)
         c->errors->no_memory = true;
 }
 
@@ -540,7 +543,6 @@ void kube_definition_validate(struct arena *arena, const struct json_node *objec
                               struct buf *warning)
 {
     struct definition_check c = {.arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX};
-    struct json_node no_versions = {.type = JSON_TYPE_ARRAY};
     const struct json_node *spec = json_node_named(object, "spec");
     const struct json_node *versions = check_array(spec, "versions");
     if (!versions)

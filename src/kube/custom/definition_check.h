@@ -8,7 +8,7 @@
 #include "codec/json/tree.h"
 #include "kube/types/field_errors.h"
 
-/* old: NULL for a create. `warning` is for the client of a valid definition, and may stay empty. */
+/* old: NULL for a create. `warning` gets lines for the client of a valid definition. */
 void kube_definition_validate(struct arena *arena, const struct json_node *object,
                               const struct json_node *old, struct kube_field_errors *errors,
                               struct buf *warning);

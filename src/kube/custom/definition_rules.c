@@ -58,6 +58,11 @@ bool kube_definition_set_defaults(const struct kube_meta *meta, struct json_node
     if (preserves && preserves->type == JSON_TYPE_BOOL && !preserves->truth)
         json_node_remove(spec, preserves);
     conversion = json_node_named(spec, "conversion");
+    struct json_node *service = json_node_path(conversion, "webhook.clientConfig.service");
+    if (service && service->type == JSON_TYPE_OBJECT &&
+        !json_node_is_set(json_node_named(service, "port")) &&
+        !set(meta, service, "port", json_node_new_int(meta->arena, 443)))
+        return false;
     return (conversion && conversion->type == JSON_TYPE_OBJECT) ||
            (kube_meta_object(meta, spec, "conversion", &conversion) &&
             kube_meta_set_text(meta, conversion, "strategy", SLICE_LITERAL("None")));

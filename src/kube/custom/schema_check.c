@@ -2,6 +2,7 @@
 
 #include "kube/custom/rule_check.h"
 #include "kube/custom/schema/structural.h"
+#include "kube/types/go_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -512,16 +513,29 @@ static void sort_errors(struct kube_field_errors *errors, struct kube_field_erro
     *at = NULL;
 }
 
-/* Adds the warning once, even if it applies to several versions. */
-static void add_warning(struct definition_check *c, struct buf *warning, const char *text,
-                        struct slice more)
+static bool has_format(const struct json_node *schema, struct slice format)
 {
-    if (warning->len && memmem(warning->ptr, warning->len, text, strlen(text)))
+    const struct json_node *own = json_node_named(schema, "format");
+    if (own && own->type == JSON_TYPE_STRING && slice_equal(own->text, format))
+        return true;
+    for (const struct json_node *member = schema->first; member; member = member->next)
+        if ((member->type == JSON_TYPE_OBJECT || member->type == JSON_TYPE_ARRAY) &&
+            has_format(member, format))
+            return true;
+    return false;
+}
+
+/* A line, once even if several versions have the format. None if an update keeps it. */
+static void warn_of_format(struct definition_check *c, struct buf *warning, struct slice format)
+{
+    AUTO(buf_fini) struct buf line = {0};
+    if (c->old_versions && has_format(c->old_versions, format))
         return;
-    if (warning->len && buf_append_text(warning, "; ") != ST_OK)
+    if (buf_append_text(&line, "unrecognized format ") != ST_OK ||
+        go_quote(format, &line) != ST_OK || buf_append_text(&line, "\n") != ST_OK)
         c->errors->no_memory = true;
-    if (buf_append_format(warning, "%s%.*s", text, SLICE_ARGS(more)) != ST_OK)
-        c->errors->no_memory = true;
+    else if (!warning->len || !memmem(warning->ptr, warning->len, line.ptr, line.len))
+        c->errors->no_memory |= buf_append(warning, buf_slice(&line)) != ST_OK;
 }
 
 /* NULL: the schema does not compile. */
@@ -538,8 +552,8 @@ static const struct schema *check_compiled(struct definition_check *c,
         return NULL;
     }
     check_defaults(c, compiled);
-    if (traits.unknown_format.len)
-        add_warning(c, warning, "unrecognized format ", traits.unknown_format);
+    for (size_t i = 0; i < traits.unknown_format_count; i++)
+        warn_of_format(c, warning, traits.unknown_formats[i]);
     return compiled;
 }
 

@@ -196,6 +196,15 @@ static bool is_one_of(struct slice text, const char *a, const char *b)
     return slice_equal(text, slice_from_text(a)) || slice_equal(text, slice_from_text(b));
 }
 
+static void add_unknown_format(struct schema_traits *traits, struct slice format)
+{
+    for (size_t i = 0; i < traits->unknown_format_count; i++)
+        if (slice_equal(traits->unknown_formats[i], format))
+            return;
+    if (traits->unknown_format_count < SCHEMA_FORMATS_MAX)
+        traits->unknown_formats[traits->unknown_format_count++] = format;
+}
+
 static enum status set_format(struct compiler *c, const struct schema *s, struct schema_more *more,
                               const struct json_node *node)
 {
@@ -214,8 +223,8 @@ static enum status set_format(struct compiler *c, const struct schema *s, struct
     }
     if (known)
         more->format = format;
-    else if (!c->traits->unknown_format.len)
-        c->traits->unknown_format = format;
+    else
+        add_unknown_format(c->traits, format);
     if (!more->checks || !more->checks->shape)
         return ST_OK;
     return patterns_get(c->patterns, slice_from_text(more->checks->shape), &more->shape, &shape,

@@ -18,6 +18,7 @@
 #include "kube/types/field_errors.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20, SCHEMA_UNKNOWN_MAX = 64 };
+enum { SCHEMA_FORMATS_MAX = 16 }; /* unknown formats of which a client is warned */
 
 enum schema_type {
     SCHEMA_STRING = 1 << 0,
@@ -95,8 +96,9 @@ struct schema {
 /* Facts about a schema that compiling determines. */
 struct schema_traits {
     bool has_defaults;
-    bool has_rules;              /* it has CEL rules anywhere */
-    struct slice unknown_format; /* an unknown format; empty: none */
+    bool has_rules;                                   /* it has CEL rules anywhere */
+    struct slice unknown_formats[SCHEMA_FORMATS_MAX]; /* different ones, in their order */
+    size_t unknown_format_count;
 };
 
 /*

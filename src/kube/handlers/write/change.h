@@ -62,7 +62,7 @@ struct kube_change {
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
     unsigned concerns; /* which of the steps it has */
-    bool goes_on; /* errors in metadata are reported with those that kube/types/validate finds */
+    bool goes_on;      /* errors in metadata are reported with those that validation finds */
 
     /* The body of a PUT or PATCH, the same for each attempt. */
     const struct json_node *body;

@@ -52,6 +52,12 @@ enum kube_stepped kube_custom_default(struct kube_change *change)
            kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
+enum kube_stepped kube_custom_default_again(struct kube_change *change)
+{
+    return !(change->call->kind->flags & KUBE_HAS_STATUS) ? KUBE_STEP_NEXT
+                                                          : kube_custom_default(change);
+}
+
 /* A field that the Scale subresource reads must be a number. */
 static void check_replicas(const struct json_node *object, const char *path,
                            struct kube_field_errors *faults)
@@ -142,15 +148,19 @@ static void warn_of_finalizers(struct kube_call *call, const struct json_node *o
 enum { LOOP_COST_MAX = 20000 };
 
 /* Errors after which Kubernetes does not evaluate rules, because values may lack their types. */
-static bool blocks_rules(const struct kube_field_errors *faults)
+static bool blocks_rules(const struct kube_status *metadata, const struct kube_field_errors *faults)
 {
     static const char *const reasons[] = {"FieldValueRequired", "FieldValueNotSupported",
                                           "FieldValueTooLong", "FieldValueTooMany",
                                           "FieldValueTypeInvalid"};
-    for (const struct kube_field_error *fault = faults->first; fault; fault = fault->next)
-        for (size_t i = 0; i < COUNT_OF(reasons); i++)
+    for (size_t i = 0; i < COUNT_OF(reasons); i++) {
+        for (size_t k = 0; k < metadata->cause_count; k++)
+            if (strcmp(metadata->causes[k].reason, reasons[i]) == 0)
+                return true;
+        for (const struct kube_field_error *fault = faults->first; fault; fault = fault->next)
             if (strcmp(fault->reason, reasons[i]) == 0)
                 return true;
+    }
     return false;
 }
 
@@ -181,7 +191,7 @@ static bool check_rules(struct kube_change *change, struct kube_custom *custom,
     }
     if (!rules)
         return true;
-    if (blocks_rules(faults)) {
+    if (blocks_rules(&call->status, faults)) {
         kube_field_errors_add(faults, "FieldValueInvalid", SLICE_LITERAL("<nil>"),
                               "Invalid value: null: some validation rules were not checked because "
                               "the object was invalid; correct the existing errors to complete "
@@ -217,7 +227,7 @@ enum kube_stepped kube_custom_validate(struct kube_change *change)
     (status ? check_status : check_all)(custom, schema, change->arena, object, old, &faults);
     if (!check_rules(change, custom, &faults))
         return KUBE_STEP_LONG;
-    if (!faults.count && !faults.no_memory) {
+    if (!faults.count && !faults.no_memory && !call->status.cause_count) {
         warn_of_finalizers(call, object, old);
         return KUBE_STEP_NEXT;
     }

@@ -14,6 +14,8 @@ bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct 
 /* Steps: sets the defaults of the schema, and validates the object. Errors that the stored object
  * has and that have not changed are allowed, as in Kubernetes. */
 kube_step_fn kube_custom_default, kube_custom_validate;
+/* Step: sets the defaults of the status, which a new object does not take from its client. */
+kube_step_fn kube_custom_default_again;
 /* Returns false: the schema of the definition cannot be used; call->status says so. */
 bool kube_custom_fail_schema(struct kube_call *call);
 /* Answers that the definition has changed since the object was validated. */

@@ -21,8 +21,8 @@ static bool check(struct kube_call *call, const struct json_node *object,
     if (faults.count || faults.no_memory)
         return kube_fail_field_errors(&call->status, &faults, slice_from_text(call->kind->group),
                                       slice_from_text(call->kind->kind), name);
-    if (warning.len)
-        kube_body_warn(call, buf_slice(&warning));
+    for (struct slice lines = buf_slice(&warning); lines.len;)
+        kube_call_warn(call, slice_cut(&lines, '\n'));
     return true;
 }
 

@@ -158,6 +158,7 @@ static const struct kube_step creates[] = {
     {kube_definition_create, DEFINITION | ONCE},
     {kube_custom_validate, CUSTOM | ONCE},
     {validate_builtin, BUILTIN | ONCE},
+    {kube_custom_default_again, CUSTOM | ONCE},
     {kube_without_effect, ONCE},
     {kube_reserve, SERVICE | ONCE}, /* only of a valid object, so that none is reserved in vain */
     {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
@@ -351,11 +352,13 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     unsigned rules = call->rules;
     bool guarded = call->identity && kube_guard_applies(kube_identity_user(call->identity), kind,
                                                         call->path.subresource);
-    change->goes_on = is_validated(call);
+    bool custom = kind->flags & KUBE_CUSTOM, validated = is_validated(call);
+    change->goes_on =
+        validated || (custom && (whole || call->subresource == KUBE_SUBRESOURCE_STATUS));
     change->steps = change->step = steps;
     change->arena = &change->scratch;
     change->operation = KUBE_ADMISSION_UPDATE;
-    change->concerns = (kind->flags & KUBE_CUSTOM ? CUSTOM : 0) | (change->goes_on ? BUILTIN : 0) |
+    change->concerns = (custom ? CUSTOM : 0) | (validated ? BUILTIN : 0) |
                        (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
                        (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
                        (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
