@@ -3,7 +3,7 @@
 Vigil. Both must accept or refuse each, with the same texts. The projects' Go modules are listed in tests/kube/definitions/go.mod and
 fetched by `go mod download`; tools/build-kube builds the real kube-apiserver.
 
-All YAML files of a module count; what is a template (of Helm, for example) is no YAML and is left out. Therefore cert-manager,
+All YAML files of a module count; what is a template (of Helm, for example) cannot be read and is left out. Therefore cert-manager,
 cluster-api and karpenter, whose examples are templates, have definitions but hardly any examples. No module lacks its definitions.
 """
 import json

@@ -18,7 +18,7 @@
 #include "kube/types/field_errors.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20, SCHEMA_UNKNOWN_MAX = 64 };
-enum { SCHEMA_FORMATS_MAX = 16 }; /* unknown formats of which a client is warned */
+enum { SCHEMA_FORMATS_MAX = 16 }; /* reported */
 
 enum schema_type {
     SCHEMA_STRING = 1 << 0,
@@ -134,10 +134,7 @@ enum status schema_default(struct arena *arena, const struct schema *schema,
 void schema_validate(const struct schema *schema, const struct json_node *value,
                      const struct json_node *old, struct slice path, struct arena *arena,
                      struct kube_field_errors *errors);
-/*
- * The same for one of many values: subtracts the cost from *steps, which is SCHEMA_STEPS_MAX
- * initially.
- */
+/* The same for one of many values: takes the cost from *steps, initially SCHEMA_STEPS_MAX. */
 void schema_validate_within(const struct schema *schema, const struct json_node *value,
                             const struct json_node *old, struct slice path, struct arena *arena,
                             int64_t *steps, struct kube_field_errors *errors);
