@@ -46,6 +46,8 @@ void kube_jobs_stop(struct kube_jobs *jobs)
     struct list *next;
     for (struct list *at = jobs->all.next; at != &jobs->all; at = next) {
         next = at->next;
+        /* A running job waits for an operation that refers to it. It ends with its next step
+         * (kube_job_next). */
         if (job_at(at)->state != KUBE_JOB_RUNNING && ends_with_stop(job_at(at)))
             kube_job_end(job_at(at));
     }
@@ -104,6 +106,8 @@ void kube_job_next(struct kube_job *job)
         return;
     }
     move(job, KUBE_JOB_READY);
+    /* The step runs in another turn of the loop, so that jobs with many steps leave time for
+     * requests. */
     loop_defer(job->api->loop, &job->next);
 }
 
@@ -120,6 +124,7 @@ void kube_job_wait_until(struct kube_job *job, int64_t at_ns)
 
 void kube_job_hurry(struct kube_job *job)
 {
+    /* A job that is ready or running looks for news anyway before it waits. */
     if (job->state != KUBE_JOB_WAITING)
         return;
     loop_timer_cancel(job->api->loop, &job->timer);

@@ -86,6 +86,7 @@ static enum status append_lines(const struct kube_tally *tally, const char *befo
             status =
                 buf_append_format(&lines[i], "%lld%s", (long long)tally->entries[i].count, after);
     }
+    /* The lines are sorted and not the names, because a name may be the beginning of another. */
     qsort(lines, tally->count, sizeof(lines[0]), compare);
     for (size_t i = 0; i < tally->count; i++) {
         if (status == ST_OK && i)

@@ -130,6 +130,8 @@ static enum status write_authority(struct slice pem, struct buf *to)
 static void add_authority(struct maker *m)
 {
     AUTO(buf_fini) struct buf text = {0};
+    /* Aggregated API servers read the ConfigMap to verify clients. Without an authority there is
+     * nothing to tell them. */
     if (!m->settings->client_ca.len)
         return;
     if (write_authority(m->settings->client_ca, &text) != ST_OK)
@@ -160,6 +162,8 @@ enum status kube_start_init(struct kube_start *start, const struct kube_start_se
                    family(&m.settings->services.base))});
     add_service(&m);
     add_endpoints(&m);
+    /* kube-apiserver keeps the day since which it tracks the use of old tokens of service accounts
+     * in a ConfigMap. */
     struct tm utc;
     char day[16];
     time_t now = (time_t)now_s;

@@ -81,6 +81,7 @@ static void on_key(struct engine_op *op)
     struct slice field;
     struct kube_kv kv = {0};
     f->failed = op->status != ST_OK;
+    /* A key that does not exist leaves an empty value. */
     if (!f->failed && engine_range_next(&f->job.range, &field))
         kv = kube_kv_of(field);
     f->failed = f->failed || f->job.range.op.status != ST_OK;
@@ -110,6 +111,8 @@ static bool has_changed(struct kube_follower *f)
         watch_cursor_take(f->cursor);
         any = true;
     }
+    /* The cursor has lost events, so the key may have changed. It is read again, and another cursor
+     * continues from here. */
     if (f->cursor && status != ST_COMPACTED && status != ST_DAMAGED)
         return any;
     if (f->state == KUBE_FOLLOWER_UNUSED)
@@ -143,6 +146,8 @@ static void step_standing_back(struct kube_follower *f)
     } else if (changed || !f->noted) {
         read_key(f, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY));
     } else if (kube_manager_lease_held(&f->lease, loop_now_ns(f->job.api->loop))) {
+        /* A controller manager of Kubernetes holds the lease and does the same work. It is left to
+         * that manager until the lease has expired. */
         kube_job_wait(&f->job, kube_manager_lease_left_s(&f->lease, loop_now_ns(f->job.api->loop)));
     } else {
         move(f, KUBE_FOLLOWER_LOADING);
@@ -165,6 +170,8 @@ static enum status load_object(struct kube_follower *f, struct slice field)
     struct kube_kv kv = kube_kv_of(field);
     buf_reset(&f->from, SIZE_MAX);
     TRY(buf_append(&f->from, kv.key));
+    /* The key with a zero byte behind it is the first possible key after it, where the next page
+     * begins. */
     TRY(buf_append(&f->from, slice_of("", 1)));
     f->type->object(f, kv);
     return ST_OK;
@@ -180,6 +187,7 @@ static void load_some(struct kube_follower *f)
             close_page(f, f->job.range.op.status);
             break;
         }
+        /* Large objects end the turn sooner than small ones. */
         looked += kube_follower_cost(field);
         status = load_object(f, field);
     }
@@ -247,6 +255,7 @@ static enum status take_events(struct kube_follower *f)
         if (slice_is(event->key, KUBE_MANAGER_LEASE_KEY))
             note_lease(f, revision,
                        event->tombstone ? SLICE_EMPTY : kube_kv_of(event->field).value);
+        /* The event does not fit into what is remembered. Everything is loaded again. */
         if (!f->type->event(f, event, revision))
             return ST_COMPACTED;
         watch_cursor_take(f->cursor);

@@ -45,6 +45,7 @@ static enum status read_owner_member(struct arena *arena, struct json_scanner *s
     };
     struct slice *to = NULL;
     struct slice whole;
+    /* Compared before the scanner moves on to the value. */
     bool blocks = json_token_is(s, SLICE_LITERAL("blockOwnerDeletion"));
     for (size_t i = 0; !to && i < COUNT_OF(texts); i++)
         to = json_token_is(s, texts[i].name) ? texts[i].to : NULL;

@@ -39,6 +39,7 @@ uint32_t garbage_place(const struct garbage_graph *graph, const struct garbage_o
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         all = (all << 7 | all >> 57) ^ hash_map_hash(&graph->hashes, parts[i]);
     uint32_t place = (uint32_t)(all ^ all >> 32);
+    /* 0 stands for a place that is not known. */
     return place ? place : 1;
 }
 
@@ -104,6 +105,7 @@ static void free_if_useless(struct garbage_graph *graph, struct garbage_node *no
 /* An object that does not exist, or whose key is not known, is not examined. */
 static void queue(struct garbage_graph *graph, struct garbage_node *node)
 {
+    /* The result of the examination may be out of date when it arrives. */
     if (node->examined)
         node->again = true;
     if (node->examined || !node->key.len)
@@ -129,8 +131,10 @@ static void move(struct garbage_graph *graph, struct garbage_node *node, enum ga
     node->missing = next == GARBAGE_NAMED;
     for (size_t i = 0; was != is && i < node->ref_count; i++)
         node->refs[i].owner->waiting += is ? 1 : UINT32_MAX;
+    /* The object itself may already have no dependents left to wait for. */
     if (waits(node))
         queue(graph, node);
+    /* Its dependents are examined: the owner is gone, or they are to be deleted or orphaned. */
     if (next != GARBAGE_PRESENT)
         expand(graph, node);
 }
@@ -233,6 +237,7 @@ static void set_refs(struct garbage_graph *graph, struct garbage_node *node,
         if (is_doubtful(ref))
             queue(graph, node);
     }
+    /* Last, because an owner that the object keeps must not be freed in between. */
     drop_refs(graph, node, old, old_count);
 }
 
@@ -251,6 +256,8 @@ void garbage_graph_put(struct garbage_graph *graph, struct slice key, int64_t re
     struct garbage_node *node = garbage_graph_find(graph, facts->uid);
     enum garbage_state state = state_of(facts);
     bool needed = facts->owner_count || state != GARBAGE_PRESENT;
+    /* Most objects have no owner and own nothing, and take no memory here. An event that is older
+     * than what a read has shown is ignored. */
     if (key.len > GARBAGE_KEY_BYTES_MAX || (!node && !needed) ||
         (node && node->revision > revision))
         return;
@@ -286,6 +293,8 @@ bool garbage_graph_expand(struct garbage_graph *graph, size_t budget)
             LIST_ENTRY(graph->expanding.next, struct garbage_node, in_expanding);
         struct list *link = list_pop_front(&owner->dependents);
         struct garbage_ref *ref = LIST_ENTRY(link, struct garbage_ref, in_owner);
+        /* The list rotates, so that an owner with a million dependents is expanded in many steps
+         * without a cursor. */
         list_push_back(&owner->dependents, link);
         if (owner->state != GARBAGE_PRESENT || ref->place != owner->place)
             queue(graph, ref->dependent);
@@ -334,6 +343,7 @@ void garbage_graph_done(struct garbage_graph *graph, struct garbage_node *node,
 {
     assert(node->examined);
     node->examined = false;
+    /* Something has changed while the object was examined. */
     if (node->again || result == GARBAGE_AGAIN) {
         queue(graph, node);
     } else if (result == GARBAGE_FAILED && node->key.len) {

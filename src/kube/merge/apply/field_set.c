@@ -20,6 +20,7 @@ static int compare_numbers(const struct json_node *a, const struct json_node *b)
     int64_t m, n;
     if (json_number_i64(a->text, &m) && json_number_i64(b->text, &n))
         return (m > n) - (m < n);
+    /* Numbers that do not both fit into int64 are compared as Go compares floats. */
     double x = as_double(a), y = as_double(b);
     return (x > y) - (x < y);
 }
@@ -30,6 +31,8 @@ int field_value_compare(const struct json_node *a, const struct json_node *b)
         [JSON_TYPE_NUMBER] = 0, [JSON_TYPE_STRING] = 1, [JSON_TYPE_BOOL] = 2,
         [JSON_TYPE_ARRAY] = 3,  [JSON_TYPE_OBJECT] = 4, [JSON_TYPE_NULL] = 5,
     };
+    /* The order among types is that of Kubernetes' structured-merge-diff. It decides the order in
+     * fieldsV1. */
     if (a->type != b->type)
         return ranks[a->type] - ranks[b->type];
     switch (a->type) {
@@ -136,6 +139,7 @@ static enum status grow(struct field_builder *builder)
 enum status field_builder_add(struct field_builder *builder, struct field_element element,
                               unsigned marks, const struct field_set *below)
 {
+    /* A set has no entries that say nothing. */
     if (!marks && !below)
         return ST_OK;
     if (builder->count == builder->capacity)
@@ -176,6 +180,7 @@ enum status field_builder_finish(struct field_builder *builder, const struct fie
     *ret_set = NULL;
     if (!builder->count)
         return ST_OK;
+    /* Most sets are built in order, and sorting them again would cost more than building. */
     if (builder->unsorted) {
         qsort(builder->entries, builder->count, sizeof(*builder->entries), entry_order);
         TRY(join_equals(builder));
@@ -219,6 +224,7 @@ static enum status combine_entries(struct field_builder *builder, enum field_ope
         break;
     default:
         marks = b->marks ? 0 : a->marks;
+        /* Removing a field removes everything below it. */
         if (operation == FIELD_RECURSIVE_DIFFERENCE && b->marks)
             return ST_OK;
         break;

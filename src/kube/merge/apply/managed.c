@@ -27,6 +27,8 @@ enum status managed_id(struct arena *arena, const struct field_manager *manager,
     member(object, arena, "manager", manager->name, &status);
     member(object, arena, "operation",
            manager->applied ? SLICE_LITERAL("Apply") : SLICE_LITERAL("Update"), &status);
+    /* A manager that applies is the same in every version, so that it need not take over its own
+     * fields after an upgrade. */
     member(object, arena, "apiVersion", manager->applied ? SLICE_EMPTY : manager->api_version,
            &status);
     member(object, arena, "subresource", manager->subresource, &status);
@@ -45,6 +47,7 @@ struct managed_entry *managed_find(const struct managed *managed, struct slice i
 
 void managed_drop(struct managed *managed, struct managed_entry *entry)
 {
+    /* The order is of no importance here: managed_write sorts. */
     *entry = managed->entries[--managed->count];
 }
 
@@ -81,6 +84,8 @@ enum status managed_set(struct managed *managed, const struct field_manager *man
         return ST_OK;
     }
     if (found) {
+        /* The time stays. Whether the fields have changed, and with them the time, is decided by
+         * the caller. */
         found->set = set;
         found->manager.api_version = manager->api_version;
     } else {
@@ -157,6 +162,7 @@ enum status managed_read(struct managed *managed, const struct json_node *list)
         if (node->type != JSON_TYPE_OBJECT)
             return ST_MALFORMED;
         TRY(read_entry(managed->arena, node, &budget, &entry));
+        /* Two entries of one manager can only come from a client. The later one counts. */
         struct managed_entry *same = managed_find(managed, entry.id);
         if (same)
             *same = entry;
@@ -170,6 +176,7 @@ bool managed_is_reset(const struct json_node *list)
 {
     if (!list || list->type != JSON_TYPE_ARRAY)
         return false;
+    /* Clients reset the field with [] or [{}]; null leaves it as it is. */
     return !list->first ||
            (list->count == 1 && list->first->type == JSON_TYPE_OBJECT && !list->first->first);
 }
@@ -230,6 +237,7 @@ enum status managed_write(const struct managed *managed, struct json_node **ret_
 static int age_order(const void *a, const void *b)
 {
     const struct managed_entry *m = a, *n = b;
+    /* Updates come first. Entries of appliers are never merged. */
     if (m->manager.applied != n->manager.applied)
         return m->manager.applied ? 1 : -1;
     int order = slice_compare(m->time, n->time);
@@ -285,8 +293,11 @@ enum status managed_cap(struct managed *managed)
     qsort(old, managed->count, sizeof(*old), age_order);
     for (size_t i = 0, all = updates; i < all && updates > MANAGED_UPDATES_MAX; i++) {
         size_t first = 0;
+        /* Only entries of one version can be merged, because their paths may differ otherwise. */
         while (!slice_equal(old[first].manager.api_version, old[i].manager.api_version))
             first++;
+        /* The oldest entry of a version is merged together with the second one: alone it would only
+         * be renamed. */
         if (first == i || is_bucket(&old[i]))
             continue;
         if (!has_bucket(managed, old[i].manager.api_version))

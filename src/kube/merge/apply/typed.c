@@ -130,6 +130,7 @@ enum status typed_items(const struct typed *typed, struct apply_type type,
         enum status status = typed_element(typed->arena, type, rules, node, &item->element, &why);
         if (status == ST_INVALID && strict)
             return error_set(typed->why, status, "element %zu: %s", at, why.text);
+        /* An item that cannot be identified gets an index that no path has. */
         if (status == ST_INVALID)
             item->element = (struct field_element){.step = FIELD_INDEX, .index = -1};
         else
@@ -145,6 +146,7 @@ enum status typed_items(const struct typed *typed, struct apply_type type,
 static int item_order(const void *a, const void *b)
 {
     const struct typed_item *m = a, *n = b;
+    /* Equal elements keep their order in the list, since qsort alone would not. */
     int order = field_element_compare(&m->element, &n->element);
     return order ? order : (m->at > n->at) - (m->at < n->at);
 }
@@ -197,6 +199,8 @@ static enum status fields_of_map(const struct typed *typed, struct apply_type ty
         bool named;
         struct apply_type member = apply_rules_member(type, rules, node->key, &named);
         TRY(fields_of(typed, member, node, &found));
+        /* A member without anything below it must itself be owned, or its owner could not remove
+         * it. */
         bool empty =
             node->type == JSON_TYPE_NULL || (node->type == JSON_TYPE_OBJECT && !node->first);
         TRY(field_builder_add(&builder, field_name(node->key), found.member || empty || !named,
@@ -338,6 +342,8 @@ static enum status compare_same_items(const struct typed *typed, const struct ap
     if (same->before_count <= 1 && same->after_count <= 1) {
         TRY(compare(typed, rules->item, before, after, &compared));
     } else if (same->before_count > 1 && same->after_count > 1) {
+        /* Which of the repeated items corresponds to which is unknown, so they are compared as
+         * one. */
         compared.marks = same_items_equal(same) ? 0 : FIELD_MODIFIED;
     } else if (same->before_count > 1) {
         if (after)
@@ -372,6 +378,7 @@ static enum status compare_lists(const struct typed *typed, struct apply_type ty
     TRY(typed_sort(typed->arena, items, is_count, &is));
     while (i < was_count || j < is_count) {
         struct same_items same = {0};
+        /* Both lists are sorted by element, so one pass finds what they share. */
         int order = i == was_count  ? 1
                     : j == is_count ? -1
                                     : field_element_compare(&was[i].element, &is[j].element);
@@ -482,6 +489,8 @@ enum status typed_reconcile(const struct typed *typed, struct apply_type type,
         bool whole = below && next.kind != APPLY_TYPE_NOTHING &&
                      (of.forms & APPLY_FORM_MAP ? of.map_atomic
                                                 : of.forms == APPLY_FORM_LIST && of.list_atomic);
+        /* The type has become atomic since the fields were recorded: the owner of a part now owns
+         * the whole. */
         if (whole)
             below = NULL;
         else
@@ -506,6 +515,7 @@ static enum status check(struct typed_check *c, struct apply_type type,
 
 static enum status report(struct typed_check *c, const char *text)
 {
+    /* Further errors are only counted. */
     if (c->count++ >= TYPED_ERRORS_MAX)
         return ST_OK;
     TRY(buf_append_text(c->errors, c->errors->len ? "\n" : ""));
@@ -569,6 +579,7 @@ static enum status check_members(struct typed_check *c, struct apply_type type,
         struct apply_type member = apply_rules_member(type, rules, node->key, &named);
         TRY(field_element_append(&element, c->arena, &c->path));
         if (member.kind == APPLY_TYPE_NOTHING) {
+            /* The first unknown field ends the check of this map. */
             TRY(report(c, "field not declared in schema"));
             c->path.len = len;
             return ST_OK;

@@ -16,6 +16,8 @@ static enum status append_path(const struct at *at, struct buf *to)
 {
     if (!at)
         return ST_OK;
+    /* A path is built only for an error. Its depth is that of the checks, which follow the type and
+     * not the object. */
     TRY(append_path(at->up, to));
     if (at->is == AT_IS_ITEM)
         return buf_append_format(to, "[%zu]", at->index);
@@ -114,6 +116,7 @@ void bad_text(struct check *c, const struct at *at, struct slice value, const ch
 void bad_texts(struct check *c, const struct at *at, struct slice value, const char *before,
                char *whys)
 {
+    /* Kubernetes makes an error of each reason. The check of the name gives them as one text. */
     while (whys) {
         char whole[2 * NAME_ERROR_BYTES], *end = strstr(whys, "; ");
         if (end)
@@ -129,6 +132,7 @@ void bad_joined(struct check *c, const struct at *at, struct slice value, const 
 {
     char whole[2 * NAME_ERROR_BYTES], *end;
     while ((end = strstr(whys, "; "))) {
+        /* In some places Kubernetes joins the reasons with commas to one error. */
         end[0] = ',';
         memmove(end + 1, end + 2, strlen(end + 2) + 1);
     }
@@ -267,6 +271,8 @@ const struct json_node *rule_filled(const struct json_node *object, const char *
 struct slice rule_text_of(struct check *c, const struct json_node *node)
 {
     struct slice text = SLICE_EMPTY;
+    /* A number where a text is expected was refused when the object was decoded. This one is an
+     * IntOrString or a quantity. */
     if (node && node->type == JSON_TYPE_NUMBER)
         return node->text;
     if (json_node_text(node, c->arena, &text) != ST_OK)
@@ -318,6 +324,7 @@ bool rule_choice_is(const struct json_node *object, const char *name, const char
                     const char *text)
 {
     const struct json_node *node = rule_member(object, name);
+    /* An empty text counts as missing, since defaulting treats it so. */
     if (node && node->text.len)
         return json_node_is_text(node, text);
     return strcmp(fallback, text) == 0;
@@ -349,6 +356,8 @@ static bool is_nothing(const struct json_node *node)
 
 bool rule_same_node(const struct json_node *a, const struct json_node *b)
 {
+    /* Go decodes a missing list, null and an empty one to slices that Kubernetes' comparisons treat
+     * as equal. */
     if (is_nothing(a) || is_nothing(b))
         return is_nothing(a) && is_nothing(b);
     return json_node_equal(a, b);
@@ -379,6 +388,8 @@ bool seen_add(struct check *c, struct seen *seen, struct slice key)
     struct json_node *item;
     if (seen_has(seen, key))
         return false;
+    /* Most lists are short. A long one gets a table, because a client may send thousands of items
+     * and comparing each with all others would take too long. */
     if (seen->count++ < SEEN_FEW) {
         seen->few[seen->count - 1] = key;
         return true;

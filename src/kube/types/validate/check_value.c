@@ -48,6 +48,7 @@ void rule_port(struct check *c, const struct at *at, int64_t port)
 
 void rule_port_or_name(struct check *c, const struct at *at, const struct json_node *port)
 {
+    /* A text names a port of the container. */
     if (port && port->type == JSON_TYPE_STRING)
         rule_name(c, at, rule_text_of(c, port), port_name_valid);
     else
@@ -136,6 +137,8 @@ void rule_kept_selector(struct check *c, const struct at *at, const struct json_
                         const struct json_node *old)
 {
     bool before = c->any_label_values;
+    /* Older versions of Kubernetes accepted values that are no longer valid. An object that was
+     * stored with such a selector can still be updated. */
     c->any_label_values = old && !rule_selector_is_valid(c, old);
     rule_selector(c, at, selector);
     c->any_label_values = before;
@@ -150,6 +153,7 @@ void rule_ip_range(struct check *c, const struct at *at, struct slice text)
             "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"};
     struct address address;
     char why[96];
+    /* An unreadable address is reported by ip_valid. */
     if (!address_read(text, &address))
         return;
     enum address_range range = address_range(&address);

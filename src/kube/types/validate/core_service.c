@@ -52,6 +52,8 @@ static bool check_cluster_addresses(struct check *c, const struct at *at, struct
             fine = fine && ips.count == 1;
             continue;
         }
+        /* An address that the service already has stays valid, even in a form that is refused
+         * today. */
         const struct json_node *had = rule_first(rule_member(old, "clusterIPs"));
         while (had && !json_node_equal(had, item))
             had = had->next;
@@ -82,6 +84,7 @@ static void check_dual_stack(struct check *c, const struct at *at, const struct 
         bool six = address_read(rule_text_of(c, item), &a) && a.len == 16;
         found |= 1U << six;
     }
+    /* Bit 0 is IPv4 and bit 1 is IPv6: there must be one of each. */
     if (found != 3 || list->count != 2)
         bad_node(c, at, list, "may specify no more than one IP for each IP family");
 }
@@ -271,6 +274,7 @@ static void check_external_ips(struct check *c, const struct at *at, const struc
     size_t i = 0;
     for (const struct json_node *item = rule_first(rule_member(spec, "externalIPs")); item;
          item = item->next, i++) {
+        /* The range is checked in any case, the form only for new addresses. */
         if (seen_has(&kept, rule_text_of(c, item)))
             rule_ip_range(c, AT_ITEM(list, i), rule_text_of(c, item));
         else
@@ -281,6 +285,7 @@ static void check_external_ips(struct check *c, const struct at *at, const struc
 static void check_source_ranges(struct check *c, const struct at *at, const struct json_node *spec,
                                 const struct json_node *was)
 {
+    /* The capital letter is Kubernetes'. */
     const struct at *list = AT(at, "LoadBalancerSourceRanges");
     const struct json_node *ranges = rule_filled(spec, "loadBalancerSourceRanges");
     struct seen kept = texts_of(c, rule_member(was, "loadBalancerSourceRanges"));
@@ -308,6 +313,8 @@ static void check_balancer(struct check *c, const struct at *at, const struct js
 
 static bool needs_health_check(const struct json_node *spec)
 {
+    /* Only then do the nodes need a port on which the load balancer can ask whether they have a pod
+     * of the service. */
     return is_of_type(spec, "LoadBalancer") && rule_text_is(spec, "externalTrafficPolicy", "Local");
 }
 

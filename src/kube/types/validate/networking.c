@@ -27,6 +27,7 @@ static void check_policy_port(struct check *c, const struct at *at, const struct
     rule_port(c, AT(at, "port"), rule_int_of(port));
     if (!end)
         return;
+    /* The error is that of endPort but shows the value of port, as in Kubernetes. */
     if (rule_int_of(end) < rule_int_of(port))
         bad_int(c, last, rule_int_of(port), "must be greater than or equal to `port`");
     rule_port(c, last, rule_int_of(end));
@@ -47,6 +48,7 @@ static void check_except(struct check *c, const struct at *at, const struct addr
     check_cidr(c, at, text, kept);
     if (!address_block_read(text, &part))
         return;
+    /* A block that is as large as the whole would leave nothing of it. */
     if (!address_block_has(whole, &part.first) || whole->bits >= part.bits)
         bad_text(c, at, text, "must be a strict subset of `cidr`");
 }
@@ -126,6 +128,8 @@ void kube_validate_network_policy(struct check *c, const struct json_node *objec
     struct seen kept = {0};
     add_blocks(c, rule_member(was, "ingress"), "from", &kept);
     add_blocks(c, rule_member(was, "egress"), "to", &kept);
+    /* A selector that was accepted by an older version makes all selectors of the policy
+     * lenient. */
     c->any_label_values = was && !rule_selector_is_valid(c, rule_member(was, "podSelector"));
     rule_selector(c, AT(at, "podSelector"), rule_member(spec, "podSelector"));
     check_policy_rules(c, AT(at, "ingress"), rule_member(spec, "ingress"), "from", &kept);
@@ -154,6 +158,7 @@ static void check_service_backend(struct check *c, const struct at *at,
     struct slice port_name = rule_text(c, port, "name");
     int64_t number = rule_int(port, "number", 0);
     rule_one(c, in, service, "name", NEEDED, NAME(dns_label_valid));
+    /* Errors of the port are reported at the backend, as in Kubernetes. */
     if (port_name.len && number)
         bad_text(c, at, SLICE_EMPTY, "cannot set both port name & port number");
     else if (port_name.len)
@@ -257,6 +262,8 @@ void kube_validate_ingress(struct check *c, const struct json_node *object,
     if (!rule_count(rules) && !rule_member(spec, "defaultBackend"))
         bad_node(c, at, rules, "either `defaultBackend` or `rules` must be specified");
     rule_rows(c, at, spec, ingress_spec_rules);
+    /* Objects from before the field existed have the annotation, and an update may add the
+     * field. */
     if (!old) {
         const struct json_node *annotations = json_node_path(object, "metadata.annotations");
         const struct json_node *node = rule_member(annotations, "kubernetes.io/ingress.class");

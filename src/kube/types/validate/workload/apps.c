@@ -62,6 +62,8 @@ static bool check_workload_selector(struct check *c, const struct at *at,
         return true;
     }
     rule_selector(c, at, selector);
+    /* Kubernetes first validates the selector and then converts it, and both report what is
+     * wrong. */
     if (c->errors->count > before) {
         bad_node(c, at, selector, invalid);
         return false;
@@ -129,6 +131,7 @@ enum { STRATEGY_BYTES = 320 };
 
 static const char *shown_strategy(struct slice type, char json[STRATEGY_BYTES])
 {
+    /* Go prints the whole struct. A rollingUpdate beside an unknown type is not shown. */
     snprintf(json, STRATEGY_BYTES, "{\"Type\":\"%.*s\",\"RollingUpdate\":null}",
              (int)size_min(type.len, 200), (const char *)type.ptr);
     return json;
@@ -188,6 +191,7 @@ void kube_validate_replica_set(struct check *c, const struct json_node *object,
     const struct at *at = AT(NULL, "spec");
     check_count_in(c, at, spec, "replicas");
     check_count_in(c, at, spec, "minReadySeconds");
+    /* Kubernetes' texts name the deployment here as well. */
     if (check_workload_selector(c, AT(at, "selector"), selector, "deployment",
                                 "invalid label selector"))
         check_template_of(c, AT(at, "template"), spec, old, "ReplicaSet");
@@ -212,6 +216,7 @@ void kube_validate_replication_controller(struct check *c, const struct json_nod
             const struct json_node *label = json_node_member(labels, item->key);
             if (label && json_node_equal(label, item))
                 continue;
+            /* One error for the whole selector. */
             bad_map(c, AT(AT(in, "metadata"), "labels"), labels,
                     "`selector` does not match template `labels`");
             break;
@@ -263,7 +268,6 @@ void kube_validate_daemon_set(struct check *c, const struct json_node *object,
     const struct json_node *labels = json_node_path(template, "metadata.labels");
     const struct at *at = AT(NULL, "spec"), *in = AT(at, "template");
     size_t before = c->errors->count;
-    check_selector_kept(c, at, spec, NULL);
     rule_selector(c, AT(at, "selector"), selector);
     /* No selector matches nothing. */
     if (c->errors->count == before && (!selector || !rule_selector_matches(c, selector, labels)))
@@ -378,6 +382,8 @@ void kube_validate_stateful_set(struct check *c, const struct json_node *object,
         bad_text(c, AT(at, "podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
     check_stateful_strategy(c, AT(at, "updateStrategy"), rule_member(spec, "updateStrategy"));
     rule_one(c, at, spec, "persistentVolumeClaimRetentionPolicy", ALWAYS, ROWS(retention_rules));
+    /* On an update the templates may only stay as they are, which check_stateful_update
+     * verifies. */
     if (!old)
         rule_one(c, at, spec, "volumeClaimTemplates", EACH, ROWS(claim_template_rules));
     struct slice service = rule_text(c, spec, "serviceName");
@@ -409,6 +415,7 @@ static void check_replica_status(struct check *c, const struct json_node *object
         check_count_in(c, at, status, counts[i]);
     for (size_t i = 0; counts[i]; i++) {
         int64_t count = rule_int(status, counts[i], 0);
+        /* The counts of pods that are not among the replicas are not compared. */
         bool part = strstr(counts[i], "Replicas") &&
                     strcmp(counts[i], "unavailableReplicas") != 0 &&
                     strcmp(counts[i], "terminatingReplicas") != 0;

@@ -36,6 +36,7 @@ static void check_host_port(struct check *c, const struct at *at, const struct j
     struct slice protocol = rule_text(c, port, "protocol"), address = rule_text(c, port, "hostIP");
     struct slice key = SLICE_EMPTY;
     char text[192];
+    /* Without a host port nothing can collide on the node. */
     if (!rule_int(port, "hostPort", 0))
         return;
     if (!protocol.len)
@@ -80,6 +81,7 @@ static void check_sub_path(struct check *c, const struct at *list, const struct 
                            const struct json_node *mount)
 {
     struct slice path = rule_text(c, mount, "subPath"), expr = rule_text(c, mount, "subPathExpr");
+    /* The paths of these two errors lack the index of the mount, as in Kubernetes. */
     if (path.len)
         rule_path_descends(c, AT(list, "subPath"), path);
     if (expr.len && path.len)
@@ -133,6 +135,7 @@ static void check_mounts(struct check *c, const struct at *at, const struct json
          mount = mount->next) {
         check_mount(c, at, AT_ITEM(at, i++), mount, &paths, &devices, pod);
         if (rule_member(mount, "mountPropagation")) {
+            /* Here, too, Kubernetes' path has no index. */
             const struct at *in = AT(at, "mountPropagation");
             struct slice mode = rule_text(c, mount, "mountPropagation");
             rule_choice(c, in, mode, "Bidirectional,HostToContainer,None");
@@ -186,6 +189,7 @@ static void check_huge_page(struct check *c, const struct at *at, const struct j
 {
     struct slice text = quantity_text(c, item);
     char why[192];
+    /* The name has the size of a page: hugepages-2Mi. */
     struct json_node *size =
         json_node_new_text(c->arena, slice_sub(item->key, 10, item->key.len - 10));
     int64_t page = size ? quantity_units(quantity_of(c, size)) : 1;
@@ -212,6 +216,7 @@ static void check_amount(struct check *c, const struct at *list, const struct js
 static void check_request(struct check *c, const struct at *at, const struct at *limits,
                           const struct json_node *item, const struct json_node *limit)
 {
+    /* A node cannot give more of these resources than it has, so a request must equal its limit. */
     bool fixed = !resource_is_native(item->key) || resource_is_huge_page(item->key);
     quantity is = quantity_of(c, item), most = quantity_of(c, limit);
     char why[256];
@@ -273,6 +278,7 @@ void rule_resources(struct check *c, const struct at *at, const struct json_node
             check_huge_page(c, AT_KEY(least, item->key), item);
         }
     }
+    /* Huge pages alone do not let the scheduler and the kubelet place the pod. */
     if (found.huge && !found.computed)
         bad_forbidden(c, at, "HugePages require cpu or memory");
     check_claim_names(c, AT(at, "claims"), rule_member(resources, "claims"), pod);
@@ -283,6 +289,7 @@ void rule_resources(struct check *c, const struct at *at, const struct json_node
 static void check_sleep(struct check *c, const struct at *at, const struct json_node *sleep,
                         const struct pod_check *pod)
 {
+    /* The hook runs within the grace period, whose default is 30 seconds. */
     int64_t grace = rule_int(pod->spec, "terminationGracePeriodSeconds", 30);
     int64_t seconds = rule_int(sleep, "seconds", 0);
     char why[128];
@@ -319,6 +326,7 @@ static void check_handler(struct check *c, const struct at *at, const struct jso
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct json_node *action = rule_member(handler, names[i]);
+        /* Only the first handler is examined any further. */
         if (action && found)
             bad_forbidden(c, AT(at, names[i]), "may not specify more than 1 handler type");
         else if (action)

@@ -12,6 +12,7 @@
 static bool has_parent_step(struct slice path)
 {
     for (size_t i = 0; i + 1 < path.len; i++) {
+        /* Two dots are a step up only as a whole part: "a..b" is a name. */
         bool begins = !i || path.ptr[i - 1] == '/';
         bool ends = i + 2 == path.len || path.ptr[i + 2] == '/';
         if (begins && ends && memcmp(path.ptr + i, "..", 2) == 0)
@@ -123,6 +124,8 @@ static void check_projection(struct check *c, const struct at *at, const struct 
     if (token) {
         struct slice path = rule_text(c, token, "path");
         rule_rows(c, AT(at, "serviceAccountToken"), token, rule_token_seconds);
+        /* The path of the token is reported at the volume and not at its source, as in
+         * Kubernetes. */
         if (!path.len)
             bad_required(c, AT(volume, "path"), NULL);
         else
@@ -315,6 +318,7 @@ static void check_typed(struct check *c, const struct at *at, const struct volum
     for (size_t i = 0; i < COUNT_OF(type->needed) && type->needed[i]; i++)
         rule_apply(c, in, source, &(struct rule){type->needed[i], NEEDED, NOTHING}, 1);
     rule_apply(c, in, source, type->rows, type->count);
+    /* A persistent volume has another CSI source than a pod, with the same name. */
     if (type->part == check_csi && owner == VOLUME_OF_CLUSTER)
         rule_rows(c, in, source, csi_cluster_rules);
     else if (type->part)
@@ -329,6 +333,7 @@ void rule_volume_source(struct check *c, const struct at *at, const struct json_
         const struct volume_type *type = &types[i];
         bool fits = type->owners & (1u << owner);
         const struct json_node *node = fits ? rule_member(source, type->name) : NULL;
+        /* Only the first type is examined any further. */
         if (node && found)
             bad_forbidden(c, AT(at, type->name), "may not specify more than 1 volume type");
         else if (node)
