@@ -32,6 +32,7 @@ struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exch
 
 static void call_free(struct kube_call *call)
 {
+    /* Requests that were refused before they named a resource are not counted. */
     if (call->code && call->path.resource.len) {
         bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
         if (writes && call->code / 100 == 2 && call->api->config->written)
@@ -71,6 +72,7 @@ bool kube_call_done(struct kube_call *call)
 {
     call->under_way--;
     call->api->under_way--;
+    /* Without an exchange the client is gone, and the last operation under way frees the call. */
     if (call->exchange)
         return true;
     if (!call->under_way)
@@ -130,6 +132,8 @@ enum { WARNING_BYTES_MAX = 1024 };
 
 static enum status append_warning(struct slice warning, struct buf *to)
 {
+    /* 299 is the code for lasting warnings (RFC 7234, section 5.5.7), and "-" stands for an unnamed
+     * agent. */
     TRY(buf_append_text(to, "299 - \""));
     for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX; i++) {
         if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')

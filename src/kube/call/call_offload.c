@@ -53,6 +53,7 @@ bool kube_call_keep_request(struct kube_call *call)
 {
     if (call->work.keeps_request)
         return true;
+    /* The connection may end and free the request while the worker still reads it. */
     struct http_request *copy = arena_alloc(&call->arena, sizeof(*copy));
     if (!copy)
         return false;

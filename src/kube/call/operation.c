@@ -25,6 +25,8 @@ void kube_call_range(struct kube_call *call, const struct pb_range_request *requ
 {
     call->work.request = request;
     call->work.done = done;
+    /* A call that is on a worker thread must not touch the engine. It continues here when it is
+     * back. */
     if (kube_call_defers(call, range_deferred))
         return;
     op_begin(call, &call->range.op, done);
@@ -101,6 +103,7 @@ static void grant_lease(struct kube_call *call)
 static void put_expiring(struct kube_call *call)
 {
     struct kube_api *api = call->api;
+    /* Events share a lease for a while. One for each would make as many leases as events. */
     if (kube_event_lease_take(&api->event_lease, clock_mono_ns(api->clock), &call->write.lease))
         put(call);
     else

@@ -44,6 +44,7 @@ static enum status make_body(struct kube_call *call, struct slice json, enum kub
         return status;
     *format = KUBE_JSON;
     to->len = 0;
+    /* A text that would become too large with indentation is sent as it is. */
     status = wants_pretty(call) ? json_pretty(json, to) : ST_LIMIT;
     if (status != ST_LIMIT)
         return status;
@@ -93,6 +94,7 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
 {
     if (http_add_field(call->exchange, slice_from_text(name), slice_from_text(value)) == ST_OK)
         return true;
+    /* There is no memory for the field, and an answer without it might be misunderstood. */
     http_abort(call->exchange);
     return false;
 }
@@ -150,6 +152,7 @@ bool kube_call_set_engine(struct kube_call *call, enum status status)
                   SLICE_ARGS(text));
     else if (status == ST_LIMIT) /* a range that is longer than what is forwarded */
         kube_fail_later(answer, text);
+    /* The cluster's text says more than the text of the code. */
     else if (answer->reason == KUBE_INTERNAL_ERROR)
         kube_fail(answer, KUBE_INTERNAL_ERROR, "Internal error occurred: %.*s", SLICE_ARGS(text));
     else if (answer->reason == KUBE_SERVICE_UNAVAILABLE)
@@ -217,6 +220,8 @@ void kube_call_fail(struct kube_call *call)
         kube_fail(&call->status, KUBE_INTERNAL_ERROR,
                   "Internal error occurred: the change was made, but there is no memory for the "
                   "answer");
+    /* A Status has no Table, so an error is sent in the format but not in the shape that the client
+     * asked for. */
     call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
     if (kube_status_write(&call->status, &text) != ST_OK)
@@ -246,6 +251,8 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
             status = arena_dup(&call->arena, buf_slice(&text), ret_json);
         return status == ST_OK || kube_fail_engine(&call->status, status);
     }
+    /* The stored bytes are copied with the revision inserted, without parsing the object into a
+     * tree. */
     size_t size = kube_object_size(&object, revision, false);
     uint8_t *bytes = arena_alloc(&call->arena, size);
     if (!bytes)

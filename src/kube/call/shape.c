@@ -145,6 +145,7 @@ enum status kube_shape_single(const struct kube_shaping *s, const struct kube_ob
     TRY(kube_shape_list_head(s, to));
     TRY(buf_append_format(to, "\"metadata\":{\"resourceVersion\":\"%lld\"},\"columnDefinitions\":",
                           (long long)revision));
+    /* In a watch only the first event has the columns. */
     if (columns)
         TRY(kube_table_columns(s->kind, to));
     else

@@ -117,6 +117,8 @@ static size_t clauses_parse(struct slice accept, struct clause clauses[KUBE_ACCE
         struct clause clause;
         if (!clause_parse(trim(slice_cut(&accept, ',')), &clause))
             continue;
+        /* The rule is inconsistent for some clauses. Inserting them one by one gives the same order
+         * as Go, which sorts short lists in this way. */
         size_t at = count++;
         for (; at && goes_before(&clause, &clauses[at - 1]); at--)
             clauses[at] = clauses[at - 1];
@@ -177,6 +179,7 @@ bool kube_accept_parse(struct slice accept, const struct kube_offer *offer,
 {
     struct clause clauses[KUBE_ACCEPT_CLAUSES_MAX];
     *ret_accept = (struct kube_accept){0};
+    /* Without the field the answer is JSON. */
     if (!accept.len)
         return true;
     size_t count = clauses_parse(accept, clauses);

@@ -112,6 +112,7 @@ static enum status on_key(struct sorter *s, struct slice raw)
         if (fault->told || !slice_equal(fault->path, path))
             continue;
         fault->met++;
+        /* A duplicate is reported where its name occurs for the second time. */
         if (fault->unknown || fault->met == 2)
             TRY(tell(s, fault));
     }
@@ -179,6 +180,7 @@ enum status field_faults_sort(struct slice json, struct buf *faults)
     if (!s)
         return ST_NOMEM;
     sorter_add_all(s, &rest);
+    /* One fault is in order. */
     if (s->count < 2)
         return ST_OK;
     TRY(scan(s, json));

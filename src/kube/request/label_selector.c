@@ -111,6 +111,7 @@ static void advance(struct label_parser *p)
         p->rest = slice_sub(p->rest, 1, p->rest.len - 1);
     p->text = SLICE_EMPTY;
     p->token = TOKEN_END;
+    /* As in Kubernetes' lexer, a zero byte ends the text. */
     if (!p->rest.len || !p->rest.ptr[0])
         return;
     if (is_sign(p->rest.ptr[0])) {
@@ -185,6 +186,7 @@ static enum status parse_list(struct label_parser *p, struct requirement *r)
 
 static enum status parse_value(struct label_parser *p, struct requirement *r)
 {
+    /* "key=" compares with the empty text. */
     if (p->token == TOKEN_END || p->token == TOKEN_COMMA)
         return add_value(p, r, SLICE_EMPTY);
     if (!is_word(p))
@@ -452,6 +454,7 @@ static bool requirement_matches(const struct requirement *r, struct slice value)
     case LABEL_IN:
         return found && has_value(r, value);
     case LABEL_NOT_IN:
+        /* In Kubernetes "!=" and "notin" also match objects that lack the label. */
         return !found || !has_value(r, value);
     case LABEL_GREATER:
         return found && value_integer(value, &number) && number > r->number;

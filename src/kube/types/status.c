@@ -124,6 +124,7 @@ bool kube_fail_future(struct kube_status *status, int64_t requested, int64_t cur
     kube_fail(status, KUBE_TIMEOUT, "Timeout: Too large resource version: %lld, current: %lld",
               (long long)requested, (long long)current);
     kube_status_cause(status, "ResourceVersionTooLarge", "", "Too large resource version");
+    /* Clients of Kubernetes' Go library repeat the request after this time. */
     status->retry_after_s = 1;
     return false;
 }
@@ -151,6 +152,7 @@ bool kube_fail_invalid(struct kube_status *status, struct slice group, struct sl
     char resource[256];
     char *text = status->message;
     size_t room = sizeof(status->message);
+    /* Go's aggregate of errors has brackets around more than one. */
     bool many = status->cause_count > 1;
     int len = snprintf(text, room, "%s \"%.*s\" is invalid: %s", qualified(group, kind, resource),
                        SLICE_ARGS(name), many ? "[" : "");
@@ -215,6 +217,7 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
 void kube_status_cause(struct kube_status *status, const char *reason, const char *field,
                        const char *message)
 {
+    /* Further causes are dropped: the client learns of them when it has corrected these. */
     if (status->cause_count == KUBE_CAUSES_MAX)
         return;
     struct kube_cause *cause = &status->causes[status->cause_count++];

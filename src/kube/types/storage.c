@@ -77,6 +77,7 @@ enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct sli
 {
     assert(prefix.len && prefix.ptr[prefix.len - 1] == '/');
     TRY(arena_dup(arena, prefix, ret_end));
+    /* The last byte is a slash, so there is no carry. */
     ((uint8_t *)(uintptr_t)ret_end->ptr)[prefix.len - 1]++;
     return ST_OK;
 }
@@ -85,6 +86,8 @@ enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct sli
 
 static struct pb_compare compare_revision(struct slice key, int64_t mod_revision)
 {
+    /* A key that does not exist has the revision 0, so that the same comparison serves for a
+     * creation. */
     return (struct pb_compare){
         .result = PB_COMPARE_RESULT_EQUAL,
         .target = PB_COMPARE_TARGET_MOD,
@@ -160,6 +163,8 @@ static void begin(struct engine_shard *shard, struct kube_write *write)
         write->compares[count++] = compare_revision(write->guard, write->guard_expected);
     if (write->rule.len)
         write->compares[count++] = compare_revision(write->rule, write->rule_expected);
+    /* If a condition fails, the same transaction reads the current values. A retry or an error
+     * message needs no other request. */
     write->range = (struct pb_range_request){.key = write->key};
     write->rule_range = (struct pb_range_request){.key = write->rule, .keys_only = true};
     write->failure[0] = range_op(&write->range);

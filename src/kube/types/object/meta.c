@@ -117,6 +117,7 @@ enum { NAME_RANDOM_BYTES = 5, NAME_BASE_BYTES_MAX = 63 - NAME_RANDOM_BYTES };
 static bool make_name(const struct kube_meta *meta, struct json_node *metadata, struct slice base)
 {
     uint8_t name[NAME_BASE_BYTES_MAX + NAME_RANDOM_BYTES];
+    /* As in Kubernetes, the base is cut so that the whole name fits into a DNS label. */
     base.len = size_min(base.len, NAME_BASE_BYTES_MAX);
     slice_copy(name, base);
     for (size_t i = 0; i < NAME_RANDOM_BYTES; i++)
@@ -165,6 +166,7 @@ static bool fill_namespace(const struct kube_meta *meta, struct json_node *metad
     struct slice given;
     if (!get_text(meta, metadata, "namespace", &given))
         return false;
+    /* Clients often send the namespace of their context with every object. */
     if (!(meta->kind->flags & KUBE_NAMESPACED)) {
         drop(metadata, "namespace");
         return true;
@@ -222,6 +224,7 @@ bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
     if (kube_meta_is_revision(version) && !meta->dry_run)
         return kube_fail(meta->status, KUBE_UNKNOWN,
                          "resourceVersion should not be set on objects to be created");
+    /* An object that is created from a copy of another one must not begin as a deleted one. */
     drop(metadata, "deletionTimestamp");
     drop(metadata, "deletionGracePeriodSeconds");
     return fill_generation(meta, metadata) && set_uid(meta, metadata) &&
@@ -246,6 +249,7 @@ static bool check_uid(const struct kube_meta *meta, const struct json_node *old,
         return false;
     if (!wanted.len || slice_equal(wanted, has))
         return true;
+    /* A patch that sets the uid violates validation. In an update the uid is a precondition. */
     if (meta->patched) {
         snprintf(why, sizeof(why), "Invalid value: \"%.*s\": field is immutable",
                  SLICE_ARGS(wanted));
@@ -290,6 +294,8 @@ bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_nod
         !get_text(meta, preconditions, "resourceVersion", &version) ||
         !get_text(meta, metadata_of(old), "uid", &has))
         return false;
+    /* The uid is compared first, as in Kubernetes: another object of the same name also has another
+     * version. */
     if (json_node_is_set(json_node_named(preconditions, "uid")) && !slice_equal(uid, has))
         return differs_from(meta, "UID", uid, has, "deleted and then recreated");
     snprintf(now, sizeof(now), "%lld", (long long)revision);
@@ -340,6 +346,7 @@ static bool check_version(const struct kube_meta *meta, struct json_node *metada
         !get_text(meta, metadata, "uid", &uid) || !parse_version(meta, text, &version) ||
         !check_uid(meta, old, uid, key))
         return false;
+    /* Without a version, or with 0, the update is unconditional. */
     return !version || version == revision || conflict(meta, NULL);
 }
 
@@ -380,6 +387,8 @@ static bool count_generation(const struct kube_meta *meta, const struct json_nod
                              struct json_node *object)
 {
     int64_t generation = 0;
+    /* Controllers compare status.observedGeneration with the generation, so only changes of what is
+     * desired may count. */
     if (!(meta->kind->flags & KUBE_HAS_GENERATION) || meta->of_status)
         return true;
     bool changed =
@@ -387,6 +396,7 @@ static bool count_generation(const struct kube_meta *meta, const struct json_nod
         (kube_kind_rules(meta->kind) & KUBE_COUNTS_ANNOTATIONS && annotations_differ(old, object));
     if (!changed)
         return true;
+    /* An object that a client of the etcd API has written may have no generation. */
     if (!json_node_int(json_node_path(old, "metadata.generation"), &generation) ||
         generation == INT64_MAX)
         generation = 0;
@@ -463,6 +473,8 @@ bool kube_meta_set_deleting(const struct kube_meta *meta, struct json_node *obje
     if (!set_time(meta, metadata, "deletionTimestamp", meta->now_s + grace_s) ||
         !kube_meta_set_int(meta, metadata, "deletionGracePeriodSeconds", grace_s))
         return false;
+    /* As in Kubernetes, the deletion counts as a change, but an object without a generation does
+     * not get one. */
     if (!json_node_int(json_node_named(metadata, "generation"), &generation) || generation <= 0 ||
         generation == INT64_MAX)
         return true;
@@ -477,6 +489,7 @@ static bool order_metadata(const struct kube_meta *meta, struct json_node *objec
     struct json_node *to = json_node_new(meta->arena, JSON_TYPE_OBJECT);
     for (size_t i = 0; to && i < COUNT_OF(order); i++) {
         struct json_node *member = json_node_named(from, order[i]);
+        /* Go's encoder omits empty fields, and a client must not find a difference. */
         if (!member || is_empty(member))
             continue;
         json_node_remove(from, member);

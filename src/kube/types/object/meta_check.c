@@ -82,6 +82,7 @@ static bool check_metadata(const struct kube_meta *meta, struct json_node *objec
     if (!kube_meta_object(meta, object, "metadata", &metadata))
         return false;
     struct json_node *next;
+    /* Go's decoder leaves a field with null as it was, which is empty in a new object. */
     for (struct json_node *member = json_node_first(metadata); member; member = next) {
         next = json_node_next(member);
         if (member->type == JSON_TYPE_NULL)
@@ -191,6 +192,7 @@ static bool check_kind(const struct kube_meta *meta, struct json_node *object)
     kube_kind_api_version(meta->kind, expected);
     if (meta->kind->flags & KUBE_CUSTOM)
         return check_custom_kind(meta, object, kind, version, slice_from_text(expected));
+    /* The path of the request supplies what the object leaves out. */
     if (!kind.len)
         kind = slice_from_text(meta->kind->kind);
     if (!version.len)
@@ -280,6 +282,7 @@ static void validate_annotations(const struct kube_meta *meta, const struct json
     size_t bytes = 0;
     const struct json_node *annotation = annotations ? annotations->first : NULL;
     for (; annotation; annotation = annotation->next) {
+        /* As in Kubernetes, the limit is on the sum and not on each annotation. */
         bytes += annotation->key.len + annotation->text.len;
         if (!annotation_key_valid(annotation->key, why))
             invalid(meta, "metadata.annotations", annotation->key, why);

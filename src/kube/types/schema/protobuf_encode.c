@@ -95,6 +95,7 @@ static enum status put_double(struct protobuf_encoder *e, uint32_t number, struc
     char text[64];
     uint8_t bytes[8];
     uint64_t bits;
+    /* A longer number has more digits than a double can represent. */
     if (digits.len >= sizeof(text))
         return ST_INVALID;
     slice_copy(text, digits);
@@ -145,6 +146,7 @@ static enum status put_time(struct protobuf_encoder *e, const struct kube_field 
     TRY(json_node_text(node, e->arena, &text));
     if (!kube_time_read(text, &seconds, &nanos))
         return invalid(e, field);
+    /* Kubernetes' encoder cuts off what is below a microsecond. */
     if (field->value == KUBE_VALUE_MICROTIME)
         TRY(put_uint(e, 2, (uint64_t)(nanos / 1000 * 1000)));
     TRY(put_uint(e, 1, (uint64_t)seconds));
@@ -296,6 +298,7 @@ static enum status put_field(struct protobuf_encoder *e, const struct kube_field
                              const struct json_node *object)
 {
     size_t from = e->len;
+    /* The field exists only in JSON. */
     if (!field->number)
         return ST_OK;
     if (field->flags & KUBE_FIELD_INLINE) {
@@ -339,6 +342,7 @@ static enum status put_types(struct protobuf_encoder *e, struct slice version, s
     TRY(put_bytes(e, 2, kind));
     TRY(put_bytes(e, 1, version));
     TRY(put_head(e, 1, from));
+    /* The magic number, which distinguishes protobuf from JSON. */
     return put(e, slice_of("k8s\0", 4));
 }
 
@@ -361,11 +365,13 @@ static enum status put_event(struct protobuf_encoder *e, const char *type,
                              const struct json_node *object)
 {
     TRY(put_object(e, object));
+    /* The object is wrapped twice: in a RawExtension, and in field 2 of the WatchEvent. */
     TRY(put_head(e, 1, 0));
     TRY(put_head(e, 2, 0));
     TRY(put_bytes(e, 1, slice_from_text(type)));
     if (e->len > UINT32_MAX)
         return ST_LIMIT;
+    /* In a stream each event has its length before it, in four bytes with the highest first. */
     uint8_t length[] = {(uint8_t)(e->len >> 24), (uint8_t)(e->len >> 16), (uint8_t)(e->len >> 8),
                         (uint8_t)e->len};
     return put(e, slice_of(length, sizeof(length)));

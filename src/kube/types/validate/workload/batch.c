@@ -161,6 +161,7 @@ static void check_job_update(struct check *c, const struct at *at, const struct 
                 "can only be modified in tandem with spec.parallelism");
     }
     rule_fixed(c, at, spec, old, "selector");
+    /* The template of a suspended job may change, because it has no running pods. */
     if (!rule_same_but_defaults(json_node_path(spec, "template.spec"),
                                 json_node_path(old, "template.spec")) &&
         !rule_truth(old, "suspend"))
@@ -297,6 +298,7 @@ void kube_validate_cron_job(struct check *c, const struct json_node *object,
                       rule_int(spec, "successfulJobsHistoryLimit", 0));
     rule_not_negative(c, AT(at, "failedJobsHistoryLimit"),
                       rule_int(spec, "failedJobsHistoryLimit", 0));
+    /* The names of its jobs have 11 characters more, and must fit into a label of 63. */
     if (!old && name.len > CRON_NAME_BYTES_MAX)
         bad_text(c, AT(AT(NULL, "metadata"), "name"), name, "must be no more than 52 characters");
 }

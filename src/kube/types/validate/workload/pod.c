@@ -19,6 +19,8 @@ static void check_volumes(struct check *c, const struct at *list, struct pod_che
         rule_one(c, at, item, "name", NEEDED, NAME(dns_label_valid));
         if (seen_has(&pod->volumes, name))
             bad_repeat(c, AT(at, "name"), name);
+        /* A volume with errors is not known to the mounts, which report it as missing, as in
+         * Kubernetes. */
         else if (c->errors->count == before && c->errors->count < KUBE_FIELD_ERRORS_MAX)
             seen_add(c, &pod->volumes, name);
     }
@@ -75,6 +77,7 @@ static void check_searches(struct check *c, const struct at *at, const struct js
                  "must not have more than 2048 characters (including spaces) in the search list");
     for (const struct json_node *item = rule_first(searches); item; item = item->next, i++) {
         struct slice text = rule_text_of(c, item);
+        /* The root alone is allowed, and a dot at the end marks a complete name. */
         if (slice_is(text, "."))
             continue;
         if (text.len && text.ptr[text.len - 1] == '.')
@@ -192,6 +195,8 @@ void rule_pod_spec(struct check *c, const struct at *at, const struct json_node 
                    const struct json_node *old, bool is_pod)
 {
     struct pod_check pod = {.spec = spec, .is_pod = is_pod};
+    /* Updates of anything else, such as a label, must succeed even if the rules have become
+     * stricter since the pod was stored. */
     if (rule_is_kept(c, spec, old))
         return;
     pod.old = only_containers_differ(c, spec, old) ? old : NULL;
@@ -337,6 +342,7 @@ static bool check_deadline(struct check *c, const struct at *at, const struct js
         rule_range(c, at, rule_int_of(is), 0, INT32_MAX);
         return false;
     }
+    /* The deadline may only be shortened. */
     if (!was || rule_int_of(is) <= rule_int_of(was))
         return true;
     bad_int(c, at, rule_int_of(is), "must be less than or equal to previous value");
@@ -352,6 +358,7 @@ static struct slice toleration_key(struct check *c, const struct json_node *item
     enum status status = ST_OK;
     for (size_t i = 0; i < COUNT_OF(names) && status == ST_OK; i++) {
         struct slice part = rule_text(c, item, names[i]);
+        /* The default of the operator. */
         if (i == 1 && !part.len)
             part = SLICE_LITERAL("Equal");
         status = buf_append_format(&text, "%.*s\n", SLICE_ARGS(part));
@@ -365,6 +372,7 @@ static void check_added_tolerations(struct check *c, const struct at *at,
                                     const struct json_node *is, const struct json_node *was)
 {
     struct seen seen = {0};
+    /* Tolerations may be added and their seconds changed, but none may be removed. */
     if (!rule_count(was) || rule_same_node(is, was))
         return;
     for (const struct json_node *item = rule_first(is); item; item = item->next)

@@ -56,6 +56,7 @@ void rule_time_zone(struct check *c, const struct at *at, const struct json_node
         bad_text(c, at, name, why);
         return;
     }
+    /* Go would take the zone of the machine on which the controller runs. */
     if (name.len == 5 && strncasecmp((const char *)name.ptr, "Local", 5) == 0)
         bad_text(c, at, name,
                  "timeZone must be an explicit time zone as defined in "
