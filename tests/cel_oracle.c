@@ -22,6 +22,7 @@
 #include "cel/check/checker.h"
 #include "cel/estimate/estimate.h"
 #include "cel/eval/program.h"
+#include "cel/library/authorizer.h"
 #include "cel/library/objects.h"
 #include "cel/library/times.h"
 #include "cel/syntax/parser.h"
@@ -256,6 +257,8 @@ static const struct cel_type *read_unsized(struct arena *arena, struct slice *te
         &type_u,
         &type_s,
         &type_r,
+        &cel_type_KUBERNETES_AUTHORIZATION_AUTHORIZER,
+        &cel_type_KUBERNETES_AUTHORIZATION_RESOURCECHECK,
     };
     size_t len = 0;
     while (len < text->len && text->ptr[len] != '(' && text->ptr[len] != ')' &&
@@ -517,10 +520,59 @@ static void print_value(struct printer *to, struct cel_work *work, struct cel_va
     }
 }
 
+/* As in tests/kube/celoracle/permissions.go: by the verb, with the question as the reason. */
+static bool decide(const struct cel_access *access, struct cel_work *work,
+                   const struct cel_question *q, struct cel_answer *ret_answer)
+{
+    struct buf reason = {0}, error = {0};
+    (void)access;
+    enum status status =
+        q->of_account ? buf_append_format(&reason,
+                                          "system:serviceaccount:%.*s:%.*s "
+                                          "system:serviceaccounts,system:serviceaccounts:%.*s",
+                                          SLICE_ARGS(q->account_namespace), SLICE_ARGS(q->account),
+                                          SLICE_ARGS(q->account_namespace))
+                      : buf_append_text(&reason, "alice readers,system:authenticated");
+    const struct slice parts[] = {q->verb,      q->group, q->resource, q->subresource,
+                                  q->namespace, q->name,  q->path};
+    if (buf_append_text(&reason, q->of_path ? " false" : " true") != ST_OK)
+        status = ST_NOMEM;
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (buf_append_text(&reason, " ") != ST_OK || buf_append(&reason, parts[i]) != ST_OK)
+            status = ST_NOMEM;
+    if (q->verb.len && memchr(q->verb.ptr, 'e', q->verb.len) &&
+        (buf_append_text(&error, "cannot ") != ST_OK || buf_append(&error, q->verb) != ST_OK))
+        status = ST_NOMEM;
+    ret_answer->allowed = q->verb.len % 2 == 0;
+    if (status != ST_OK ||
+        arena_dup(work->arena, buf_slice(&reason), &ret_answer->reason) != ST_OK ||
+        arena_dup(work->arena, buf_slice(&error), &ret_answer->error) != ST_OK)
+        oracle_fail("no memory");
+    buf_fini(&reason);
+    buf_fini(&error);
+    return true;
+}
+
+static struct cel_value authorizer_of(struct arena *arena, const struct cel_type *type)
+{
+    static const struct cel_access access = {.decide = decide};
+    if (type == &cel_type_KUBERNETES_AUTHORIZATION_AUTHORIZER)
+        return cel_authorizer_new(arena, &(struct cel_question){.access = &access});
+    return cel_authorizer_new(arena,
+                              &(struct cel_question){.access = &access,
+                                                     .group = SLICE_LITERAL("apps"),
+                                                     .resource = SLICE_LITERAL("deployments"),
+                                                     .subresource = SLICE_LITERAL("scale"),
+                                                     .namespace = SLICE_LITERAL("shop"),
+                                                     .name = SLICE_LITERAL("web")});
+}
+
 /* The value of a variable; a double may be written without a fraction. */
 static struct cel_value read_value(struct cel_work *work, const struct json_node *values,
                                    const struct cel_variable *variable)
 {
+    if (variable->type->kind == CEL_TYPE_OBJECT)
+        return authorizer_of(work->arena, variable->type);
     const struct json_node *node = json_look_member(values, variable->name);
     struct cel_value value = node ? cel_of_json(work, node) : (struct cel_value){.kind = CEL_NULL};
     if (variable->type->kind == CEL_TYPE_DOUBLE && value.kind == CEL_INT)

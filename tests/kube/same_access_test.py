@@ -173,6 +173,33 @@ PATHS = [
 ]
 
 
+# What policies ask about permissions, as texts.
+ASKED = [
+    f"authorizer.{asked}.{part}" for asked in (
+        "requestResource.check('create')", "requestResource.check('delete')", "requestResource.subresource('status').check('update')",
+        "requestResource.namespace('default').check('create')", "requestResource.namespace('').check('list')",
+        "group('').resource('configmaps').check('list')", "group('').resource('configmaps').namespace('shop').check('list')",
+        "group('').resource('secrets').namespace('shop').name('one').check('get')", "group('*').resource('*').check('*')",
+        "group('apps').resource('deployments').subresource('scale').namespace('shop').check('update')",
+        "group('').resource('configmaps').namespace('shop').fieldSelector('a=b').labelSelector('x in (y)').check('list')",
+        "group('').resource('configmaps').namespace('shop').fieldSelector('!!').labelSelector('!!').check('list')",
+        "path('/metrics').check('get')", "path('/apis/x').check('get')", "path('/version').check('post')", "path('metrics').check('GET')",
+        "serviceAccount('shop', 'clerk').group('').resource('pods').namespace('shop').check('list')",
+        "serviceAccount('shop', 'clerk').group('').resource('pods').namespace('default').check('list')",
+        "serviceAccount('default', 'clerk').group('').resource('pods').namespace('shop').check('list')",
+        "serviceAccount('none', 'none').path('/version').check('get')", "serviceAccount('shop', 'clerk').path('/api').check('get')",
+        "serviceAccount('kube-system', 'job-controller').group('batch').resource('jobs').namespace('shop').check('update')",
+    ) for part in ("allowed()", "reason()", "errored()", "error()")
+] + [
+    "authorizer.path(' ').check('get').reason()", "authorizer.group('').resource('').check('get').reason()",
+    "authorizer.serviceAccount('A', 'b').path('/').check('get').reason()",
+    "authorizer.serviceAccount('a', 'B').path('/').check('get').reason()",
+    "['get', 'list', 'update'].filter(v, authorizer.requestResource.check(v).allowed())",
+    "['get', 'list'].filter(v, authorizer.requestResource.check(v).allowed())",
+    "[variables.may, variables.may, authorizer.requestResource.check('get').allowed()]",
+]
+
+
 class Client:
     def __init__(self, host, token=None, cert=None):
         self.host, self.token, self.cert, self.connection = host, token, cert, None
@@ -504,6 +531,49 @@ class SameAccess(unittest.TestCase):
         write("policist", "PATCH", f"{ADMISSION}/validatingadmissionpolicybindings/wild-1-wild-2", {"spec": {"policyName": "wild-3"}})
         self.assertGreater(codes[422], 10)
         self.assertGreater(codes[201], 10)
+
+    def test_policies_ask_for_permissions(self):
+        """A policy shows what it was answered in the error of a key that does not exist."""
+        seen = set()
+
+        def send(client, login, case):
+            return client.send("POST", "/api/v1/namespaces/shop/configmaps?dryRun=All",
+                               {"metadata": {"name": "asks", "labels": {"case": case}}}, token_of(login))
+
+        def add(case, spec, actions=("Deny",)):
+            match = {"resourceRules": [rule(["*"], CORE, ["configmaps"])], "objectSelector": {"matchLabels": {"case": case}}}
+            match["resourceRules"][0].update(apiVersions=["v1"], operations=["*"])
+            del match["resourceRules"][0]["verbs"]
+            for plural, of in (("validatingadmissionpolicies", {"matchConstraints": match, **spec}),
+                               ("validatingadmissionpolicybindings", {"policyName": case, "validationActions": actions})):
+                made = {"metadata": {"name": case}, "spec": of}
+                self.assertEqual(self.compare(lambda answer: answer[0], "POST", f"{ADMISSION}/{plural}", made), 201)
+
+        variables = [{"name": "may", "expression": "authorizer.requestResource.check('create').allowed()"}]
+        for number, text in enumerate(ASKED):
+            shown = f"string({text})" if text.startswith("authorizer") else f"{text}.map(i, string(i)).join()"
+            add(f"ask-{number}", {"variables": variables, "validations": [{"expression": f"{{'': 1}}[{shown}] == 1"}]})
+        add("ask-condition", {"validations": [{"expression": "false"}], "matchConditions": [
+            {"name": "x", "expression": "authorizer.requestResource.check('delete').allowed()"}]})
+        add("ask-message", {"variables": variables, "validations": [
+            {"expression": "false", "message": "fixed", "messageExpression": "string(variables.may)"}]})
+        add("ask-annotation", {"validations": [{"expression": "true"}], "auditAnnotations": [
+            {"key": "x", "valueExpression": "string(authorizer.path('/').check('get').allowed())"}]})
+        add("ask-resource-annotation", {"validations": [{"expression": "true"}], "auditAnnotations": [
+            {"key": "x", "valueExpression": "authorizer.requestResource.check('get').reason()"}]})
+        add("ask-many", {"validations": [{"expression": f"!authorizer.path('/{i}').check('get').allowed()"} for i in range(25)] + [
+            {"expression": "authorizer.requestResource.check('get').allowed()"}]})
+        add("ask-budget", {"validations": [{"expression": f"!authorizer.path('/{i}').check('get').allowed()"} for i in range(40)]})
+        add("marker", {"validations": [{"expression": "false"}]})
+        self.await_same(lambda client: send(client, "admin", "marker")[0], 422)
+        time.sleep(2)
+        others = ["condition", "message", "annotation", "resource-annotation", "many", "budget"]
+        for case, login in itertools.product([f"ask-{case}" for case in [*range(len(ASKED)), *others]], ("admin", "lister", "wild")):
+            theirs, ours = send(self.theirs, login, case), send(self.ours, login, case)
+            with self.subTest(case=case, login=login):
+                self.assertEqual(status_of(ours), status_of(theirs))
+            seen.update(re.findall(r"no such key: (true|false|RBAC: allowed by \w+)", str(theirs)))
+        self.assertEqual(seen, {"true", "false", "RBAC: allowed by RoleBinding", "RBAC: allowed by ClusterRoleBinding"})
 
     def test_the_status_of_claims_needs_permission_to_bind_and_to_report(self):
         spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}

@@ -2,6 +2,7 @@
 
 #include "cel/check/function.h"
 #include "cel/library/address.h"
+#include "cel/library/authorizer.h"
 #include "cel/library/convert.h"
 #include "cel/library/format.h"
 #include "cel/library/lists.h"
@@ -81,6 +82,7 @@ static const struct cel_library *const libraries[] = {
     &cel_versions,
     &cel_patches,
     &cel_named_formats,
+    &cel_authorizers,
 };
 
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args)

@@ -17,10 +17,11 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // The variables of expressions that are evaluated, and their values.
-const valueTypes = "a list(int)\nb map(string,dyn)\nx int\ny string\nf double\nd dyn\nb1 bool\nl list(list(string))\nn map(string,int)"
+const valueTypes = "a list(int)\nb map(string,dyn)\nx int\ny string\nf double\nd dyn\nb1 bool\nl list(list(string))\nn map(string,int)\nauthorizer kubernetes.authorization.Authorizer\nauthorizer.requestResource kubernetes.authorization.ResourceCheck"
 const values = `{"a": [1, 2, 3, 5, 8], "b": {"k": "v", "n": 7, "l": [1, "two", null], "m": {"q": 2.5}}, "x": 3, "y": "héllo world", "f": 2.5,` +
 	` "d": {"s": "text", "l": [3, 1, 2], "i": 4, "o": {"p": true}, "z": null}, "b1": true, "l": [["a", "bb"], [], ["ccc"]], "n": {"one": 1, "two": 2}}`
 
@@ -28,7 +29,7 @@ var valueEnv = func() *cel.Env {
 	extended, err := env.Extend(cel.Variable("a", cel.ListType(cel.IntType)), cel.Variable("b", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("x", cel.IntType), cel.Variable("y", cel.StringType), cel.Variable("f", cel.DoubleType), cel.Variable("d", cel.DynType),
 		cel.Variable("b1", cel.BoolType), cel.Variable("l", cel.ListType(cel.ListType(cel.StringType))),
-		cel.Variable("n", cel.MapType(cel.StringType, cel.IntType)))
+		cel.Variable("n", cel.MapType(cel.StringType, cel.IntType)), cel.Variable("authorizer", library.AuthorizerType), cel.Variable("authorizer.requestResource", library.ResourceCheckType))
 	must(err)
 	return extended
 }()
@@ -60,7 +61,11 @@ var bindings = func() map[string]any {
 	decoder.UseNumber()
 	found := map[string]any{}
 	must(decoder.Decode(&found))
-	return native(found).(map[string]any)
+	native(found)
+	for name, value := range permissions {
+		found[name] = value
+	}
+	return found
 }()
 
 func show(value ref.Val) string {

@@ -273,9 +273,11 @@ func (m maker) mixed() string {
 
 func randomKind(r *rand.Rand) string {
 	m := maker{r}
-	switch r.Intn(9) {
+	switch r.Intn(10) {
 	case 8:
 		return randomFormat(r)
+	case 9:
+		return randomPermission(r)
 	case 0:
 		return m.quantityExpression()
 	case 6, 7:

@@ -5,6 +5,7 @@
 //	go run ./celoracle kinds PROGRAM COUNT SEED    the same for random values of times and Kubernetes' types alone
 //	go run ./celoracle texts PROGRAM COUNT SEED    the same for functions on texts alone
 //	go run ./celoracle formats PROGRAM COUNT SEED  the same for formats that have names alone
+//	go run ./celoracle permissions PROGRAM COUNT SEED  the same for questions about permissions alone
 //	go run ./celoracle sizes PROGRAM COUNT SEED    the same for random estimates of costs alone
 //	go run ./celoracle collections PROGRAM COUNT SEED    and for functions of lists and sets
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
@@ -265,7 +266,7 @@ func main() {
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|formats|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|formats|permissions|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -282,7 +283,7 @@ func main() {
 			cases = append(cases, checked)
 		}
 	}
-	for _, text := range slices.Concat(evaluated, evaluatedKinds, evaluatedTexts, evaluatedCollections, evaluatedFormats) {
+	for _, text := range slices.Concat(evaluated, evaluatedKinds, evaluatedTexts, evaluatedCollections, evaluatedFormats, evaluatedPermissions) {
 		value, valid := evaluate(text)
 		if !valid {
 			log.Fatalf("not valid: %s", text)
@@ -317,6 +318,8 @@ func main() {
 			part = 6
 		} else if args[0] == "formats" {
 			part = 8
+		} else if args[0] == "permissions" {
+			part = 9
 		} else if args[0] == "objects" {
 			part = 7
 		}
@@ -352,6 +355,8 @@ func main() {
 			made, valid = create(randomObject(r))
 		case 8:
 			made, valid = evaluate(randomFormat(r))
+		case 9:
+			made, valid = evaluate(randomPermission(r))
 		}
 		if valid {
 			cases = append(cases, made)

@@ -100,6 +100,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         .namespace_object = f->namespace_object,
         .namespace_missing = f->has_namespace && !f->namespace_object,
         .user = call->user,
+        .permissions = &f->permissions,
         .dry_run = change->dry_run,
         .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX,
         .is_attempt = first,
@@ -128,6 +129,10 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     enum kube_policy_verdict verdict = kube_policy_validate(&write);
     if (verdict == KUBE_POLICY_TOO_DEAR)
         return KUBE_STEP_LONG;
+    if (verdict == KUBE_POLICY_ASKS) {
+        change->step = kube_step_before(change->step);
+        return KUBE_STEP_JUMP;
+    }
     f->audited += write.audited;
     return verdict == KUBE_POLICY_ADMITS;
 }

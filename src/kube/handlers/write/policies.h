@@ -4,6 +4,7 @@
  *
  *     which policies and bindings may concern it? ─► none: nothing more
  *         └─► the namespace ─► the parameters of each binding, by name or by selector
+ *                 └─► permissions (none so far) ◄──► the evaluation, which asks for more
  *
  * They are read from the store for this write, so that they are as new as it.
  */
@@ -28,8 +29,12 @@ kube_step_fn kube_policies_gather;
 /* Validating admission by policies. It begins where it is and continues on the worker if the
  * evaluation is long. */
 kube_step_fn kube_policies_check;
+/* Answers what the evaluation has asked about permissions; the step before it. */
+kube_step_fn kube_policies_ask;
 /* The write of a policy or binding is answered when the policies know it. */
 kube_step_fn kube_policies_settle;
+
+bool kube_policies_asked(const struct kube_change *change);
 
 /* On the thread of the API. */
 void kube_policies_release(struct kube_change *change);

@@ -3,8 +3,12 @@
 #define VIGIL_KUBE_HANDLERS_WRITE_POLICIES_PRIVATE_H
 
 #include "kube/handlers/write/policies.h"
+#include "kube/policy/access/rbac/rbac_fetch.h"
 #include "kube/policy/policies/finder.h"
 #include "kube/policy/policies/validate.h"
+
+/* A question needs one fetch, and more if roles change meanwhile. */
+enum { KUBE_POLICY_FETCHES = 4 };
 
 /* What is gathered for one attempt; in the arena of the call. */
 struct kube_policy_facts {
@@ -33,10 +37,19 @@ struct kube_policy_facts {
     struct pb_range_request range;
     struct deferred more;
 
+    struct kube_permissions permissions;
+    bool roles_current; /* roles and bindings are as new as the store was when the write began */
+    struct kube_rbac_wait roles;
+    struct kube_rbac_fetch *fetches[KUBE_POLICY_FETCHES]; /* for the question being answered */
+    size_t fetch_count;
+
     size_t audited; /* to be counted */
     bool checked;   /* by an attempt before, which may have added warnings: */
     size_t warned;  /* length of call->warnings before them */
 };
+
+/* On the thread of the API. */
+void kube_policies_free_fetches(struct kube_policy_facts *facts);
 
 /* The write as rules see it, with the name that is known by now. */
 struct kube_match_request kube_policies_request(const struct kube_change *change);

@@ -35,6 +35,7 @@ void kube_policies_release(struct kube_change *change)
     }
     for (size_t i = 0; i < KUBE_POLICY_PARTS; i++)
         kube_lookup_read_fini(&f->reads[i]);
+    kube_policies_free_fetches(f);
     kube_kinds_unref(f->kinds);
     arena_fini(&f->arena);
     *f = (struct kube_policy_facts){.change = change, .checked = f->checked, .warned = f->warned};
@@ -590,6 +591,8 @@ static struct kube_policy_facts *facts_of(struct kube_change *change)
     f->change = change;
     arena_init(&f->arena, NULL, 0, FACTS_BYTES_MAX);
     arena_charge(&f->arena, call->arena.account);
+    /* Without roles nothing has to be asked. */
+    kube_permissions_init(&f->permissions, call->api->access ? &f->arena : NULL);
     return f;
 }
 

@@ -20,6 +20,9 @@ enum kube_stepped {
 };
 typedef enum kube_stepped kube_step_fn(struct kube_change *change);
 
+/* The row before it, for a jump to it. */
+const struct kube_step *kube_step_before(const struct kube_step *step);
+
 /* Starts a change that has `decide`: zeroed, with the first part set. */
 void kube_change_start(struct kube_change *change);
 

@@ -131,6 +131,7 @@ enum {
     POLICY = 1 << 14,      /* admission policies and bindings themselves */
     BOUND = 1 << 15,       /* there are bindings of policies, which may concern the write */
     JUDGED = 1 << 16,      /* facts were gathered for policies */
+    ASKED = 1 << 17,       /* their evaluation has asked something */
     ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY,
 };
 
@@ -164,7 +165,8 @@ static const struct kube_step creates[] = {
     {kube_create_encode, ONCE},     /* from here on the object is prepared: ONCE is skipped */
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
-    {kube_policies_check, JUDGED}, /* on the worker if it costs much */
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
     {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
@@ -205,7 +207,8 @@ static const struct kube_step updates[] = {
     {kube_without_effect, 0},
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
-    {kube_policies_check, JUDGED}, /* on the worker if it costs much */
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
     {kube_admit_quota, 0},
     {kube_update_own, 0},
     {kube_store_encode, 0},
@@ -228,6 +231,7 @@ static const struct kube_step changes[] = {
     {kube_policies_gather, ON_LOOP | BOUND},
     {kube_store_parse, 0},
     {decide, 0},
+    {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* a delete; what was posted has passed `admits` */
     {kube_store_encode, 0},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
@@ -240,12 +244,18 @@ static const struct kube_step changes[] = {
 /* What is posted to an object and is not stored itself, before anything is done about it. */
 static const struct kube_step admits[] = {
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED},
     {answer, ON_LOOP},
     {NULL, 0},
 };
 
 /* -- Running them -- */
+
+const struct kube_step *kube_step_before(const struct kube_step *step)
+{
+    return step - 1;
+}
 
 /* Nearly always there are no policies, and this comparison is all that they cost. A write that had
  * some in the attempt before has to release them. */
@@ -265,7 +275,8 @@ static void run(struct kube_call *call)
         /* Policies are known when the write comes to them, and quotas when it was admitted; the
          * rest is known from the start. */
         if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared) ||
-            (flags & CHARGED && !change->charges.count) || (flags & JUDGED && !change->policies)) {
+            (flags & CHARGED && !change->charges.count) || (flags & JUDGED && !change->policies) ||
+            (flags & ASKED && !kube_policies_asked(change))) {
             change->step++;
             continue;
         }

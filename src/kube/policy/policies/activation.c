@@ -71,6 +71,19 @@ void kube_activation_view(struct kube_activation *a, enum kube_expression_slot s
     a->slots[slot] = node ? cel_of_json(&work, node) : (struct cel_value){.kind = CEL_NULL};
 }
 
+void kube_activation_permit(struct kube_activation *a, const struct kube_permissions *permissions,
+                            const struct kube_match_request *request)
+{
+    struct cel_value *authorizer = &a->slots[KUBE_SLOT_AUTHORIZER];
+    struct cel_value *resource = &a->slots[KUBE_SLOT_REQUEST_RESOURCE];
+    *authorizer = CEL_FAIL("no such attribute(s): authorizer");
+    *resource = CEL_FAIL("no such attribute(s): authorizer.requestResource");
+    if (permissions && a->policy->uses & KUBE_USES_AUTHORIZER) {
+        *authorizer = kube_permissions_authorizer(permissions, a->arena);
+        *resource = kube_permissions_resource(permissions, request, a->arena);
+    }
+}
+
 void kube_activation_forget(struct kube_activation *a)
 {
     memset(a->states, 0, a->policy->variable_count * sizeof(*a->states));

@@ -9,6 +9,7 @@
 #define VIGIL_KUBE_POLICY_POLICIES_ACTIVATION_H
 
 #include "cel/value/opaque.h"
+#include "kube/policy/policies/permissions.h"
 #include "kube/policy/policies/policy.h"
 
 enum { KUBE_EXPRESSION_COST_MAX = 1000000 }; /* one call of an expression, as in Kubernetes */
@@ -40,6 +41,10 @@ bool kube_activation_init(struct kube_activation *activation, const struct kube_
                           struct arena *arena, struct kube_evaluation_limit *limit);
 void kube_activation_view(struct kube_activation *activation, enum kube_expression_slot slot,
                           const struct json_node *node);
+/* The values of `authorizer` and `authorizer.requestResource`. NULL: they have none. */
+void kube_activation_permit(struct kube_activation *activation,
+                            const struct kube_permissions *permissions,
+                            const struct kube_match_request *request);
 /* All variables are unknown again. */
 void kube_activation_forget(struct kube_activation *activation);
 

@@ -137,6 +137,9 @@ static void warn(void *ctx, struct slice warning)
     "{'metadata':{'name':'p'},'spec':{'matchConstraints':{'resourceRules':[{'apiGroups':[" \
     "'*'],'apiVersions':['*'],'operations':['*'],'resources':['*']}]}," more "}}"
 
+/* What policies ask; without an arena everything is allowed. */
+static struct kube_permissions permissions;
+
 /* The decision about {"a": 1} by a policy and a binding with these actions. */
 static enum kube_policy_verdict decide(const char *policy, const char *actions, uint64_t cost_max,
                                        bool is_attempt, struct arena *answer)
@@ -160,6 +163,7 @@ static enum kube_policy_verdict decide(const char *policy, const char *actions, 
                                    .params = params,
                                    .param_count = 1};
     struct kube_policy_write write = {
+        .permissions = &permissions,
         .cases = &one,
         .case_count = 1,
         .request = {.kind = kind_of("", "v1", "configmaps"),
@@ -247,6 +251,43 @@ static void a_variable_that_refers_to_itself_is_an_error(void **state)
     "'failurePolicy':'Ignore','validations':[{'expression':'[1,2,3].all(a, [1,2,3].all(b, " \
     "[1,2,3].all(c, a + b + c > 0)))'},{'expression':'false'}]"
 
+#define ASKS(verb) "authorizer.requestResource.check(\\u0027" verb "\\u0027).allowed()"
+
+static void what_a_policy_asks_is_answered_before_it_decides(void **state)
+{
+    const char *policy =
+        SPEC("'validations':[{'expression':'" ASKS("get") " && " ASKS("list") "'}]");
+    struct kube_permission *asked;
+    (void)state;
+    kube_permissions_init(&permissions, &arena);
+    assert_int_equal(decide(policy, "['Deny']", KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_ASKS);
+    /* Both questions are known, and are not asked again. */
+    while ((asked = kube_permissions_next(&permissions)) != NULL) {
+        assert_true(slice_is(asked->attributes.resource, "configmaps"));
+        kube_permission_answer(&permissions, asked, slice_is(asked->attributes.verb, "get"), "");
+    }
+    assert_int_equal(permissions.count, 2);
+    assert_int_equal(decide(policy, "['Deny']", KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_DENIES);
+    assert_int_equal(permissions.count, 2);
+    kube_permissions_init(&permissions, NULL);
+    assert_int_equal(decide(policy, "['Deny']", KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_ADMITS);
+}
+
+static void a_policy_cannot_ask_without_end(void **state)
+{
+    (void)state;
+    kube_permissions_init(&permissions, &arena);
+    permissions.count = KUBE_PERMISSIONS_MAX;
+    assert_int_equal(decide(SPEC("'validations':[{'expression':'" ASKS("get") "'}]"), "['Deny']",
+                            KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_DENIES);
+    assert_null(permissions.first);
+    kube_permissions_init(&permissions, NULL);
+}
+
 static void an_attempt_that_costs_too_much_decides_nothing(void **state)
 {
     (void)state;
@@ -327,6 +368,8 @@ int main(void)
         TEST(other_actions_do_not_deny),
         TEST(an_error_denies_unless_failures_are_ignored),
         TEST(a_variable_that_refers_to_itself_is_an_error),
+        TEST(what_a_policy_asks_is_answered_before_it_decides),
+        TEST(a_policy_cannot_ask_without_end),
         TEST(an_attempt_that_costs_too_much_decides_nothing),
         TEST(policies_that_cost_too_much_together_refuse_the_write),
         TEST(what_is_too_large_or_too_deep_cannot_be_used),

@@ -6,6 +6,7 @@
 #define VIGIL_KUBE_POLICY_POLICIES_POLICY_WRITE_H
 
 #include "kube/policy/policies/binding.h"
+#include "kube/policy/policies/permissions.h"
 #include "kube/policy/policies/policy.h"
 
 /* A policy and one of its bindings that may concern the write. */
@@ -35,6 +36,7 @@ struct kube_policy_write {
     const struct json_node *namespace_object; /* NULL: none, or it does not exist */
     bool namespace_missing;
     const struct kube_user_info *user;
+    struct kube_permissions *permissions;
     const struct json_node *options; /* NULL: none */
     bool dry_run;
     uint64_t cost_max; /* for all evaluations together; usually KUBE_WRITE_COST_MAX */

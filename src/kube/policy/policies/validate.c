@@ -279,14 +279,12 @@ static bool validate(struct round *r)
         act_on_error(r, r->error);
         return false;
     }
-    /* The authorizer is not for messages. */
-    struct cel_value authorizer = r->activation.slots[KUBE_SLOT_AUTHORIZER];
-    r->activation.slots[KUBE_SLOT_AUTHORIZER] = CEL_FAIL("no such attribute(s): authorizer");
+    /* The authorizer is not for messages and annotations. */
+    kube_activation_permit(&r->activation, NULL, NULL);
     begin_list(r, r->left);
     for (size_t i = 0; i < count && !is_over(r); i++)
         if (policy->validations[i].has_message_expression)
             messages[i] = evaluate(r, &policy->validations[i].message_expression);
-    r->activation.slots[KUBE_SLOT_AUTHORIZER] = authorizer;
     struct slice error = r->error;
     r->error = SLICE_EMPTY;
     for (size_t i = 0; i < count && !is_over(r); i++)
@@ -328,6 +326,7 @@ static void run_round(struct validation *v, const struct kube_policy *policy,
         kube_activation_view(&r.activation, KUBE_SLOT_REQUEST, inputs->request);
         kube_activation_view(&r.activation, KUBE_SLOT_NAMESPACE, inputs->namespace_object);
         kube_activation_view(&r.activation, KUBE_SLOT_PARAMS, param);
+        kube_activation_permit(&r.activation, v->write->permissions, &v->write->request);
         if (meets_conditions(&r) && !is_over(&r) && validate(&r))
             evaluate_annotations(&r);
     }
@@ -448,10 +447,13 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
                 break;
         run_policy(&v, &write->cases[i], next - i);
     }
-    if (v.no_memory) {
+    if (v.no_memory || arena_ran_out(write->arena)) {
         (void)kube_fail_engine(write->status, ST_NOMEM);
         return KUBE_POLICY_DENIES;
     }
+    /* What follows from an expression that has failed for it does not count. */
+    if (write->permissions->unknown)
+        return KUBE_POLICY_ASKS;
     if (v.limit.reached && write->is_attempt)
         return KUBE_POLICY_TOO_DEAR;
     if (v.limit.reached) {

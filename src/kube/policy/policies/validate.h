@@ -25,8 +25,10 @@ enum {
 
 enum kube_policy_verdict {
     KUBE_POLICY_ADMITS,
-    KUBE_POLICY_DENIES,  /* status says why; also without memory */
-    KUBE_POLICY_TOO_DEAR /* only an attempt; nothing was warned or counted */
+    KUBE_POLICY_DENIES, /* status says why; also without memory */
+    /* It has to be decided again; nothing was warned or counted. */
+    KUBE_POLICY_TOO_DEAR, /* only an attempt */
+    KUBE_POLICY_ASKS,     /* permissions are not known yet (permissions.h) */
 };
 
 enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write);

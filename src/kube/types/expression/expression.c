@@ -74,8 +74,7 @@ static void declare_all(const struct kube_expression_scope *scope,
         all[KUBE_SLOT_VARIABLES].name = none;
     if (!scope->has_params)
         all[KUBE_SLOT_PARAMS].name = none;
-    /* Expressions cannot ask for permissions so far, so that those that do are refused. */
-    if (!scope->has_authorizer || !KUBE_HAS_AUTHORIZER)
+    if (!scope->has_authorizer)
         all[KUBE_SLOT_AUTHORIZER].name = all[KUBE_SLOT_REQUEST_RESOURCE].name = none;
 }
 

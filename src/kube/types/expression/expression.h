@@ -48,9 +48,6 @@ struct kube_expression {
         nesting; /* 0: it uses no variable; otherwise one more than the variables that it uses */
 };
 
-/* Whether evaluations have a value for `authorizer`. */
-enum { KUBE_HAS_AUTHORIZER = false };
-
 /* Evaluating a variable within another one uses the stack of the thread. */
 enum { KUBE_EXPRESSION_NESTING_MAX = 16 };
 
