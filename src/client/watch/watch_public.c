@@ -28,6 +28,7 @@ static void end(struct vigil_watch *watch)
 
 static void resume(struct vigil_watch *watch)
 {
+    /* The command may arrive after the watch has ended by itself. */
     if (watch->state == WATCH_ENDED || watch->state == WATCH_LEAVING)
         return;
     watch->paused = false;
@@ -110,6 +111,7 @@ static int watch_create(vigil_client *client, const vigil_watch_options *options
     AUTO(client_metadata_freep) struct client_metadata *metadata = NULL;
     vigil_watch_options complete;
     vigil_watch_options_init(&complete);
+    /* After fork the child has no loop thread and shares the parent's connection. */
     if (driver_is_inherited(&client->driver))
         return VIGIL_ERROR_SYSTEM;
     if (options->size == 0 || options->size > sizeof(complete))
@@ -224,6 +226,7 @@ void vigil_watch_free(vigil_watch *watch)
 {
     if (!watch)
         return;
+    /* From here on no callback of the watch is called, and one that runs is waited for. */
     driver_drop(&watch->client->driver, &watch->object);
     if (watch->for_queue)
         watch_item_drop(watch->item);

@@ -83,6 +83,7 @@ static void stop(struct operation *operation, enum vigil_code code, const char *
     struct vigil_kube_call *call = CONTAINER_OF(operation, struct vigil_kube_call, operation);
     if (call->state == KUBE_CALL_COMPLETED)
         return;
+    /* A write may have taken effect even though its answer is not awaited any more. */
     call->may_be_sent |= call->exchange.state >= EXCHANGE_SENT &&
                          call->exchange.request.reached != POOL_REQUEST_UNREACHED;
     fail(call, code, text);
@@ -118,6 +119,7 @@ static void send_now(struct vigil_kube_call *call)
     enum status status = kube_exchange_start(&call->exchange, call->kube, &request);
     if (status == ST_OK)
         STATE_MOVE(call->state, moves, KUBE_CALL_SENT);
+    /* The caller's texts may contain line breaks, which would add fields to the request. */
     else if (status == ST_INVALID)
         fail(call, VIGIL_ERROR_ARGUMENT, "the request contains bytes that cannot be sent");
     else
@@ -134,6 +136,7 @@ static void wait_for_turn(struct vigil_kube_call *call)
 {
     STATE_MOVE(call->state, moves, KUBE_CALL_WAITING);
     call->has_next = false;
+    /* What arrived of an earlier answer does not belong to this attempt. */
     buf_fini(&call->received);
     if (!call->kube->limiter || rate_limiter_take(call->kube->limiter, &call->turn))
         send_now(call);
@@ -157,6 +160,8 @@ static void try_again(struct vigil_kube_call *call, int64_t pause_s)
 
 static enum status collect(struct vigil_kube_call *call, struct slice bytes, struct error *error)
 {
+    /* The server decides how long its answer is, so the limit is checked before memory is
+     * allocated. */
     if (bytes.len > call->kube->receive_bytes_max - call->received.len)
         return error_set(error, ST_LIMIT, "the answer exceeds receive_bytes_max");
     return buf_append(&call->received, bytes);
@@ -253,6 +258,7 @@ static void go_on(struct vigil_kube_call *call)
     if (call->has_next) {
         call->retries = 0;
         call->previous[0] = 0;
+        /* Each page of a list has the full time. */
         set_deadline(call);
         wait_for_turn(call);
         return;
@@ -309,6 +315,7 @@ static enum vigil_code failure_code(const struct exchange_result *result)
 static void on_end(struct kube_exchange *exchange, const struct exchange_result *result)
 {
     struct vigil_kube_call *call = CONTAINER_OF(exchange, struct vigil_kube_call, exchange);
+    /* One attempt that may have reached the server is enough. */
     call->may_be_sent |= result->may_be_sent;
     if (result->end == EXCHANGE_COMPLETE)
         answered(call);
@@ -370,6 +377,7 @@ struct vigil_kube_call *kube_call_create(struct vigil_kube *kube, const char *me
     call->kube = kube;
     call->ops = &plain;
     call->method = method;
+    /* As in client-go. */
     call->accept = "application/json, */*";
     call->content_type = "application/json";
     call->timeout_ms = kube->call_timeout_ms;

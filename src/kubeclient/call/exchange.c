@@ -96,6 +96,7 @@ static void read_status(struct exchange_refusal *r)
 {
     struct vigil_kube_status *status = &r->status, general;
     struct slice body = buf_slice(&r->body);
+    /* A proxy before the server may answer with HTML or nothing. */
     guess_status(r, (struct slice){0}, &general);
     if (!kube_status_read(body, status) || is_success(body))
         guess_status(r, body, status);
@@ -123,9 +124,11 @@ static void finish_refused(struct kube_exchange *x)
         .http_code = r->code,
         .body = buf_slice(&r->body),
     };
+    /* The rest of the body is not wanted. */
     pool_request_cancel(&x->request);
     STATE_MOVE(x->state, moves, EXCHANGE_IDLE);
     x->ops->on_end(x, &result);
+    /* The result refers to the refusal, and the exchange may be gone by now. */
     refusal_free(kube, r);
 }
 
@@ -191,6 +194,8 @@ static void begin_refusal(struct kube_exchange *x, unsigned code, int retry_afte
     r->code = code;
     r->retry_after_s = retry_after_s;
     r->limit.fn = on_refusal_limit;
+    /* The status alone is worth reporting. A server that is slow with its explanation must not
+     * delay it. */
     loop_timer_set(loop, &r->limit, clock_add(loop_now_ns(loop), EXCHANGE_ERROR_NS));
     x->refusal = r;
     STATE_MOVE(x->state, moves, EXCHANGE_REFUSING);
@@ -201,11 +206,13 @@ static void on_head(struct pool_request *request, unsigned status, const struct 
 {
     struct kube_exchange *x = CONTAINER_OF(request, struct kube_exchange, request);
     pass_on_warnings(x->kube, fields, count);
+    /* client-go takes these codes as success. */
     if (status >= 200 && status <= 206) {
         STATE_MOVE(x->state, moves, EXCHANGE_RECEIVING);
         x->ops->on_head(x, status, fields, count);
         return;
     }
+    /* A token may have expired: the next request asks the plugin or the file for another one. */
     if (status == 401)
         (void)credentials_refused(x->kube->credentials, x->generation);
     begin_refusal(x, status, retry_after(fields, count));
@@ -248,6 +255,8 @@ static enum exchange_end end_of(const struct kube_exchange *x, enum status statu
 static void on_end(struct pool_request *request, enum status status, const char *reason)
 {
     struct kube_exchange *x = CONTAINER_OF(request, struct kube_exchange, request);
+    /* Even if the connection broke within the body of a refusal, it is known that the request was
+     * refused. */
     if (x->state == EXCHANGE_REFUSING)
         finish_refused(x);
     else

@@ -122,6 +122,7 @@ static enum status on_certificate(void *ctx, struct error *error)
     if (!old)
         return ST_OK; /* without TLS there is no use for it */
     struct tls_client_options options = tls_options(&kube->config);
+    /* The plugin's certificate replaces the one of the configuration. */
     options.cert_file = options.key_file = "";
     options.cert_pem = credentials_cert(kube->credentials);
     options.key_pem = credentials_key(kube->credentials);

@@ -116,6 +116,7 @@ vigil_kube_call *vigil_kube_create(vigil_kube *kube, const vigil_kube_target *ta
     struct error error = {0};
     if (!call)
         return NULL;
+    /* Only a subresource, such as an eviction, is created under the name of an object. */
     enum status status = text_is_given(target->subresource) ? ST_OK : needs_no_name(target, &error);
     if (status == ST_OK)
         status = set_write(call, target, object, options, &error);
@@ -225,6 +226,7 @@ static enum status set_delete_options(struct vigil_kube_call *call,
         return ST_OK;
     if (options->size == 0 || options->size > sizeof(*options))
         return error_set(error, ST_INVALID, "the size of the delete options is not set");
+    /* A program that was compiled with an older header has a shorter struct. */
     memcpy(&complete, options, options->size);
     return write_delete_options(&call->body, &complete);
 }

@@ -83,6 +83,7 @@ static bool get_bool(const struct json_node *object, const char *key)
 static enum status resolve(struct reading *r, const char **path)
 {
     const char *directory, *slash = strrchr(r->path, '/');
+    /* Relative paths are relative to the file that contains them, not to the working directory. */
     if ((*path)[0] == '/' || !slash)
         return ST_OK;
     TRY(copy_text(r, slice_of(r->path, (size_t)(slash - r->path) + 1), &directory));
@@ -162,6 +163,7 @@ static enum status get_texts(struct reading *r, const struct json_node *object, 
 static const struct json_node *find_entry(struct reading *r, const char *list, const char *name,
                                           const char *member)
 {
+    /* As in kubectl, the first file of KUBECONFIG that has an entry wins. */
     for (size_t i = 0; i < r->count; i++) {
         const struct json_node *entries =
             json_look_member(r->sources[i].root, slice_from_text(list));

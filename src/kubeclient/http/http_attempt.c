@@ -113,6 +113,7 @@ static void answer(struct http_attempt *a, unsigned status, const struct http_fi
                    size_t count)
 {
     a->request->reached = POOL_REQUEST_ANSWERED;
+    /* A request that was answered is not sent again. */
     free(a->text);
     a->text = NULL;
     a->request->ops->on_head(a->request, status, fields, count);
@@ -121,6 +122,7 @@ static void answer(struct http_attempt *a, unsigned status, const struct http_fi
 static void end(struct http_attempt *a, bool answered, enum status status, const char *reason)
 {
     a->state = HTTP_ATTEMPT_WAITING;
+    /* The server said that it did not process the stream, so even a write can be sent again. */
     if (a->ignored)
         a->request->reached = POOL_REQUEST_UNREACHED;
     else if (answered)
@@ -225,6 +227,7 @@ enum status http_attempt_send(struct http_attempt *a, struct connection *connect
     TRY(status);
     a->ignored = false;
     a->request->reached = POOL_REQUEST_SENT;
+    /* The owner asked for this before the request had a connection. */
     if (a->withheld)
         http_attempt_withhold(a, true, now_ns);
     return ST_OK;

@@ -58,6 +58,7 @@ static void on_wait(void *ctx, int64_t delay_ns)
 static void on_synced(void *ctx)
 {
     struct vigil_kube_informer *informer = ctx;
+    /* The first synchronization is not a repeated one. */
     informer->stats.relists += informer->copy->synced;
     copy_set_synced(informer->copy);
 }
@@ -176,6 +177,7 @@ static void publish(struct deferred *deferred)
         informer->stats.last_event_ms = now_ms;
         informer->has_news = false;
     }
+    /* Consumers are woken once for everything that one turn has brought. */
     copy_publish(informer->copy);
     if (informer->has_failed) {
         informer->has_failed = false;
@@ -351,6 +353,7 @@ int vigil_kube_informer_add_index(vigil_kube_informer *informer, const char *nam
     if (!name || !fn || own_index_named(name))
         return VIGIL_ERROR_ARGUMENT;
     LOCK_SCOPE(&informer->copy->lock);
+    /* The index would lack the objects that are already in the copy. */
     if (informer->started)
         return VIGIL_ERROR_ARGUMENT;
     enum status status = indexer_add_index(&informer->copy->cache.indexer, name, fn, user);

@@ -142,6 +142,7 @@ static enum status sum_without(struct backend *backend, struct backend_version_i
         return status == ST_NOT_FOUND ? ST_OK : status;
     uint64_t sum;
     TRY(version_sum(backend, &version, &sum));
+    /* The sum is taken modulo 2^64, so that entries can be subtracted in any order. */
     sum_add(backend, 0 - sum);
     return ST_OK;
 }
@@ -223,6 +224,7 @@ enum status backend_version_put(struct backend *backend, const struct backend_ve
     assert(backend->changing);
     assert(version->id.revision > 0);
     uint64_t sum;
+    /* Most versions are newer than all others and replace nothing, which saves reading the page. */
     if (!id_after(version->id, backend->ops->version_bound(backend)))
         TRY(sum_without(backend, version->id));
     TRY(version_sum(backend, version, &sum));
@@ -282,6 +284,7 @@ enum status backend_commit(struct backend *backend)
     else
         backend->ops->abort(backend);
     backend->changing = false;
+    /* The numbers in memory return to those of the last commit. */
     if (status != ST_OK)
         backend->numbers = backend->committed;
     return status;
@@ -326,6 +329,7 @@ static bool take_number(struct slice *rest, uint64_t *ret_number)
     uint64_t number = 0;
     for (size_t i = 0; i < NUMBER_BYTES_MAX && i < rest->len; i++) {
         uint8_t byte = rest->ptr[i];
+        /* The tenth byte has room for only one bit of 64. */
         if (i == NUMBER_BYTES_MAX - 1 && byte > 1)
             return false;
         number |= (uint64_t)(byte & 0x7f) << (7 * i);

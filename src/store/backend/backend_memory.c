@@ -131,6 +131,7 @@ static struct backend_memory *memory_of(struct backend *backend)
 static const struct state *readable(struct backend *backend)
 {
     struct backend_memory *memory = memory_of(backend);
+    /* As in LMDB, a transaction reads its own changes. */
     return backend->changing ? &memory->working : &memory->disk->committed;
 }
 
@@ -159,6 +160,7 @@ static enum status memory_commit(struct backend *backend)
     struct backend_disk *disk = memory->disk;
     disk->commits++;
     bool fails = disk->fail_at && disk->commits >= disk->fail_at;
+    /* A commit that fails on a real disk may have happened or not. Tests choose which. */
     if (!fails || (disk->fail_happened && disk->commits == disk->fail_at)) {
         state_fini(&disk->committed);
         disk->committed = memory->working;

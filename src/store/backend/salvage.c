@@ -40,6 +40,7 @@ static enum status see_version(struct salvage *salvage, struct slice key, struct
         see_broken(salvage);
         return ST_OK;
     }
+    /* joined says that nothing between this version and the one before it was lost. */
     struct salvage_version found = {.version = version, .joined = salvage->whole};
     salvage->whole = true;
     return buf_append(&salvage->versions, slice_of(&found, sizeof(found)));
@@ -77,6 +78,8 @@ static enum status see_row(struct salvage *salvage, struct slice key, struct sli
 /* A leaf that was not found through a tree does not name its table. */
 static enum salvage_table table_of(struct slice key)
 {
+    /* Keys of versions and segments begin with a big-endian number, whose first byte is 0 for every
+     * real one. */
     if (key.len && key.ptr[0] == 0)
         return key.len == VERSION_KEY_BYTES ? SALVAGE_VERSIONS : SALVAGE_SEGMENTS;
     return key.len && key.ptr[0] < ROW_TABLES ? SALVAGE_ROWS : SALVAGE_NUMBERS;

@@ -82,6 +82,7 @@ static void index_insert(struct index *index, struct index_path *path, unsigned 
         tree_split_leaf(index, path, at, item);
         return;
     }
+    /* A leaf that readers may see is replaced by a copy with room for the item. */
     struct index_leaf *writable = leaf_writable(&index->memory, leaf, leaf->head.count + 1u);
     if (writable != leaf)
         path_replace(index, path, path->depth, &writable->head);
@@ -158,6 +159,8 @@ void index_load_put(struct index *index, struct slice key, const struct index_ve
                     struct index_path *last)
 {
     assert(index->memory.unread);
+    /* Loading goes through the keys in order, so most of them belong into the leaf of the one
+     * before. */
     if (last->is_kept && path_leads_to(last, key))
         (void)path_item(last, key);
     else
@@ -178,6 +181,8 @@ static void index_remove(struct index *index, struct index_path *path, unsigned 
         path_replace(index, path, path->depth, &writable->head);
     leaf_remove(writable, at);
     item_retire_whole(&index->memory, old);
+    /* A leaf with few items is merged with a neighbour, or the tree would keep its size after mass
+     * deletions. */
     tree_shrink(index, path);
 }
 

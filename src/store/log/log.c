@@ -16,6 +16,8 @@ static enum status log_fail(struct log *log, enum status status, const char *doi
 {
     LOCK_SCOPE(&log->lock);
     int none = ST_OK;
+    /* After a failed sync it is unknown what is on the disk, so the first failure is final: neither
+     * a retry nor a later success may hide it. */
     if (atomic_compare_exchange_strong(&log->failed, &none, (int)status)) {
         log->failed_doing = doing;
         log->failed_id = segment->head.id;
@@ -54,6 +56,8 @@ enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_m
     while (!log_has_space(log, capacity)) {
         if (capacity <= capacity_min)
             return ST_DISK_FULL;
+        /* On a disk that is nearly full a smaller segment still lets the server continue for a
+         * while. */
         capacity = align_up(capacity / 2, RECORD_ALIGN);
         capacity = capacity < capacity_min ? capacity_min : capacity;
     }
@@ -76,6 +80,7 @@ enum status log_add_segment(struct log *log, struct segment *segment)
         LOCK_SCOPE(&log->lock);
         status = segment_table_put(&log->table, id, segment);
     }
+    /* The file may have its name already, and would be found at the next start. */
     if (status != ST_OK) {
         segment_discard(log->fs, log->dir, id);
         return status;
@@ -113,6 +118,7 @@ enum status log_offer(struct log *log, struct segment *segment)
     struct segment *none = NULL;
     if (atomic_compare_exchange_strong(&log->waiting, &none, segment))
         return ST_OK;
+    /* One segment in reserve is enough. */
     return log_remove_segment(log, segment);
 }
 
@@ -254,6 +260,7 @@ static enum status find_upcoming(struct log *log, size_t bytes)
         LOCK_SCOPE(&log->lock);
         TRY(segment_order_reserve(&log->order));
     }
+    /* The prepared segment is too small for this record, and is kept for later ones. */
     if (log->upcoming)
         TRY(log_offer(log, TAKE(log->upcoming)));
     struct segment *waiting = atomic_exchange(&log->waiting, NULL);
@@ -290,6 +297,7 @@ static enum status enlarge_current(struct log *log, size_t bytes)
         return log_fail(log, status, "renaming", segment);
     segment->first_index = old->first_index;
     atomic_store(&segment->last_index, atomic_load(&old->last_index));
+    /* Readers may have found it in the table, so it is freed only when the log is closed. */
     old->next_left = log->replaced;
     log->replaced = old;
     log->current = TAKE(segment);
@@ -340,6 +348,8 @@ enum status log_reserve(struct log *log, size_t body_bytes)
         segment = log->upcoming;
         offset = SEGMENT_RECORDS_OFFSET;
     }
+    /* Everything that can fail happens here. From now on the record can be built and appended
+     * without an error. */
     TRY(group_reserve(&log->group, segment, offset, bytes));
     log->reserved_bytes = body_bytes;
     append_move(log, LOG_RESERVED);
@@ -362,6 +372,7 @@ static void enter_upcoming(struct log *log)
 {
     struct segment *old = log->current, *next = TAKE(log->upcoming);
     old->next_id = next->head.id;
+    /* The segment is sealed when its last records are written (write_all). */
     old->next_left = log->left;
     log->left = old;
     next->first_index = log->last_index + 1;
@@ -403,6 +414,7 @@ uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t 
     size_t bytes = record_bytes(body_bytes);
     assert(bytes <= block->capacity - block->len);
     memcpy(at, &head, sizeof(head));
+    /* The padding is defined, so that the file does not contain bytes of other memory. */
     memset(at + head.len, 0, bytes - head.len);
     record_finish(at, block->segment->head.salt);
 
@@ -478,6 +490,8 @@ static enum status write_block(struct log *log, const struct group_block *block)
     atomic_store(&segment->first_revision, first);
     atomic_store(&segment->last_revision, last);
     atomic_store(&segment->last_index, block->last_index);
+    /* Readers on other threads look only at what is below this offset, which is published after the
+     * bytes. */
     atomic_store_explicit(&segment->written, block->offset + block->len, memory_order_release);
     mark_dirty(log, segment);
     return ST_OK;
@@ -499,6 +513,7 @@ static enum status write_all(struct log *log)
         TRY(write_block(log, log->group.first));
         group_pop(&log->group);
     }
+    /* A seal promises all records of its segment, so it follows them. */
     while (log->left) {
         TRY(write_seal(log, log->left));
         log->left = log->left->next_left;
@@ -531,6 +546,8 @@ enum status log_sync(struct log *log)
     struct segment *segment = atomic_exchange(&log->dirty, NULL);
     while (segment) {
         struct segment *next = segment->next_dirty;
+        /* Cleared before the sync: what the writer adds meanwhile puts the segment back into the
+         * list. */
         atomic_store(&segment->dirty, false);
         enum status status = file_sync(segment->file);
         if (status != ST_OK)
@@ -576,6 +593,7 @@ struct slice log_rest_at(const struct log *log, log_loc loc)
     uint64_t written = atomic_load_explicit(&segment->written, memory_order_relaxed);
     if (LIKELY(offset < written))
         return slice_of(segment->base + offset, written - offset);
+    /* The record was appended but not written yet. */
     return group_rest_at(&log->group, segment, offset);
 }
 

@@ -100,6 +100,8 @@ enum status segment_draft_fill(struct segment_draft *draft, uint64_t bytes)
 {
     uint64_t left = draft->head.capacity - draft->filled;
     uint64_t to = draft->filled + (bytes < left ? bytes : left);
+    /* The blocks are allocated now, so that a sync of records need not write metadata of the file
+     * system. */
     TRY(file_write_zeros(draft->file, draft->filled, to));
     if (to == draft->head.capacity && to >= SEGMENT_TWIN_FROM)
         TRY(file_pwrite(draft->file, slice_of(&draft->head, sizeof(draft->head)),
@@ -147,6 +149,7 @@ enum status segment_create(struct fs *fs, const char *dir, const struct segment_
     enum status status = segment_draft_fill(&draft, head->capacity);
     if (status == ST_OK)
         status = segment_draft_finish(&draft, ret_segment);
+    /* After a success the draft is empty, and this does nothing. */
     segment_draft_drop(fs, dir, &draft);
     return status;
 }
@@ -155,6 +158,8 @@ enum status segment_publish(struct fs *fs, const char *dir, uint64_t id, bool sy
 {
     struct segment_path temporary = segment_path(dir, id, ".tmp");
     struct segment_path name = segment_path(dir, id, ".seg");
+    /* A file with its final name is complete: a crash leaves a .tmp file, which the next start
+     * removes. */
     TRY(fs_rename(fs, temporary.text, name.text));
     return synced ? fs_sync_dir(fs, dir) : ST_OK;
 }
@@ -183,6 +188,7 @@ static enum status open_file(struct fs *fs, const char *dir, uint64_t id, struct
     struct opened opened = {0};
     TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
     TRY(file_size(file, &opened.bytes));
+    /* The file was cut off within its head. */
     if (opened.bytes < SEGMENT_RECORDS_OFFSET)
         return ST_DAMAGED;
     TRY(file_pread(file, &opened.head, sizeof(opened.head), 0));
@@ -206,6 +212,8 @@ enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct seg
     bool has_head = is_head_of(&opened.head, id, opened.bytes);
     bool has_twin = is_head_of(&opened.twin, id, opened.bytes);
     if (!has_head && !has_twin) {
+        /* A head of another version must not be reported as damage, since a repair would destroy
+         * it. */
         enum status status = segment_head_check(&opened.head);
         return status == ST_WRONG_FORMAT ? status : ST_DAMAGED;
     }
@@ -239,6 +247,7 @@ enum status segment_write_heads(struct segment *segment, bool synced)
     head.capacity = segment->file_bytes;
     segment_head_finish(&head);
     TRY(write_if_other(segment, &head, 0, &written));
+    /* A segment of an older version gets a twin only if no record can be where it goes. */
     if (!segment->has_twin && segment->file_bytes >= SEGMENT_TWIN_FROM &&
         atomic_load(&segment->written) <= twin &&
         bytes_first_nonzero(slice_of(segment->base + twin, SEGMENT_TWIN_BYTES)) ==

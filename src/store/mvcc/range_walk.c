@@ -52,6 +52,8 @@ enum status range_older_at(const struct log *log, const struct index_item *item,
     const uint64_t *older = index_item_older(item);
     const struct change_head *head, *found = NULL;
     uint32_t low = 0, high = item->older_count;
+    /* The index has only locations of older versions. Their revisions are read from the log, so few
+     * are examined. */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (version_get(log, item, older[middle], &head) != ST_OK)
@@ -74,6 +76,7 @@ enum status range_older_at(const struct log *log, const struct index_item *item,
 enum status range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
                           struct range_kv *ret_kv)
 {
+    /* The newest version is in the index itself: the log is not read. */
     if (at_revision == 0 || item->newest.mod_revision <= at_revision) {
         *ret_kv = (struct range_kv){
             .item = item,
@@ -150,6 +153,7 @@ static void walk_read_ahead(struct range_walk *walk, size_t *keys)
         }
         if (!walk_takes(walk, item))
             continue;
+        /* The records are read soon. Fetching them now hides most of the latency of memory. */
         if (walk->fetches) {
             const uint8_t *bytes = log_rest_at(walk->log, walk->ahead[walk->ahead_count].loc).ptr;
             __builtin_prefetch(bytes);
@@ -211,6 +215,7 @@ bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count)
 enum status range_count(const struct range_state *state, struct range_bounds bounds,
                         int64_t at_revision, int64_t *ret_count)
 {
+    /* The tree's sums are those of the newest revision. */
     if (bounds.single || at_revision != 0) {
         struct range_walk walk;
         int64_t count = 0;

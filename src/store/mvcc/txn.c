@@ -82,6 +82,7 @@ static void compare_begin(struct range_walk *walk, const struct range_state *sta
 
 static void charge(size_t *keys, size_t bytes)
 {
+    /* Comparing a large value takes as long as examining many keys. */
     enum { BYTES_PER_KEY = 1024 };
     *keys -= size_min(*keys, bytes / BYTES_PER_KEY);
 }
@@ -176,6 +177,7 @@ static enum status choose(const struct range_state *state, const struct pb_txn_r
     TRY(compares_hold(state, request, &succeeded));
     path->choices[path->count++] = succeeded;
     struct txn_branch branch = txn_branch_of(request, succeeded);
+    /* As in etcd, all nested transactions are decided before the first change is made. */
     for (size_t i = 0; i < branch.count; i++) {
         if (branch.ops[i].request_case == PB_REQUEST_OP_REQUEST_TXN)
             TRY(choose(state, branch.ops[i].request_txn, path));
@@ -228,6 +230,7 @@ static enum status choose_branch(struct txn_reading *reading, bool succeeded)
 {
     assert(!reading->chosen);
     struct txn_branch branch = txn_branch_of(reading->request, succeeded);
+    /* A range at a compacted or future revision fails the whole transaction. */
     for (size_t i = 0; i < branch.count; i++)
         TRY(txn_check_range(reading->state, branch.ops[i].request_range));
     reading->answers = arena_calloc(reading->arena, branch.count, sizeof(*reading->answers));

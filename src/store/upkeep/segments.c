@@ -9,6 +9,7 @@
 
 static struct backend_segment *row_of(struct segments *segments, uint64_t id)
 {
+    /* From the end, because most changes concern the newest segments. */
     size_t at = segments->count;
     while (at > 0 && segments->rows[at - 1].id > id)
         at--;
@@ -73,6 +74,8 @@ void segments_drop_live(struct segments *segments, log_loc loc, size_t field_byt
 
 size_t segments_of_log(const struct log *log, struct log_segment_info **ret_infos)
 {
+    /* The writer may add segments between the two calls. What does not fit is too new to matter
+     * here. */
     size_t max = log_segments(log, NULL, 0) + 8;
     struct log_segment_info *infos = xmalloc(max * sizeof(*infos));
     size_t count = log_segments(log, infos, max);
@@ -190,6 +193,8 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
     double best_part = choice->part_max;
     for (size_t i = 0; i < count; i++) {
         const struct backend_segment *row = row_find(segments, infos[i].id);
+        /* The writer still appends to a segment that is not full, and checkpoints do not have those
+         * after index_max. */
         if (!row || !infos[i].full || infos[i].last_index > choice->index_max ||
             infos[i].id >= choice->id_end || is_damaged(segments, infos[i].id))
             continue;
