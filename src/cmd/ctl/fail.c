@@ -52,6 +52,8 @@ static const char *format_text(struct ctl *ctl, const char *format, ...)
 static const char *etcdctl_text(struct ctl *ctl, const vigil_error *error)
 {
     bool unanswered = error->grpc_code < 0;
+    /* etcd's client library tries to connect until the time is up, whatever the reason of the
+     * failures was. */
     if (unanswered &&
         (error->code == VIGIL_ERROR_TIMEOUT || error->code == VIGIL_ERROR_UNAVAILABLE))
         return "context deadline exceeded";
@@ -222,6 +224,7 @@ static void print_plain(FILE *to, const char *text)
 static void print_error(struct ctl *ctl, const char *format, va_list args)
 {
     char *text;
+    /* Output and error often go to the same terminal, and must appear in the order of writing. */
     fflush(ctl->out);
     fputs("Error: ", stderr);
     if (ctl_is_etcdctl(ctl)) {

@@ -135,6 +135,7 @@ static struct option_group *own_group(const struct ctl_command *command, enum ct
         if (!ctl_flag_exists(command, command->flags[i].name, style))
             continue;
         rows[count] = command->flags[i];
+        /* Variables and configuration files have the flags of all commands only. */
         rows[count].flag_only = true;
         if (rows[count].offset != OPTION_NOWHERE)
             rows[count].offset += offset;
@@ -153,6 +154,7 @@ struct options_table *ctl_command_table(const struct ctl_command *command, enum 
     char *program = take(arena, bytes);
     snprintf(program, bytes, "%s %s", all->program, command->path);
     const struct option_group **own = take(arena, (all->group_count + 1) * sizeof(*own));
+    /* The command's own flags come first and may have the name of a general one. */
     own[0] = own_group(command, style, ctl_flags_offset(), arena);
     memcpy(own + 1, all->groups, all->group_count * sizeof(*own));
     struct options_table *table = take(arena, sizeof(*table));

@@ -85,6 +85,7 @@ static const char *with_schemes(struct ctl *ctl, const char *endpoints)
 
 static int check_file(struct ctl *ctl, const char *flag, const char *file)
 {
+    /* An empty value on the command line is most likely an unset variable of a script. */
     if (*file == 0 && options_source(ctl->given, flag) == OPTION_FROM_FLAG)
         return ctl_refuse(ctl, "empty string is passed to --%s option", flag);
     if (*file && access(file, R_OK) != 0)
@@ -110,6 +111,7 @@ static int check_tls(struct ctl *ctl)
 static void set_user(struct ctl *ctl, vigil_options *options)
 {
     struct ctl_globals *globals = &ctl->globals;
+    /* A token stands for a user that has already logged in. */
     if (*globals->token) {
         options->token = globals->token;
         return;
@@ -156,6 +158,7 @@ static void set_options(struct ctl *ctl, const char *endpoints, vigil_options *o
     options->insecure_skip_verify = skips_verify(ctl);
     if (!globals->insecure_discovery) /* the certificates are for the domain */
         options->server_name = given_or_null(globals->discovery_srv);
+    /* A --dial-timeout of 0 waits without a limit, as in etcdctl. */
     options->connect_timeout_ms =
         globals->dial_timeout_ns > 0 ? to_ms(globals->dial_timeout_ns) : UNLIMITED_MS;
     options->call_timeout_ms = to_ms(globals->command_timeout_ns);
@@ -165,6 +168,7 @@ static void set_options(struct ctl *ctl, const char *endpoints, vigil_options *o
         globals->max_receive_bytes > 0 ? (size_t)globals->max_receive_bytes : INT32_MAX;
     if (globals->max_request_bytes > 0)
         options->send_bytes_max = (size_t)globals->max_request_bytes;
+    /* The command drives the client itself, so that callbacks and signals arrive on one thread. */
     options->own_thread = 0;
     if (globals->debug)
         options->log = log_line;
@@ -326,6 +330,7 @@ static int run_call(const struct ctl *ctl, vigil_client *client, vigil_call *cal
     while (code == VIGIL_OK && !ended) {
         int64_t left_ns = give_up_ns - clock_mono_ns(clock_system());
         bool late = left_ns <= 0 && !has_connected(client);
+        /* A canceled call still ends through its callback, which the loop waits for. */
         if (late)
             vigil_call_cancel(call);
         ctl_wait(client, late || has_connected(client) ? -1 : (int)to_ms(left_ns));
@@ -349,6 +354,7 @@ int ctl_call_at(struct ctl *ctl, vigil_client *client, enum client_method_id met
         return code;
     }
     *ret_response = client_result(call, method);
+    /* The response is in the call, so the call lives until the command ends. */
     struct ctl_answer *answer = xmalloc(sizeof(*answer));
     *answer = (struct ctl_answer){.next = ctl->answers, .call = call};
     ctl->answers = answer;
@@ -388,6 +394,7 @@ void ctl_catch_signals(void)
         sigaddset(&caught, signals[i]);
         sigaction(signals[i], &action, NULL);
     }
+    /* Signals arrive only while ctl_wait_for waits. One that comes in between is not missed. */
     sigprocmask(SIG_BLOCK, &caught, NULL);
 }
 
@@ -408,6 +415,7 @@ bool ctl_wait_for(vigil_client *client, int fd, int timeout_ms)
     for (size_t i = 0; i < COUNT_OF(signals); i++)
         sigdelset(&open, signals[i]);
     int due_ms = vigil_client_timeout_ms(client);
+    /* The client has timers of its own, such as that of a ping. */
     if (timeout_ms < 0 || (due_ms >= 0 && due_ms < timeout_ms))
         timeout_ms = due_ms;
     struct timespec timeout = {.tv_sec = timeout_ms / 1000,

@@ -199,6 +199,7 @@ int admin_endpoint_status(struct ctl *ctl)
     int code = ask_all(ctl, flags->cluster, ask_status, &list);
     if (code != CTL_OK)
         return code;
+    /* The endpoints that answered are printed even if others did not. */
     const struct asked *failed = report_errors(&list, "status");
     code = endpoint_print(ctl, &shape, &list);
     return code == CTL_OK && failed ? CTL_ERROR : code;

@@ -36,6 +36,7 @@ static void ask_health(struct asked *asked)
         return;
     int64_t took_ns = asked->took_ns;
     ask_call(asked, METHOD_ALARM_LIST, &list);
+    /* The time that is shown is that of the read, as in etcdctl. */
     asked->took_ns = took_ns;
     const struct pb_alarm_response *alarms = asked->response;
     if (alarms) {
@@ -80,6 +81,7 @@ static void health_row(const struct asked *asked, struct endpoint_row *row)
 
 static void health_line(const struct asked *asked)
 {
+    /* etcdctl 3.4 writes healthy endpoints to standard error, too. */
     bool to_errors = !asked->response || asked->ctl->style == CTL_ETCDCTL_3_4;
     FILE *to = to_errors ? stderr : asked->ctl->out;
     if (asked->response)

@@ -39,6 +39,7 @@ static void write_members(struct ctl *ctl, const void *response)
     const struct pb_member_list_response *list = response;
     for (size_t i = 0; i < list->members_count; i++) {
         const struct pb_member *member = &list->members[i];
+        /* A member that was added but has never started has no name yet. */
         fprintf(ctl->out, "%" PRIx64 ", %s, %.*s, %s, %s, %s\n", member->id,
                 member->name.len ? "started" : "unstarted", SLICE_ARGS(member->name),
                 join(ctl, member->peer_urls, member->peer_urls_count),

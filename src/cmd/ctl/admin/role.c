@@ -76,6 +76,7 @@ static void write_range(struct ctl *ctl, const struct pb_permission *permission)
         write_bytes(ctl, permission->range_end);
         fputc(')', ctl->out);
     }
+    /* etcdctl recognizes a prefix by its end, however the permission was granted. */
     bool is_prefix = slice_equal(prefix_end(ctl, permission->key), permission->range_end);
     if (is_prefix && (permission->key.len || ctl->style == CTL_ETCDCTL_3_4)) {
         fputs(" (prefix ", ctl->out);

@@ -94,8 +94,10 @@ static void set_range(struct ctl *ctl, struct pb_range_request *request)
         request->range_end = ctl_word(ctl, 1);
     if (!given->prefix && !given->from_key)
         return;
+    /* The API has no empty key: all keys begin at the zero byte. */
     if (request->key.len == 0)
         request->key = slice_of("", 1);
+    /* An end of one zero byte stands for "no end". */
     if (given->from_key || request->key.ptr[0] == 0)
         request->range_end = slice_of("", 1);
     else
@@ -190,6 +192,8 @@ int get_run(struct ctl *ctl)
     struct pb_range_request request;
     const void *response;
     int code = get_request(ctl, &request);
+    /* A large range is read in pages, because one response could exceed the limit of the
+     * message. */
     if (code == CTL_OK && get_in_parts(ctl, &request)) {
         bool any = true;
         code = check_format(ctl);

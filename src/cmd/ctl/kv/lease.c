@@ -141,6 +141,7 @@ static void timetolive_simple(struct ctl *ctl, const void *response)
 {
     const struct pb_lease_time_to_live_response *lease = response;
     const struct timetolive_flags *given = ctl->flags;
+    /* etcd answers so for a lease that does not exist. */
     if (lease->granted_ttl == 0 && lease->ttl == -1) {
         fprintf(ctl->out, "lease %016" PRIx64 " already expired\n", lease->id);
         return;
@@ -322,6 +323,7 @@ int lease_keep_alive_run(struct ctl *ctl)
         for (int64_t left_ns = pause_ns; left_ns > 0;
              left_ns = end_ns - clock_mono_ns(clock_system()))
             ctl_wait(ctl->client, (int)(left_ns / NS_PER_MS) + 1);
+        /* The loop may run for days, and must not keep each answer. */
         ctl_drop_answers(ctl);
     }
     if (code == CTL_OK && ctl->globals.format == CTL_SIMPLE)

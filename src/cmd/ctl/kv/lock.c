@@ -40,6 +40,7 @@ static int wait_for(struct tenure *tenure, vigil_call *call)
     while (!done && ctl_wait(tenure->client, -1))
         continue;
     if (!done) {
+        /* The call must end before its variable goes out of scope: it may complete at any time. */
         vigil_call_cancel(call);
         while (!done)
             ctl_wait(tenure->client, -1);
@@ -75,6 +76,7 @@ static int tenure_init(struct tenure *tenure, struct ctl *ctl, int64_t ttl)
 static int tenure_fini(struct tenure *tenure)
 {
     vigil_lease_free(tenure->lease);
+    /* A lease that has expired took its keys with it. */
     if (!tenure->id || tenure->lost)
         return CTL_OK;
     vigil_call *revoke = vigil_lease_revoke(tenure->client, tenure->id);
@@ -92,6 +94,7 @@ static int show_key(struct tenure *tenure, struct slice key, bool *ret_exists)
     int code = ctl_call(tenure->ctl, METHOD_RANGE, &request, &response);
     if (code != CTL_OK)
         return code;
+    /* The lease may have expired between the lock and this read. */
     *ret_exists = ((const struct pb_range_response *)response)->kvs_count > 0;
     return *ret_exists ? ctl_print(tenure->ctl, &ctl_range_shape, response) : CTL_OK;
 }

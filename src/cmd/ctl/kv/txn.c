@@ -162,6 +162,7 @@ static const struct ctl_command *find_operation(const char *word)
     static const char *const names[] = {"get", "put", "del"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char *const args[] = {(char *)(uintptr_t)names[i]};
+        /* The beginning of a name is enough, as in etcdctl: "g" is get. */
         if (*word && strncmp(names[i], word, strlen(word)) == 0)
             return ctl_find(1, args, CTL_VIGIL).command;
     }
@@ -341,6 +342,7 @@ int txn_run(struct ctl *ctl)
     struct items failure = {.item_bytes = sizeof(struct pb_request_op)};
     const void *response;
     int code;
+    /* Flags and endpoints are checked before anything is read, as in etcdctl. */
     if (ctl_client(ctl, &code))
         code = read_transaction(ctl, &compares, &success, &failure);
     struct pb_txn_request request = {

@@ -77,6 +77,7 @@ static int run_command(const struct watched *watched, const vigil_header *header
     int status = 0;
     pid_t pid = child_start(watched->words, watched->count, &variables, reason);
     if (pid > 0) {
+        /* The next event waits for the command, as in etcdctl. */
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             continue;
         if (child_exit_code(status, reason) == 0)
@@ -150,6 +151,7 @@ static const char *begin(struct watching *all, const struct target *target,
     options.key = vigil_text(target->words[0]);
     options.range_end = vigil_text(target->word_count == 2 ? target->words[1] : "");
     options.prefix = flags->prefix;
+    /* With an empty prefix all keys are watched, from the zero byte on. */
     if (flags->prefix && !*target->words[0]) {
         options.prefix = 0;
         options.key = options.range_end = vigil_bytes_of("", 1);
@@ -158,7 +160,9 @@ static const char *begin(struct watching *all, const struct target *target,
     options.prev_kv =
         flags->prev_kv || (watch_shows_changes(all->ctl) && all->ctl->globals.format == CTL_SIMPLE);
     options.progress_notify = flags->progress_notify;
+    /* etcdctl ends the watch, too, when the cluster loses its leader. */
     options.require_leader = 1;
+    /* A batch is printed as one response, so it must not arrive in parts. */
     options.no_fragment = 1;
     struct watched *watched =
         xalloc_check(arena_alloc(all->ctl->arena, sizeof(*watched)), sizeof(*watched));
@@ -221,6 +225,7 @@ static int take_line(struct watching *all, const char *line)
 static int take_lines(struct watching *all, struct buf *input)
 {
     for (;;) {
+        /* The rest of the line has not arrived yet. */
         uint8_t *end = memchr(input->ptr, '\n', input->len);
         if (!end)
             return CTL_OK;
@@ -257,6 +262,7 @@ static int run_interactive(struct watching *all)
     all->client = ctl_client(all->ctl, &code);
     if (!all->client)
         return code;
+    /* Watches must continue to deliver while no line is typed. */
     fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
     while (code == CTL_OK) {
         ctl_wait_for(all->client, STDIN_FILENO, -1);

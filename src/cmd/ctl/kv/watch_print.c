@@ -99,6 +99,7 @@ static void show_json(struct ctl *ctl, const void *response)
     struct go_json json = {.to = ctl->out};
     fputs("{\"Header\":", ctl->out);
     go_json_message(&json, &pb_response_header_table, watch->header);
+    /* Go encodes a slice without memory as null. etcdctl 3.4 writes an empty list here. */
     fputs(watch->events_count || older ? ",\"Events\":[" : ",\"Events\":null", ctl->out);
     for (size_t i = 0; i < watch->events_count; i++) {
         if (i)

@@ -64,6 +64,7 @@ static bool read_double(const char **at, const char *end, uint8_t *memory, struc
     uint8_t *to = memory;
     const char *from = *at + 1;
     while (*from != '"') {
+        /* As in Go, a text in double quotes ends in its line. */
         if (from >= end || *from == '\n')
             return false;
         if (*from != '\\')
@@ -138,6 +139,7 @@ bool line_split(struct arena *arena, struct slice line, struct line_words *ret_w
     ret_words->count = 0;
     while (at < end) {
         bool quote = *at == '"' || *at == '\'';
+        /* As in etcdctl, a quote without an end is dropped. */
         if (isspace((unsigned char)*at) || (quote && !is_closed(at, end))) {
             at++;
             continue;

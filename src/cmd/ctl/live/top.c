@@ -223,6 +223,7 @@ static int run(struct top *top)
     bool counts = left > 0;
     if (!read_once(top))
         return CTL_OK;
+    /* On a screen the server may appear later. A script must learn of the failure. */
     if (has_failed(top) && !top->on_screen)
         return ctl_fail(top->ctl, CTL_BAD_CONNECTION, "%s", top->servers[0].status.error);
     if (top->on_screen)
@@ -275,6 +276,7 @@ int live_top(struct ctl *ctl)
     int exit = open_servers(&top);
     if (exit != CTL_OK)
         return exit;
+    /* Before the screen is opened: a signal must not leave the terminal in its mode. */
     ctl_catch_signals();
     if (!flags->once && !flags->count && ctl->globals.format == CTL_SIMPLE)
         top.on_screen = screen_open(ctl->out);

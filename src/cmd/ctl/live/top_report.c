@@ -132,6 +132,7 @@ static void add_call(struct top_report *r, const struct metrics *older,
     name_call(sample, name);
     struct top_call *call = find_call(r, name);
     double change = sample->value - older_value(older, sample);
+    /* A counter that went back belongs to a server that was restarted. */
     double rate = r->seconds > 0 && change > 0 ? change / r->seconds : 0;
     if (!call)
         return;

@@ -57,6 +57,7 @@ static struct figure milliseconds(double seconds)
 static struct figure rate(const struct top_report *r, double value)
 {
     struct figure f = {"-"};
+    /* A rate needs two readings. */
     if (value >= 0 && !r->is_first)
         snprintf(f.text, sizeof(f.text), value < 10 ? "%.1f" : "%.0f", value);
     return f;
@@ -260,6 +261,7 @@ void top_view_text(struct buf *to, const struct top_view *view, const struct top
     rows -= size_min(rows, put_front(to, &report->front));
     if (*report->status.error)
         PUT(to, "Status    %s\n", report->status.error);
+    /* Calls get at most half of the rows, so that the other lists remain visible. */
     rows -= size_min(rows, put_calls(to, report, rows / 2 + 1));
     rows -= size_min(rows, put_watchers(to, report, rows / 2));
     put_prefixes(to, view, rows ? rows : 1);
