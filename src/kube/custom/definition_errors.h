@@ -17,6 +17,7 @@ struct definition_check {
     struct patterns patterns;             /* patterns of all versions */
     int64_t steps;                        /* left for validating defaults */
     const struct json_node *old_versions; /* the definition is updated from; NULL: it is created */
+    bool sets_searched, sets_merge;       /* the old versions have sets whose items are merged */
     bool costs_unchecked; /* the schema is unchanged, and each of its rules may cost more */
 };
 

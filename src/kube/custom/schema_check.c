@@ -1,6 +1,7 @@
 #include "kube/custom/schema_check.h"
 
 #include "kube/custom/rule_check.h"
+#include "kube/custom/rules/evaluate.h"
 #include "kube/custom/schema/structural.h"
 #include "kube/types/go_text.h"
 
@@ -288,29 +289,46 @@ static void check_keywords(struct definition_check *c, const struct json_node *n
                       "must be true or undefined");
 }
 
-static void check_list_keys(struct definition_check *c, const struct json_node *node,
-                            const struct json_node *items)
+static bool is_listed(const struct json_node *list, const struct json_node *value,
+                      const struct json_node *end)
 {
-    const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
+    const struct json_node *item = list ? list->first : NULL;
+    while (item && item != end && !json_node_equal(item, value))
+        item = item->next;
+    return item && item != end;
+}
+
+static void check_keys(struct definition_check *c, const struct json_node *keys,
+                       const struct json_node *items)
+{
+    static const char child[] = "x-kubernetes-list-map-keys";
     const struct json_node *fields = object_of(items, "properties");
-    const struct json_node *required = check_array(items, "required");
-    if (!keys || !check_few(c, "x-kubernetes-list-map-keys", keys, KUBE_LIST_KEYS_MAX))
-        return;
     for (const struct json_node *key = keys->first; key; key = key->next) {
         const struct json_node *field = json_node_member(fields, key->text);
-        const struct json_node *same = required ? required->first : NULL;
-        if (!field) {
-            check_invalid(c, "x-kubernetes-list-map-keys", keys,
-                          "entries must all be names of item properties");
-            continue;
-        }
-        while (same && !json_node_equal(same, key))
-            same = same->next;
         size_t before = check_enter(c, ".items.properties[%.*s]", SLICE_ARGS(key->text));
-        if (has_type(field, "array") || has_type(field, "object"))
+        if (field && (has_type(field, "array") || has_type(field, "object")))
             check_invalid(c, "type", json_node_named(items, "type"),
                           "must be a scalar type if parent array's x-kubernetes-list-type is map");
-        if (!same && !check_has(field, "default"))
+        check_leave(c, before);
+        if (!field)
+            check_invalid(c, child, keys, "entries must all be names of item properties");
+        if (is_listed(keys, key, key))
+            check_invalid(c, child, keys, "must not contain duplicate entries");
+    }
+}
+
+/* What identifies an item is always there. */
+static void check_key_fields(struct definition_check *c, const struct json_node *keys,
+                             const struct json_node *items)
+{
+    const struct json_node *fields = object_of(items, "properties");
+    const struct json_node *required = check_array(items, "required");
+    for (const struct json_node *key = keys->first; key; key = key->next) {
+        const struct json_node *field = json_node_member(fields, key->text);
+        if (!field)
+            continue;
+        size_t before = check_enter(c, ".items.properties[%.*s]", SLICE_ARGS(key->text));
+        if (!is_listed(required, key, NULL) && !check_has(field, "default"))
             check_required(c, "default",
                            "this property is in x-kubernetes-list-map-keys, so it must have a "
                            "default or be a required property");
@@ -320,6 +338,71 @@ static void check_list_keys(struct definition_check *c, const struct json_node *
                             "nullable");
         check_leave(c, before);
     }
+}
+
+static void check_map_type(struct definition_check *c, const struct json_node *node)
+{
+    static const char key[] = "x-kubernetes-map-type",
+                      why[] = "must be object if x-kubernetes-map-type is specified";
+    const struct json_node *type = json_node_named(node, key);
+    if (!type || type->type == JSON_TYPE_NULL)
+        return;
+    if (is_empty_text(node, "type"))
+        check_required(c, "type", why);
+    else if (!has_type(node, "object"))
+        check_invalid(c, "type", json_node_named(node, "type"), why);
+    if (!json_node_is_text(type, "atomic") && !json_node_is_text(type, "granular"))
+        check_unsupported(c, key, type, "\"atomic\", \"granular\"");
+}
+
+static bool merges_lists(const struct json_node *items)
+{
+    const struct json_node *type = json_node_named(items, "x-kubernetes-list-type");
+    return has_type(items, "array") && json_node_is_set(type) && !json_node_is_text(type, "atomic");
+}
+
+static bool merges_fields(const struct json_node *items)
+{
+    const struct json_node *type = json_node_named(items, "x-kubernetes-map-type");
+    return has_type(items, "object") &&
+           !(json_node_is_set(type) && json_node_is_text(type, "atomic"));
+}
+
+/* Whether there is a set whose items are merged, which Kubernetes once accepted. */
+static bool has_merged_items(const struct json_node *node)
+{
+    const struct json_node *type = json_node_named(node, "x-kubernetes-list-type"),
+                           *items = object_of(node, "items");
+    if (type && items && json_node_is_text(type, "set") &&
+        (merges_lists(items) || merges_fields(items)))
+        return true;
+    for (const struct json_node *child = node->first; child; child = child->next)
+        if ((child->type == JSON_TYPE_OBJECT || child->type == JSON_TYPE_ARRAY) &&
+            has_merged_items(child))
+            return true;
+    return false;
+}
+
+/* A definition that was accepted with such a set may be updated. */
+static bool may_merge_items(struct definition_check *c)
+{
+    if (!c->sets_searched)
+        c->sets_merge = c->old_versions && has_merged_items(c->old_versions);
+    c->sets_searched = true;
+    return c->sets_merge;
+}
+
+/* The items of a set are compared as a whole, so they may not be merged. */
+static void check_set_items(struct definition_check *c, const struct json_node *items)
+{
+    static const struct json_node null = {.type = JSON_TYPE_NULL};
+    static const char why[] = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    const struct json_node *list = json_node_named(items, "x-kubernetes-list-type");
+    if (merges_lists(items))
+        check_invalid(c, "items.x-kubernetes-list-type", list, why);
+    /* Kubernetes shows the type of a list here, too. */
+    if (merges_fields(items))
+        check_invalid(c, "items.x-kubernetes-map-type", list ? list : &null, why);
 }
 
 static void check_list(struct definition_check *c, const struct json_node *node)
@@ -334,23 +417,29 @@ static void check_list(struct definition_check *c, const struct json_node *node)
             check_required(c, "type", why);
         else
             check_invalid(c, "type", json_node_named(node, "type"), why);
-    }
+    } else if (set && items && (merges_lists(items) || merges_fields(items)) && !may_merge_items(c))
+        check_set_items(c, items);
     if (type && !map && !set && !json_node_is_text(type, "atomic"))
         check_unsupported(c, key, type, "\"atomic\", \"set\", \"map\"");
-    if (keys && keys->count && !map)
+    if (keys && keys->count && !type)
         check_required(c, key, "must be map if x-kubernetes-list-map-keys is non-empty");
+    else if (keys && keys->count && !map)
+        check_invalid(c, key, type, "must be map if x-kubernetes-list-map-keys is non-empty");
     if (map && (!keys || !keys->count))
         check_required(c, "x-kubernetes-list-map-keys",
                        "must not be empty if x-kubernetes-list-type is map");
     if (map && items && !has_type(items, "object"))
         check_invalid(c, "items.type", json_node_named(items, "type"),
                       "must be object if parent array's x-kubernetes-list-type is map");
-    if (map && items && has_type(items, "object"))
-        check_list_keys(c, node, items);
+    bool few = keys && check_few(c, "x-kubernetes-list-map-keys", keys, KUBE_LIST_KEYS_MAX);
+    if (map && items && few && has_type(items, "object"))
+        check_keys(c, keys, items);
     if ((map || set) && items && check_is_true(items, "nullable"))
         check_forbidden(c, "items.nullable",
                         map ? "cannot be nullable when x-kubernetes-list-type is map"
                             : "cannot be nullable when x-kubernetes-list-type is set");
+    if (map && items && few)
+        check_key_fields(c, keys, items);
 }
 
 static void check_openapi(struct definition_check *c, const struct json_node *node,
@@ -381,8 +470,7 @@ static void check_openapi_fields(struct definition_check *c, const struct json_n
             if (slice_equal(field->key, slice_from_text(metas[i] + strlen("in top-level "))))
                 why = metas[i];
         struct rule_scope below =
-            rule_scope_below(c, scope, schema ? schema_property(schema, field->key) : NULL,
-                             !schema || !schema->map_atomic);
+            rule_scope_below(c, scope, schema ? schema_property(schema, field->key) : NULL, true);
         size_t before = check_enter_property(c, field->key);
         check_openapi(c, field, &below, why);
         check_leave(c, before);
@@ -428,6 +516,7 @@ static void check_openapi(struct definition_check *c, const struct json_node *no
     check_openapi_each(c, node, "allOf", no_default);
     check_openapi_each(c, node, "oneOf", no_default);
     check_openapi_each(c, node, "anyOf", no_default);
+    check_map_type(c, node);
     check_list(c, node);
     check_rule_texts(c, node);
     if (c->errors->count == errors)
@@ -436,37 +525,94 @@ static void check_openapi(struct definition_check *c, const struct json_node *no
 
 /* -- Defaults -- */
 
+/* All rules for the defaults of a schema. */
+struct default_rules {
+    int64_t budget; /* left of RULE_WRITE_COST_MAX; negative: no further defaults are checked */
+};
+
+/* As a new value, and as one that stays, because a rule may distinguish them. */
+static void check_default_rules(struct definition_check *c, const struct rule_node *rules,
+                                const struct json_node *value, struct default_rules *all)
+{
+    struct arena scratch;
+    int64_t least = all->budget;
+    arena_init(&scratch, NULL, 0, c->arena->limit_bytes);
+    for (size_t i = 0; i < 2; i++) {
+        size_t before = c->errors->count;
+        struct rule_evaluation evaluation = {.arena = &scratch,
+                                             .errors = c->errors,
+                                             .call_max = RULE_CALL_COST_MAX,
+                                             .budget = all->budget};
+        rules_evaluate(rules, value, i ? NULL : value, buf_slice(&c->path), &evaluation);
+        least = evaluation.budget < least ? evaluation.budget : least;
+        if (c->errors->count != before)
+            break;
+    }
+    all->budget = least;
+    arena_fini(&scratch);
+}
+
 /* All defaults of a definition together have the step limit of one validated object. */
-static void check_default(struct definition_check *c, const struct schema *schema)
+static void check_default(struct definition_check *c, const struct schema *schema,
+                          const struct rule_node *rules, struct default_rules *all)
 {
     if (c->steps <= 0)
         return; /* already reported */
     struct json_node *copy = json_node_copy(c->arena, schema->preset);
-    size_t before = check_enter(c, ".default");
+    size_t before = check_enter(c, ".default"), errors;
     if (!copy || schema_prune(schema, copy, schema->embedded, NULL) != ST_OK)
         c->errors->no_memory = true;
     else if (!json_node_equal(copy, schema->preset))
         check_invalid(c, "", schema->preset, "must not have unknown fields");
-    else
+    errors = c->errors->count;
+    if (copy)
         schema_validate_within(schema, schema->preset, NULL, buf_slice(&c->path), c->arena,
                                &c->steps, c->errors);
+    if (c->errors->count == errors && rules)
+        check_default_rules(c, rules, schema->preset, all);
     check_leave(c, before);
 }
 
-static void check_defaults(struct definition_check *c, const struct schema *schema)
+static void check_defaults(struct definition_check *c, const struct schema *schema,
+                           const struct rule_node *rules, struct default_rules *all)
 {
     if (schema->preset)
-        check_default(c, schema);
-    if (schema->items) {
+        check_default(c, schema, rules, all);
+    if (schema->items && all->budget >= 0) {
         size_t before = check_enter(c, ".items");
-        check_defaults(c, schema->items);
+        check_defaults(c, schema->items, rules ? rules->items : NULL, all);
         check_leave(c, before);
     }
-    for (size_t i = 0; i < schema->property_count; i++) {
-        size_t before = check_enter_property(c, schema->properties[i].name);
-        check_defaults(c, schema->properties[i].schema);
+    /* Both are sorted by name. */
+    uint32_t at = 0;
+    for (size_t i = 0; i < schema->property_count && all->budget >= 0; i++) {
+        const struct schema_property *property = &schema->properties[i];
+        const struct rule_branch *branches = rules ? rules->properties : NULL;
+        const struct rule_node *below = NULL;
+        if (branches && at < rules->property_count &&
+            slice_equal(branches[at].name, property->name))
+            below = branches[at++].node;
+        size_t before = check_enter_property(c, property->name);
+        check_defaults(c, property->schema, below, all);
         check_leave(c, before);
     }
+}
+
+/* Rules that do not compile are reported for a default as well, if there is one. */
+static void check_all_defaults(struct definition_check *c, const struct schema *schema,
+                               const struct schema_traits *traits)
+{
+    struct default_rules all = {.budget = RULE_WRITE_COST_MAX};
+    const struct rule_node *rules = NULL;
+    struct arena arena;
+    if (!traits->has_defaults)
+        return;
+    arena_init(&arena, NULL, 0, c->arena->limit_bytes);
+    if (traits->has_rules && rule_tree_new(&arena, schema, true, &rules) != ST_OK)
+        c->errors->no_memory = true;
+    else
+        check_defaults(c, schema, rules, &all);
+    arena_fini(&arena);
 }
 
 /* -- The schema -- */
@@ -551,7 +697,7 @@ static const struct schema *check_compiled(struct definition_check *c,
                       status == ST_NOMEM ? "the schema exceeds the memory limit" : error.text);
         return NULL;
     }
-    check_defaults(c, compiled);
+    check_all_defaults(c, compiled, &traits);
     for (size_t i = 0; i < traits.unknown_format_count; i++)
         warn_of_format(c, warning, traits.unknown_formats[i]);
     return compiled;

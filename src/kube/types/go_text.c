@@ -37,6 +37,26 @@ const char *go_float(double number, char text[GO_FLOAT_BYTES])
     return text;
 }
 
+/* Go's encoding/json writes these characters as escapes, for the sake of HTML and JavaScript. */
+static enum status append_json(struct slice json, struct buf *to)
+{
+    size_t from = 0, i = 0;
+    while (i < json.len) {
+        uint8_t byte = json.ptr[i];
+        bool html = byte == '<' || byte == '>' || byte == '&';
+        bool line = byte == 0xe2 && i + 2 < json.len && json.ptr[i + 1] == 0x80 &&
+                    (json.ptr[i + 2] & 0xfe) == 0xa8;
+        if (!html && !line) {
+            i++;
+            continue;
+        }
+        TRY(buf_append(to, slice_sub(json, from, i - from)));
+        TRY(buf_append_format(to, "\\u%04x", html ? byte : 0x2028u + (json.ptr[i + 2] & 1u)));
+        from = i += html ? 1 : 3;
+    }
+    return buf_append(to, slice_sub(json, from, json.len - from));
+}
+
 enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to)
 {
     struct slice text;
@@ -54,8 +74,8 @@ enum status go_value_append(const struct json_node *value, struct arena *arena, 
     default: {
         AUTO(buf_fini) struct buf json = {0};
         TRY(json_tree_write(value, &json));
-        return buf_append(to,
-                          slice_sub(buf_slice(&json), 0, size_min(json.len, GO_SHOWN_BYTES_MAX)));
+        return append_json(slice_sub(buf_slice(&json), 0, size_min(json.len, GO_SHOWN_BYTES_MAX)),
+                           to);
     }
     }
 }

@@ -1,5 +1,6 @@
 #include "kube/handlers/write/definition.h"
 
+#include "kube/call/call_offload.h"
 #include "kube/custom/definition_check.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/handlers/write/body.h"
@@ -57,9 +58,23 @@ static bool has_room(struct kube_call *call, const struct json_node *object,
     return true;
 }
 
+static bool has_rules(const struct json_node *node)
+{
+    const struct json_node *rules = json_node_named(node, "x-kubernetes-validations");
+    if (rules && rules->type == JSON_TYPE_ARRAY)
+        return true;
+    for (const struct json_node *child = node->first; child; child = child->next)
+        if ((child->type == JSON_TYPE_OBJECT || child->type == JSON_TYPE_ARRAY) && has_rules(child))
+            return true;
+    return false;
+}
+
 enum kube_stepped kube_definition_update(struct kube_change *change)
 {
     struct kube_call *call = change->call;
+    /* Compiling rules, and evaluating them for defaults, takes too long for this thread. */
+    if (kube_call_can_leave(call) && has_rules(change->object))
+        return KUBE_STEP_LONG;
     const struct kube_meta *meta = &change->meta;
     struct json_node *object = change->object, *status;
     return kube_meta_object(meta, object, "status", &status) &&
@@ -76,5 +91,5 @@ enum kube_stepped kube_definition_default(struct kube_change *change)
 
 enum kube_stepped kube_definition_create(struct kube_change *change)
 {
-    return kube_definition_default(change) && kube_definition_update(change);
+    return kube_definition_default(change) ? kube_definition_update(change) : KUBE_STEP_FAIL;
 }
