@@ -70,6 +70,11 @@ RULES_OF_HOOKS = [
     *of(FIRST + "matchConditions", [[{}], [{"name": "a", "expression": " "}], [{"name": "-", "expression": "true"}],
                                     [{"name": "a", "expression": "true"}] * 2, [{"name": "", "expression": "true"}]]),
     {FIRST + "matchConditions": [{"name": f"a{i}", "expression": "true"} for i in range(65)]},
+    *of(FIRST + "matchConditions", [[{"name": "a", "expression": text}] for text in (
+        "object.", " 1 ", "object", "'a'", "params == null", "variables.x", "self.a", "request.nothing", "request.name == 'a'",
+        "authorizer.requestResource.check('get').allowed()", "authorizer.group('').check('get')", "namespaceObject == null",
+        "has(object.a) &&\n oldObject.b == 1 + 'a'", "object.name.matches('(')", "int('x') == 1", "format.uuid().validate(1)")]),
+    {FIRST + "matchConditions": [{"name": f"a{i}", "expression": f"1 +{i} +"} for i in range(3)]},
 ]
 
 PATCH = "[JSONPatch{op: 'add', path: '/a', value: 'b'}]"

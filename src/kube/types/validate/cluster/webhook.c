@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 enum { CONDITIONS_MAX = 64, TIMEOUT_SECONDS_MAX = 30, PORT_HTTPS = 443, SHOWN_MAX = 200 };
+enum { CONDITIONS_BYTES_MAX = 64 << 20 }; /* the programs of one webhook's conditions */
 
 /* What an update may keep, because the stored object has it already. */
 struct kept {
@@ -119,6 +120,21 @@ void rule_match_conditions(struct check *c, const struct at *at, const struct js
         if (name.len && !seen_add(c, &seen, name))
             bad_repeat(c, AT(in, "name"), name);
     }
+}
+
+/* Those of a webhook see no parameters. Their programs take many times their text, and are only
+ * made to find errors. */
+static void compile_conditions(struct check *c, const struct at *at, const struct json_node *list)
+{
+    struct arena arena;
+    struct kube_expression_scope scope = {.arena = &arena, .has_authorizer = true};
+    arena_init(&arena, NULL, 0, CONDITIONS_BYTES_MAX);
+    arena_charge(&arena, c->arena->account);
+    /* cppcheck-suppress autoVariables */
+    c->scope = &scope; /* until the end of this function */
+    rule_match_conditions(c, at, list);
+    c->scope = NULL;
+    arena_fini(&arena);
 }
 
 /* -- Clients -- */
@@ -274,8 +290,8 @@ static void check_hook(struct check *c, const struct at *at, const struct json_n
         rule_choice(c, AT(at, "reinvocationPolicy"), rule_text(c, hook, "reinvocationPolicy"),
                     "IfNeeded,Never");
     check_client(c, AT(at, "clientConfig"), rule_member(hook, "clientConfig"));
-    if (!keeps->conditions)
-        rule_match_conditions(c, AT(at, "matchConditions"), rule_member(hook, "matchConditions"));
+    if (!keeps->conditions && rule_member(hook, "matchConditions"))
+        compile_conditions(c, AT(at, "matchConditions"), rule_member(hook, "matchConditions"));
 }
 
 static bool same_conditions(const struct json_node *a, const struct json_node *b)
