@@ -29,6 +29,7 @@ static void use(struct arena *arena, const struct schema *schema, struct json_no
                               value); /* a default may have fields that the schema does not allow */
     schema_validate(schema, value, copy, SLICE_EMPTY, arena, &errors);
     schema_validate(schema, value, NULL, SLICE_LITERAL("status"), arena, &errors);
+    schema_validate_embedded(schema, value, arena, &errors);
     schema_validate_lists(schema, value, arena, &errors);
 }
 

@@ -214,3 +214,52 @@ SCHEMAS = [
     of({"a": {**of(), "required": ["z"]}}), of({"a": {**of(), "required": ["a", "a"]}}), of({"": TEXT}), of({"a": None}),
     of({"a": {"type": "array", "items": [TEXT]}}),
 ]
+
+# Objects that a first schema allows and a second one would not, and what may still be changed in them.
+PAIR = {"type": "object", "required": ["a", "b"], "properties": {"a": TEXT, "b": {**WHOLE, "default": 1}, "v": SHORT}}
+LOOSE_ITEM = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def lists(strict):
+    """The fields of spec and status."""
+    if not strict:
+        return of({"s": array(TEXT), "m": array(LOOSE_ITEM), "p": array(LOOSE_ITEM), "l": array(TEXT), "a": array(LOOSE_ITEM),
+                   "o": of({"s": array(TEXT), "m": array(LOOSE_ITEM)}), "n": values(array(TEXT)), "t": TEXT, "w": WHOLE,
+                   "u": array(of({"v": TEXT}, **{"x-kubernetes-map-type": "atomic"})), "r": array(LOOSE_ITEM)})
+    return of({"s": unique(SHORT), "m": keyed(ITEM), "p": keyed(PAIR, "a", "b"), "l": array(SHORT), "a": array(ITEM),
+               "o": of({"s": unique(SHORT), "m": keyed(of({"k": TEXT, "m": keyed(ITEM), "v": SHORT}, required=["k"]))}),
+               "n": values(unique(SHORT)), "t": {**SHORT, "enum": ["a", "b"]}, "w": {**WHOLE, "minimum": 5},
+               "u": unique(of({"v": SHORT}, **{"x-kubernetes-map-type": "atomic"})),
+               "r": keyed({**ITEM, **rules("!has(self.v) || self.v != 'bad'", {"rule": "self.k != 'c'", "message": "no c"})})})
+
+
+def with_lists(strict):
+    return definition(of({"spec": lists(strict), "status": lists(strict)}), "lists", subresources={"status": {}})
+
+
+OLD = {
+    "clean": {"s": ["a", "b"], "m": [{"k": "a", "v": "x"}, {"k": "b"}], "t": "a", "w": 5},
+    "dups": {"s": ["a", "a"]}, "dupm": {"m": [{"k": "a"}, {"k": "a", "v": "x"}]}, "dupn": {"n": {"x": ["a", "a"]}},
+    "longs": {"s": ["toolong", "b"], "l": ["toolong", "b"]},
+    "longm": {"m": [{"k": "a", "v": "toolong"}, {"k": "b", "v": "ok"}], "a": [{"k": "a", "v": "toolong"}, {"k": "b", "v": "ok"}]},
+    "longp": {"p": [{"a": "x", "b": 1, "v": "toolong"}, {"a": "x", "b": 2}]},
+    "deep": {"o": {"m": [{"k": "a", "m": [{"k": "b", "v": "toolong"}, {"k": "c"}], "v": "x"}]}},
+    "keyless": {"m": [{"v": "x"}, {"k": "a"}]}, "words": {"t": "toolong", "w": 1}, "rules": {"r": [{"k": "a", "v": "bad"}, {"k": "c"}]},
+    "mixed": {"s": ["a", "a"], "m": [{"k": "a", "v": "toolong"}], "t": "c"}, "dupu": {"u": [{"v": "a"}, {"v": "a"}]},
+}
+CHANGES = [
+    {"s": ["a", "a"]}, {"s": ["a", "b", "a", "b", "a"]}, {"s": ["b"]}, {"s": ["toolong", "b", "c"]}, {"s": ["b", "toolong"]},
+    {"s": ["a", "toolong"]}, {"m": [{"k": "a"}, {"k": "a"}]}, {"m": [{"k": "b", "v": "ok"}, {"k": "a", "v": "toolong"}]},
+    {"m": [{"k": "a", "v": "toolong"}, {"k": "b", "v": "new"}]}, {"m": [{"k": "a", "v": "longer2"}, {"k": "b", "v": "ok"}]},
+    {"m": [{"k": "c", "v": "toolong"}]}, {"m": [{"k": "a", "v": "toolong"}, {"k": "a", "v": "toolong"}]}, {"m": [{"v": "x"}]},
+    {"m": [{"v": "x"}, {"k": "b"}]}, {"m": [{"v": "x"}, {"v": "y"}]}, {"l": ["toolong", "c"]}, {"l": ["toolong", "b"]}, {"l": ["b"]},
+    {"a": [{"k": "a", "v": "toolong"}, {"k": "b", "v": "new"}]}, {"a": [{"k": "b", "v": "ok"}, {"k": "a", "v": "toolong"}]},
+    {"p": [{"a": "x", "b": 2}, {"a": "x", "b": 1, "v": "toolong"}]}, {"p": [{"a": "x", "b": 2, "v": "toolong"}]},
+    {"p": [{"a": "x", "b": 1}, {"a": "x", "b": 1}]}, {"p": [{"a": "x", "v": "toolong"}]}, {"p": [{"a": "x"}, {"a": "x", "b": 1}]},
+    {"o": {"s": ["a", "a"]}}, {"o": {"m": [{"k": "a", "m": [{"k": "c", "v": "y"}, {"k": "b", "v": "toolong"}], "v": "y"}]}},
+    {"o": {"m": [{"k": "a", "m": [{"k": "c", "v": "toolong"}]}]}}, {"o": {"m": [{"k": "a"}, {"k": "a"}]}}, {"n": {"x": ["b", "b"]}},
+    {"n": {"y": ["a"]}}, {"t": "b"}, {"t": "c"}, {"t": "toolong"}, {"w": 2}, {"w": 1}, {"w": 6}, {"r": [{"k": "c"}, {"k": "a", "v": "bad"}]},
+    {"r": [{"k": "b", "v": "bad"}]}, {"r": [{"k": "a", "v": "bad"}]}, {"r": [{"k": "a", "v": "ok"}, {"k": "c", "v": "x"}]},
+    {"u": [{"v": "a"}, {"v": "a"}]}, {"u": [{"v": "a"}, {"v": "b"}, {"v": "a"}]}, {"u": [{"v": "toolong"}]}, {"s": None, "m": None},
+    {"m": [{"k": "a", "v": "toolong"}, {"k": "b", "v": "ok"}, {"k": "c"}], "s": ["a", "a"]}, {"zzz": 1},
+]

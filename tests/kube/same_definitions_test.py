@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 import definition_cases as cases  # noqa: E402
 from same_policies_test import shown  # noqa: E402
-from same_writes_test import Client  # noqa: E402
+from same_writes_test import MERGE, Client  # noqa: E402
 from side_by_side import SideBySide  # noqa: E402
 
 HERE = ROOT / "tests/kube/definitions"
@@ -137,6 +137,36 @@ class SameDefinitions(SideBySide):
 
     def test_schemas(self):
         self.definitions(cases.SCHEMAS)
+
+    def both(self, *case):
+        return [client.send(*case) for client in (self.theirs, self.ours)]
+
+    def install(self, value, path):
+        self.assertEqual([code for code, _ in self.both("POST", CRDS, value)], [201, 201])
+        self.wait_for(path)
+
+    def test_changes_of_what_would_be_refused(self):
+        """Errors are forgiven where nothing has changed, and lists whose keys repeated may do so further on."""
+        path = "/apis/example.com/v1/namespaces/default/lists"
+        self.install(cases.with_lists(False), path)
+        for name, value in cases.OLD.items():
+            item = {"apiVersion": "example.com/v1", "kind": "Lists", "metadata": {"name": name}, "spec": value}
+            self.assertEqual([code for code, _ in self.both("POST", path, item)], [201, 201], name)
+            codes = [code for code, _ in self.both("PATCH", f"{path}/{name}/status", {"status": value}, MERGE)]
+            self.assertEqual(codes, [200, 200], name)
+        for client in (self.theirs, self.ours):
+            self.assertEqual(client.send("PATCH", f"{CRDS}/lists.example.com", {"spec": cases.with_lists(True)["spec"]}, MERGE)[0], 200)
+        marker = {"apiVersion": "example.com/v1", "kind": "Lists", "metadata": {"name": "marker"}, "spec": {"w": 1}}
+        end = time.monotonic() + READY_SECONDS
+        while [code for code, _ in self.both("POST", path + "?dryRun=All", marker)] != [422, 422]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        refused = 0
+        for name in cases.OLD:
+            for part, where in (("spec", f"{path}/{name}"), ("status", f"{path}/{name}/status")):
+                for change in cases.CHANGES:
+                    refused += self.same(f"{name} {part} {change}", "PATCH", where + "?dryRun=All", {part: change}, MERGE) != 200
+        print(2 * len(cases.OLD) * len(cases.CHANGES), "changes,", refused, "refused", flush=True)
 
     def test_published(self):
         definition_count = example_count = 0

@@ -1,7 +1,7 @@
 #include "kube/custom/rules/evaluate.h"
 
-#include "kube/custom/rules/correlate.h"
 #include "kube/custom/rules/field_path.h"
+#include "kube/custom/schema/correlate.h"
 #include "kube/types/go_text.h"
 
 #include <stdlib.h>
@@ -382,7 +382,7 @@ static void visit_member(struct rule_evaluation *e, const struct place *up,
                                          ? json_node_member(up->current->old, member->key)
                                          : NULL;
     at.old = not_null(old);
-    correlate(&at, up, rule_member_schema(up->node->schema, member->key), before);
+    correlate(&at, up, schema_member(up->node->schema, member->key), before);
     /* The version and the kind of an object are those of the request. */
     if (up->current && !up->nearest &&
         (slice_is(member->key, "apiVersion") || slice_is(member->key, "kind")))

@@ -1,7 +1,7 @@
 #include "kube/custom/rules/evaluate.h"
 
-#include "kube/custom/rules/correlate.h"
 #include "kube/custom/rules/field_path.h"
+#include "kube/custom/schema/correlate.h"
 #include "kube/custom/schema/patterns.h"
 
 #include <setjmp.h>

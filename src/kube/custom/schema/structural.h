@@ -138,10 +138,10 @@ void schema_validate(const struct schema *schema, const struct json_node *value,
 void schema_validate_within(const struct schema *schema, const struct json_node *value,
                             const struct json_node *old, struct slice path, struct arena *arena,
                             int64_t *steps, struct kube_field_errors *errors);
-/*
- * Checks that lists of type set and map have no duplicates, and that embedded resources have kind,
- * apiVersion and metadata.
- */
+/* Checks that embedded resources have kind and apiVersion. */
+void schema_validate_embedded(const struct schema *schema, const struct json_node *value,
+                              struct arena *arena, struct kube_field_errors *errors);
+/* Checks that lists of type set and map have no duplicates. */
 void schema_validate_lists(const struct schema *schema, const struct json_node *value,
                            struct arena *arena, struct kube_field_errors *errors);
 

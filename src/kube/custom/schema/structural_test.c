@@ -44,6 +44,7 @@ static const char *error_of(const char *schema, const char *value, char text[512
     struct kube_field_errors errors = {.arena = &b.arena};
     struct json_node *node = read_json(&b, value);
     schema_validate(b.schema, node, NULL, SLICE_EMPTY, &b.arena, &errors);
+    schema_validate_embedded(b.schema, node, &b.arena, &errors);
     schema_validate_lists(b.schema, node, &b.arena, &errors);
     assert_false(errors.no_memory);
     assert_true(errors.count <= 1);

@@ -3,6 +3,7 @@
  * causes of a Status are those of Kubernetes.
  */
 #include "codec/utf8.h"
+#include "kube/custom/schema/correlate.h"
 #include "kube/custom/schema/formats.h"
 #include "kube/custom/schema/structural.h"
 #include "kube/types/go_text.h"
@@ -17,7 +18,7 @@ struct value_path {
     struct slice key;
     size_t index;
     bool is_item;
-    const struct json_node *old; /* the previous value; NULL: none, or not known */
+    struct correlated *pair; /* with the previous value; NULL: none */
 };
 
 struct validation {
@@ -476,17 +477,41 @@ static void report_too_many(struct validation *r, const struct value_path *at, s
     report(r, at, "FieldValueTooMany", slice_from_text(message), NULL);
 }
 
+/* The pair of a child, if its parent has one. Schemas of allOf and the like do not correlate. */
+static struct correlated *pair_of(const struct value_path *up, const struct schema *schema,
+                                  const struct json_node *value, const struct json_node *old,
+                                  struct correlated *pair)
+{
+    if (!up->pair || !schema || !old)
+        return NULL;
+    *pair = (struct correlated){.schema = schema, .value = value, .old = old};
+    return pair;
+}
+
+static void check_items(struct validation *r, const struct schema *s, const struct json_node *value,
+                        const struct value_path *at)
+{
+    const struct schema *list = at->pair ? at->pair->schema : NULL;
+    struct old_items olds = {0};
+    size_t index = 0;
+    if (list)
+        old_items_init(&olds, r->arena, list, at->pair->old);
+    r->steps -= (int64_t)olds.count;
+    for (const struct json_node *item = value->first; item && !r->gave_up; item = item->next) {
+        const struct json_node *old = olds.count ? old_items_find(&olds, item) : NULL;
+        struct correlated pair;
+        struct value_path path = {.up = at, .index = index++, .is_item = true};
+        path.pair = pair_of(at, list ? list->items : NULL, item, old, &pair);
+        validate(r, s->items, item, &path);
+    }
+}
+
 static void check_array(struct validation *r, const struct schema *s, const struct json_node *value,
                         const struct value_path *at)
 {
     char text[96];
-    size_t index = 0;
-    for (const struct json_node *item = value->first; s->items && item && !r->gave_up;
-         item = item->next) {
-        struct value_path path = {.up = at, .index = index, .is_item = true};
-        validate(r, s->items, item, &path);
-        index++;
-    }
+    if (s->items)
+        check_items(r, s, value, at);
     if ((int64_t)value->count < s->more->min_items) {
         snprintf(text, sizeof(text), "should have at least %lld items",
                  (long long)s->more->min_items);
@@ -531,9 +556,12 @@ static void check_members(struct validation *r, const struct schema *s,
 {
     for (const struct json_node *member = object->first; member && !r->gave_up;
          member = member->next) {
-        struct value_path path = {
-            .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
+        struct value_path path = {.up = at, .key = member->key};
         const struct schema *property = schema_property(s, member->key);
+        struct correlated pair;
+        if (at->pair)
+            path.pair = pair_of(at, schema_member(at->pair->schema, member->key), member,
+                                json_node_member(at->pair->old, member->key), &pair);
         r->steps--;
         if (property)
             validate(r, property, member, &path);
@@ -619,7 +647,7 @@ static void validate(struct validation *r, const struct schema *s, const struct 
         r->gave_up = true;
     if (r->gave_up)
         return;
-    if (at->old && json_node_equal(at->old, value)) {
+    if (at->pair && correlated_is_same(at->pair, r->arena)) {
         r->matches++;
         return;
     }
@@ -648,7 +676,8 @@ void schema_validate_within(const struct schema *schema, const struct json_node 
 {
     struct validation r = {.arena = arena, .root = path, .errors = errors, .steps = *steps};
     r.scratch.arena = arena;
-    const struct value_path root = {.old = old};
+    struct correlated pair = {.schema = schema, .value = value, .old = old};
+    const struct value_path root = {.pair = old ? &pair : NULL};
     validate(&r, schema, value, &root);
     *steps = r.steps;
     if (r.gave_up || r.steps <= 0) /* the last check may be incomplete */

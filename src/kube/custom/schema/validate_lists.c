@@ -14,6 +14,7 @@ struct item_path {
 struct list_validation {
     struct arena *arena;
     struct kube_field_errors *errors;
+    bool embedded; /* checks embedded resources; else lists */
 };
 
 static void walk(struct list_validation *r, const struct schema *s, const struct json_node *value,
@@ -105,6 +106,27 @@ static void report_duplicate(struct list_validation *r, const struct item_path *
         report(r, &path, "FieldValueDuplicate", buf_slice(&message));
 }
 
+/* Whether a list of type map has only objects and null; the first other item is reported. */
+static bool are_objects(struct list_validation *r, const struct schema *s,
+                        const struct json_node *array, const struct item_path *at)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    struct item_path path = {.up = at, .kind = PATH_ITEM};
+    const struct json_node *item = s->list_type == SCHEMA_LIST_MAP ? array->first : NULL;
+    for (; item && (item->type == JSON_TYPE_OBJECT || item->type == JSON_TYPE_NULL);
+         item = item->next)
+        path.index++;
+    if (!item)
+        return true;
+    if (buf_append_text(&message, "Invalid value: ") != ST_OK ||
+        go_value_append(item, r->arena, &message) != ST_OK ||
+        buf_append_text(&message, ": must be an object for an array of list-type map") != ST_OK)
+        r->errors->no_memory = true;
+    else
+        report(r, &path, "FieldValueInvalid", buf_slice(&message));
+    return false;
+}
+
 /* Reports the second of each group of duplicates, in the order of the list. */
 static void check_unique(struct list_validation *r, const struct schema *s,
                          const struct json_node *array, const struct item_path *at)
@@ -153,7 +175,7 @@ static void check_embedded(struct list_validation *r, const struct json_node *ob
 static void walk_object(struct list_validation *r, const struct schema *s,
                         const struct json_node *object, const struct item_path *at)
 {
-    if (s->embedded)
+    if (s->embedded && r->embedded)
         check_embedded(r, object, at);
     for (const struct json_node *member = object->first; member; member = member->next) {
         struct item_path path = {.up = at, .key = member->key};
@@ -174,13 +196,21 @@ static void walk(struct list_validation *r, const struct schema *s, const struct
         walk_object(r, s, value, at);
     if (value->type != JSON_TYPE_ARRAY)
         return;
-    if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
+    if (s->list_type != SCHEMA_LIST_ATOMIC && !r->embedded && are_objects(r, s, value, at) &&
+        value->count > 1)
         check_unique(r, s, value, at);
     for (const struct json_node *item = value->first; s->items && item; item = item->next) {
         struct item_path path = {.up = at, .index = index, .kind = PATH_ITEM};
         walk(r, s->items, item, &path);
         index++;
     }
+}
+
+void schema_validate_embedded(const struct schema *schema, const struct json_node *value,
+                              struct arena *arena, struct kube_field_errors *errors)
+{
+    struct list_validation r = {.arena = arena, .errors = errors, .embedded = true};
+    walk(&r, schema, value, NULL);
 }
 
 void schema_validate_lists(const struct schema *schema, const struct json_node *value,

@@ -92,6 +92,20 @@ static void check_replicas(const struct json_node *object, const char *path,
                               (long long)replicas);
 }
 
+/* Lists without duplicates stay so; an object that has some anywhere may have others. */
+static void check_lists(const struct schema *schema, struct arena *arena,
+                        const struct json_node *object, const struct json_node *old,
+                        struct kube_field_errors *faults)
+{
+    struct kube_field_errors found = {.arena = faults->arena}, before = {.arena = arena};
+    schema_validate_lists(schema, object, arena, &found);
+    if (found.count && old)
+        schema_validate_lists(schema, old, arena, &before);
+    if (!before.count)
+        kube_field_errors_join(faults, &found);
+    faults->no_memory |= found.no_memory || before.no_memory;
+}
+
 static void check_all(const struct kube_custom *custom, const struct schema *schema,
                       struct arena *arena, const struct json_node *object,
                       const struct json_node *old, struct kube_field_errors *faults)
@@ -99,7 +113,8 @@ static void check_all(const struct kube_custom *custom, const struct schema *sch
     schema_validate(schema, object, old, SLICE_EMPTY, arena, faults);
     check_replicas(object, custom->replicas_path, faults);
     check_replicas(object, custom->status_replicas_path, faults);
-    schema_validate_lists(schema, object, arena, faults);
+    schema_validate_embedded(schema, object, arena, faults);
+    check_lists(schema, arena, object, old, faults);
 }
 
 /* Only status is written: errors elsewhere are not those of this request. */
@@ -113,6 +128,7 @@ static void check_status(const struct kube_custom *custom, const struct schema *
         schema_validate(of, status, old ? json_node_named(old, "status") : NULL,
                         SLICE_LITERAL("status"), arena, faults);
     check_replicas(object, custom->status_replicas_path, faults);
+    check_lists(schema, arena, object, old, faults);
 }
 
 /* Finalizers of custom resources may have any name; adding one without a domain gives a warning. */

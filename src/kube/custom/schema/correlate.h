@@ -3,8 +3,8 @@
  * type map the item with the same keys. Items of other lists have none. Mirrors Kubernetes'
  * correlated objects, which decide whether a failed rule is a refusal or only a warning.
  */
-#ifndef VIGIL_KUBE_CUSTOM_RULES_CORRELATE_H
-#define VIGIL_KUBE_CUSTOM_RULES_CORRELATE_H
+#ifndef VIGIL_KUBE_CUSTOM_SCHEMA_CORRELATE_H
+#define VIGIL_KUBE_CUSTOM_SCHEMA_CORRELATE_H
 
 #include "base/memory/arena.h"
 #include "kube/custom/schema/structural.h"
@@ -34,6 +34,6 @@ struct correlated {
 bool correlated_is_same(struct correlated *pair, struct arena *arena);
 
 /* The schema of a member of an object; NULL: it has none. */
-const struct schema *rule_member_schema(const struct schema *schema, struct slice name);
+const struct schema *schema_member(const struct schema *schema, struct slice name);
 
 #endif

@@ -1,4 +1,4 @@
-#include "kube/custom/rules/correlate.h"
+#include "kube/custom/schema/correlate.h"
 
 #include <stdlib.h>
 
@@ -90,7 +90,7 @@ const struct json_node *old_items_find(const struct old_items *items, const stru
     return items->list[low].node;
 }
 
-const struct schema *rule_member_schema(const struct schema *schema, struct slice name)
+const struct schema *schema_member(const struct schema *schema, struct slice name)
 {
     const struct schema *property = schema_property(schema, name);
     return property ? property : schema->additional;
@@ -129,7 +129,7 @@ static bool is_same(const struct schema *schema, const struct json_node *value,
         return false;
     for (const struct json_node *member = value->first; member; member = member->next) {
         const struct json_node *before = json_node_member(old, member->key);
-        const struct schema *below = rule_member_schema(schema, member->key);
+        const struct schema *below = schema_member(schema, member->key);
         if (!before || !below || !is_same(below, member, before, arena))
             return false;
     }
