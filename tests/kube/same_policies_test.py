@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
@@ -334,6 +335,19 @@ class SamePolicies(SideBySide):
         for _, _, requests in table:
             for request in requests:
                 self.same(*request)
+        with self.theirs.open("GET", "/metrics", None, "", "text/plain") as answer:
+            theirs = self.counted(answer.read().decode())
+        with urllib.request.urlopen(self.server.url + "/metrics") as answer:
+            ours = self.counted(answer.read().decode())
+        self.assertEqual(ours, theirs)
+        self.assertEqual({label for row in theirs for label in row if "error_type" in label or "action" in label}, {
+            f'{name}="{value}"' for name, values in (("error_type", "invalid_error out_of_budget"),
+                                                     ("enforcement_action", "deny warn audit allow")) for value in values.split()})
+
+    def counted(self, text):
+        """What the metrics have counted; not the marker, which is sent until it applies."""
+        rows = re.findall(r"^(apiserver_validating_admission_policy_check_(?:total|duration_seconds_count))\{(.*)\} (\S+)$", text, re.M)
+        return {(name, *sorted(labels.split(","))): float(value) for name, labels, value in rows if '"marker"' not in labels}
 
     def test_refused(self):
         for case in REFUSED:

@@ -33,7 +33,8 @@ enum {
  *     kind 0 │ kind 1 │ … │ custom ones │ totals │ durations of each verb
  */
 struct kube_metrics {
-    struct metric_set *set; /* owned */
+    struct metric_set *set;            /* owned */
+    struct kube_check_metrics *checks; /* owned */
     const struct kube_kind *kinds;
     unsigned kind_count; /* number of built-in kinds; the next number is for all others */
 };
@@ -59,6 +60,7 @@ enum status kube_metrics_new(struct kube_metrics **ret_metrics)
         free(metrics);
         return status;
     }
+    metrics->checks = kube_check_metrics_new();
     *ret_metrics = metrics;
     return ST_OK;
 }
@@ -68,6 +70,7 @@ void kube_metrics_free(struct kube_metrics *metrics)
     if (!metrics)
         return;
     metric_set_free(metrics->set);
+    kube_check_metrics_free(metrics->checks);
     free(metrics);
 }
 
@@ -122,6 +125,12 @@ void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,
     metric_add(counter->block, kind_at(metrics, kind) + verb * (unsigned)COUNT_OF(codes) + at, 1);
     if (duration_ns >= 0)
         metric_observe(counter->block, duration_at(metrics, verb), &durations, duration_ns);
+}
+
+void kube_count_check(const struct kube_counter *counter, const struct kube_check *check)
+{
+    if (counter->metrics)
+        kube_check_count(counter->metrics->checks, check);
 }
 
 /* -- The page -- */
@@ -252,6 +261,7 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                         "Failed validations of admission policies whose binding has the action "
                         "Audit.",
                         total(metrics, KUBE_TOTAL_POLICY_AUDITS));
+    kube_check_metrics_write(metrics->checks, page);
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",
                       total(metrics, KUBE_TOTAL_HELD_PEAK));

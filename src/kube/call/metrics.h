@@ -8,6 +8,7 @@
 #define VIGIL_KUBE_CALL_METRICS_H
 
 #include "base/metric/page.h"
+#include "kube/call/check_metrics.h"
 #include "kube/types/kind.h"
 
 struct kube_metrics;
@@ -75,6 +76,7 @@ void kube_count(const struct kube_counter *counter, const struct kube_kind *kind
 void kube_count_total(const struct kube_counter *counter, enum kube_total what, uint64_t n);
 /* Raises the total to `value` if it is lower. */
 void kube_count_peak(const struct kube_counter *counter, enum kube_total what, uint64_t value);
+void kube_count_check(const struct kube_counter *counter, const struct kube_check *check);
 /* duration_ns -1: the duration is not measured. */
 void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,
                         const struct kube_kind *kind, unsigned code, int64_t duration_ns);

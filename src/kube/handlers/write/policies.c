@@ -105,6 +105,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX,
         .is_attempt = first,
         .arena = &f->arena,
+        .clock = call->api->clock,
         .status = &call->status,
         .warn = warn,
         .ctx = call,
@@ -134,6 +135,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         return KUBE_STEP_JUMP;
     }
     f->audited += write.audited;
+    f->failures = write.failures;
     return verdict == KUBE_POLICY_ADMITS;
 }
 

@@ -21,6 +21,16 @@ struct kube_policy_case {
     size_t param_count;
 };
 
+/* What has failed and what was done about it, for metrics; the texts are Kubernetes' labels. */
+struct kube_policy_failure {
+    struct kube_policy_failure *next;
+    struct slice policy, binding;
+    const char *error_type, *action;
+    int64_t elapsed_ns;
+};
+
+struct clock;
+
 /* One write. */
 struct kube_policy_write {
     struct kube_policy_case *cases; /* by policy */
@@ -46,7 +56,9 @@ struct kube_policy_write {
     struct kube_status *status;
     void (*warn)(void *ctx, struct slice warning);
     void *ctx;
-    size_t audited; /* failures of bindings with the action Audit */
+    struct clock *clock;                  /* NULL: times are not measured */
+    size_t audited;                       /* failures of bindings with the action Audit */
+    struct kube_policy_failure *failures; /* in the arena of the write */
 };
 
 #endif

@@ -1,5 +1,6 @@
 #include "kube/policy/policies/validate.h"
 
+#include "base/clock.h"
 #include "kube/policy/policies/activation.h"
 #include "kube/policy/policies/inputs.h"
 
@@ -28,6 +29,7 @@ struct validation {
     struct slice message;
     enum kube_reason reason;
     struct warning *warnings, **end;
+    struct kube_policy_failure *failures, **failures_end;
     size_t audited;
 };
 
@@ -47,6 +49,7 @@ struct result {
     bool evaluated;
     struct slice error; /* empty: there is a value */
     struct cel_value value;
+    int64_t elapsed_ns;
 };
 
 /* -- Texts, in the arena of the write -- */
@@ -105,21 +108,57 @@ static void add_warning(struct round *r, struct slice why)
     v->end = &warning->next;
 }
 
-/* A validation has failed, or could not be made: what the binding says is done. */
-static void act(struct round *r, struct slice why, enum kube_reason reason)
+/* Kubernetes finds the type of an error by its text, and a validation that is false has one, too.
+ */
+static const char *error_type_of(struct slice why)
 {
-    if (r->binding->actions & KUBE_ACTION_DENY)
-        add_denial(r->v, r->policy, r->binding, why, reason);
-    if (r->binding->actions & KUBE_ACTION_WARN)
-        add_warning(r, why);
-    if (r->binding->actions & KUBE_ACTION_AUDIT)
-        r->v->audited++;
+    if (slice_has_prefix(why, SLICE_LITERAL("compilation")))
+        return "compile_error";
+    if (slice_has_prefix(why, SLICE_LITERAL("validation failed due to running out of cost budget")))
+        return "out_of_budget";
+    return "invalid_error";
 }
 
-static void act_on_error(struct round *r, struct slice why)
+static void note(struct round *r, struct slice why, int64_t elapsed_ns, const char *action)
 {
-    if (!r->policy->ignores_failures)
-        act(r, why, KUBE_INVALID);
+    struct validation *v = r->v;
+    struct kube_policy_failure *failure = arena_alloc(v->write->arena, sizeof(*failure));
+    if (!failure) {
+        v->no_memory = true;
+        return;
+    }
+    *failure = (struct kube_policy_failure){.policy = r->policy->name,
+                                            .binding = r->binding->name,
+                                            .error_type = error_type_of(why),
+                                            .action = action,
+                                            .elapsed_ns = elapsed_ns};
+    *v->failures_end = failure;
+    v->failures_end = &failure->next;
+}
+
+/* A validation has failed, or could not be made: what the binding says is done. */
+static void act(struct round *r, struct slice why, enum kube_reason reason, int64_t elapsed_ns)
+{
+    if (r->binding->actions & KUBE_ACTION_DENY) {
+        add_denial(r->v, r->policy, r->binding, why, reason);
+        note(r, why, elapsed_ns, "deny");
+    }
+    if (r->binding->actions & KUBE_ACTION_WARN) {
+        add_warning(r, why);
+        note(r, why, elapsed_ns, "warn");
+    }
+    if (r->binding->actions & KUBE_ACTION_AUDIT) {
+        r->v->audited++;
+        note(r, why, elapsed_ns, "audit");
+    }
+}
+
+static void act_on_error(struct round *r, struct slice why, int64_t elapsed_ns)
+{
+    if (r->policy->ignores_failures)
+        note(r, why, elapsed_ns, "allow");
+    else
+        act(r, why, KUBE_INVALID, elapsed_ns);
 }
 
 /* The policy or the binding cannot be used, which denies whatever its actions are. */
@@ -147,7 +186,9 @@ static struct result evaluate(struct round *r, const struct kube_expression *exp
         return result;
     }
     r->activation.variables_cost = 0;
+    int64_t begin = v->write->clock ? clock_mono_ns(v->write->clock) : 0;
     result.value = kube_activation_eval(&r->activation, expression, &cost);
+    result.elapsed_ns = v->write->clock ? clock_mono_ns(v->write->clock) - begin : 0;
     if (r->activation.variables_cost > r->left || cost > r->left - r->activation.variables_cost) {
         r->error = SLICE_LITERAL(OUT_OF_BUDGET);
         return result;
@@ -212,15 +253,13 @@ static bool meets_conditions(struct round *r)
                                     results[i].value.truth);
     }
     r->activation.slots[KUBE_SLOT_NAMESPACE] = namespace;
-    if (r->error.len) {
-        act_on_error(r, r->error);
+    if (!r->error.len && (is_over(r) || !none_false))
         return false;
-    }
-    if (is_over(r) || !none_false)
-        return false;
-    struct slice errors = join_errors(r->v, results, policy->condition_count);
-    if (errors.len)
-        act_on_error(r, errors);
+    struct slice errors =
+        r->error.len ? r->error : join_errors(r->v, results, policy->condition_count);
+    /* One that is ignored is not counted, as in Kubernetes. */
+    if (errors.len && !policy->ignores_failures)
+        act(r, errors, KUBE_INVALID, 0);
     return !errors.len;
 }
 
@@ -256,11 +295,12 @@ static void act_on(struct round *r, const struct kube_validation *validation,
                    struct slice messages_error)
 {
     if (result->error.len)
-        act_on_error(r, result->error);
+        act_on_error(r, result->error, result->elapsed_ns);
     else if (messages_error.len)
-        act_on_error(r, format(r->v, "failed messageExpression: %.*s", SLICE_ARGS(messages_error)));
+        act_on_error(r, format(r->v, "failed messageExpression: %.*s", SLICE_ARGS(messages_error)),
+                     result->elapsed_ns);
     else if (!cel_is_true(result->value))
-        act(r, message_of(r, validation, message), validation->reason);
+        act(r, message_of(r, validation, message), validation->reason, result->elapsed_ns);
 }
 
 /* Messages may cost what validations have left. False: the round is over. */
@@ -276,7 +316,7 @@ static bool validate(struct round *r)
     for (size_t i = 0; i < count && !is_over(r); i++)
         results[i] = evaluate(r, &policy->validations[i].expression);
     if (r->error.len) {
-        act_on_error(r, r->error);
+        act_on_error(r, r->error, 0);
         return false;
     }
     /* The authorizer is not for messages and annotations. */
@@ -305,10 +345,12 @@ static void evaluate_annotations(struct round *r)
     for (size_t i = 0; i < policy->annotation_count && !is_over(r); i++)
         results[i] = evaluate(r, &policy->annotations[i].expression);
     if (r->error.len)
-        act_on_error(r, r->error);
+        act_on_error(r, r->error, 0);
     for (size_t i = 0; i < policy->annotation_count && !is_over(r); i++)
-        if (results[i].error.len && !policy->ignores_failures)
+        if (results[i].error.len && !policy->ignores_failures) {
             add_denial(r->v, policy, r->binding, results[i].error, KUBE_INVALID);
+            note(r, results[i].error, results[i].elapsed_ns, "deny");
+        }
 }
 
 /* -- Policies, bindings and parameters -- */
@@ -441,6 +483,7 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
 {
     struct validation v = {.write = write, .limit = {.left = write->cost_max}};
     v.end = &v.warnings;
+    v.failures_end = &v.failures;
     for (size_t i = 0, next; i < write->case_count && !v.limit.reached && !v.no_memory; i = next) {
         for (next = i + 1; next < write->case_count; next++)
             if (write->cases[next].policy_object != write->cases[i].policy_object)
@@ -464,6 +507,7 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
     for (const struct warning *warning = v.warnings; warning; warning = warning->next)
         write->warn(write->ctx, warning->text);
     write->audited = v.audited;
+    write->failures = v.failures;
     if (!v.denied)
         return KUBE_POLICY_ADMITS;
     set_status(&v);
