@@ -74,22 +74,48 @@ static enum status step_down(struct arena *arena, struct patch_position *positio
     return ST_OK;
 }
 
-static enum status missing(const struct patching *p, const char *op, struct slice path)
+/* What the library says if the parent of a path does not exist: each operation in its way. */
+struct patch_role {
+    const char *before, *after; /* the path */
+};
+
+#define DOES_NOT_APPLY(op) op " operation does not apply: "
+static const struct patch_role role_add = {DOES_NOT_APPLY("add") "doc is missing path: \"", "\""};
+static const struct patch_role role_remove = {DOES_NOT_APPLY("remove") "doc is missing path: \"",
+                                              "\""};
+static const struct patch_role role_replace = {DOES_NOT_APPLY("replace") "doc is missing path: ",
+                                               ""};
+static const struct patch_role role_move = {DOES_NOT_APPLY("move") "doc is missing from path: ",
+                                            ""};
+static const struct patch_role role_move_to = {
+    DOES_NOT_APPLY("move") "doc is missing destination path: ", ""};
+static const struct patch_role role_copy = {DOES_NOT_APPLY("copy") "doc is missing from path: ",
+                                            ""};
+static const struct patch_role role_copy_to = {
+    DOES_NOT_APPLY("copy") "doc is missing destination path: ", ""};
+static const struct patch_role role_test = {DOES_NOT_APPLY("test") "is missing path: ", ""};
+
+static enum status missing(const struct patching *p, const struct patch_role *role,
+                           struct slice path)
 {
-    return error_set(p->error, ST_INVALID,
-                     "%s operation does not apply: doc is missing path: %.*s: missing value", op,
-                     SLICE_ARGS(path));
+    return error_set(p->error, ST_INVALID, "%s%.*s%s: missing value", role->before,
+                     SLICE_ARGS(path), role->after);
 }
 
-/* Kubernetes' library replaces and tests the whole document, but does nothing else with it. */
-static enum status missing_root(const struct patching *p, const char *op, const char *what)
+/* An index that an array does not have. The text begins with `before`. */
+static enum status bad_index(const struct patching *p, const char *before, struct slice of,
+                             const char *after, struct slice key)
 {
-    return error_set(p->error, ST_INVALID,
-                     "%s operation does not apply: doc is missing %spath: %s: missing value", op,
-                     what, *what ? "" : "\"\"");
+    size_t ignored;
+    if (read_index(key, 0, &ignored))
+        return error_set(p->error, ST_INVALID,
+                         "%s%.*s%sUnable to access invalid index: %.*s: invalid index referenced",
+                         before, SLICE_ARGS(of), after, SLICE_ARGS(key));
+    return error_set(p->error, ST_INVALID, "%s%.*s%sstrconv.Atoi: parsing \"%.*s\": invalid syntax",
+                     before, SLICE_ARGS(of), after, SLICE_ARGS(key));
 }
 
-static enum status find(const struct patching *p, const char *op, struct slice path,
+static enum status find(const struct patching *p, const struct patch_role *role, struct slice path,
                         struct patch_position *ret_position)
 {
     uint8_t room[TOKEN_BYTES_MAX];
@@ -98,7 +124,7 @@ static enum status find(const struct patching *p, const char *op, struct slice p
     while (rest.len) {
         struct json_node *parent = ret_position->node;
         if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)
-            return missing(p, op, path);
+            return missing(p, role, path);
         if (!path_step(&rest, room, &step))
             return error_set(p->error, ST_LIMIT,
                              "a step of a path in a JSON patch has at most %d bytes",
@@ -121,44 +147,62 @@ static enum status put_in(const struct patching *p, enum status status)
                      JSON_TREE_DEPTH_MAX);
 }
 
+/* before, of, after: what the error begins with. */
 static enum status add_item(const struct patching *p, const struct patch_position *position,
-                            struct json_node *value)
+                            struct json_node *value, const char *before, struct slice of,
+                            const char *after)
 {
     struct json_node *array = position->parent;
     size_t index = array->count;
     bool last = slice_is(position->key, "-");
     if (!last && !read_index(position->key, array->count + 1, &index))
-        return error_set(p->error, ST_INVALID, "value was not a proper array index: '%.*s'",
+        return error_set(p->error, ST_INVALID,
+                         "%s%.*s%svalue was not a proper array index: '%.*s': strconv.Atoi: "
+                         "parsing \"%.*s\": invalid syntax",
+                         before, SLICE_ARGS(of), after, SLICE_ARGS(position->key),
                          SLICE_ARGS(position->key));
     if (index > array->count)
-        return error_set(p->error, ST_INVALID,
-                         "add operation does not apply: doc is missing path: \"%.*s\": Unable to "
-                         "access invalid index: %.*s: invalid index referenced",
-                         SLICE_ARGS(position->path), SLICE_ARGS(position->key));
+        return bad_index(p, before, of, after, position->key);
     return put_in(p, json_spans_insert(p->arena, array, index, value));
 }
 
-static enum status add_at(struct patching *p, const char *op, struct slice path,
+static enum status add_at(struct patching *p, const struct patch_role *role, struct slice path,
                           struct json_node *value)
 {
     struct patch_position position;
+    bool copies = role == &role_copy_to;
     if (!path.len)
-        return missing_root(p, op, strcmp(op, "add") == 0 ? "" : "destination ");
-    TRY(find(p, op, path, &position));
-    if (position.parent->type == JSON_TYPE_ARRAY)
-        return add_item(p, &position, value);
-    return put_in(p, json_node_set(p->arena, position.parent, position.key, value));
+        return missing(p, role, path);
+    TRY(find(p, role, path, &position));
+    if (position.parent->type != JSON_TYPE_ARRAY)
+        return put_in(p, json_node_set(p->arena, position.parent, position.key, value));
+    return add_item(p, &position, value,
+                    copies              ? "error while adding value during copy: "
+                    : role == &role_add ? "error in add for path: '"
+                                        : "error in move for path: '",
+                    copies ? SLICE_EMPTY : path, copies ? "" : "': ");
 }
 
-static enum status remove_at(struct patching *p, const char *op, struct slice path,
+/* The error of a move names the last step alone. */
+static enum status remove_at(struct patching *p, const struct patch_role *role, struct slice path,
                              struct json_node **ret_removed)
 {
     struct patch_position position;
-    TRY(find(p, op, path, &position));
-    if (!position.node || !position.parent)
-        return missing(p, op, path);
+    bool moves = role == &role_move;
+    const char *before = moves ? "error in move for path: '" : "error in remove for path: '";
+    TRY(find(p, role, path, &position));
+    if (!position.parent)
+        return missing(p, role, path);
+    struct slice of = moves ? position.key : path;
+    bool is_array = position.parent->type == JSON_TYPE_ARRAY;
+    if (!position.node && is_array)
+        return bad_index(p, before, of, "': ", position.key);
+    if (!position.node)
+        return error_set(p->error, ST_INVALID,
+                         "%s%.*s': Unable to remove nonexistent key: %.*s: missing value", before,
+                         SLICE_ARGS(of), SLICE_ARGS(position.key));
     *ret_removed = position.node;
-    if (position.parent->type == JSON_TYPE_ARRAY)
+    if (is_array)
         return json_spans_remove(p->arena, position.parent, position.index);
     json_node_remove(position.parent, position.node);
     return ST_OK;
@@ -172,10 +216,13 @@ static bool is_absent_member(const struct patch_position *position)
 static enum status replace_at(struct patching *p, struct slice path, struct json_node *value)
 {
     struct patch_position position;
-    TRY(find(p, "replace", path, &position));
+    TRY(find(p, &role_replace, path, &position));
     /* As in Kubernetes' library, replacing a missing member adds it. */
     if (!position.node && !is_absent_member(&position))
-        return missing(p, "replace", path);
+        return error_set(p->error, ST_INVALID,
+                         "replace operation does not apply: doc is missing key: %.*s: missing "
+                         "value",
+                         SLICE_ARGS(path));
     if (!position.parent && value->type < JSON_TYPE_ARRAY)
         return error_set(p->error, ST_INVALID,
                          "replace operation value must be object or array: %%!w(<nil>)");
@@ -193,29 +240,29 @@ static enum status move(struct patching *p, struct slice from, struct slice path
 {
     struct json_node *value;
     if (slice_has_prefix(path, from) && path.len > from.len && path.ptr[from.len] == '/')
-        return missing(p, "move", path);
-    TRY(remove_at(p, "move", from, &value));
-    return add_at(p, "move", path, value);
+        return missing(p, &role_move_to, path);
+    TRY(remove_at(p, &role_move, from, &value));
+    return add_at(p, &role_move_to, path, value);
 }
 
 static enum status copy(struct patching *p, struct slice from, struct slice path)
 {
     struct patch_position position;
     if (!from.len)
-        return missing_root(p, "copy", "from ");
-    TRY(find(p, "copy", from, &position));
+        return missing(p, &role_copy, from);
+    TRY(find(p, &role_copy, from, &position));
     if (!position.node && !is_absent_member(&position))
-        return missing(p, "copy", from);
+        return bad_index(p, "error in copy for from: '", from, "': ", position.key);
     struct json_node *value = position.node ? json_node_copy(p->arena, position.node)
                                             : json_node_new(p->arena, JSON_TYPE_NULL);
-    return value ? add_at(p, "copy", path, value) : ST_NOMEM;
+    return value ? add_at(p, &role_copy_to, path, value) : ST_NOMEM;
 }
 
 static enum status test(const struct patching *p, struct slice path,
                         const struct json_node *expected)
 {
     struct patch_position position;
-    TRY(find(p, "test", path, &position));
+    TRY(find(p, &role_test, path, &position));
     bool null = !expected || expected->type == JSON_TYPE_NULL;
     if (position.parent && position.parent->type == JSON_TYPE_ARRAY &&
         !read_index(position.key, position.parent->count, &position.index))
@@ -249,11 +296,16 @@ static enum status run_operation(struct patching *p, const struct json_node *ope
     if (!value)
         return ST_NOMEM;
     if (slice_is(op, "add"))
-        return add_at(p, "add", path, value);
+        return add_at(p, &role_add, path, value);
     if (slice_is(op, "remove"))
-        return remove_at(p, "remove", path, &value);
+        return remove_at(p, &role_remove, path, &value);
     if (slice_is(op, "replace"))
         return replace_at(p, path, value);
+    if (!json_node_named(operation, "from") && (slice_is(op, "move") || slice_is(op, "copy")))
+        return error_set(p->error, ST_INVALID,
+                         "%.*s operation failed to decode from: operation, missing from field: "
+                         "missing value",
+                         SLICE_ARGS(op));
     if (slice_is(op, "move"))
         return move(p, from, path);
     if (slice_is(op, "copy"))
