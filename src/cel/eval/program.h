@@ -13,7 +13,7 @@
 #include "cel/check/checker.h"
 #include "cel/library/builtin.h"
 
-enum { CEL_FIELDS_MAX = 1000 }; /* of an object that an expression creates */
+enum { CEL_FIELDS_MAX = 1000 }; /* an object that an expression creates has at most these */
 
 enum cel_node_kind {
     CEL_NODE_CONSTANT,

@@ -38,7 +38,7 @@ bool kube_code_is_no_memory(unsigned code)
 
 unsigned kube_status_code(const struct kube_status *status)
 {
-    return reasons[status->reason].code;
+    return status->code ? status->code : reasons[status->reason].code;
 }
 
 bool kube_fail(struct kube_status *status, enum kube_reason reason, const char *format, ...)

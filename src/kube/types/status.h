@@ -52,6 +52,7 @@ struct kube_field_error {
 /* A zeroed struct means success. */
 struct kube_status {
     enum kube_reason reason;
+    unsigned code; /* 0: that of the reason */
     char message[KUBE_MESSAGE_BYTES];
     struct slice name, group, kind, uid; /* details; borrowed */
     bool bare;                           /* details are present but empty */

@@ -388,42 +388,6 @@ static bool check_types(struct job *job, const struct json_node *config)
     return false;
 }
 
-/* Decoding into Go's types loses the value: a null, or a zero value that is omitted when empty,
- * unless the field is a pointer. */
-static bool is_lost(struct apply_type type, const struct json_node *node)
-{
-    const struct kube_field *field = type.of;
-    if (node->type == JSON_TYPE_NULL)
-        return true;
-    if (type.kind != APPLY_TYPE_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) ||
-        !kube_is_zero(node))
-        return false;
-    return field->shape != KUBE_SHAPE_ONE ||
-           (!(field->flags & KUBE_FIELD_POINTER) && field->value < KUBE_VALUE_MESSAGE);
-}
-
-static void drop_lost(struct apply_type type, struct json_node *value)
-{
-    struct apply_rules rules = apply_rules_of(type);
-    struct json_node *next;
-    bool named;
-    if (type.kind == APPLY_TYPE_UNTYPED || type.kind == APPLY_TYPE_DEDUCED)
-        return;
-    if (value->type == JSON_TYPE_ARRAY)
-        for (struct json_node *item = json_node_first(value); item; item = json_node_next(item))
-            drop_lost(rules.item, item);
-    if (value->type != JSON_TYPE_OBJECT)
-        return;
-    for (struct json_node *node = json_node_first(value); node; node = next) {
-        struct apply_type member = apply_rules_member(type, &rules, node->key, &named);
-        next = json_node_next(node);
-        if (is_lost(member, node))
-            json_node_remove(value, node);
-        else
-            drop_lost(member, node);
-    }
-}
-
 /* Rejects values that do not fit Go's types, as a server in Go does. */
 static bool check_go(struct job *job, const struct json_node *config, struct json_node *object)
 {
@@ -671,7 +635,7 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
     if (!check_go(&job, config, object))
         return false;
     if (job.of_scale || !(call->kind->flags & KUBE_CUSTOM))
-        drop_lost(job.apply.type, object);
+        apply_drop_lost(job.apply.type, object);
     *ret_object = object;
     if (slice_is(job.apply.manager.name, "kubectl") && annotation_of(object) &&
         !set_annotation(&job, config, object))

@@ -62,6 +62,7 @@ struct kube_change {
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
     unsigned concerns; /* which of the steps it has */
+    bool is_owned;     /* its managers are known: what changes from now on has none */
     bool goes_on;      /* errors in metadata are reported with those that validation finds */
 
     /* The body of a PUT or PATCH, the same for each attempt. */
@@ -89,6 +90,7 @@ struct kube_change {
     struct kube_reservations *reservations; /* kube/handlers/write/reserve.h; NULL: none */
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
     struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
+    struct kube_mutating *mutating;     /* a new object, between two passes; NULL: no pass so far */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
     struct slice value;       /* the bytes of the object; empty: it did not exist */
     void (*follow)(struct kube_change *change); /* set by decide: called when it is written */

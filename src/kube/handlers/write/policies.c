@@ -3,9 +3,14 @@
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/respond.h"
+#include "kube/handlers/write/admit.h"
+#include "kube/handlers/write/body.h"
+#include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/policies_private.h"
 #include "kube/handlers/write/scale.h"
+#include "kube/handlers/write/update.h"
 #include "kube/policy/admission/admission.h"
+#include "kube/types/go_text.h"
 
 enum { FIRST_COST_MAX = 5000 }; /* evaluated on the thread of the API: about 0.5 ms */
 
@@ -81,20 +86,18 @@ static bool make_objects(struct kube_change *change, struct kube_policy_write *w
            kube_conversion_to_served(call, write->arena, copy, change->revision);
 }
 
-enum kube_stepped kube_policies_check(struct kube_change *change)
+/* What all policies see; without memory it fails. */
+static bool begin_write(struct kube_change *change, const struct kube_policy_case *cases,
+                        size_t count, struct kube_policy_write *write)
 {
     struct kube_call *call = change->call;
     struct kube_policy_facts *f = change->policies;
-    const struct json_node *options;
-    if (!f || !f->count)
-        return KUBE_STEP_NEXT;
-    /* Nothing is deleted: the object was not selected, or is being deleted already. */
-    if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP)
-        return KUBE_STEP_NEXT;
     bool first = kube_call_can_leave(call);
-    struct kube_policy_write write = {
-        .cases = f->cases,
-        .case_count = f->count,
+    /* A name that was generated is known by now. */
+    struct kube_match_request now = kube_policies_request(change);
+    *write = (struct kube_policy_write){
+        .cases = (struct kube_policy_case *)(uintptr_t)cases,
+        .case_count = count,
         .request = f->request,
         .object_kind = {call->kind->group, call->kind->version, call->kind->kind},
         .namespace_object = f->namespace_object,
@@ -110,10 +113,143 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         .warn = warn,
         .ctx = call,
     };
-    /* A name that was generated is known by now. */
-    struct kube_match_request now = kube_policies_request(change);
-    write.request.name = now.name;
-    write.request.namespace = now.namespace;
+    write->request.name = now.name;
+    write->request.namespace = now.namespace;
+    if (!now.name.len && change->operation == KUBE_ADMISSION_CREATE && change->object &&
+        !change->decide)
+        write->request.name =
+            kube_text_copy(&f->arena, json_node_named(change->object, "metadata"), "name");
+    return make_options(change, write->request.operation, &f->arena, &write->options) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+/* Back to the step that answers questions about permissions. */
+static enum kube_stepped ask(struct kube_change *change)
+{
+    change->step = kube_step_before(change->step);
+    return KUBE_STEP_JUMP;
+}
+
+/* -- Mutating -- */
+
+/* A new name is refused, with the error that both checks of Kubernetes find. */
+static bool keeps_name(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct slice name =
+        kube_text_copy(change->arena, json_node_named(change->object, "metadata"), "name");
+    AUTO(buf_fini) struct buf text = {0};
+    if (slice_equal(name, change->name))
+        return true;
+    if (buf_append_text(&text, "Invalid value: ") != ST_OK || go_quote(name, &text) != ST_OK ||
+        buf_append(&text, slice_of(": field is immutable", 21)) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    const char *why = (const char *)text.ptr;
+    kube_status_cause(&call->status, "FieldValueInvalid", "metadata.name", why);
+    (void)kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
+                            slice_from_text(call->kind->kind), name);
+    kube_status_cause(&call->status, "FieldValueInvalid", "metadata.name", why);
+    return false;
+}
+
+/* What belongs to the client is known before policies change the object, and their changes have no
+ * manager; what only another path may change is then as it was. */
+static bool take(struct kube_change *change, const struct json_node *before)
+{
+    AUTO(buf_fini) struct buf unknown = {0};
+    struct kube_call *call = change->call;
+    bool creates = change->operation == KUBE_ADMISSION_CREATE;
+    if (change->object == before)
+        return true;
+    if (call->kind->flags & KUBE_CUSTOM && !kube_custom_prune(call, change->object, &unknown))
+        return false;
+    if (!kube_meta_check(&change->meta, change->object))
+        return false;
+    if (!creates)
+        return keeps_name(change) && kube_update_take(change, before);
+    change->named = json_node_has_text(json_node_path(change->object, "metadata.name"));
+    return true;
+}
+
+static enum kube_stepped run_pass(struct kube_change *change, struct kube_mutating *mutating)
+{
+    struct kube_policy_facts *f = change->policies;
+    struct kube_policy_write write;
+    const struct json_node *before = change->object, *after;
+    if (!begin_write(change, f->cases + f->validating, f->count - f->validating, &write))
+        return KUBE_STEP_FAIL;
+    write.object = change->object;
+    write.old = change->operation == KUBE_ADMISSION_CREATE ? NULL : change->old;
+    write.revision = write.old ? change->revision : 0;
+    enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
+    if (verdict == KUBE_POLICY_TOO_DEAR)
+        return KUBE_STEP_LONG;
+    if (verdict == KUBE_POLICY_ASKS)
+        return ask(change);
+    if (verdict == KUBE_POLICY_DENIES)
+        return KUBE_STEP_FAIL;
+    /* The trees of mutations are in the arena of the attempt, where they may be changed. */
+    change->object = (struct json_node *)(uintptr_t)after;
+    return take(change, before);
+}
+
+static enum kube_stepped mutate_new(struct kube_change *change)
+{
+    struct kube_mutating *mutating = change->mutating;
+    if (!mutating)
+        mutating = change->mutating = arena_calloc(change->arena, 1, sizeof(*mutating));
+    if (!mutating || !kube_body_zero_status(change->call, change->arena, change->object))
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
+    mutating->arena = change->arena;
+    enum kube_stepped stepped = run_pass(change, mutating);
+    if (stepped != KUBE_STEP_NEXT || mutating->again || !mutating->mutated)
+        return stepped;
+    /* Plugins may have to know something else about the object as it is now. */
+    mutating->again = true;
+    return kube_change_regather(change);
+}
+
+static enum kube_stepped mutate_stored(struct kube_change *change)
+{
+    struct kube_mutating mutating = {.arena = change->arena};
+    if (!kube_update_own_first(change))
+        return KUBE_STEP_FAIL;
+    struct json_node *before = change->object;
+    enum kube_stepped stepped = run_pass(change, &mutating);
+    if (stepped == KUBE_STEP_NEXT && mutating.mutated) {
+        mutating.again = true;
+        stepped = kube_admit_mutate(change);
+        if (stepped == KUBE_STEP_NEXT)
+            stepped = run_pass(change, &mutating);
+    }
+    /* On the worker, or with what it has asked, it begins again. */
+    if (stepped == KUBE_STEP_LONG || stepped == KUBE_STEP_JUMP)
+        change->object = before;
+    return stepped;
+}
+
+enum kube_stepped kube_policies_mutate(struct kube_change *change)
+{
+    const struct kube_policy_facts *f = change->policies;
+    if (f->count == f->validating)
+        return KUBE_STEP_NEXT;
+    return change->operation == KUBE_ADMISSION_CREATE ? mutate_new(change) : mutate_stored(change);
+}
+
+/* -- Validating -- */
+
+enum kube_stepped kube_policies_check(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_policy_facts *f = change->policies;
+    struct kube_policy_write write;
+    if (!f->validating)
+        return KUBE_STEP_NEXT;
+    /* Nothing is deleted: the object was not selected, or is being deleted already. */
+    if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP)
+        return KUBE_STEP_NEXT;
+    if (!begin_write(change, f->cases, f->validating, &write))
+        return KUBE_STEP_FAIL;
     if (change->posted)
         write.object_kind = *change->posted_kind;
     /* The warnings of an attempt before are not those of this one. Other writes have dropped them
@@ -122,18 +258,13 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         call->warnings.len = size_min(call->warnings.len, f->warned);
     f->checked = true;
     f->warned = call->warnings.len;
-    if (!make_options(change, write.request.operation, &f->arena, &options))
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    write.options = options;
     if (!make_objects(change, &write))
         return KUBE_STEP_FAIL;
     enum kube_policy_verdict verdict = kube_policy_validate(&write);
     if (verdict == KUBE_POLICY_TOO_DEAR)
         return KUBE_STEP_LONG;
-    if (verdict == KUBE_POLICY_ASKS) {
-        change->step = kube_step_before(change->step);
-        return KUBE_STEP_JUMP;
-    }
+    if (verdict == KUBE_POLICY_ASKS)
+        return ask(change);
     f->audited += write.audited;
     f->failures = write.failures;
     return verdict == KUBE_POLICY_ADMITS;
@@ -158,8 +289,9 @@ enum kube_stepped kube_policies_settle(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     bool wrote = change->decision == KUBE_DECIDE_PUT || change->decision == KUBE_DECIDE_DELETE;
-    if (!(kube_is_policy(call->kind) || kube_is_policy_binding(call->kind)) || change->dry_run ||
-        !wrote || !kube_admission_has_policies(call->api->admission))
+    enum kube_policy_part part;
+    if (!kube_policy_part_of(call->kind, &part) || change->dry_run || !wrote ||
+        !kube_policies_enabled(call, part))
         return KUBE_STEP_NEXT;
     struct settling *settling = arena_calloc(&call->arena, 1, sizeof(*settling));
     if (!settling)
@@ -173,16 +305,20 @@ enum kube_stepped kube_policies_settle(struct kube_change *change)
 
 #define NO_AUDIT_LOG "this server has no audit log: "
 
-/* Whether a rule names a subresource that no list of steps has. */
-static bool names_unseen(const struct json_node *rules)
+/* Whether a rule names a subresource that no list of steps has, or whose object is never changed.
+ */
+static bool names_unseen(const struct json_node *rules, bool mutates)
 {
-    static const char *const unseen[] = {"*", "token", "exec", "attach", "portforward", "proxy"};
+    static const char *const unseen[] = {"*",     "token",   "exec",     "attach", "portforward",
+                                         "proxy", "binding", "eviction", "scale"};
+    enum { OF_MUTATIONS = 3 }; /* the last ones */
+    size_t count = COUNT_OF(unseen) - (mutates ? 0 : OF_MUTATIONS);
     for (const struct json_node *rule = json_node_items(rules); rule; rule = rule->next) {
         const struct json_node *item = json_node_items(json_node_named(rule, "resources"));
         for (; item; item = item->next) {
             struct slice subresource = item->text;
             (void)slice_cut(&subresource, '/');
-            for (size_t i = 0; i < COUNT_OF(unseen) && item->type == JSON_TYPE_STRING; i++)
+            for (size_t i = 0; i < count && item->type == JSON_TYPE_STRING; i++)
                 if (slice_is(subresource, unseen[i]))
                     return true;
         }
@@ -192,14 +328,21 @@ static bool names_unseen(const struct json_node *rules)
 
 void kube_policies_warn(struct kube_call *call, const struct json_node *object)
 {
-    if (kube_is_policy(call->kind) && json_node_items_at(object, "spec.auditAnnotations"))
+    enum kube_policy_part part;
+    if (!kube_policy_part_of(call->kind, &part))
+        return;
+    const struct json_node *rules = json_node_path(object, "spec.matchConstraints.resourceRules");
+    if (part == KUBE_POLICIES && json_node_items_at(object, "spec.auditAnnotations"))
         kube_call_warn(
             call, SLICE_LITERAL(NO_AUDIT_LOG "auditAnnotations are evaluated and not recorded"));
-    if (kube_is_policy(call->kind) &&
-        names_unseen(json_node_path(object, "spec.matchConstraints.resourceRules")))
+    if (part == KUBE_MUTATING_POLICIES && names_unseen(rules, true))
+        kube_call_warn(call, SLICE_LITERAL("this server does not mutate scales, evictions, "
+                                           "bindings, tokens, and connections to pods, nodes and "
+                                           "services"));
+    if (part == KUBE_POLICIES && names_unseen(rules, false))
         kube_call_warn(call, SLICE_LITERAL("this server does not evaluate policies for tokens, "
                                            "and connections to pods, nodes and services"));
-    if (!kube_is_policy_binding(call->kind))
+    if (part != KUBE_POLICY_BINDINGS)
         return;
     const struct json_node *item = json_node_items_at(object, "spec.validationActions");
     for (; item; item = item->next)

@@ -26,6 +26,9 @@ enum {
 /* Gathers what the policies need that concern the write; those of the attempt before are released.
  * A new policy or binding for which there is no room is refused. */
 kube_step_fn kube_policies_gather;
+/* Mutating admission by policies, with the second pass that Kubernetes makes if an object was
+ * changed: all of mutating admission again, but only those policies that say so. */
+kube_step_fn kube_policies_mutate;
 /* Validating admission by policies. It begins where it is and continues on the worker if the
  * evaluation is long. */
 kube_step_fn kube_policies_check;

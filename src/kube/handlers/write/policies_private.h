@@ -5,6 +5,7 @@
 #include "kube/handlers/write/policies.h"
 #include "kube/policy/access/rbac/rbac_fetch.h"
 #include "kube/policy/policies/finder.h"
+#include "kube/policy/policies/mutate.h"
 #include "kube/policy/policies/validate.h"
 
 /* A question needs one fetch, and more if roles change meanwhile. */
@@ -16,12 +17,16 @@ struct kube_policy_facts {
     struct arena arena;
     struct kube_match_request request;
     struct kube_kinds *kinds; /* a reference: contains the equivalents, if they are custom */
+    /* Those that validate, and behind them those that mutate. */
     struct kube_policy_case *cases;
-    size_t count, capacity;
+    size_t count, capacity, validating;
     bool too_many;
     struct kube_policies_wait wait;
-    struct kube_lookup_read reads[KUBE_POLICY_PARTS]; /* what is not held */
-    bool was_read[KUBE_POLICY_PARTS];
+    struct kube_policies_read { /* what is not held */
+        struct kube_policy_facts *facts;
+        struct kube_lookup_read read;
+        bool done;
+    } reads[KUBE_POLICY_PARTS];
     bool found; /* the cases are known */
 
     /* The namespace. */
@@ -55,14 +60,25 @@ void kube_policies_free_fetches(struct kube_policy_facts *facts);
 /* The write as rules see it, with the name that is known by now. */
 struct kube_match_request kube_policies_request(const struct kube_change *change);
 
-static inline bool kube_is_policy(const struct kube_kind *kind)
+/* False: it is neither a policy nor a binding. */
+static inline bool kube_policy_part_of(const struct kube_kind *kind,
+                                       enum kube_policy_part *ret_part)
 {
-    return kube_kind_is(kind, "admissionregistration.k8s.io", "validatingadmissionpolicies");
+    static const char *const names[KUBE_POLICY_PARTS] = {
+        [KUBE_POLICIES] = "validatingadmissionpolicies",
+        [KUBE_POLICY_BINDINGS] = "validatingadmissionpolicybindings",
+        [KUBE_MUTATING_POLICIES] = "mutatingadmissionpolicies",
+        [KUBE_MUTATING_BINDINGS] = "mutatingadmissionpolicybindings",
+    };
+    for (unsigned i = 0; i < KUBE_POLICY_PARTS; i++)
+        if (kube_kind_is(kind, "admissionregistration.k8s.io", names[i])) {
+            *ret_part = (enum kube_policy_part)i;
+            return true;
+        }
+    return false;
 }
 
-static inline bool kube_is_policy_binding(const struct kube_kind *kind)
-{
-    return kube_kind_is(kind, "admissionregistration.k8s.io", "validatingadmissionpolicybindings");
-}
+/* Whether the plugin of such policies is enabled. */
+bool kube_policies_enabled(const struct kube_call *call, enum kube_policy_part part);
 
 #endif

@@ -8,6 +8,7 @@
 #include "kube/types/object/label_match.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     FACTS_BYTES_MAX = 64 << 20,
@@ -41,7 +42,7 @@ void kube_policies_release(struct kube_change *change)
         kube_lookup_release(f->cases[i].binding_object);
     }
     for (size_t i = 0; i < KUBE_POLICY_PARTS; i++)
-        kube_lookup_read_fini(&f->reads[i]);
+        kube_lookup_read_fini(&f->reads[i].read);
     kube_policies_free_fetches(f);
     kube_kinds_unref(f->kinds);
     arena_fini(&f->arena);
@@ -162,21 +163,11 @@ static void on_ready(struct kube_policies_wait *wait)
     resume(f, wait->status);
 }
 
-static void on_part_read(struct kube_policy_facts *f, enum kube_policy_part part)
+static void on_part_read(struct kube_lookup_read *read)
 {
-    f->was_read[part] = true;
-    resume(f, f->reads[part].status);
-}
-
-static void on_policies_read(struct kube_lookup_read *read)
-{
-    on_part_read(CONTAINER_OF(read, struct kube_policy_facts, reads[KUBE_POLICIES]), KUBE_POLICIES);
-}
-
-static void on_bindings_read(struct kube_lookup_read *read)
-{
-    on_part_read(CONTAINER_OF(read, struct kube_policy_facts, reads[KUBE_POLICY_BINDINGS]),
-                 KUBE_POLICY_BINDINGS);
+    struct kube_policies_read *part = CONTAINER_OF(read, struct kube_policies_read, read);
+    part->done = true;
+    resume(part->facts, read->status);
 }
 
 /* NULL: they are not held, and are being read. */
@@ -184,18 +175,18 @@ static const struct kube_shelf *shelf_of(struct kube_policy_facts *f, enum kube_
 {
     struct kube_call *call = f->change->call;
     struct kube_policy_finder *finder = call->api->admission->policies;
-    if (f->was_read[part])
-        return f->reads[part].shelf;
+    struct kube_policies_read *read = &f->reads[part];
+    if (read->done)
+        return read->read.shelf;
     const struct kube_shelf *shelf = kube_policies_shelf(finder, part);
     if (shelf)
         return shelf;
-    f->reads[part] = (struct kube_lookup_read){
-        .account = call->arena.account,
-        .client = &call->exchange,
-        .go = part == KUBE_POLICIES ? on_policies_read : on_bindings_read,
+    *read = (struct kube_policies_read){
+        .facts = f,
+        .read = {.account = call->arena.account, .client = &call->exchange, .go = on_part_read},
     };
     kube_call_hold(call);
-    kube_lookup_read_start(kube_policies_lookup(finder, part), &f->reads[part]);
+    kube_lookup_read_start(kube_policies_lookup(finder, part), &read->read);
     return NULL;
 }
 
@@ -538,18 +529,49 @@ static enum kube_stepped gather_params(struct kube_policy_facts *f)
 
 /* -- All together -- */
 
+/* The object of a write can be mutated once, before it is prepared; what is posted to an object and
+ * a Scale cannot (kube_policies_warn). */
+static bool may_mutate(const struct kube_change *change)
+{
+    return !change->decide && !change->prepared && !change->posted &&
+           change->call->subresource != KUBE_SUBRESOURCE_SCALE;
+}
+
+static int compare_cases(const void *a, const void *b)
+{
+    const struct kube_policy_case *x = a, *y = b;
+    int order = slice_compare(x->policy_object->name, y->policy_object->name);
+    return order ? order : slice_compare(x->binding_object->name, y->binding_object->name);
+}
+
 static enum kube_stepped find_cases(struct kube_policy_facts *f)
 {
     struct kube_call *call = f->change->call;
-    const struct kube_shelf *policies = shelf_of(f, KUBE_POLICIES);
-    const struct kube_shelf *bindings = policies ? shelf_of(f, KUBE_POLICY_BINDINGS) : NULL;
-    if (!policies || !bindings)
-        return KUBE_STEP_LEFT;
+    const struct kube_shelf *shelves[KUBE_POLICY_PARTS] = {0};
+    bool needed[KUBE_POLICY_PARTS];
+    needed[KUBE_POLICIES] = needed[KUBE_POLICY_BINDINGS] =
+        kube_policies_enabled(call, KUBE_POLICIES);
+    needed[KUBE_MUTATING_POLICIES] = needed[KUBE_MUTATING_BINDINGS] =
+        kube_policies_enabled(call, KUBE_MUTATING_POLICIES) && may_mutate(f->change);
+    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
+        if (needed[part] && !(shelves[part] = shelf_of(f, (enum kube_policy_part)part)))
+            return KUBE_STEP_LEFT;
     f->found = true;
     f->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
     if (!add_equivalents(f, f->request.kind))
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (kube_policies_each(policies, bindings, &f->request, add_case, f))
+    bool added = !needed[KUBE_POLICIES] ||
+                 kube_policies_each(shelves[KUBE_POLICIES], shelves[KUBE_POLICY_BINDINGS],
+                                    &f->request, add_case, f);
+    f->validating = f->count;
+    added =
+        added && (!needed[KUBE_MUTATING_POLICIES] ||
+                  kube_policies_each(shelves[KUBE_MUTATING_POLICIES],
+                                     shelves[KUBE_MUTATING_BINDINGS], &f->request, add_case, f));
+    /* One mutation sees the result of another, so that their order counts. */
+    if (added && f->count > f->validating)
+        qsort(f->cases + f->validating, f->count - f->validating, sizeof(*f->cases), compare_cases);
+    if (added)
         return KUBE_STEP_NEXT;
     return f->too_many ? kube_fail(&call->status, KUBE_INTERNAL_ERROR,
                                    "more than %d admission policies and bindings concern this "
@@ -587,6 +609,13 @@ static enum kube_stepped gather(struct kube_policy_facts *f)
     return arena_ran_out(&f->arena) ? kube_fail_engine(&call->status, ST_NOMEM) : true;
 }
 
+bool kube_policies_enabled(const struct kube_call *call, enum kube_policy_part part)
+{
+    const struct kube_admission *admission = call->api->admission;
+    return part < KUBE_MUTATING_POLICIES ? kube_admission_has_policies(admission)
+                                         : kube_admission_mutates_by_policies(admission);
+}
+
 static struct kube_policy_facts *facts_of(struct kube_change *change)
 {
     struct kube_call *call = change->call;
@@ -603,20 +632,20 @@ static struct kube_policy_facts *facts_of(struct kube_change *change)
     return f;
 }
 
-static bool has_room(struct kube_change *change)
+static bool has_room(struct kube_change *change, enum kube_policy_part part)
 {
     struct kube_call *call = change->call;
-    enum kube_policy_part part = kube_is_policy(call->kind) ? KUBE_POLICIES : KUBE_POLICY_BINDINGS;
     if (operation_of(change) != KUBE_MATCH_CREATE ||
         kube_policies_have_room(call->api->admission->policies, part))
         return true;
     return kube_fail_forbidden(
         &call->status, slice_from_text(call->kind->group), slice_from_text(call->kind->plural),
         change->name.len ? change->name : SLICE_LITERAL("Unknown"),
-        part == KUBE_POLICIES ? "this server can use at most 1000 policies, and only as many "
-                                "as its memory for them allows"
-                              : "this server can use at most 2000 bindings, and only as many "
-                                "as its memory for them allows");
+        kube_policy_part_binds(part)
+            ? "this server can use at most 2000 bindings, and only as many as its memory for them "
+              "allows"
+            : "this server can use at most 1000 policies, and only as many as its memory for them "
+              "allows");
 }
 
 /* Whether there is room for another policy is known now. */
@@ -637,13 +666,18 @@ enum kube_stepped kube_policies_gather(struct kube_change *change)
     struct kube_call *call = change->call;
     struct kube_admission *admission = call->api->admission;
     kube_policies_release(change);
-    if (!kube_admission_has_policies(admission) || !operation_of(change))
+    enum kube_policy_part part;
+    bool changes_policies = kube_policy_part_of(call->kind, &part);
+    bool validates = kube_policies_enabled(call, KUBE_POLICIES);
+    bool mutates = kube_policies_enabled(call, KUBE_MUTATING_POLICIES);
+    if (!(validates || mutates) || !operation_of(change) ||
+        (changes_policies && !kube_policies_enabled(call, part)))
         return KUBE_STEP_NEXT;
-    bool ready = kube_policies_ready(admission->policies);
-    bool changes_policies = kube_is_policy(call->kind) || kube_is_policy_binding(call->kind);
-    if (ready && changes_policies)
-        return has_room(change);
-    if ((!changes_policies && !is_subject(call->kind)) || kube_lookup_is_empty(admission->bindings))
+    if (changes_policies && kube_policies_ready(admission->policies))
+        return has_room(change, part);
+    bool applies = (validates && !kube_lookup_is_empty(admission->bindings)) ||
+                   (mutates && !kube_lookup_is_empty(admission->mutating_bindings));
+    if (!changes_policies && (!is_subject(call->kind) || !applies))
         return KUBE_STEP_NEXT;
     struct kube_policy_facts *f = facts_of(change);
     if (!f)

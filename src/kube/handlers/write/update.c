@@ -416,6 +416,7 @@ enum kube_stepped kube_update_decode(struct kube_change *change)
 
 enum kube_stepped kube_update_make(struct kube_change *change)
 {
+    change->is_owned = false;
     change->meta.patched = change->patches;
     change->meta.of_status = change->call->subresource == KUBE_SUBRESOURCE_STATUS;
     change->meta.goes_on = change->goes_on;
@@ -442,6 +443,22 @@ enum kube_stepped kube_update_default(struct kube_change *change)
                : kube_default(arena, call->kind, change->object, &call->status);
 }
 
+bool kube_update_own_first(struct kube_change *change)
+{
+    if (change->is_owned)
+        return true;
+    change->is_owned = true;
+    return keep_owners(change);
+}
+
+bool kube_update_take(struct kube_change *change, const struct json_node *before)
+{
+    struct json_node *mutated = change->object;
+    return make_object(change, change->old, mutated, &change->object) &&
+           replace(change, json_node_named(change->object, "metadata"),
+                   json_node_named(before, "metadata"), "managedFields");
+}
+
 enum kube_stepped kube_update_prepare(struct kube_change *change)
 {
     return kube_strategy_update(&change->meta, change->old, change->object) &&
@@ -451,7 +468,8 @@ enum kube_stepped kube_update_prepare(struct kube_change *change)
 
 enum kube_stepped kube_update_own(struct kube_change *change)
 {
-    if (!keep_owners(change) || !kube_meta_order(&change->meta, change->object) ||
+    if ((!change->is_owned && !keep_owners(change)) ||
+        !kube_meta_order(&change->meta, change->object) ||
         !kube_apply_keep_times(&change->meta, change->old, change->object))
         return KUBE_STEP_FAIL;
     /* The client has removed the last finalizer of an object that was to be deleted. An object

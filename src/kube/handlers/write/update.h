@@ -18,6 +18,10 @@ kube_step_fn kube_update_default;
 kube_step_fn kube_update_prepare;
 /* The owners of fields; and whether the object is written, kept or removed. */
 kube_step_fn kube_update_own;
+/* The owners before policies mutate the object. Once for each attempt. */
+bool kube_update_own_first(struct kube_change *change);
+/* A mutated object, without what this request may not change; its owners are those before. */
+bool kube_update_take(struct kube_change *change, const struct json_node *before);
 kube_step_fn kube_update_answer;
 
 #endif

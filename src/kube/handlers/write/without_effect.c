@@ -62,9 +62,15 @@ static bool check_usable(struct kube_call *call, const struct json_node *object,
 static bool check_policy(struct kube_call *call, const struct json_node *object,
                          const struct json_node *old, struct slice name)
 {
-    if (!kube_admission_has_policies(call->api->admission)) {
-        kube_call_warn(call, SLICE_LITERAL("the admission plugin ValidatingAdmissionPolicy is "
-                                           "disabled: this object has no effect"));
+    bool mutates = strncmp(call->kind->plural, "mutating", strlen("mutating")) == 0;
+    const struct kube_admission *admission = call->api->admission;
+    if (!(mutates ? kube_admission_mutates_by_policies(admission)
+                  : kube_admission_has_policies(admission))) {
+        char text[128];
+        snprintf(text, sizeof(text),
+                 "the admission plugin %sAdmissionPolicy is disabled: this object has no effect",
+                 mutates ? "Mutating" : "Validating");
+        kube_call_warn(call, slice_from_text(text));
         return true;
     }
     kube_policies_warn(call, object);
@@ -82,10 +88,8 @@ static const struct row {
      NULL},
     {"admissionregistration.k8s.io", "validatingwebhookconfigurations",
      "calls no admission webhooks", NULL},
-    {"admissionregistration.k8s.io", "mutatingadmissionpolicies",
-     "evaluates no mutating admission policies", NULL},
-    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings",
-     "evaluates no mutating admission policies", NULL},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicies", NULL, check_policy},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings", NULL, check_policy},
     {"admissionregistration.k8s.io", "validatingadmissionpolicies", NULL, check_policy},
     {"admissionregistration.k8s.io", "validatingadmissionpolicybindings", NULL, check_policy},
     {"apiregistration.k8s.io", "apiservices", NULL, check_api_service},

@@ -152,6 +152,8 @@ static const struct kube_step creates[] = {
     {kube_policies_gather, ON_LOOP | BOUND},
     /* Mutating admission. */
     {kube_admit_mutate, ONCE},
+    {kube_policies_ask, ON_LOOP | ONCE | ASKED},
+    {kube_policies_mutate, ONCE | JUDGED}, /* back to DECIDES once if it has changed the object */
     /* What the server sets. */
     {kube_create_prepare, ONCE},
     {kube_certificate_create, CERTIFICATE | ONCE},
@@ -196,6 +198,8 @@ static const struct kube_step updates[] = {
     {kube_update_default, 0},
     /* Mutating admission. */
     {kube_admit_mutate, 0},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_policies_mutate, JUDGED},
     /* What the server sets. */
     {kube_definition_default, DEFINITION},
     {kube_update_prepare, 0},
@@ -261,8 +265,10 @@ const struct kube_step *kube_step_before(const struct kube_step *step)
  * some in the attempt before has to release them. */
 static bool is_bound(const struct kube_change *change)
 {
+    const struct kube_admission *admission = change->call->api->admission;
     return change->policies || change->concerns & POLICY ||
-           !kube_lookup_is_empty(change->call->api->admission->bindings);
+           !kube_lookup_is_empty(admission->bindings) ||
+           !kube_lookup_is_empty(admission->mutating_bindings);
 }
 
 /* Runs steps until one waits or answers. */
@@ -411,10 +417,17 @@ enum kube_stepped kube_change_as_create(struct kube_change *change)
 {
     change->of_update = true;
     change->prepared = false;
+    change->mutating = NULL;
     change->lost = 0;
     change->operation = KUBE_ADMISSION_CREATE;
     change->steps = creates;
     change->step = find_row(creates, JOINS);
+    return KUBE_STEP_JUMP;
+}
+
+enum kube_stepped kube_change_regather(struct kube_change *change)
+{
+    change->step = find_row(change->steps, DECIDES);
     return KUBE_STEP_JUMP;
 }
 

@@ -1,5 +1,7 @@
 #include "kube/merge/apply/apply_type.h"
 
+#include "kube/types/schema/zero.h"
+
 static struct apply_type type_of(unsigned kind, const void *of)
 {
     struct apply_type type = {.of = of};
@@ -271,4 +273,40 @@ bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *r
     if (!nth_part(kube_field_list_defaults(field), n, &ret_key->preset))
         ret_key->preset = SLICE_EMPTY;
     return true;
+}
+
+/* Decoding into Go's types loses the value: a null, or a zero value that is omitted when empty,
+ * unless the field is a pointer. */
+static bool is_lost(struct apply_type type, const struct json_node *node)
+{
+    const struct kube_field *field = type.of;
+    if (node->type == JSON_TYPE_NULL)
+        return true;
+    if (type.kind != APPLY_TYPE_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) ||
+        !kube_is_zero(node))
+        return false;
+    return field->shape != KUBE_SHAPE_ONE ||
+           (!(field->flags & KUBE_FIELD_POINTER) && field->value < KUBE_VALUE_MESSAGE);
+}
+
+void apply_drop_lost(struct apply_type type, struct json_node *value)
+{
+    struct apply_rules rules = apply_rules_of(type);
+    struct json_node *next;
+    bool named;
+    if (type.kind == APPLY_TYPE_UNTYPED || type.kind == APPLY_TYPE_DEDUCED)
+        return;
+    if (value->type == JSON_TYPE_ARRAY)
+        for (struct json_node *item = json_node_first(value); item; item = json_node_next(item))
+            apply_drop_lost(rules.item, item);
+    if (value->type != JSON_TYPE_OBJECT)
+        return;
+    for (struct json_node *node = json_node_first(value); node; node = next) {
+        struct apply_type member = apply_rules_member(type, &rules, node->key, &named);
+        next = json_node_next(node);
+        if (is_lost(member, node))
+            json_node_remove(value, node);
+        else
+            apply_drop_lost(member, node);
+    }
 }

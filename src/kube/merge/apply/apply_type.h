@@ -52,6 +52,9 @@ unsigned apply_rules_forms(const struct apply_rules *rules, const struct json_no
 struct apply_type apply_rules_member(struct apply_type type, const struct apply_rules *rules,
                                      struct slice name, bool *ret_named);
 
+/* Removes what an object loses when it is decoded into Go's types. */
+void apply_drop_lost(struct apply_type type, struct json_node *value);
+
 /* One key of a list that is a map. apply_type_key iterates: it increments *at. */
 struct apply_type_key {
     struct slice name;

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 /* Only its name and its place: see kube_admission_has_policies. */
+static const struct kube_admission_plugin mutating_policy = {.name = "MutatingAdmissionPolicy"};
 static const struct kube_admission_plugin validating_policy = {.name = "ValidatingAdmissionPolicy"};
 
 /* In the order in which Kubernetes calls them. */
@@ -36,6 +37,7 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_certificate_signer,
     &kube_certificate_subject,
     &kube_default_ingress_class,
+    &mutating_policy,
     &validating_policy,
     &kube_resource_quota,
 };
@@ -52,7 +54,7 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
 };
 
 #define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
-#define NOT_CALLED "webhooks are not called, and mutating policies are not evaluated"
+#define NOT_CALLED "webhooks are not called"
 
 static const struct kube_admission_absent absent[] = {
     {.name = "AlwaysAdmit"}, /* does nothing */
@@ -65,7 +67,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
     {.name = "JobValidation", .why = NOT_CHECKED},
     {.name = "LimitPodHardAntiAffinityTopology", .why = NOT_CHECKED},
-    {.name = "MutatingAdmissionPolicy", .why = NOT_CALLED},
     {.name = "MutatingAdmissionWebhook", .why = NOT_CALLED},
     {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
     {.name = "NamespaceExists"}, /* NamespaceLifecycle checks the same */
@@ -180,6 +181,8 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
     });
     admission->bindings =
         kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_POLICY_BINDINGS));
+    admission->mutating_bindings =
+        kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_MUTATING_BINDINGS));
     return admission;
 }
 
@@ -233,6 +236,11 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
 bool kube_admission_has_policies(const struct kube_admission *admission)
 {
     return admission->set.enabled & bit_of(slice_from_text(validating_policy.name));
+}
+
+bool kube_admission_mutates_by_policies(const struct kube_admission *admission)
+{
+    return admission->set.enabled & bit_of(slice_from_text(mutating_policy.name));
 }
 
 bool kube_admission_needs_namespace(const struct kube_admission *admission)

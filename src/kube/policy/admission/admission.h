@@ -53,9 +53,11 @@ enum status kube_admission_disable(struct kube_admission_set *set, const char *l
 /* What the requests of one I/O thread share. */
 struct kube_admission {
     struct kube_admission_set set;
-    struct kube_fact_finder *facts;          /* owned */
-    struct kube_policy_finder *policies;     /* owned */
-    const struct kube_lookup_peek *bindings; /* empty: no policy applies to any write */
+    struct kube_fact_finder *facts;      /* owned */
+    struct kube_policy_finder *policies; /* owned */
+    /* Bindings of policies that validate, and of those that mutate; empty: none applies to any
+     * write. */
+    const struct kube_lookup_peek *bindings, *mutating_bindings;
 };
 
 /* The rows of the options are not used. */
@@ -75,6 +77,8 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission);
 /* Whether ValidatingAdmissionPolicy is enabled. It has no functions in the chain below,
  * because it decides about every kind: kube/handlers/write/policies.h. */
 bool kube_admission_has_policies(const struct kube_admission *admission);
+/* The same for MutatingAdmissionPolicy. */
+bool kube_admission_mutates_by_policies(const struct kube_admission *admission);
 
 /* Quotas have a phase of their own: Kubernetes checks them after everything else that may refuse a
  * write, so that they are charged only for writes that are stored. */

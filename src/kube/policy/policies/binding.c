@@ -62,3 +62,11 @@ const struct kube_lookup_kind kube_policy_binding_kind = {
     .removed = index_remove,
     .index_bytes = index_bytes,
 };
+
+const struct kube_lookup_kind kube_mutating_binding_kind = {
+    .prefix = "/registry/mutatingadmissionpolicybindings/",
+    .read = kube_policy_binding_read,
+    .added = index_add,
+    .removed = index_remove,
+    .index_bytes = index_bytes,
+};

@@ -1,7 +1,7 @@
 /*
- * A stored ValidatingAdmissionPolicyBinding: which policy it binds to which requests, with which
- * parameters, and what a failed validation means. Bindings are indexed by their policy. Read-only,
- * for any thread.
+ * A stored ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding: which policy it
+ * binds to which requests, with which parameters, and what a failed validation means. Bindings are
+ * indexed by their policy. Read-only, for any thread.
  */
 #ifndef VIGIL_KUBE_POLICY_POLICIES_BINDING_H
 #define VIGIL_KUBE_POLICY_POLICIES_BINDING_H
@@ -26,6 +26,6 @@ struct kube_policy_binding {
 };
 
 const void *kube_policy_binding_read(struct arena *arena, const struct json_node *object);
-extern const struct kube_lookup_kind kube_policy_binding_kind;
+extern const struct kube_lookup_kind kube_policy_binding_kind, kube_mutating_binding_kind;
 
 #endif

@@ -23,15 +23,18 @@ struct kube_policy_finder {
 static const struct kube_lookup_kind *const kinds[KUBE_POLICY_PARTS] = {
     [KUBE_POLICIES] = &kube_policy_kind,
     [KUBE_POLICY_BINDINGS] = &kube_policy_binding_kind,
+    [KUBE_MUTATING_POLICIES] = &kube_mutating_policy_kind,
+    [KUBE_MUTATING_BINDINGS] = &kube_mutating_binding_kind,
 };
 
 const struct kube_lookup_kind *kube_policy_checks(const char *prefix)
 {
     static const struct kube_lookup_kind checks = {
         .read = kube_policy_check, .limited = "spec", .limits = kube_policy_limits};
-    if (strcmp(prefix, kube_policy_kind.prefix) == 0)
-        return &checks;
-    return strcmp(prefix, kube_policy_binding_kind.prefix) == 0 ? &kube_policy_binding_kind : NULL;
+    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
+        if (strcmp(prefix, kinds[part]->prefix) == 0)
+            return kube_policy_part_binds(part) ? kinds[part] : &checks;
+    return NULL;
 }
 
 /* -- Life -- */
@@ -137,15 +140,17 @@ void kube_policies_wait(struct kube_policy_finder *finder, struct kube_policies_
 
 bool kube_policies_ready(struct kube_policy_finder *f)
 {
-    return kube_lookup_ready(f->lookups[KUBE_POLICIES]) &&
-           kube_lookup_ready(f->lookups[KUBE_POLICY_BINDINGS]);
+    for (size_t i = 0; i < KUBE_POLICY_PARTS; i++)
+        if (!kube_lookup_ready(f->lookups[i]))
+            return false;
+    return true;
 }
 
 /* -- Use -- */
 
 bool kube_policies_have_room(struct kube_policy_finder *f, enum kube_policy_part part)
 {
-    size_t max = part == KUBE_POLICIES ? KUBE_POLICIES_MAX : KUBE_POLICY_BINDINGS_MAX;
+    size_t max = kube_policy_part_binds(part) ? KUBE_POLICY_BINDINGS_MAX : KUBE_POLICIES_MAX;
     return kube_lookup_count(f->lookups[part]) < max && !kube_lookup_not_held(f->lookups[part]);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The admission policies and bindings that an I/O thread decides from: two lookups
+ * The admission policies and bindings that an I/O thread decides from: four lookups
  * (kube/policy/lookup/lookup.h), which are shared by all threads and follow the store.
  *
  * A write does not wait for them. Instead the write of a policy or binding is answered only when
@@ -17,13 +17,24 @@
 
 struct kube_policy_finder;
 
-/* Limits of this server. A policy or binding that would exceed one is not created. */
+/* Limits of this server, for each of the two kinds of policies. A policy or binding that would
+ * exceed one is not created. */
 enum {
     KUBE_POLICIES_MAX = 1000,
     KUBE_POLICY_BINDINGS_MAX = 2000,
 };
 
-enum kube_policy_part { KUBE_POLICIES, KUBE_POLICY_BINDINGS, KUBE_POLICY_PARTS };
+enum kube_policy_part {
+    KUBE_POLICIES, /* those that validate */
+    KUBE_POLICY_BINDINGS,
+    KUBE_MUTATING_POLICIES,
+    KUBE_MUTATING_BINDINGS,
+    KUBE_POLICY_PARTS
+};
+static inline bool kube_policy_part_binds(enum kube_policy_part part)
+{
+    return part == KUBE_POLICY_BINDINGS || part == KUBE_MUTATING_BINDINGS;
+}
 
 struct kube_policy_finder_options {
     struct engine_shard *shard;

@@ -16,8 +16,8 @@ const struct json_node *kube_policy_namespace_of(const struct kube_policy_write 
 /* -- Objects -- */
 
 /* Two versions of a kind of Kubernetes have the same stored form. */
-static bool convert(struct arena *arena, const struct kube_kind *from, const struct kube_kind *to,
-                    struct json_node *object)
+bool kube_policy_convert(struct arena *arena, const struct kube_kind *from,
+                         const struct kube_kind *to, struct json_node *object)
 {
     char version[KUBE_API_VERSION_BYTES];
     if (from->flags & KUBE_STORED_CONVERTED && kube_convert_to_stored(from, arena, object) != ST_OK)
@@ -54,7 +54,7 @@ static bool make_object(const struct kube_policy_write *w, const struct kube_pol
         return true;
     struct json_node *copy = json_node_copy(w->arena, object);
     *ret_object = copy;
-    return copy && (!converts || convert(w->arena, w->request.kind, kind, copy)) &&
+    return copy && (!converts || kube_policy_convert(w->arena, w->request.kind, kind, copy)) &&
            (!versions || set_version(w->arena, copy, w->revision));
 }
 

@@ -19,6 +19,12 @@ bool kube_policy_inputs_make(const struct kube_policy_write *write,
                              const struct kube_policy *policy, const struct kube_kind *kind,
                              struct kube_policy_inputs *ret_inputs);
 
+/* Changes an object of one version of a kind into another one. False: no memory, or it cannot be
+ * converted. */
+MUST_CHECK
+bool kube_policy_convert(struct arena *arena, const struct kube_kind *from,
+                         const struct kube_kind *to, struct json_node *object);
+
 /* The namespace whose labels selectors see: the object itself if a namespace is written. NULL: it
  * does not exist. */
 const struct json_node *kube_policy_namespace_of(const struct kube_policy_write *write);

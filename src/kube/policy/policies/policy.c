@@ -146,6 +146,23 @@ static void read_annotations(struct reading *r, const struct json_node *list)
     }
 }
 
+static void read_mutations(struct reading *r, const struct json_node *list)
+{
+    struct kube_policy *policy = r->policy;
+    policy->mutations = room_for(r, list, sizeof(*policy->mutations));
+    r->scope.has_patches = true;
+    for (const struct json_node *item = json_node_items(list); item && policy->mutations;
+         item = item->next) {
+        struct kube_mutation *to = &policy->mutations[policy->mutation_count++];
+        to->patches = json_node_text_is(item, "patchType", "JSONPatch");
+        const struct json_node *of =
+            json_node_named(item, to->patches ? "jsonPatch" : "applyConfiguration");
+        compile(r, text_of(r->arena, of, "expression"),
+                to->patches ? KUBE_RETURNS_PATCHES : KUBE_RETURNS_OBJECT, &to->expression);
+    }
+    r->scope.has_patches = false;
+}
+
 /* -- The index -- */
 
 /* "pods" of "pods/status" */
@@ -227,6 +244,8 @@ const void *kube_policy_read(struct arena *arena, const struct json_node *object
     read_conditions(&r, json_node_named(spec, "matchConditions"));
     read_validations(&r, json_node_named(spec, "validations"));
     read_annotations(&r, json_node_named(spec, "auditAnnotations"));
+    policy->reinvoked = json_node_text_is(spec, "reinvocationPolicy", "IfNeeded");
+    read_mutations(&r, json_node_named(spec, "mutations"));
     (void)goes_on(&r);
     return arena_ran_out(arena) ? NULL : policy;
 }
@@ -239,6 +258,14 @@ const void *kube_policy_check(struct arena *arena, const struct json_node *objec
 
 const struct kube_lookup_kind kube_policy_kind = {
     .prefix = "/registry/validatingadmissionpolicies/",
+    .read = kube_policy_read,
+    .added = index_add,
+    .removed = index_remove,
+    .index_bytes = index_bytes,
+};
+
+const struct kube_lookup_kind kube_mutating_policy_kind = {
+    .prefix = "/registry/mutatingadmissionpolicies/",
     .read = kube_policy_read,
     .added = index_add,
     .removed = index_remove,

@@ -1,7 +1,7 @@
 /*
- * A stored ValidatingAdmissionPolicy, ready to decide: what it matches, and its expressions as
- * programs. Made once for each version of the policy, by the lookup that holds it for all threads
- * (kube/policy/lookup/lookup.h); read-only.
+ * A stored ValidatingAdmissionPolicy or MutatingAdmissionPolicy, ready to decide: what it matches,
+ * and its expressions as programs. Made once for each version of the policy, by the lookup that
+ * holds it for all threads (kube/policy/lookup/lookup.h); read-only.
  *
  * A policy that was stored although it does not compile, or is too large, still concerns what it
  * matches: it denies that, or ignores it if its failurePolicy says so.
@@ -26,6 +26,12 @@ struct kube_validation {
     enum kube_reason reason;
 };
 
+/* A change of the object: an apply configuration, or a JSON patch. */
+struct kube_mutation {
+    struct kube_expression expression;
+    bool patches; /* JSONPatch */
+};
+
 /* What the expressions of a policy use that has to be made for them. Found by their texts, so it
  * may be more than they use. */
 enum {
@@ -48,16 +54,20 @@ struct kube_policy {
     size_t variable_count;
     struct kube_validation *validations;
     size_t validation_count;
+    struct kube_mutation *mutations; /* a MutatingAdmissionPolicy has some */
+    size_t mutation_count;
+    bool reinvoked;                            /* reinvocationPolicy IfNeeded */
     struct kube_named_expression *annotations; /* audit annotations with their keys */
     size_t annotation_count;
     unsigned uses;
     const char *unusable; /* why it cannot be evaluated; NULL: it can */
 };
 
-/* For the lookup, and to find out whether a policy could be used: NULL if not. */
+/* Reads policies of both kinds. For the lookup, and to find out whether a policy could be used:
+ * NULL if not. */
 const void *kube_policy_read(struct arena *arena, const struct json_node *object);
 /* Policies are indexed by the resources that their rules name, "pods" or "*". */
-extern const struct kube_lookup_kind kube_policy_kind;
+extern const struct kube_lookup_kind kube_policy_kind, kube_mutating_policy_kind;
 /* Whether this server could evaluate the policy; arena: temporary. False also without memory, which
  * the arena remembers. */
 const void *kube_policy_check(struct arena *arena, const struct json_node *object);

@@ -31,6 +31,14 @@ struct kube_policy_failure {
 
 struct clock;
 
+enum kube_policy_verdict {
+    KUBE_POLICY_ADMITS,
+    KUBE_POLICY_DENIES, /* status says why; also without memory */
+    /* It has to be decided again; nothing was warned, counted or changed. */
+    KUBE_POLICY_TOO_DEAR, /* only an attempt */
+    KUBE_POLICY_ASKS,     /* permissions are not known yet (permissions.h) */
+};
+
 /* One write. */
 struct kube_policy_write {
     struct kube_policy_case *cases; /* by policy */

@@ -1,5 +1,6 @@
 #include "kube/types/expression/expression.h"
 
+#include "cel/library/objects.h"
 #include "cel/syntax/parser.h"
 #include "codec/utf8.h"
 
@@ -100,6 +101,11 @@ static bool returns_right(const struct cel_type *type, enum kube_expression_retu
         return type->kind == CEL_TYPE_STRING;
     case KUBE_RETURNS_STRING_OR_NULL:
         return type->kind == CEL_TYPE_STRING || type->kind == CEL_TYPE_NULL;
+    case KUBE_RETURNS_OBJECT:
+        return cel_type_equal(type, &cel_type_mutation_object);
+    case KUBE_RETURNS_PATCHES:
+        return type->kind == CEL_TYPE_LIST &&
+               cel_type_equal(type->params[0], &cel_type_mutation_patch);
     case KUBE_RETURNS_ANY:
         break;
     }
@@ -113,6 +119,8 @@ static enum status describe_type(struct arena *arena, const struct cel_type *typ
         [KUBE_RETURNS_BOOL] = "bool",
         [KUBE_RETURNS_STRING] = "string",
         [KUBE_RETURNS_STRING_OR_NULL] = "one of [string null_type]",
+        [KUBE_RETURNS_OBJECT] = "Object",
+        [KUBE_RETURNS_PATCHES] = "list(JSONPatch)",
     };
     AUTO(buf_fini) struct buf text = {0};
     TRY(buf_append_format(&text, "must evaluate to %s but got ", wanted[returns]));
@@ -152,7 +160,10 @@ enum status kube_expression_compile(struct kube_expression_scope *scope, struct 
         return ST_OK;
     }
     declare_all(scope, variables_type, all);
-    const struct cel_env env = {.variables = all, .variable_count = KUBE_SLOTS};
+    const struct cel_env env = {.variables = all,
+                                .variable_count = KUBE_SLOTS,
+                                .objects = scope->has_patches ? &cel_mutation_objects : NULL,
+                                .has_patches = scope->has_patches};
     cel_errors_init(&errors, arena, text);
     enum status status = cel_parse(&errors, &root);
     if (status == ST_OK)

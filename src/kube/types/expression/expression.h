@@ -4,8 +4,9 @@
  *
  *     object, oldObject, params                dyn
  *     request, namespaceObject                 objects with the fields that expression_types.c
- * lists authorizer, authorizer.requestResource   functions of the library variables.x the type of
- * the expression x, once it was compiled
+ *                                              lists
+ *     authorizer, authorizer.requestResource   functions of the library
+ *     variables.x                              the type of the expression x, once it was compiled
  *
  * A compiled expression is read-only and in the arena of its scope, so that it can be evaluated on
  * any thread. It borrows its text.
@@ -35,6 +36,8 @@ enum kube_expression_returns {
     KUBE_RETURNS_BOOL,
     KUBE_RETURNS_STRING,
     KUBE_RETURNS_STRING_OR_NULL,
+    KUBE_RETURNS_OBJECT,  /* an Object: the apply configuration of a mutation */
+    KUBE_RETURNS_PATCHES, /* a list of operations of JSON Patch */
     KUBE_RETURNS_ANY,
 };
 
@@ -62,6 +65,7 @@ struct kube_expression_scope {
     /* Set by the caller. */
     struct arena *arena;
     bool has_params, has_authorizer;
+    bool has_patches;   /* mutations can create objects and patches (cel/library/objects.h) */
     bool has_variables; /* `variables` is declared, perhaps without any so far */
 
     /* Variables that were compiled so far; of two with the same name, the last one counts. */

@@ -316,12 +316,18 @@ void kube_validate_validating_policy(struct check *c, const struct json_node *ob
 }
 
 static void check_expression(struct check *c, const struct at *at, const struct json_node *of,
-                             const char *when)
+                             const char *when, enum kube_expression_returns returns)
 {
+    struct slice text = rule_trimmed(c, of, "expression");
     if (!of)
         bad_required(c, at, when);
-    else if (!rule_trimmed(c, of, "expression").len)
+    else if (!text.len)
         bad_required(c, AT(at, "expression"), NULL);
+    if (!text.len || !c->scope)
+        return;
+    c->scope->has_patches = true;
+    rule_expression(c, AT(at, "expression"), text, text, returns);
+    c->scope->has_patches = false;
 }
 
 static void check_mutation(struct check *c, const struct at *at, const struct json_node *item)
@@ -333,13 +339,14 @@ static void check_mutation(struct check *c, const struct at *at, const struct js
         bad_required(c, AT(at, "patchType"), NULL);
     } else if (slice_is(type, "JSONPatch")) {
         check_expression(c, AT(at, "jsonPatch"), patch,
-                         "must be specified when patchType is JSONPatch");
+                         "must be specified when patchType is JSONPatch", KUBE_RETURNS_PATCHES);
         if (apply)
             bad_text(c, AT(at, "applyConfiguration"), SLICE_LITERAL("{applyConfiguration}"),
                      "must not be specified when patchType is JSONPatch");
     } else if (slice_is(type, "ApplyConfiguration")) {
         check_expression(c, AT(at, "applyConfiguration"), apply,
-                         "must be specified when patchType is ApplyConfiguration");
+                         "must be specified when patchType is ApplyConfiguration",
+                         KUBE_RETURNS_OBJECT);
         if (patch)
             bad_text(c, AT(at, "jsonPatch"), SLICE_LITERAL("{jsonPatch}"),
                      "must not be specified when patchType is ApplyConfiguration");
@@ -358,8 +365,17 @@ void kube_validate_mutating_policy(struct check *c, const struct json_node *obje
     };
     const struct json_node *spec = rule_member(object, "spec");
     const struct at *at = AT(NULL, "spec");
+    struct kube_expression_scope scope = {
+        .arena = c->arena,
+        .has_params = rule_member(spec, "paramKind"),
+        .has_authorizer = true,
+        .has_variables = true,
+    };
+    /* cppcheck-suppress autoVariables */
+    c->scope = &scope; /* until the end of this function */
     check_policy(c, at, spec, rule_member(old, "spec"), true);
     rule_rows(c, at, spec, rules);
+    c->scope = NULL;
 }
 
 /* -- Bindings -- */

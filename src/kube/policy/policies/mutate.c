@@ -1,0 +1,529 @@
+#include "kube/policy/policies/mutate.h"
+
+#include "kube/custom/definition.h"
+#include "kube/merge/apply/fields_v1.h"
+#include "kube/merge/apply/typed.h"
+#include "kube/merge/patch/patch.h"
+#include "kube/policy/policies/created.h"
+#include "kube/policy/policies/round.h"
+#include "kube/types/defaults/defaults.h"
+#include "kube/types/schema/strict.h"
+
+#include <stdio.h>
+
+enum { CREATED_STEPS_MAX = 10000000 }; /* values of an expression that are written as JSON */
+
+/* A policy with a binding and a parameter. */
+struct invocation {
+    const struct kube_policy_case *of;
+    const struct kube_kind *kind;
+    const struct json_node *param;
+};
+
+/* One pass over a write. */
+struct mutation {
+    struct kube_policy_run run;
+    struct kube_mutating *mutating;
+    struct invocation *invocations;
+    size_t count, capacity;
+    const struct json_node *object;
+    bool succeeded; /* a mutation */
+    bool denied;    /* status says why: nothing further is done */
+    /* Errors of policies that do not ignore them. */
+    struct slice message; /* the first one */
+    enum kube_reason reason;
+    struct kube_field_error *errors, **end;
+};
+
+static struct mutation *of_run(struct kube_policy_run *run)
+{
+    return CONTAINER_OF(run, struct mutation, run);
+}
+
+/* -- Errors -- */
+
+static void add_error(struct mutation *m, const struct kube_policy *policy,
+                      const struct kube_policy_binding *binding, struct slice why,
+                      enum kube_reason reason)
+{
+    struct kube_field_error *error = arena_calloc(m->run.write->arena, 1, sizeof(*error));
+    AUTO(buf_fini) struct buf name = {0};
+    struct slice text;
+    if (binding)
+        text = kube_policy_format(&m->run, "policy '%.*s' with binding '%.*s' denied request: %.*s",
+                                  SLICE_ARGS(policy->name), SLICE_ARGS(binding->name),
+                                  SLICE_ARGS(why));
+    else
+        text = kube_policy_format(&m->run, "policy \"%.*s\" denied request: %.*s",
+                                  SLICE_ARGS(policy->name), SLICE_ARGS(why));
+    if (!error) {
+        m->run.no_memory = true;
+        return;
+    }
+    if (!m->errors) {
+        m->message = text;
+        m->reason = reason;
+    }
+    *error = (struct kube_field_error){.reason = "", .message = text};
+    *m->end = error;
+    m->end = &error->next;
+}
+
+static void on_unusable(struct kube_policy_run *run, const struct kube_policy *policy,
+                        const struct kube_policy_binding *binding, struct slice why, bool is_limit)
+{
+    if (!policy->ignores_failures || is_limit)
+        add_error(of_run(run), policy, binding, why, KUBE_FORBIDDEN);
+}
+
+/* -- Which policies match -- */
+
+static void on_matched(struct kube_policy_run *run, const struct kube_policy_case *c,
+                       const struct kube_kind *kind)
+{
+    struct mutation *m = of_run(run);
+    for (size_t i = 0; i < c->param_count; i++) {
+        if (m->count == m->capacity) {
+            size_t capacity = size_max(8, 2 * m->capacity);
+            struct invocation *more = arena_calloc(run->write->arena, capacity, sizeof(*more));
+            if (!more) {
+                run->no_memory = true;
+                return;
+            }
+            if (m->count)
+                memcpy(more, m->invocations, m->count * sizeof(*more));
+            m->invocations = more;
+            m->capacity = capacity;
+        }
+        m->invocations[m->count++] = (struct invocation){c, kind, c->params[i]};
+    }
+}
+
+/* -- Another pass -- */
+
+static struct slice key_of(struct mutation *m, const struct invocation *invocation)
+{
+    const struct kube_policy *policy = invocation->of->policy_object->data;
+    const struct kube_policy_binding *binding = invocation->of->binding_object->data;
+    const struct json_node *metadata = json_node_named(invocation->param, "metadata");
+    struct slice namespace = kube_text_copy(m->run.write->arena, metadata, "namespace");
+    struct slice name = kube_text_copy(m->run.write->arena, metadata, "name");
+    return kube_policy_format(&m->run, "%.*s %.*s %.*s %.*s", SLICE_ARGS(policy->name),
+                              SLICE_ARGS(binding->name), SLICE_ARGS(namespace), SLICE_ARGS(name));
+}
+
+static bool runs_again(struct mutation *m, const struct invocation *invocation)
+{
+    struct slice key = key_of(m, invocation);
+    for (size_t i = 0; i < m->mutating->key_count; i++)
+        if (slice_equal(m->mutating->keys[i], key))
+            return true;
+    return false;
+}
+
+/* keys has room for all invocations. */
+static void remember(struct mutation *m, const struct invocation *invocation)
+{
+    struct kube_mutating *to = m->mutating;
+    struct slice key = key_of(m, invocation);
+    if (!to->keys)
+        to->keys = arena_calloc(to->arena, m->count, sizeof(*to->keys));
+    if (!to->keys || arena_dup(to->arena, key, &to->keys[to->key_count]) != ST_OK)
+        m->run.no_memory = true;
+    else
+        to->key_count++;
+}
+
+static bool name_kind(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
+{
+    struct arena *arena = m->mutating->arena;
+    char version[KUBE_API_VERSION_BYTES];
+    if (json_node_put(arena, object, "apiVersion",
+                      json_node_new_text(
+                          arena, slice_from_text(kube_kind_api_version(kind, version)))) == ST_OK &&
+        json_node_put(arena, object, "kind",
+                      json_node_new_text(arena, slice_from_text(kind->kind))) == ST_OK)
+        return true;
+    m->run.no_memory = true;
+    return false;
+}
+
+/* -- Apply configurations -- */
+
+/* ".spec.template", the path of a value within the object. */
+static enum status append_step(struct buf *path, struct arena *arena, struct slice name)
+{
+    struct field_element element = field_name(name);
+    return field_element_append(&element, arena, path);
+}
+
+/* Lists and maps that the type owns as a whole would lose what the configuration does not name. */
+static enum status find_atomics(struct mutation *m, struct apply_type type,
+                                const struct json_node *value, struct buf *path, struct buf *found)
+{
+    struct apply_rules rules = apply_rules_of(type);
+    unsigned forms = apply_rules_forms(&rules, value);
+    bool is_map = value->type == JSON_TYPE_OBJECT && forms & APPLY_FORM_MAP;
+    bool is_list = value->type == JSON_TYPE_ARRAY && forms & APPLY_FORM_LIST;
+    size_t length = path->len;
+    if ((is_map && rules.map_atomic) || (is_list && rules.list_atomic))
+        TRY(buf_append_format(found, "%s%.*s", found->len ? ", " : "",
+                              SLICE_ARGS(buf_slice(path))));
+    size_t index = 0;
+    for (const struct json_node *item = is_map || is_list ? value->first : NULL; item;
+         item = item->next, index++) {
+        bool named = false;
+        struct apply_type below = rules.item;
+        if (is_map) {
+            below = apply_rules_member(type, &rules, item->key, &named);
+            if (!named)
+                continue;
+            TRY(append_step(path, m->run.write->arena, item->key));
+        } else {
+            TRY(buf_append_format(path, "[%zu]", index));
+        }
+        TRY(find_atomics(m, below, item, path, found));
+        path->len = length;
+    }
+    return ST_OK;
+}
+
+/* A null that has passed for a number. */
+static bool has_null(const struct json_node *value)
+{
+    if (value->type < JSON_TYPE_ARRAY)
+        return value->type == JSON_TYPE_NUMBER &&
+               value->text.ptr == (const uint8_t *)kube_created_null;
+    for (const struct json_node *item = value->first; item; item = item->next)
+        if (has_null(item))
+            return true;
+    return false;
+}
+
+static struct slice no_memory(struct mutation *m)
+{
+    m->run.no_memory = true;
+    return SLICE_EMPTY;
+}
+
+/* One error in the line, several in lines of their own. */
+static struct slice list_faults(struct mutation *m, struct slice faults, size_t count)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    enum status status = count > 1 ? buf_append_text(&text, "errors:") : ST_OK;
+    while (faults.len && status == ST_OK) {
+        struct slice line = slice_cut(&faults, '\n');
+        status = buf_append_format(&text, "%s%.*s", count > 1 ? "\n  " : "", SLICE_ARGS(line));
+    }
+    if (status != ST_OK)
+        return no_memory(m);
+    return kube_policy_format(
+        &m->run, "error applying patch: failed to convert patch object to typed object: %.*s",
+        SLICE_ARGS(buf_slice(&text)));
+}
+
+static struct slice check_config(struct mutation *m, struct apply_type type,
+                                 const struct json_node *config)
+{
+    AUTO(buf_fini) struct buf faults = {0}, path = {0}, atomics = {0};
+    size_t count;
+    if (typed_validate(m->run.write->arena, type, config, &faults, &count) != ST_OK)
+        return no_memory(m);
+    if (count)
+        return list_faults(m, buf_slice(&faults), count);
+    if (has_null(config))
+        return SLICE_LITERAL("error applying patch: failed to convert patch object to typed "
+                             "object: expected numeric (int or float), got structpb.NullValue");
+    if (find_atomics(m, type, config, &path, &atomics) != ST_OK)
+        return no_memory(m);
+    if (!atomics.len)
+        return SLICE_EMPTY;
+    return kube_policy_format(&m->run,
+                              "error applying patch: invalid ApplyConfiguration: may not mutate "
+                              "atomic arrays, maps or structs: %.*s",
+                              SLICE_ARGS(buf_slice(&atomics)));
+}
+
+static bool find_type(const struct kube_kind *kind, struct apply_type *ret_type)
+{
+    struct kube_custom *custom = kube_custom_of(kind);
+    *ret_type =
+        custom ? (struct apply_type){.kind = APPLY_TYPE_RESOURCE, .of = kube_custom_schema(custom)}
+               : (struct apply_type){.kind = APPLY_TYPE_MESSAGE, .of = kube_type_of_kind(kind)};
+    return ret_type->of;
+}
+
+/* As if the object had been decoded into Go's types. */
+static struct slice fit(struct mutation *m, struct apply_type type, const char *version,
+                        const struct kube_kind *kind, struct json_node *object)
+{
+    AUTO(buf_fini) struct buf unknown = {0};
+    struct error why = {0};
+    if (type.kind != APPLY_TYPE_MESSAGE)
+        return SLICE_EMPTY;
+    apply_drop_lost(type, object);
+    enum status status = kube_strict(type.of, object, &unknown, &why);
+    if (status == ST_OK)
+        return SLICE_EMPTY;
+    if (status != ST_INVALID)
+        return no_memory(m);
+    bool bytes = strncmp(why.text, "illegal base64", strlen("illegal base64")) == 0;
+    return kube_policy_format(&m->run,
+                              "unable to convert unstructured object to %s%s, Kind=%s: %s%s",
+                              strchr(version, '/') ? "" : "/", version, kind->kind,
+                              bytes ? "error decoding from json: " : "", why.text);
+}
+
+/* The object with the configuration, or the error. */
+static struct slice apply_config(struct mutation *m, const struct kube_kind *kind,
+                                 struct json_node *config, struct json_node **ret_object)
+{
+    struct arena *arena = m->mutating->arena;
+    struct error why = {0};
+    struct typed typed = {.arena = arena, .why = &why};
+    struct apply_type type;
+    char version[KUBE_API_VERSION_BYTES];
+    if (!find_type(kind, &type))
+        return kube_policy_format(&m->run, "the schema of %s cannot be used", kind->kind);
+    kube_kind_api_version(kind, version);
+    if (!name_kind(m, kind, config))
+        return SLICE_EMPTY;
+    struct slice fault = check_config(m, type, config);
+    if (fault.len || m->run.no_memory)
+        return fault;
+    enum status status = typed_merge(&typed, type, m->object, config, ret_object);
+    if (status == ST_OK && *ret_object)
+        return fit(m, type, version, kind, *ret_object);
+    if (status == ST_NOMEM)
+        return no_memory(m);
+    return kube_policy_format(&m->run, "error applying patch: failed to merge patch: %s", why.text);
+}
+
+/* -- JSON patches -- */
+
+static bool test_has_failed(const struct error *error)
+{
+    static const char end[] = "test failed";
+    size_t length = strlen(error->text);
+    return length >= strlen(end) && strcmp(error->text + length - strlen(end), end) == 0;
+}
+
+/* What cannot be decoded is not the policy's fault, for Kubernetes: an error of the server. */
+static void deny_internal(struct mutation *m, const char *format, struct slice why)
+{
+    struct slice text =
+        kube_policy_format(&m->run, "Internal error occurred: %s%.*s", format, SLICE_ARGS(why));
+    struct kube_field_error *cause = arena_calloc(m->run.write->arena, 1, sizeof(*cause));
+    m->denied = true;
+    (void)kube_fail(m->run.write->status, KUBE_INTERNAL_ERROR, " ");
+    m->run.write->status->long_message = text;
+    m->run.write->status->errors = cause;
+    if (cause)
+        *cause = (struct kube_field_error){
+            .reason = "",
+            .message = kube_policy_format(&m->run, "%s%.*s", format, SLICE_ARGS(why))};
+}
+
+/* As if the patched object had been decoded into Go's types. */
+static void decode(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
+{
+    AUTO(buf_fini) struct buf unknown = {0};
+    struct error why = {0};
+    char version[KUBE_API_VERSION_BYTES];
+    kube_kind_api_version(kind, version);
+    /* An object that names no kind is decoded as what it was. */
+    if (!json_node_named(object, "apiVersion") && !json_node_named(object, "kind") &&
+        !name_kind(m, kind, object))
+        return;
+    if (!json_node_text_is(object, "apiVersion", version) ||
+        !json_node_text_is(object, "kind", kind->kind)) {
+        deny_internal(m, "failed to convert object: the patch has changed its kind", SLICE_EMPTY);
+        return;
+    }
+    const struct kube_type *type = kube_custom_of(kind) ? NULL : kube_type_of_kind(kind);
+    if (!type)
+        return;
+    switch (kube_strict(type, object, &unknown, &why)) {
+    case ST_OK:
+        if (unknown.len)
+            deny_internal(m, "strict decoding error: ", buf_slice(&unknown));
+        break;
+    case ST_INVALID:
+        deny_internal(m, "", slice_from_text(why.text));
+        break;
+    default:
+        m->run.no_memory = true;
+    }
+}
+
+/* A test that fails means that the patch has nothing to do: *ret_object stays NULL. */
+static struct slice apply_patch(struct mutation *m, const struct kube_kind *kind,
+                                const struct json_node *patch, struct json_node **ret_object)
+{
+    struct error why = {0};
+    struct json_node *copy = json_node_copy(m->mutating->arena, m->object);
+    if (!copy)
+        return no_memory(m);
+    enum status status = patch_json(m->mutating->arena, copy, patch, ret_object, &why);
+    if (status == ST_NOMEM)
+        return no_memory(m);
+    if (status == ST_OK) {
+        decode(m, kind, *ret_object);
+        return SLICE_EMPTY;
+    }
+    *ret_object = NULL;
+    return test_has_failed(&why) ? SLICE_EMPTY
+                                 : kube_policy_format(&m->run, "JSON Patch: %s", why.text);
+}
+
+/* -- Mutations -- */
+
+static bool complete(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
+{
+    struct kube_custom *custom = kube_custom_of(kind);
+    if (!custom)
+        return kube_default(m->mutating->arena, kind, object, m->run.write->status);
+    const struct schema *schema = kube_custom_schema(custom);
+    return !schema || schema_default(m->mutating->arena, schema, object) == ST_OK;
+}
+
+/* The value of an expression, carried out. */
+static struct slice carry_out(struct mutation *m, struct kube_policy_round *r,
+                              const struct kube_mutation *mutation, const struct kube_kind *kind,
+                              struct cel_value value)
+{
+    struct cel_work work = {.arena = &r->arena, .steps_left = CREATED_STEPS_MAX};
+    struct kube_created created = {.arena = m->mutating->arena, .work = &work};
+    struct json_node *object = NULL;
+    struct json_node *made = mutation->patches ? kube_created_patch(&created, value)
+                                               : kube_created_object(&created, value);
+    if (!made)
+        return created.why.len ? created.why : no_memory(m);
+    struct slice why = mutation->patches ? apply_patch(m, kind, made, &object)
+                                         : apply_config(m, kind, made, &object);
+    if (why.len || m->run.no_memory || m->denied)
+        return why;
+    /* Kubernetes cannot go back to the version of the request from another one of its own. */
+    const struct kube_kind *asked = m->run.write->request.kind;
+    if (kind != asked && !(kind->flags & KUBE_CUSTOM))
+        return kube_policy_format(&m->run, "converting (%s.%s) to (%s.%s): unknown conversion",
+                                  kind->version, kind->kind, asked->version, asked->kind);
+    m->succeeded = true;
+    if (!object)
+        return SLICE_EMPTY;
+    if (!complete(m, kind, object))
+        return no_memory(m);
+    m->object = object;
+    return SLICE_EMPTY;
+}
+
+static struct slice mutate(struct mutation *m, const struct invocation *invocation,
+                           const struct kube_mutation *mutation, struct kube_policy_round *r)
+{
+    const struct kube_expression *expression = &mutation->expression;
+    if (!expression->program)
+        return expression->error;
+    kube_policy_begin_list(r, KUBE_MUTATION_COST_MAX);
+    struct kube_policy_result result = kube_policy_evaluate(r, expression);
+    if (r->error.len)
+        return r->error;
+    if (result.error.len || kube_policy_round_over(r))
+        return result.error;
+    return carry_out(m, r, mutation, invocation->kind, result.value);
+}
+
+/* -- Versions -- */
+
+/* The object as the matching rule sees it, and back. */
+static bool convert(struct mutation *m, const struct kube_kind *from, const struct kube_kind *to)
+{
+    if (from == to || m->run.write->request.subresource.len)
+        return true;
+    struct json_node *copy = json_node_copy(m->mutating->arena, m->object);
+    if (!copy || !kube_policy_convert(m->mutating->arena, from, to, copy)) {
+        m->run.no_memory = true;
+        return false;
+    }
+    m->object = copy;
+    return true;
+}
+
+static void invoke(struct mutation *m, const struct invocation *invocation)
+{
+    const struct kube_policy *policy = invocation->of->policy_object->data;
+    struct kube_policy_round r = {
+        .run = &m->run, .policy = policy, .binding = invocation->of->binding_object->data};
+    struct kube_policy_write seen = *m->run.write;
+    const struct kube_kind *asked = seen.request.kind;
+    struct slice error = SLICE_EMPTY;
+    bool meets = false;
+    for (size_t i = 0; i < policy->mutation_count || i == 0; i++) {
+        struct kube_policy_inputs inputs;
+        /* Each mutation sees the object as it is by now. */
+        seen.object = m->object;
+        if (!kube_policy_inputs_make(&seen, policy, invocation->kind, &inputs)) {
+            m->run.no_memory = true;
+            return;
+        }
+        if (!kube_policy_round_init(&r, &inputs, invocation->param)) {
+            m->run.no_memory = true;
+        } else if (i == 0) {
+            meets = kube_policy_meets_conditions(&r, &error);
+            meets = meets && (!m->mutating->again || runs_again(m, invocation));
+        }
+        if (meets && i < policy->mutation_count && convert(m, asked, invocation->kind)) {
+            error = mutate(m, invocation, &policy->mutations[i], &r);
+            (void)convert(m, invocation->kind, asked);
+        }
+        kube_policy_round_fini(&r);
+        if (error.len && !policy->ignores_failures)
+            add_error(m, policy, r.binding, error, KUBE_INVALID);
+        error = SLICE_EMPTY;
+        if (!meets || m->run.no_memory || m->run.limit.reached || m->denied)
+            return;
+    }
+    if (policy->reinvoked && !m->mutating->again)
+        remember(m, invocation);
+}
+
+enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
+                                            struct kube_mutating *mutating,
+                                            const struct json_node **ret_object)
+{
+    static const struct kube_policy_visitor visitor = {.matched = on_matched,
+                                                       .unusable = on_unusable};
+    struct mutation m = {.run = {.write = write, .limit = {.left = write->cost_max}},
+                         .mutating = mutating,
+                         .object = write->object};
+    m.end = &m.errors;
+    size_t keys = mutating->key_count;
+    kube_policy_visit(&m.run, &visitor);
+    for (size_t i = 0; i < m.count && !m.run.no_memory && !m.run.limit.reached && !m.denied; i++)
+        invoke(&m, &m.invocations[i]);
+    if (m.run.no_memory || arena_ran_out(mutating->arena) || arena_ran_out(write->arena)) {
+        (void)kube_fail_engine(write->status, ST_NOMEM);
+        return KUBE_POLICY_DENIES;
+    }
+    bool asks = write->permissions->unknown;
+    if (asks || (m.run.limit.reached && write->is_attempt)) {
+        mutating->key_count = keys;
+        return asks ? KUBE_POLICY_ASKS : KUBE_POLICY_TOO_DEAR;
+    }
+    if (m.denied)
+        return KUBE_POLICY_DENIES;
+    if (m.run.limit.reached) {
+        struct kube_field_error *cause = arena_calloc(write->arena, 1, sizeof(*cause));
+        m.message = SLICE_LITERAL(KUBE_POLICIES_TOO_DEAR);
+        if (cause)
+            *cause = (struct kube_field_error){.reason = "", .message = m.message};
+        kube_policy_set_status(&m.run, m.message, true, KUBE_FORBIDDEN, cause);
+        return KUBE_POLICY_DENIES;
+    }
+    if (m.errors) {
+        kube_policy_set_status(&m.run, m.message, false, m.reason, m.errors);
+        return KUBE_POLICY_DENIES;
+    }
+    mutating->mutated = mutating->mutated || m.succeeded;
+    *ret_object = m.object;
+    return KUBE_POLICY_ADMITS;
+}
