@@ -63,13 +63,6 @@ void auth_user_unref(struct auth_user *user)
 
 /* -- Buckets -- */
 
-static struct user_bucket *bucket_new(uint32_t count)
-{
-    struct user_bucket *bucket = xmalloc(sizeof(*bucket) + count * sizeof(bucket->slots[0]));
-    *bucket = (struct user_bucket){.refs = 1, .count = count};
-    return bucket;
-}
-
 static void bucket_unref(struct user_bucket *bucket)
 {
     if (!bucket || atomic_fetch_sub_explicit(&bucket->refs, 1, memory_order_acq_rel) != 1)
@@ -94,7 +87,8 @@ static struct user_bucket *bucket_with(const struct user_bucket *from, uint32_t 
                                        uint64_t hash, struct auth_user *user)
 {
     uint32_t count = from ? from->count : 0, made = 0;
-    struct user_bucket *bucket = bucket_new(count + 1);
+    struct user_bucket *bucket = xmalloc(sizeof(*bucket) + (count + 1) * sizeof(bucket->slots[0]));
+    *bucket = (struct user_bucket){.refs = 1, .count = count + 1};
     for (uint32_t i = 0; i < count; i++) {
         if (i == left_out)
             continue;

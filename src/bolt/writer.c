@@ -114,13 +114,6 @@ static void out_meta(struct bolt_writer *writer, unsigned number)
     out_zeros(writer, BOLT_PAGE_BYTES - sizeof(head) - sizeof(meta));
 }
 
-static void out_freelist(struct bolt_writer *writer)
-{
-    struct bolt_page head = {.id = FREELIST_PAGE, .flags = BOLT_FREELIST};
-    out(writer, slice_of(&head, sizeof(head)));
-    out_zeros(writer, BOLT_PAGE_BYTES - sizeof(head));
-}
-
 /* -- Pages -- */
 
 static struct bolt_level *level_at(struct bolt_writer *writer, unsigned height)
@@ -352,7 +345,10 @@ struct bolt_writer *bolt_writer_new(uint64_t pages)
     assert(pages > FIRST_PAGE);
     out_meta(writer, 0);
     out_meta(writer, 1);
-    out_freelist(writer);
+    /* The list of free pages is empty: the file is written from its beginning to its end. */
+    struct bolt_page freelist = {.id = FREELIST_PAGE, .flags = BOLT_FREELIST};
+    out(writer, slice_of(&freelist, sizeof(freelist)));
+    out_zeros(writer, BOLT_PAGE_BYTES - sizeof(freelist));
     return writer;
 }
 

@@ -34,12 +34,6 @@ static void shift_left(struct sorter *s, ptrdiff_t first, ptrdiff_t from)
         swap(s, i, i - 1);
 }
 
-static void insertion_sort(struct sorter *s, ptrdiff_t begin, ptrdiff_t end)
-{
-    for (ptrdiff_t i = begin + 1; i < end; i++)
-        shift_left(s, begin, i);
-}
-
 /* -- Heap sort, after too many bad pivots -- */
 
 static void sift_down(struct sorter *s, ptrdiff_t begin, ptrdiff_t root, ptrdiff_t count)
@@ -228,7 +222,8 @@ static void sort(struct sorter *s, ptrdiff_t begin, ptrdiff_t end, unsigned bad_
             end = middle;
         }
     }
-    insertion_sort(s, begin, end);
+    for (ptrdiff_t i = begin + 1; i < end; i++)
+        shift_left(s, begin, i);
 }
 
 void go_sort(uint32_t *items, size_t count, go_sort_less_fn *less_fn, void *context)

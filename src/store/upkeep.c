@@ -91,13 +91,6 @@ struct upkeep {
     uint64_t copy;
 };
 
-/* The next search starts from the beginning. */
-static void victims_forget(struct upkeep_victims *victims)
-{
-    victims->found = false;
-    victims->after = (struct backend_version_id){0};
-}
-
 /* Loads the committed numbers: at the start, and after an aborted transaction. */
 static void upkeep_reload(struct upkeep *upkeep)
 {
@@ -111,7 +104,9 @@ static void upkeep_reload(struct upkeep *upkeep)
     upkeep->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
     upkeep->trim_from = (struct backend_version_id){upkeep->trimmed, 0};
     upkeep->taking.inside = false;
-    victims_forget(&upkeep->victims);
+    /* The next search for victims starts from the beginning. */
+    upkeep->victims.found = false;
+    upkeep->victims.after = (struct backend_version_id){0};
     segments_fini(&upkeep->segments);
     upkeep->broken = segments_init(&upkeep->segments, backend);
 }

@@ -135,21 +135,17 @@ static void expire_some(struct auth_tokens *tokens, int64_t now_ns)
     }
 }
 
-/* A user that logs in again and again takes its own tokens away, not those of others. */
-static struct token *token_to_replace(struct auth_tokens *tokens, struct slice user)
-{
-    struct holder *holder = hash_map_get(&tokens->holders, user);
-    return holder ? CONTAINER_OF(holder->tokens.next, struct token, in_holder)
-                  : token_first(tokens);
-}
-
 struct slice auth_tokens_assign(struct auth_tokens *tokens, struct slice user,
                                 const uint8_t random[AUTH_TOKEN_RANDOM_BYTES], uint64_t index,
                                 int64_t now_ns)
 {
     expire_some(tokens, now_ns);
-    if (auth_tokens_count(tokens) == AUTH_TOKENS_MAX)
-        token_end(tokens, token_to_replace(tokens, user));
+    if (auth_tokens_count(tokens) == AUTH_TOKENS_MAX) {
+        /* A user that logs in again and again takes its own tokens away, not those of others. */
+        struct holder *holder = hash_map_get(&tokens->holders, user);
+        token_end(tokens, holder ? CONTAINER_OF(holder->tokens.next, struct token, in_holder)
+                                 : token_first(tokens));
+    }
     struct token *token = xcalloc(1, sizeof(*token));
     token->holder = holder_of(tokens, user);
     token->ends_ns = now_ns + tokens->ttl_ns;

@@ -101,11 +101,6 @@ static enum status map_resize(struct hash_map *map, size_t capacity)
     return ST_OK;
 }
 
-static void *map_get(const struct hash_map *map, uint64_t hash, struct slice key)
-{
-    return map->count ? map_slot(map, hash, key)->value : NULL;
-}
-
 MUST_CHECK
 static enum status map_put(struct hash_map *map, uint64_t hash, struct slice key, void *value,
                            void **ret_replaced)
@@ -156,7 +151,7 @@ static void *map_remove(struct hash_map *map, uint64_t hash, struct slice key)
 void *hash_map_get(const struct hash_map *map, struct slice key)
 {
     assert(map->key_of);
-    return map_get(map, hash_bytes(map, key), key);
+    return map->count ? map_slot(map, hash_bytes(map, key), key)->value : NULL;
 }
 
 enum status hash_map_put(struct hash_map *map, void *value, void **ret_replaced)

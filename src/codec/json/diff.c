@@ -125,13 +125,6 @@ static enum status compare_by_place(struct json_diff *diff, const struct json_no
     return ST_OK;
 }
 
-static enum status compare_items(struct json_diff *diff, const struct json_node *before,
-                                 const struct json_node *after)
-{
-    const char *key = identifying_key(before, after);
-    return key ? compare_by_key(diff, key, before, after) : compare_by_place(diff, before, after);
-}
-
 /* -- Values -- */
 
 /* At most one of them is NULL. */
@@ -142,8 +135,11 @@ static enum status compare(struct json_diff *diff, const struct json_node *befor
         return report(diff, before, after);
     if (before->type == JSON_TYPE_OBJECT)
         return compare_members(diff, before, after);
-    if (before->type == JSON_TYPE_ARRAY)
-        return compare_items(diff, before, after);
+    if (before->type == JSON_TYPE_ARRAY) {
+        const char *key = identifying_key(before, after);
+        return key ? compare_by_key(diff, key, before, after)
+                   : compare_by_place(diff, before, after);
+    }
     return json_node_equal(before, after) ? ST_OK : report(diff, before, after);
 }
 

@@ -80,13 +80,6 @@ static enum status bad_value(const struct pb_json_reader *r, const struct pb_fie
                   field->json_name, SLICE_ARGS(quoted(r)));
 }
 
-static enum status bad_string(const struct pb_json_reader *r, enum json_string_fault fault)
-{
-    if (fault == JSON_STRING_NOT_UTF8)
-        return refuse(r, true, "invalid UTF-8 in string");
-    return refuse(r, true, "invalid escape code in string");
-}
-
 /* -- Tokens -- */
 
 /* The next token; strings are checked for UTF-8, also where they are ignored. */
@@ -103,7 +96,9 @@ static enum status next(struct pb_json_reader *r, enum json_token *ret_token)
         size_t ignored;
         enum json_string_fault fault = json_string_decode(s->raw, NULL, &ignored);
         if (fault != JSON_STRING_FINE)
-            return bad_string(r, fault);
+            return refuse(r, true,
+                          fault == JSON_STRING_NOT_UTF8 ? "invalid UTF-8 in string"
+                                                        : "invalid escape code in string");
     }
     return ST_OK;
 }

@@ -200,12 +200,6 @@ void vigil_kube_handler_options_init(vigil_kube_handler_options *options)
         (vigil_kube_handler_options){.size = sizeof(*options), .place = VIGIL_KUBE_HANDLER_THREAD};
 }
 
-static int64_t resync_ns(const vigil_kube_handler_options *options)
-{
-    int64_t ns = driver_ns(options->resync_ms);
-    return ns && ns < RESYNC_MIN_NS ? RESYNC_MIN_NS : ns;
-}
-
 /* ST_NOMEM, ST_LIMIT. */
 static enum status handler_new(struct copy *copy, const vigil_kube_handler_options *options,
                                struct vigil_kube_handler **ret_handler)
@@ -223,7 +217,9 @@ static enum status handler_new(struct copy *copy, const vigil_kube_handler_optio
     handler->place = options->place;
     handler->fn = options->fn;
     handler->user = options->user;
-    handler->resync_ns = resync_ns(options);
+    handler->resync_ns = driver_ns(options->resync_ms);
+    if (handler->resync_ns && handler->resync_ns < RESYNC_MIN_NS)
+        handler->resync_ns = RESYNC_MIN_NS;
     handler->deliver.fn = deliver;
     handler->resync.fn = on_resync;
     handler->member.end = on_client_end;

@@ -141,13 +141,6 @@ static void finish_failed(struct watch_request *request, int code, const char *r
     finish(request, WATCH_END_FAILED, text, &status);
 }
 
-static void finish_refused(struct watch_request *request, const struct exchange_result *result)
-{
-    char text[REASON_BYTES];
-    wrap_previous(request, result->reason, text);
-    finish(request, WATCH_END_REFUSED, text, result->status);
-}
-
 static void finish_undecodable(struct watch_request *request, const char *fault)
 {
     struct vigil_kube_status status;
@@ -226,13 +219,6 @@ static void finish_received(struct watch_request *request, enum watch_end end, c
         finish_silently(request, end, reason);
 }
 
-static void finish_late(struct watch_request *request)
-{
-    char reason[REASON_BYTES];
-    snprintf(reason, sizeof(reason), "%s", request->late_reason ? request->late_reason : "");
-    finish_received(request, request->late_end, reason);
-}
-
 static void deliver_rest(struct watch_request *request)
 {
     struct slice rest = buf_slice(&request->rest);
@@ -245,10 +231,15 @@ static void deliver_rest(struct watch_request *request)
         return;
     buf_reset(&request->rest, 0);
     request->rest_used = 0;
-    if (request->state == WATCH_REQUEST_ENDING)
-        finish_late(request);
-    else
+    if (request->state != WATCH_REQUEST_ENDING) {
         kube_exchange_withhold(&request->exchange, false);
+        return;
+    }
+    /* The request ended while its events were withheld. The reason is copied, since it belongs to
+     * the request, which may be gone when it is reported. */
+    char reason[REASON_BYTES];
+    snprintf(reason, sizeof(reason), "%s", request->late_reason ? request->late_reason : "");
+    finish_received(request, request->late_end, reason);
 }
 
 /* The server may only send more when nothing is kept: otherwise every pause could add to that. */
@@ -353,10 +344,13 @@ static void broken(struct watch_request *request, const char *reason)
 static void refused(struct watch_request *request, const struct exchange_result *result)
 {
     int code = result->status->code, after_s = result->retry_after_s;
-    if ((code == 429 || code >= 500) && after_s >= 0 && request->retries < WATCH_RETRIES_MAX)
+    if ((code == 429 || code >= 500) && after_s >= 0 && request->retries < WATCH_RETRIES_MAX) {
         retry(request, after_s * NS_PER_S);
-    else
-        finish_refused(request, result);
+        return;
+    }
+    char text[REASON_BYTES];
+    wrap_previous(request, result->reason, text);
+    finish(request, WATCH_END_REFUSED, text, result->status);
 }
 
 static void attempt_ended(struct watch_request *request, const struct exchange_result *result)

@@ -7,17 +7,12 @@ static size_t leaf_bytes(unsigned capacity)
     return sizeof(struct index_leaf) + capacity * sizeof(struct index_leaf_entry);
 }
 
-/* Uses all of the memory that the pool provides: its sizes are a few entries apart. */
-static unsigned leaf_capacity(unsigned wanted)
-{
-    assert(wanted <= INDEX_LEAF_MAX);
-    size_t usable = pool_usable_bytes(leaf_bytes(wanted)) - sizeof(struct index_leaf);
-    return (unsigned)size_min(usable / sizeof(struct index_leaf_entry), INDEX_LEAF_MAX);
-}
-
 struct index_leaf *leaf_new(struct index_memory *memory, unsigned capacity)
 {
-    unsigned rounded = leaf_capacity(capacity);
+    assert(capacity <= INDEX_LEAF_MAX);
+    /* Uses all of the memory that the pool provides: its sizes are a few entries apart. */
+    size_t usable = pool_usable_bytes(leaf_bytes(capacity)) - sizeof(struct index_leaf);
+    unsigned rounded = (unsigned)size_min(usable / sizeof(struct index_leaf_entry), INDEX_LEAF_MAX);
     struct index_leaf *leaf = pool_alloc(memory->pool, leaf_bytes(rounded));
     leaf->head = (struct index_node){.stamp = memory->stamp, .capacity = (uint8_t)rounded};
     return leaf;

@@ -38,15 +38,6 @@ const struct index_item *index_root_find(const struct index_root *root, struct s
     return leaf_find(node_leaf(node), key);
 }
 
-/* The array of older locations, if there is one: its head, and where the next one is added. Always
- * inline, because a call would seem to have no effect, and would be left out. */
-static ALWAYS_INLINE void prefetch_older_end(const struct index_item *item)
-{
-    const uint64_t *older = index_item_older(item);
-    __builtin_prefetch(older - 1, 1);
-    __builtin_prefetch(older + item->older_count, 1);
-}
-
 /* Level by level, then the items, and then what these point to, so that the cache misses of the
  * keys overlap. */
 void index_root_prefetch(const struct index_root *root, const struct slice *keys, size_t count)
@@ -71,8 +62,12 @@ void index_root_prefetch(const struct index_root *root, const struct slice *keys
         if (at < leaf->head.count)
             prefetch_item(items[found++] = leaf->entries[at].item);
     }
-    for (size_t i = 0; i < found; i++)
-        prefetch_older_end(items[i]);
+    /* The array of older locations, if there is one: its head, and where the next one is added. */
+    for (size_t i = 0; i < found; i++) {
+        const uint64_t *older = index_item_older(items[i]);
+        __builtin_prefetch(older - 1, 1);
+        __builtin_prefetch(older + items[i]->older_count, 1);
+    }
 }
 
 /* -- Sums -- */

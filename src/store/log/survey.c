@@ -12,13 +12,6 @@ struct surveying {
     bool blank_end; /* the segment to be written next is empty, or does not exist */
 };
 
-static void surveying_fini(struct surveying *s)
-{
-    for (size_t i = 0; i < s->found.count; i++)
-        segment_free(s->found.items[i]);
-    segment_order_fini(&s->found);
-}
-
 static void note_damage(struct surveying *s, uint64_t id, uint64_t offset)
 {
     if (s->survey->damaged_segment)
@@ -245,7 +238,9 @@ enum status log_survey_open(struct log_survey *survey, const struct log_options 
     TRY(log_new(options, &survey->log, ret_error));
     struct surveying s = {.survey = survey, .salvages = salvages, .blank_end = true};
     enum status status = read_all(&s);
-    surveying_fini(&s);
+    for (size_t i = 0; i < s.found.count; i++)
+        segment_free(s.found.items[i]);
+    segment_order_fini(&s.found);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s: the log cannot be read: %s", options->dir,
                          status_reason(status));

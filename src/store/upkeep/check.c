@@ -57,22 +57,15 @@ static void report(struct store_check *check, const char *what, log_loc loc, str
 
 /* -- The log -- */
 
-/*
- * The cleaner may have removed the segment since the last step; then the record is found again by
- * its index.
- */
-static void seek(struct store_check *check, const struct log *log)
-{
-    struct log_reader *reader = &check->reader;
-    if (!reader->log || !log_reader_is_current(reader))
-        log_reader_init(reader, log, reader->next_index);
-}
-
 /* True at the end. */
 static bool check_log(struct store_check *check, const struct store_view *view,
                       const struct log *log, size_t *bytes)
 {
-    seek(check, log);
+    struct log_reader *reader = &check->reader;
+    /* The cleaner may have removed the segment since the last step; then the record is found again
+     * by its index. */
+    if (!reader->log || !log_reader_is_current(reader))
+        log_reader_init(reader, log, reader->next_index);
     while (*bytes) {
         struct log_record record;
         enum status status = log_reader_next(&check->reader, view->log_index, &record);

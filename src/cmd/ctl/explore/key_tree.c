@@ -34,13 +34,6 @@ void key_tree_fini(struct key_tree *tree)
     tree->open = NULL;
 }
 
-static struct key_tree_node *ancestor_at(struct key_tree_node *node, unsigned depth)
-{
-    while (node->depth > depth)
-        node = node->parent;
-    return node;
-}
-
 static void cut_below(struct key_tree *tree, struct key_tree_node *node)
 {
     if (node->depth == tree->depth)
@@ -87,7 +80,8 @@ static bool enter(struct key_tree *tree, struct slice name)
         /* Levels are given up until there is room again, down to the first one. */
         while (tree->depth > 1 && is_full(tree)) {
             tree->depth--;
-            tree->open = ancestor_at(tree->open, tree->depth);
+            while (tree->open->depth > tree->depth)
+                tree->open = tree->open->parent;
             cut_below(tree, &tree->root);
         }
         tree->is_cut = true;

@@ -124,17 +124,14 @@ int get_request(struct ctl *ctl, struct pb_range_request *ret_request)
 
 /* -- the answer -- */
 
-static bool hides_keys(const struct ctl *ctl)
-{
-    const struct get_flags *given = ctl->flags;
-    return ctl->command->run == get_run && given->print_value_only;
-}
-
 static void show_simple(struct ctl *ctl, const void *response)
 {
     const struct pb_range_response *range = response;
+    /* txn shows its gets in the same way, and has no such flag. */
+    bool hides_keys =
+        ctl->command->run == get_run && ((const struct get_flags *)ctl->flags)->print_value_only;
     for (size_t i = 0; i < range->kvs_count; i++)
-        ctl_simple_kv(ctl, !hides_keys(ctl), true, &range->kvs[i]);
+        ctl_simple_kv(ctl, !hides_keys, true, &range->kvs[i]);
 }
 
 static void show_fields(struct ctl *ctl, const void *response)

@@ -56,17 +56,14 @@ static void check_leader(struct findings *f, const struct examined *s)
                      s->status->raft_term);
 }
 
-static double quota_of(const struct examined *s)
-{
-    if (s->status->db_size_quota > 0)
-        return (double)s->status->db_size_quota;
-    return metrics_sum(&s->metrics, "etcd_server_quota_backend_bytes", NULL);
-}
-
 static void check_size(struct findings *f, const struct examined *s)
 {
     char size[SIZE_TEXT_BYTES], quota_text[SIZE_TEXT_BYTES];
-    double quota = quota_of(s), used = (double)s->status->db_size;
+    /* The status has the quota since etcd 3.6; before that only the metrics do. */
+    double quota = s->status->db_size_quota > 0
+                       ? (double)s->status->db_size_quota
+                       : metrics_sum(&s->metrics, "etcd_server_quota_backend_bytes", NULL);
+    double used = (double)s->status->db_size;
     size_text((uint64_t)used, size);
     if (quota <= 0) {
         findings_add(f, FINDING_GOOD, "size", NULL, "%s, without a known quota", size);

@@ -35,13 +35,6 @@ void announce_arguments(const char *program, int count, char *const *args)
     log_info("Running: ", LOG_SLICES("args", shown, n));
 }
 
-static bool is_initialized(const char *data_dir)
-{
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/FORMAT", data_dir);
-    return access(path, F_OK) == 0;
-}
-
 /* The port of a URL with port 0 is known only once the server listens. */
 static size_t known_client_urls(const struct server_config *server)
 {
@@ -57,7 +50,9 @@ void announce_start(const struct serve_config *config, const struct serve_option
 {
     const struct server_config *server = &config->server;
     const char *dir = server->engine.data_dir;
-    bool initialized = is_initialized(dir);
+    char format[4096];
+    snprintf(format, sizeof(format), "%s/FORMAT", dir);
+    bool initialized = access(format, F_OK) == 0;
     /* The lines below are those of an etcd member, which a server in front of a cluster is not. */
     if (server->clustered) {
         log_info("starting in front of an etcd cluster", LOG_TEXT("vigil-version", VIGIL_VERSION),
