@@ -133,6 +133,7 @@ static void print_external_ip(struct kube_cells *cells, const struct kube_column
                 kube_joined_add(&joined, text);
         }
     }
+    /* The cloud has not assigned an address yet. */
     kube_joined_write(&joined, cells, balanced ? "<pending>" : "<none>");
 }
 
@@ -165,6 +166,8 @@ static void print_completions(struct kube_cells *cells, const struct kube_column
     (void)column;
     if (json_node_int(json_node_path(cells->object, "spec.completions"), &desired))
         snprintf(text, sizeof(text), "%lld/%lld", done, (long long)desired);
+    /* A job with parallel pods and without a number of completions ends when one of them has
+     * succeeded. */
     else if (beside > 1)
         snprintf(text, sizeof(text), "%lld/1 of %lld", done, (long long)beside);
     else
@@ -219,6 +222,7 @@ static void print_event_object(struct kube_cells *cells, const struct kube_colum
 static void print_event_count(struct kube_cells *cells, const struct kube_column *column)
 {
     int64_t count = kube_cell_int(cells->object, column->path);
+    /* Newer clients count repetitions in a series and leave the old field alone. */
     if (json_node_path(cells->object, "series"))
         count = kube_cell_int(cells->object, "series.count");
     json_i64(cells->w, count ? count : 1);
@@ -449,6 +453,8 @@ const struct kube_printer *kube_printer_of(const struct kube_kind *kind)
 
 void kube_duration_text(int64_t seconds, char text[KUBE_DURATION_BYTES])
 {
+    /* The thresholds are those of Kubernetes' duration.HumanDuration. A second in the future is
+     * tolerated, since clocks differ. */
     long long s = seconds, m = s / 60, h = m / 60, d = h / 24;
     if (s < -1)
         snprintf(text, KUBE_DURATION_BYTES, "<invalid>");
@@ -527,6 +533,7 @@ const struct json_node *kube_cell_map(struct kube_cells *cells, const char *path
     const struct json_node *items = json_node_path(cells->object, path);
     for (const struct json_node *at = first_of(items, JSON_TYPE_ARRAY); map && at; at = at->next) {
         struct slice key = kube_cell_text(cells, at, name);
+        /* The first of several with the same name counts. */
         if (json_node_member(map, key))
             continue;
         struct json_node *value = json_node_new(&cells->arena, JSON_TYPE_BOOL);
@@ -547,6 +554,7 @@ bool kube_cell_map_has(const struct json_node *map, struct slice key)
 
 void kube_joined_add(struct kube_joined *joined, struct slice part)
 {
+    /* Further parts are only counted, for "+ N more...". */
     if (joined->count++ >= joined->shown_max && joined->shown_max)
         return;
     if (joined->status == ST_OK && joined->text.len)

@@ -92,6 +92,7 @@ static enum status take_clock(struct clock_text *t)
 {
     int hour, minute, second;
     TRY(take_literal(t, "T"));
+    /* Go accepts an hour of one digit. */
     TRY(take_number(t, "15", 1, 2, &hour));
     if (hour > 23)
         return out_of_range(t, "hour");
@@ -106,6 +107,7 @@ static enum status take_clock(struct clock_text *t)
 
 static enum status take_fraction(struct clock_text *t)
 {
+    /* Go also accepts a comma before the fraction. */
     bool begins = t->rest.len && (t->rest.ptr[0] == '.' || t->rest.ptr[0] == ',');
     size_t digits = 0;
     while (begins && is_digit(t->rest, 1 + digits) && (!t->micro || digits < 6))
@@ -152,6 +154,7 @@ enum status go_time_check(struct slice text, bool micro, struct error *error)
         return error_set(error, ST_INVALID, "parsing time \"%.*s\": extra text: \"%.*s\"",
                          shown(text), (const char *)text.ptr, shown(t.rest),
                          (const char *)t.rest.ptr);
+    /* Go checks the day at the end, when the month and the year are known. */
     return t.day < 1 || t.day > days_in(t.month, t.year) ? out_of_range(&t, "day") : ST_OK;
 }
 

@@ -59,6 +59,7 @@ const char *kube_openapi_hash(void)
 {
     static _Thread_local char text[32];
     uint32_t hash = crc32c(0, SLICE_LITERAL(WRITTEN_AS));
+    /* The types are constant, so the hash is computed once for each thread. */
     if (text[0])
         return text;
     for (size_t i = 0; i < kube_type_count(); i++) {
@@ -207,6 +208,7 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
 static void write_property(struct json_writer *w, const struct kube_type *type,
                            const struct kube_field *field, enum kube_openapi_form form)
 {
+    /* A map of lists nests both: additionalProperties with items. */
     bool map = field->shape >= KUBE_SHAPE_MAP;
     const char *description = kube_field_description(type, field);
     json_member_object(w, (const char *)kube_field_name(field).ptr);

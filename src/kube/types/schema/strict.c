@@ -43,6 +43,7 @@ static enum status write_path(struct strict *s, struct buf *to, bool items)
 
 static enum status report_unknown(struct strict *s, struct slice key)
 {
+    /* A client decides how many unknown fields it sends, so the report has a limit. */
     if (s->reported++ >= KUBE_STRICT_UNKNOWN_MAX)
         return ST_OK;
     AUTO(buf_fini) struct buf path = {0};
@@ -84,6 +85,7 @@ static enum status wrong_type(struct strict *s, const struct kube_type *of,
     char type[160];
     TRY(write_path(s, &path, false));
     write_go_type(field, whole, type);
+    /* Go names the number only if its type is numeric and the value does not fit. */
     bool shows = node->type == JSON_TYPE_NUMBER && !whole && field->value >= KUBE_VALUE_INT32 &&
                  field->value <= KUBE_VALUE_DOUBLE;
     return error_set(s->error, ST_INVALID,
@@ -155,6 +157,7 @@ static ssize_t base64_error_at(struct slice text)
     if (text.ptr[at] != '=' || of_four < 2)
         return (ssize_t)at;
     at = skip_line_ends(text, at + 1);
+    /* Two digits are followed by two signs of padding, three by one. */
     if (of_four == 2) {
         if (at == text.len || text.ptr[at] != '=')
             return (ssize_t)(at == text.len ? at : at - 1);
@@ -273,6 +276,7 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
         const struct kube_field *field = kube_type_field(type, member->key);
         if (!field) {
             TRY(report_unknown(s, member->key));
+            /* As in Go, where the struct has no place for it. */
             json_node_remove(object, member);
             continue;
         }

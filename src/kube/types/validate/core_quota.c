@@ -58,6 +58,7 @@ static unsigned scope_bit(struct slice scope)
 static void check_conflicts(struct check *c, const struct at *at, unsigned found,
                             const struct json_node *scopes)
 {
+    /* Each pair of neighbouring bits is a scope and its opposite. */
     if ((found & 3) == 3)
         bad_node(c, at, scopes, "conflicting scopes");
     if ((found & 12) == 12)
@@ -212,6 +213,7 @@ static void check_ratio(struct check *c, const struct limit *limit, struct slice
     char why[160];
     if (!ratio.node)
         return;
+    /* Quantities are counted in billionths. */
     if (ratio.value < 1000000000) {
         snprintf(why, sizeof(why), "ratio %.*s is less than 1", (int)size_min(text.len, 64),
                  (const char *)text.ptr);
@@ -286,6 +288,7 @@ static void check_limit(struct check *c, const struct at *at, const struct json_
                      "either minimum or maximum storage value is required, but neither was "
                      "provided");
     check_limit_names(c, &limit, "maxLimitRequestRatio", limit.ratio, container);
+    /* A resource that is named in several of the maps is compared once. */
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         for (const struct json_node *one = rule_first(all[i]); one; one = one->next) {
             if (seen_add(c, &seen, one->key))

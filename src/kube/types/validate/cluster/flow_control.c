@@ -72,6 +72,7 @@ static bool equals(struct check *c, const struct json_node *spec, const char *fi
     struct json_node *tree = NULL;
     struct error error = {0};
     if (json_tree_read(c->arena, slice_from_text(fixed), &tree, &error) != ST_OK) {
+        /* The text is a constant and valid JSON, so only memory can be lacking. */
         c->errors->no_memory = true;
         return true;
     }
@@ -158,6 +159,7 @@ static void check_namespaces(struct check *c, const struct at *at, const struct 
     const struct json_node *list = rule_member(rule, "namespaces");
     char why[NAME_ERROR_BYTES];
     size_t i = 0;
+    /* Without namespaces and cluster scope the rule would match nothing. */
     if (!rule_count(list) && !rule_truth(rule, "clusterScope")) {
         bad_required(c, at,
                      "resource rules that are not cluster scoped must supply at least one "
@@ -276,6 +278,8 @@ void kube_validate_flow_schema(struct check *c, const struct json_node *object,
         bad_int(c, in, precedence, "must be a positive value");
     if (precedence > PRECEDENCE_MAX)
         bad_int(c, in, precedence, "must not be greater than 10000");
+    /* Nothing may be matched before the schema that keeps the system's own requests from
+     * waiting. */
     if (precedence == 1 && !slice_is(name, "exempt"))
         bad_int(c, in, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
     if (method && !rule_one_of(rule_text(c, method, "type"), "ByNamespace,ByUser"))

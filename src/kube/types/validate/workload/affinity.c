@@ -127,6 +127,7 @@ static void check_toleration_value(struct check *c, const struct at *at,
     struct slice op = rule_text(c, item, "operator"), value = rule_text(c, item, "value");
     char why[NAME_ERROR_BYTES];
     if (!op.len || slice_is(op, "Equal")) {
+        /* Kubernetes reports errors of the value at the operator. */
         if (!label_value_valid(value, why))
             bad_text(c, AT(at, "operator"), value, why);
     } else if (slice_is(op, "Exists")) {
@@ -210,6 +211,7 @@ void rule_topology_spread(struct check *c, const struct at *at, const struct jso
         c->errors->no_memory = c->errors->no_memory || i;
         return;
     }
+    /* Kubernetes compares each constraint with those after it. */
     for (const struct json_node *item = list->last; item; item = item->prev)
         repeated[--i] = !seen_add(c, &seen, spread_key(c, item));
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {

@@ -126,6 +126,7 @@ void kube_validate_claim(struct check *c, const struct json_node *object,
     quantity is = quantity_of(c, json_node_path(object, "spec.resources.requests.storage"));
     quantity was = quantity_of(c, json_node_path(old, "spec.resources.requests.storage"));
     quantity has = quantity_of(c, json_node_path(old, "status.capacity.storage"));
+    /* A failed expansion may be taken back, but not below what the volume already has. */
     if (is < was && is <= has)
         bad_forbidden(c, AT(AT(AT(at, "resources"), "requests"), "storage"),
                       "field can not be less than status.capacity");
@@ -198,6 +199,7 @@ void kube_validate_volume(struct check *c, const struct json_node *object,
     check_volume_rest(c, at, spec);
     if (!old)
         return;
+    /* A source that was removed is a change, too. */
     if (has_other_source(spec, was) || has_other_source(was, spec))
         bad_forbidden(c, AT(at, "persistentvolumesource"),
                       "spec.persistentvolumesource is immutable after creation");

@@ -66,6 +66,7 @@ static void check_divisor(struct check *c, const struct at *at, const struct jso
     static const char *const sizes = "1,1k,1M,1G,1T,1P,1E,1Ki,1Mi,1Gi,1Ti,1Pi,1Ei";
     const struct json_node *divisor = rule_member(ref, "divisor");
     struct slice text;
+    /* A divisor of 0 stands for the default. */
     if (!divisor || !quantity_of(c, divisor))
         return;
     text = quantity_text(c, divisor);
@@ -137,6 +138,7 @@ static void check_value_from(struct check *c, const struct at *at, const struct 
     rule_rows(c, AT(at, "valueFrom"), from, source_rules);
     for (size_t i = 0; i < COUNT_OF(source_rules); i++)
         sources += rule_member(from, source_rules[i].field) != NULL;
+    /* Kubernetes reports only the first of these. */
     if (!sources)
         why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
               "`secretKeyRef` or `fileKeyRef`";

@@ -26,6 +26,7 @@ static void check_codes(struct check *c, const struct at *at, const struct json_
         bad_many(c, at, rule_count(list), CODES_MAX);
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
         int64_t code = rule_int_of(item);
+        /* An exit code of 0 is a success, which a rule for failures cannot match. */
         if (in && !code)
             bad_int(c, AT_ITEM(at, i), code, "must not be 0 for the In operator");
         if (!seen_add(c, &seen, rule_text_of(c, item)))
@@ -176,6 +177,8 @@ static int64_t count_indexes(struct slice text, int64_t completions, char why[IN
         last = to;
         first = false;
         more = comma;
+        /* After a comma at the end the text is empty but not missing, and an empty part is an
+         * error, as in Go. */
         if (more && !text.len)
             text = slice_of("", 0);
     }
