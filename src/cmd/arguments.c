@@ -23,8 +23,8 @@ static int refuse_word(const struct words *words, const char *word)
 
 int words_read(struct words *words, int count, char **args)
 {
-    assert(words->word_count_needed <= WORDS_MAX);
-    unsigned found = 0;
+    unsigned found = 0, most = words->word_count_needed + words->word_count_more;
+    assert(most <= WORDS_MAX);
     options_init(&words->options, words->table, words->config);
     for (int at = 0; at < count;) {
         int rest;
@@ -42,7 +42,7 @@ int words_read(struct words *words, int count, char **args)
             break;
         /* Flags may follow words, as in `vigil import DIR --json`: parsing stops at each word and
          * begins again behind it. */
-        if (found == words->word_count_needed)
+        if (found == most)
             return refuse_word(words, args[at]);
         words->words[found++] = args[at++];
     }

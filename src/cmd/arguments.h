@@ -11,9 +11,10 @@ enum { WORDS_MAX = 2 };
 
 struct words {
     const struct options_table *table;
-    void *config;               /* filled */
-    unsigned word_count_needed; /* at most WORDS_MAX */
-    const char *words[WORDS_MAX];
+    void *config;                 /* filled */
+    unsigned word_count_needed;   /* at most WORDS_MAX */
+    unsigned word_count_more;     /* words that may follow */
+    const char *words[WORDS_MAX]; /* NULL: not given */
     struct options options;
 };
 

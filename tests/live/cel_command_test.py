@@ -16,6 +16,35 @@ spec:
 """
 
 
+DEFINITION = """
+# A comment.
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: lamps, kind: Lamp}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              colors: {type: array, maxItems: 10, items: {type: string, maxLength: 5}}
+            x-kubernetes-validations:
+            - rule: RULE
+              messageExpression: "'not ' + self.colors[0]"
+"""
+FIELD = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]"
+ADVICE = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+
+
 def cel(*arguments, text=""):
     done = subprocess.run([SUBJECT, "cel", *arguments], input=text, capture_output=True, text=True, timeout=60, env=dict(os.environ))
     return done.returncode, done.stdout, done.stderr
@@ -76,11 +105,50 @@ class Cel(LiveTest):
         self.assertEqual((code, errors), (1, "operation cancelled: actual cost limit exceeded\n"))
 
     def test_wrong_arguments_are_refused_with_the_way_out(self):
-        for arguments, why in ((("eval",), "eval|check EXPRESSION is missing"), (("try", "1"), "the first argument must be eval or check"),
+        for arguments, why in ((("eval",), "EXPRESSION is missing"), (("try", "1"), "the first argument must be eval or check"),
                                (("eval", "--var", "x", "1"), 'must be NAME=JSON, not "x"'), (("eval", "--var", "x=a", "x"), "needs quotes"),
                                (("eval", "--var", "x=1,x=2", "x"), "the variable x is given twice"),
                                (("eval", "--no", "1"), "not defined: -no")):
             code, out, errors = cel(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn(why, errors)
+
+    def test_rules_of_a_definition_are_shown_with_their_costs(self):
+        text = DEFINITION.replace("RULE", "self.colors.all(c, c != 'red')")
+        code, out, errors = cel("check", "--schema", "-", text=text)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(out, f"{FIELD}.rule: cost 53, 0.00 % of the limit\n    self.colors.all(c, c != 'red')\n"
+                         f"{FIELD}.messageExpression: cost 6, 0.00 % of the limit\n    'not ' + self.colors[0]\n"
+                         "spec.validation.openAPIV3Schema: all rules: cost 59, 0.00 % of the limit\n")
+        code, out, _ = cel("check", "--schema", "-", "-w", "json", text=text)
+        found = json.loads(out)
+        self.assertEqual((code, found["errors"], [rule["cost"] for rule in found["rules"]]), (0, [], [53, 6, 59]))
+        self.assertEqual(found["rules"][0], {"field": f"{FIELD}.rule", "expression": "self.colors.all(c, c != 'red')", "cost": 53,
+                                             "limit": 10_000_000})
+
+    def test_what_is_wrong_with_a_definition_is_shown_with_its_place(self):
+        code, out, _ = cel("check", "--schema", "-", text=DEFINITION.replace("RULE", "self.color == 'red'"))
+        self.assertEqual(code, 1)
+        self.assertIn(f"{FIELD}.rule: compilation failed: ERROR: <input>:1:5: undefined field 'color'\n | self.color == 'red'\n"
+                      " | ....^\n", out)
+        self.assertNotIn("Invalid value", out)
+        dear = DEFINITION.replace("RULE", "self.colors.all(a, self.colors.all(b, a + b != b + a))").replace("maxItems: 10, ", "")
+        code, out, _ = cel("check", "--schema", "-", text=dear)
+        self.assertEqual(code, 1)
+        self.assertIn(f"{FIELD}.rule: cost more than 100 times the limit\n", out)
+        self.assertIn(f"{FIELD}.rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {ADVICE}\n", out)
+        code, out, _ = cel("check", "--schema", "-", text=DEFINITION.replace("scope: Namespaced", "scope: Galaxy"))
+        self.assertEqual(code, 1)
+        self.assertIn('spec.scope: Unsupported value: "Galaxy"', out)
+
+    def test_other_files_are_no_definitions(self):
+        for arguments, text, why in ((("check", "--schema", "-"), OBJECT, "is not a CustomResourceDefinition"),
+                                     (("check", "--schema", "-"), "a: [", "is neither YAML nor JSON"),
+                                     (("check", "--schema", "/no/such"), "", "/no/such"),
+                                     (("check", "--schema", "-", "1"), DEFINITION, "--schema is for check, without an expression"),
+                                     (("eval", "--schema", "-"), DEFINITION, "--schema is for check, without an expression"),
+                                     (("check",), "", "EXPRESSION is missing")):
+            code, out, errors = cel(*arguments, text=text)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn(why, errors)
 

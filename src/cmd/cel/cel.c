@@ -4,6 +4,7 @@
 #include "cel/eval/program.h"
 #include "cel/syntax/parser.h"
 #include "cmd/arguments.h"
+#include "cmd/cel/schema.h"
 #include "cmd/cel/show.h"
 #include "cmd/cel/variables.h"
 #include "codec/json/writer.h"
@@ -17,7 +18,7 @@ enum { OUTPUT_SIMPLE, OUTPUT_JSON };
 
 struct cel_flags {
     const char *variables;
-    const char *file;
+    const char *file, *schema;
     bool cost;
     int write_out;
 };
@@ -30,6 +31,10 @@ static const struct option rows[] = {
     FLAG_TEXT("file", cel_flags, file, "",
               "A file of YAML or JSON, which is the variable self; - is standard input."),
     FLAG_ALIAS("f", "file"),
+    FLAG_TEXT(
+        "schema", cel_flags, schema, "",
+        "check: a file with a CustomResourceDefinition, whose rules are checked instead of an "
+        "expression; - is standard input."),
     FLAG_BOOL("cost", cel_flags, cost, "Print what the evaluation cost."),
     FLAG_ENUM("write-out", cel_flags, write_out, "simple", "The output format.", "simple|json"),
     FLAG_ALIAS("w", "write-out"),
@@ -43,7 +48,7 @@ const struct options_table cel_table = {
                "Kubernetes' functions.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
-    .words = "eval|check EXPRESSION",
+    .words = "eval|check EXPRESSION|check --schema FILE",
     .flags_only = true,
     .man_more =
         ".SH COMMANDS\n"
@@ -52,15 +57,21 @@ const struct options_table cel_table = {
         "evaluation may cost as much as in Kubernetes, 1,000,000.\n"
         ".TP\ncheck\nFinds errors of syntax and types without evaluating the expression, and "
         "prints its type.\n"
+        ".TP\ncheck \\-\\-schema FILE\nChecks a CustomResourceDefinition as a server does, and "
+        "prints for "
+        "each of its rules the cost that is estimated for all values of an object and its share of "
+        "the limit, or what is wrong with it. The last line of a schema is the cost of all its "
+        "rules together.\n"
         ".PP\nAn error of syntax or types is shown with its place, as Kubernetes shows it.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nThe value or type was printed.\n"
-        ".TP\n1\nThe expression is wrong, or its evaluation failed.\n"
+        ".TP\n1\nThe expression or definition is wrong, or the evaluation failed.\n"
         ".TP\n2\nA flag or an argument is wrong.\n"
         ".SH EXAMPLES\n.nf\n"
         "vigil cel eval \\-\\-var x=3 'x * 2'\n"
         "kubectl get deployment web \\-o json | vigil cel eval \\-f \\- 'self.spec.replicas > 1'\n"
-        "vigil cel check \\-\\-var 'name=\"web\"' 'name.size() < 10'\n.fi\n",
+        "vigil cel check \\-\\-var 'name=\"web\"' 'name.size() < 10'\n"
+        "vigil cel check \\-\\-schema crd.yaml\n.fi\n",
 };
 
 struct trial {
@@ -174,6 +185,12 @@ static int run(const struct words *words, const struct cel_flags *flags)
     bool evaluates = strcmp(words->words[0], "eval") == 0;
     if (!evaluates && strcmp(words->words[0], "check") != 0)
         return words_refuse(words, "the first argument must be eval or check");
+    if (*flags->schema && (evaluates || words->words[1]))
+        return words_refuse(words, "--schema is for check, without an expression");
+    if (*flags->schema)
+        return cel_schema_check(flags->schema, flags->write_out == OUTPUT_JSON);
+    if (!words->words[1])
+        return words_refuse(words, "EXPRESSION is missing");
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     variables.work = (struct cel_work){.arena = &arena, .steps_left = INT64_MAX};
     struct trial trial = {.flags = flags, .arena = &arena, .variables = &variables};
@@ -199,7 +216,8 @@ static int run(const struct words *words, const struct cel_flags *flags)
 int cel_main(int count, char **args)
 {
     struct cel_flags flags;
-    struct words words = {.table = &cel_table, .config = &flags, .word_count_needed = 2};
+    struct words words = {
+        .table = &cel_table, .config = &flags, .word_count_needed = 1, .word_count_more = 1};
     int done = words_read(&words, count - 1, args + 1);
     return done >= 0 ? done : run(&words, &flags);
 }

@@ -1,6 +1,8 @@
 #include "kube/custom/definition_check.h"
 
 #include "kube/custom/definition.h"
+#include "kube/custom/definition_report.h"
+#include "kube/custom/definition_rules.h"
 #include "kube/custom/schema_check.h"
 #include "kube/types/go_text.h"
 #include "kube/types/object/name.h"
@@ -538,11 +540,12 @@ static void check_spec(struct definition_check *c, const struct json_node *spec,
                       "spec.versions[*].schema instead");
 }
 
-void kube_definition_validate(struct arena *arena, const struct json_node *object,
-                              const struct json_node *old, struct kube_field_errors *errors,
-                              struct buf *warning)
+static void validate(struct arena *arena, const struct json_node *object,
+                     const struct json_node *old, struct kube_field_errors *errors,
+                     struct buf *warning, struct rule_reports *reports)
 {
-    struct definition_check c = {.arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX};
+    struct definition_check c = {
+        .arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX, .reports = reports};
     const struct json_node *spec = json_node_named(object, "spec");
     const struct json_node *versions = check_array(spec, "versions");
     if (!versions)
@@ -561,4 +564,28 @@ void kube_definition_validate(struct arena *arena, const struct json_node *objec
         check_approval(&c, object, text_of(&c, json_node_named(spec, "group")));
     patterns_fini(&c.patterns);
     buf_fini(&c.path);
+}
+
+void kube_definition_validate(struct arena *arena, const struct json_node *object,
+                              const struct json_node *old, struct kube_field_errors *errors,
+                              struct buf *warning)
+{
+    validate(arena, object, old, errors, warning, NULL);
+}
+
+enum status kube_definition_report(struct arena *arena, struct json_node *object,
+                                   struct rule_reports *ret_reports,
+                                   struct kube_field_errors *errors)
+{
+    AUTO(buf_fini) struct buf warning = {0};
+    struct kube_status answer = {0};
+    struct kube_meta meta = {.arena = arena, .status = &answer};
+    struct json_node *status;
+    *ret_reports = (struct rule_reports){0};
+    if (!kube_definition_set_defaults(&meta, object) ||
+        !kube_meta_object(&meta, object, "status", &status) ||
+        !kube_definition_add_stored_version(&meta, object, status))
+        return ST_NOMEM;
+    validate(arena, object, NULL, errors, &warning, ret_reports);
+    return errors->no_memory ? ST_NOMEM : ST_OK;
 }

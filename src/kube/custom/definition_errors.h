@@ -9,6 +9,8 @@
 #include "kube/custom/schema/patterns.h"
 #include "kube/types/field_errors.h"
 
+struct rule_reports;
+
 /* The state of a check: the position in the definition, and the errors so far. */
 struct definition_check {
     struct arena *arena;
@@ -18,6 +20,7 @@ struct definition_check {
     int64_t steps;                        /* left for validating defaults */
     const struct json_node *old_versions; /* the definition is updated from; NULL: it is created */
     bool sets_searched, sets_merge;       /* the old versions have sets whose items are merged */
+    struct rule_reports *reports;         /* NULL: nobody reads them */
     bool costs_unchecked; /* the schema is unchanged, and each of its rules may cost more */
 };
 

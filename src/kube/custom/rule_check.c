@@ -1,6 +1,7 @@
 #include "kube/custom/rule_check.h"
 
 #include "cel/estimate/range.h"
+#include "kube/custom/definition_report.h"
 #include "kube/custom/rules/compile.h"
 #include "kube/custom/rules/field_path.h"
 #include "kube/custom/rules/types.h"
@@ -179,6 +180,28 @@ static void observe(struct definition_check *c, struct rule_costs *costs, const 
     costs->dear[at].field = kept;
 }
 
+static void report(struct definition_check *c, const char *child, struct slice text, uint64_t cost,
+                   uint64_t cost_max, struct slice error)
+{
+    AUTO(buf_fini) struct buf field = {0};
+    if (!c->reports)
+        return;
+    struct rule_report *made = arena_calloc(c->arena, 1, sizeof(*made));
+    if (!made ||
+        buf_append_format(&field, "%.*s%s%s", SLICE_ARGS(buf_slice(&c->path)), child[0] ? "." : "",
+                          child) != ST_OK ||
+        arena_dup(c->arena, buf_slice(&field), &made->field) != ST_OK ||
+        arena_dup(c->arena, text, &made->text) != ST_OK ||
+        arena_dup(c->arena, error, &made->error) != ST_OK) {
+        c->errors->no_memory = true;
+        return;
+    }
+    made->cost = cost;
+    made->cost_max = cost_max;
+    *(c->reports->last ? &c->reports->last->next : &c->reports->first) = made;
+    c->reports->last = made;
+}
+
 /* -- Compiled rules -- */
 
 struct rule_scope rule_scope_below(struct definition_check *c, const struct rule_scope *scope,
@@ -261,6 +284,10 @@ static void check_program(struct definition_check *c, const struct json_node *ru
     if (!c->costs_unchecked)
         check_cost(c, field.text, "estimated rule cost", cost, RULE_COST_MAX);
     observe(c, scope->costs, field.text, cost);
+    report(c, field.text, program->rule->rule, cost, RULE_COST_MAX, program->error);
+    if (program->message || program->message_error.len)
+        report(c, message.text, program->rule->message_expression, program->message_cost_max,
+               RULE_COST_MAX, program->message_error);
     if (program->error.len)
         check_invalid(c, field.text, shown_rule(c, rule), as_text(c, program->error));
     if (program->message_error.len)
@@ -337,6 +364,7 @@ void check_rule_costs(struct definition_check *c, struct rule_costs *costs)
         errors->last = error;
         errors->count++;
     }
+    report(c, "", SLICE_EMPTY, costs->sum, RULE_COST_SUM_MAX, SLICE_EMPTY);
     if (costs->sum <= RULE_COST_SUM_MAX)
         return;
     for (uint32_t i = 0; i < costs->dear_count; i++)
