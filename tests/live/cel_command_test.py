@@ -141,7 +141,7 @@ class Cel(LiveTest):
         self.assertEqual(code, 1)
         self.assertIn('spec.scope: Unsupported value: "Galaxy"', out)
 
-    def test_other_files_are_no_definitions(self):
+    def test_other_files_are_refused(self):
         for arguments, text, why in ((("check", "--schema", "-"), OBJECT, "is not a CustomResourceDefinition"),
                                      (("check", "--schema", "-"), "a: [", "is neither YAML nor JSON"),
                                      (("check", "--schema", "/no/such"), "", "/no/such"),

@@ -20,7 +20,7 @@ struct definition_check {
     int64_t steps;                        /* left for validating defaults */
     const struct json_node *old_versions; /* the definition is updated from; NULL: it is created */
     bool sets_searched, sets_merge;       /* the old versions have sets whose items are merged */
-    struct rule_reports *reports;         /* NULL: nobody reads them */
+    struct rule_reports *reports;         /* NULL: they are not needed */
     bool costs_unchecked; /* the schema is unchanged, and each of its rules may cost more */
 };
 

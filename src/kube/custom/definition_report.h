@@ -1,6 +1,6 @@
 /*
- * What the check of a CustomResourceDefinition finds out about its rules, for a user who writes
- * them: what each may cost, and why it is wrong. `vigil cel check --schema` prints it.
+ * What the check of a CustomResourceDefinition finds out about its rules, for the author of
+ * the definition: what each may cost, and why it is wrong. `vigil cel check --schema` prints it.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_REPORT_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_REPORT_H
