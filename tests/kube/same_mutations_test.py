@@ -2,7 +2,6 @@
 """What MutatingAdmissionPolicies do to objects in a real kube-apiserver and in Vigil: a table of policies, each with the requests
 that it concerns, and policies and bindings that are refused themselves. Answers and warnings are compared as a whole.
 tools/build-kube builds the real kube-apiserver."""
-import json
 import pathlib
 import sys
 import time
