@@ -215,7 +215,7 @@ static int run(const struct words *words, const struct cel_flags *flags)
 
 int cel_main(int count, char **args)
 {
-    struct cel_flags flags;
+    struct cel_flags flags = {0};
     struct words words = {
         .table = &cel_table, .config = &flags, .word_count_needed = 1, .word_count_more = 1};
     int done = words_read(&words, count - 1, args + 1);

@@ -497,10 +497,11 @@ static void check_items(struct validation *r, const struct schema *s, const stru
     if (list)
         old_items_init(&olds, r->arena, list, at->pair->old);
     r->steps -= (int64_t)olds.count;
-    for (const struct json_node *item = value->first; item && !r->gave_up; item = item->next) {
+    for (const struct json_node *item = value->first; item && !r->gave_up;
+         item = item->next, index++) {
         const struct json_node *old = olds.count ? old_items_find(&olds, item) : NULL;
         struct correlated pair;
-        struct value_path path = {.up = at, .index = index++, .is_item = true};
+        struct value_path path = {.up = at, .index = index, .is_item = true};
         path.pair = pair_of(at, list ? list->items : NULL, item, old, &pair);
         validate(r, s->items, item, &path);
     }
