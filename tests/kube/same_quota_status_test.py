@@ -3,9 +3,7 @@
 kube-controller-manager on a real kube-apiserver. After the same requests both must be the same."""
 import copy
 import itertools
-import json
 import pathlib
-import subprocess
 import sys
 import time
 import unittest
@@ -13,13 +11,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-from apiserver_test import KUBE  # noqa: E402
 from certs import Authority  # noqa: E402
 from same_custom_test import CRDS, definition, version  # noqa: E402
 from same_quota_test import MERGE, claim, container, pod, service  # noqa: E402
 from same_writes_test import Client  # noqa: E402
-from server import free_port  # noqa: E402
-from side_by_side import SideBySide  # noqa: E402
+from side_by_side import Manager, SideBySide  # noqa: E402
 
 WAIT_SECONDS = 120
 SAME_POLLS = 3  # at intervals of more than a period of the controller
@@ -40,20 +36,9 @@ class SameQuotaStatus(SideBySide):
                      "--kube-namespace-objects=true")
         super().setUpClass()
         root = pathlib.Path(cls.directory.name)
-        config = root / "manager.kubeconfig"
-        config.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{cls.apiserver.port}", "insecure-skip-tls-verify": True}}],
-            "users": [{"name": "u", "user": {"token": "the-token"}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
         (root / "ca").mkdir()
         authority = Authority(root / "ca")
-        cls.log = open(root / "manager.log", "wb")
-        cls.manager = subprocess.Popen(
-            [str(KUBE / "kube-controller-manager"), f"--kubeconfig={config}", f"--controllers={CONTROLLERS}", "--leader-elect=false",
-             "--resource-quota-sync-period=1s", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-             f"--cert-dir={root}/manager", f"--root-ca-file={authority.cert}", f"--flex-volume-plugin-dir={root}/flex"],
-            stdout=cls.log, stderr=subprocess.STDOUT, start_new_session=True)
+        cls.manager = Manager(root, cls.apiserver.port, CONTROLLERS, "--resource-quota-sync-period=1s", f"--root-ca-file={authority.cert}")
         cls.wait_for(CRDS)
         for side in (cls.theirs, cls.ours):
             code, body = side.send("POST", CRDS, definition("caps", "Cap", [version()]))
@@ -62,9 +47,7 @@ class SameQuotaStatus(SideBySide):
 
     @classmethod
     def tearDownClass(cls):
-        cls.manager.terminate()
-        cls.manager.wait()
-        cls.log.close()
+        cls.manager.stop()
         super().tearDownClass()
 
     def setUp(self):

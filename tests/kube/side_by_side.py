@@ -1,17 +1,42 @@
 """A real kube-apiserver and Vigil's own Kubernetes API side by side, for tests that send the same requests to both."""
+import json
 import pathlib
+import subprocess
 import tempfile
 import time
 import unittest
 
-from apiserver_test import Apiserver, READY_SECONDS
+from apiserver_test import KUBE, Apiserver, READY_SECONDS
 from server import Server, free_port
+
+
+class Manager:
+    """A real kube-controller-manager with some of its controllers, for the kube-apiserver at this port."""
+
+    def __init__(self, root, port, controllers, *flags):
+        config = root / "manager.kubeconfig"
+        config.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "u", "user": {"token": "the-token"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+        self.log = open(root / "manager.log", "wb")
+        self.process = subprocess.Popen(
+            [str(KUBE / "kube-controller-manager"), f"--kubeconfig={config}", f"--controllers={controllers}", "--leader-elect=false",
+             "--bind-address=127.0.0.1", f"--secure-port={free_port()}", f"--cert-dir={root}/manager",
+             f"--flex-volume-plugin-dir={root}/flex", *flags],
+            stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
 
 
 class SideBySide(unittest.TestCase):
     maxDiff = None
-    # Garbage is collected, and quotas are counted, by kube-controller-manager, which does not run beside the kube-apiserver.
-    flags = ("--kube-garbage-collector=false", "--kube-quota-controller=false",
+    # What kube-controller-manager does: it does not run beside the kube-apiserver.
+    flags = ("--kube-garbage-collector=false", "--kube-quota-controller=false", "--kube-policy-status=false",
              "--kube-enable-admission-plugins=StorageObjectInUseProtection")
     their_flags = ("--request-timeout=30s",)
     client = None  # a class: takes a URL and optionally a token; its send() returns a code and a body

@@ -40,6 +40,7 @@ struct kube_config {
     bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
     bool furnishes;       /* kube/jobs/follower/furnish.h: namespaces get their objects */
     bool counts_quotas;   /* kube/jobs/follower/quota_status.h: quotas get their status */
+    bool checks_policies; /* kube/jobs/follower/policy_status.h: policies get their status */
     int64_t compaction_s; /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/jobs/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;

@@ -13,6 +13,7 @@
 #include "kube/jobs/compaction.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/follower/furnish.h"
+#include "kube/jobs/follower/policy_status.h"
 #include "kube/jobs/follower/quota_status.h"
 #include "kube/jobs/garbage/garbage.h"
 #include "kube/jobs/namespaces.h"
@@ -128,6 +129,7 @@ void kube_api_start_jobs(struct kube_api *api)
     kube_garbage_start(api, &routes[0]);
     kube_furnish_start(api, &routes[0]);
     kube_quota_status_start(api, &routes[0]);
+    kube_policy_status_start(api, &routes[0]);
 }
 
 void kube_api_stop(struct kube_api *api)

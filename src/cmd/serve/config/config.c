@@ -221,6 +221,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .leaves_namespaces = !options->kube_namespace_controller,
         .furnishes = options->kube_namespace_objects,
         .counts_quotas = options->kube_quota_controller,
+        .checks_policies = options->kube_policy_status,
     };
     TRY(set_kube_access(config, options, error));
     TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission, error));

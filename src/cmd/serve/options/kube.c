@@ -86,6 +86,10 @@ static const struct option kube[] = {
               "or a quota is changed, as kube-controller-manager does. While a "
               "kube-controller-manager holds its lease, this is left to it. false: others write "
               "the status, and until they do, writes that a quota concerns are refused."),
+    FLAG_TRUE("kube-policy-status", serve_options, kube_policy_status,
+              "Check the types of the expressions of validating admission policies, and write "
+              "warnings about them into the status of the policies, as kube-controller-manager "
+              "does. While a kube-controller-manager holds its lease, this is left to it."),
     FLAG_DURATION(
         "kube-history", serve_options, kube_history_ns, "5m0s",
         "How long history is kept for watches after the first write through the Kubernetes "

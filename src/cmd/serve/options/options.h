@@ -55,7 +55,7 @@ struct serve_options {
     const char *kube_service_account_signing_key_file, *kube_advertise_address;
     const char *kube_service_cluster_ip_range, *kube_service_node_port_range;
     bool kube_garbage_collector, kube_namespace_controller, kube_namespace_objects, kube_bootstrap;
-    bool kube_allow_privileged, kube_quota_controller;
+    bool kube_allow_privileged, kube_quota_controller, kube_policy_status;
     bool kube_urls_given;        /* not a flag: listen_kube_urls was given */
     int kube_authorization_mode; /* enum kube_authorization */
     const char *kube_enable_admission_plugins, *kube_disable_admission_plugins;

@@ -1,13 +1,21 @@
 #include "kube/custom/rules/types.h"
 
+#include "kube/types/expression/kind_types.h"
+
 #include <stdlib.h>
+
+/* What a value is besides what its schema says. */
+enum {
+    RESOURCE = 1 << 0,  /* the root of an object */
+    PUBLISHED = 1 << 1, /* its schema is the one that is published, as is all below it */
+};
 
 /* An object and the fields that have been used. */
 struct object_type {
     struct cel_object object; /* first */
     struct arena *arena;
     const struct schema *schema;
-    bool resource; /* has kind, apiVersion and metadata, although the schema does not say so */
+    unsigned is; /* RESOURCE: it has kind, apiVersion and metadata whatever the schema says */
     const char *name;
     struct field_type *made;
 };
@@ -124,21 +132,8 @@ const struct schema_property *rule_property(const struct schema *schema, struct 
 
 /* -- Types -- */
 
-static enum status make(struct arena *arena, const struct schema *schema, bool resource,
+static enum status make(struct arena *arena, const struct schema *schema, unsigned is,
                         const char *name, const struct cel_type **ret_type);
-
-static const char *join_name(struct arena *arena, const char *name, struct slice step)
-{
-    size_t len = strlen(name);
-    char *joined = arena_alloc(arena, len + 1 + step.len + 1);
-    if (!joined)
-        return NULL;
-    memcpy(joined, name, len);
-    joined[len] = '.';
-    slice_copy(joined + len + 1, step);
-    joined[len + 1 + step.len] = '\0';
-    return joined;
-}
 
 static enum status sized(struct arena *arena, const struct cel_type *type, uint64_t size_max,
                          const struct cel_type **ret_type)
@@ -155,7 +150,7 @@ static const struct schema metadata_schema;
 static enum status find_field(const struct cel_object *self, struct slice name,
                               struct arena *scratch, const struct cel_type **ret_type);
 
-static enum status make_object(struct arena *arena, const struct schema *schema, bool resource,
+static enum status make_object(struct arena *arena, const struct schema *schema, unsigned is,
                                const char *name, const struct cel_type **ret_type)
 {
     struct object_type *object = arena_alloc(arena, sizeof(*object));
@@ -166,7 +161,7 @@ static enum status make_object(struct arena *arena, const struct schema *schema,
         .object = {.field = find_field},
         .arena = arena,
         .schema = schema,
-        .resource = resource && !schema->has_meta,
+        .is = is,
         .name = name,
     };
     *type = (struct cel_type){.kind = CEL_TYPE_OBJECT, .name = name, .object = &object->object};
@@ -180,9 +175,13 @@ static bool is_own_field(const struct object_type *object, struct slice name)
     if (object->schema == &metadata_schema)
         return slice_equal(name, SLICE_LITERAL("name")) ||
                slice_equal(name, SLICE_LITERAL("generateName"));
-    return object->resource && (slice_equal(name, SLICE_LITERAL("kind")) ||
-                                slice_equal(name, SLICE_LITERAL("apiVersion")) ||
-                                slice_equal(name, SLICE_LITERAL("metadata")));
+    /* A schema may describe the metadata of a resource; once it is published they are those of all
+     * objects. */
+    if (!(object->is & RESOURCE) || (object->schema->has_meta && !(object->is & PUBLISHED)))
+        return false;
+    return slice_equal(name, SLICE_LITERAL("kind")) ||
+           slice_equal(name, SLICE_LITERAL("apiVersion")) ||
+           slice_equal(name, SLICE_LITERAL("metadata"));
 }
 
 static enum status make_field(const struct object_type *object, struct slice name,
@@ -196,12 +195,14 @@ static enum status make_field(const struct object_type *object, struct slice nam
     const struct schema_property *property = own ? NULL : rule_property(object->schema, name);
     if (!own && !property)
         return ST_OK;
-    const char *type_name = join_name(arena, object->name, name);
+    const char *type_name = kube_kind_type_name(arena, object->name, name);
     if (!type_name)
         return ST_NOMEM;
+    if (own && object->is & PUBLISHED)
+        return kube_kind_type_new(arena, kube_type_metadata(), type_name, ret_type);
     if (own)
-        return make_object(arena, &metadata_schema, false, type_name, ret_type);
-    return make(arena, property->schema, false, type_name, ret_type);
+        return make_object(arena, &metadata_schema, 0, type_name, ret_type);
+    return make(arena, property->schema, object->is & PUBLISHED, type_name, ret_type);
 }
 
 /* The type lives as long as the object, not only as long as the expression. */
@@ -267,7 +268,7 @@ static enum status make_string(struct arena *arena, const struct schema *schema,
 }
 
 /* A list or map whose items or values have a schema. */
-static enum status make_container(struct arena *arena, const struct schema *schema,
+static enum status make_container(struct arena *arena, const struct schema *schema, unsigned is,
                                   const char *name, const struct cel_type **ret_type)
 {
     bool is_list = schema->types == SCHEMA_ARRAY;
@@ -276,17 +277,18 @@ static enum status make_container(struct arena *arena, const struct schema *sche
     /* A comma follows an item; an entry also has a key in quotes and a colon. */
     uint64_t bytes = below->least_bytes + (is_list ? UINT64_C(1) : UINT64_C(6));
     const struct cel_type *item, *type;
-    name = join_name(arena, name, is_list ? SLICE_LITERAL("@idx") : SLICE_LITERAL("@elem"));
+    name =
+        kube_kind_type_name(arena, name, is_list ? SLICE_LITERAL("@idx") : SLICE_LITERAL("@elem"));
     if (!name)
         return ST_NOMEM;
-    TRY(make(arena, below, false, name, &item));
+    TRY(make(arena, below, is & PUBLISHED, name, &item));
     type =
         is_list ? cel_type_new_list(arena, item) : cel_type_new_map(arena, &cel_type_STRING, item);
     uint64_t size = count_max >= 0 ? (uint64_t)count_max : (RULE_REQUEST_BYTES - 2) / bytes;
     return sized(arena, type, size, ret_type);
 }
 
-static enum status make(struct arena *arena, const struct schema *schema, bool resource,
+static enum status make(struct arena *arena, const struct schema *schema, unsigned is,
                         const char *name, const struct cel_type **ret_type)
 {
     *ret_type = NULL;
@@ -311,14 +313,21 @@ static enum status make(struct arena *arena, const struct schema *schema, bool r
         return ST_OK;
     case SCHEMA_OBJECT:
         if (!schema->additional)
-            return make_object(arena, schema, resource || schema->embedded, name, ret_type);
+            return make_object(arena, schema, is | (schema->embedded ? RESOURCE : 0u), name,
+                               ret_type);
         break;
     }
-    return make_container(arena, schema, name, ret_type);
+    return make_container(arena, schema, is, name, ret_type);
 }
 
 enum status rule_type_new(struct arena *arena, const struct schema *schema, bool resource,
                           const struct cel_type **ret_type)
 {
-    return make(arena, schema, resource, "selfType", ret_type);
+    return make(arena, schema, resource ? RESOURCE : 0u, "selfType", ret_type);
+}
+
+enum status rule_type_published(struct arena *arena, const struct schema *schema, const char *name,
+                                const struct cel_type **ret_type)
+{
+    return make(arena, schema, RESOURCE | PUBLISHED, name, ret_type);
 }

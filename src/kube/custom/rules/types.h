@@ -29,6 +29,14 @@ MUST_CHECK
 enum status rule_type_new(struct arena *arena, const struct schema *schema, bool resource,
                           const struct cel_type **ret_type);
 
+/*
+ * The type of a resource in a policy whose types are checked, for which its schema is read as it is
+ * published (OpenAPI): its metadata has all members. The same otherwise.
+ */
+MUST_CHECK
+enum status rule_type_published(struct arena *arena, const struct schema *schema, const char *name,
+                                const struct cel_type **ret_type);
+
 /* The property that an expression calls `field`; NULL: there is none, or it has no type. */
 const struct schema_property *rule_property(const struct schema *schema, struct slice field);
 

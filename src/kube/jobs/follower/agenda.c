@@ -8,9 +8,9 @@ static struct slice key_of(const void *value)
     return kube_agenda_name(value);
 }
 
-void kube_agenda_init(struct kube_agenda *agenda, uint64_t seed)
+void kube_agenda_init(struct kube_agenda *agenda, uint8_t name_bytes_max, uint64_t seed)
 {
-    *agenda = (struct kube_agenda){0};
+    *agenda = (struct kube_agenda){.name_bytes_max = name_bytes_max};
     hash_map_init(&agenda->items, key_of, seed);
 }
 
@@ -39,7 +39,7 @@ struct kube_agenda_item *kube_agenda_add(struct kube_agenda *agenda, struct slic
 {
     struct kube_agenda_item *item = kube_agenda_find(agenda, name);
     void *replaced;
-    if (item || !name.len || name.len > KUBE_AGENDA_NAME_BYTES_MAX)
+    if (item || !name.len || name.len > agenda->name_bytes_max)
         return item;
     item = xcalloc(1, sizeof(*item) + name.len);
     item->name_len = (uint8_t)name.len;

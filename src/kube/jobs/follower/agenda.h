@@ -1,6 +1,7 @@
 /*
- * Namespaces in which a job has something to do, each once and at its time. Items stay until they
- * are removed, with or without a time. One owner, one thread. Aborts without memory.
+ * Objects for which a job has something to do, such as namespaces, each once and at its time, by
+ * their names. Items stay until they are removed, with or without a time. One owner, one thread.
+ * Aborts without memory.
  */
 #ifndef VIGIL_KUBE_JOBS_FOLLOWER_AGENDA_H
 #define VIGIL_KUBE_JOBS_FOLLOWER_AGENDA_H
@@ -9,8 +10,8 @@
 #include "base/container/heap.h"
 #include "base/container/list.h"
 
-/* Names of namespaces are not longer; other keys may be. */
-enum { KUBE_AGENDA_NAME_BYTES_MAX = 63 };
+/* Names of namespaces, and of other objects, are not longer; other keys may be. */
+enum { KUBE_AGENDA_NAMESPACE_BYTES_MAX = 63, KUBE_AGENDA_NAME_BYTES_MAX = 253 };
 
 struct kube_agenda_item {
     struct heap_link in_times; /* it has a time */
@@ -24,16 +25,18 @@ struct kube_agenda_item {
 struct kube_agenda {
     struct hash_map items;
     struct heap times;
+    uint8_t name_bytes_max;
 };
 
-void kube_agenda_init(struct kube_agenda *agenda, uint64_t seed);
+/* name_bytes_max: one of those above. */
+void kube_agenda_init(struct kube_agenda *agenda, uint8_t name_bytes_max, uint64_t seed);
 /* Frees the items, too. Accepts a zeroed one. */
 void kube_agenda_fini(struct kube_agenda *agenda);
 
 struct slice kube_agenda_name(const struct kube_agenda_item *item);
 /* NULL: it is not on the agenda. */
 struct kube_agenda_item *kube_agenda_find(const struct kube_agenda *agenda, struct slice name);
-/* The item of that name, which may be new. NULL: no namespace has such a name. */
+/* The item of that name, which may be new. NULL: no such object has such a name. */
 struct kube_agenda_item *kube_agenda_add(struct kube_agenda *agenda, struct slice name);
 void kube_agenda_remove(struct kube_agenda *agenda, struct kube_agenda_item *item);
 

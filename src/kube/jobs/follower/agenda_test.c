@@ -18,7 +18,7 @@ static void test_items_come_at_their_times(void **state)
 {
     (void)state;
     struct kube_agenda agenda;
-    kube_agenda_init(&agenda, 1);
+    kube_agenda_init(&agenda, KUBE_AGENDA_NAMESPACE_BYTES_MAX, 1);
     struct kube_agenda_item *b = add(&agenda, "b", 20), *a = add(&agenda, "a", 10);
     assert_ptr_equal(kube_agenda_add(&agenda, SLICE_LITERAL("b")), b);
     assert_int_equal(kube_agenda_next_ns(&agenda), 10);
@@ -37,7 +37,7 @@ static void test_the_earlier_time_stays(void **state)
 {
     (void)state;
     struct kube_agenda agenda;
-    kube_agenda_init(&agenda, 1);
+    kube_agenda_init(&agenda, KUBE_AGENDA_NAMESPACE_BYTES_MAX, 1);
     struct kube_agenda_item *item = add(&agenda, "n", 20);
     assert_true(kube_agenda_has(&agenda, item, 30) && kube_agenda_has(&agenda, item, 20));
     assert_false(kube_agenda_has(&agenda, item, 19));
@@ -61,12 +61,12 @@ static void test_other_names_are_not_taken(void **state)
 {
     (void)state;
     struct kube_agenda agenda;
-    char name[KUBE_AGENDA_NAME_BYTES_MAX + 2];
+    char name[KUBE_AGENDA_NAMESPACE_BYTES_MAX + 2];
     memset(name, 'n', sizeof(name));
-    kube_agenda_init(&agenda, 1);
+    kube_agenda_init(&agenda, KUBE_AGENDA_NAMESPACE_BYTES_MAX, 1);
     assert_null(kube_agenda_add(&agenda, SLICE_EMPTY));
-    assert_null(kube_agenda_add(&agenda, slice_of(name, KUBE_AGENDA_NAME_BYTES_MAX + 1)));
-    assert_non_null(kube_agenda_add(&agenda, slice_of(name, KUBE_AGENDA_NAME_BYTES_MAX)));
+    assert_null(kube_agenda_add(&agenda, slice_of(name, KUBE_AGENDA_NAMESPACE_BYTES_MAX + 1)));
+    assert_non_null(kube_agenda_add(&agenda, slice_of(name, KUBE_AGENDA_NAMESPACE_BYTES_MAX)));
     kube_agenda_fini(&agenda);
 }
 

@@ -29,17 +29,21 @@ static void on_wake(void *ctx)
 }
 
 /* Without an end: one key. */
+static struct watch_cursor *new_cursor(struct kube_follower *f, struct slice key, struct slice end)
+{
+    return watch_cursor_new(engine_watch_hub(f->job.api->shard), &(struct watch_cursor_options){
+                                                                     .key = key,
+                                                                     .range_end = end,
+                                                                     .own = true,
+                                                                     .wake = on_wake,
+                                                                     .ctx = f,
+                                                                 });
+}
+
 static void watch(struct kube_follower *f, struct slice key, struct slice end)
 {
     watch_cursor_free(f->cursor);
-    f->cursor =
-        watch_cursor_new(engine_watch_hub(f->job.api->shard), &(struct watch_cursor_options){
-                                                                  .key = key,
-                                                                  .range_end = end,
-                                                                  .own = true,
-                                                                  .wake = on_wake,
-                                                                  .ctx = f,
-                                                              });
+    f->cursor = new_cursor(f, key, end);
 }
 
 static void drop(struct kube_follower *f)
@@ -58,8 +62,14 @@ static void move(struct kube_follower *f, enum kube_follower_state next)
     f->state = next;
     f->noted = f->loaded = f->failed = false;
     buf_reset(&f->from, SIZE_MAX);
+    watch_cursor_free(f->lease_cursor);
+    f->lease_cursor = NULL;
     if (next == KUBE_FOLLOWER_STANDING_BACK) {
         watch(f, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY), SLICE_EMPTY);
+    } else if (next == KUBE_FOLLOWER_LOADING && f->type->follows_loaded) {
+        watch(f, slice_from_text(f->type->first), slice_from_text(f->type->end));
+        f->lease_cursor = new_cursor(f, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY), SLICE_EMPTY);
+        f->type->begin(f);
     } else if (next == KUBE_FOLLOWER_LOADING) {
         watch(f, ALL_KEYS, ALL_END);
         f->type->begin(f);
@@ -242,19 +252,39 @@ static void step_loading(struct kube_follower *f)
 
 /* -- Following -- */
 
+static void take_lease(struct kube_follower *f, const struct watch_event *event, int64_t revision)
+{
+    note_lease(f, revision, event->tombstone ? SLICE_EMPTY : kube_kv_of(event->field).value);
+}
+
+static enum status take_lease_events(struct kube_follower *f)
+{
+    const struct watch_event *event;
+    int64_t revision;
+    enum status status = ST_END;
+    while (f->lease_cursor &&
+           (status = watch_cursor_next(f->lease_cursor, &event, &revision)) == ST_OK) {
+        take_lease(f, event, revision);
+        watch_cursor_take(f->lease_cursor);
+    }
+    return status;
+}
+
 /* Some events per turn. ST_END: all that are known so far; ST_COMPACTED: some are lost. */
 static enum status take_events(struct kube_follower *f)
 {
     const struct watch_event *event;
     int64_t revision;
     size_t looked = 0;
-    enum status status = ST_OK;
+    enum status status = take_lease_events(f);
+    if (status == ST_COMPACTED || status == ST_DAMAGED)
+        return status;
+    status = ST_OK;
     while (looked < KUBE_FOLLOWER_LOOKED_BYTES_MAX &&
            (status = watch_cursor_next(f->cursor, &event, &revision)) == ST_OK) {
         looked += kube_follower_cost(event->field);
         if (slice_is(event->key, KUBE_MANAGER_LEASE_KEY))
-            note_lease(f, revision,
-                       event->tombstone ? SLICE_EMPTY : kube_kv_of(event->field).value);
+            take_lease(f, event, revision);
         /* The event does not fit into what is remembered. Everything is loaded again. */
         if (!f->type->event(f, event, revision))
             return ST_COMPACTED;
@@ -306,6 +336,7 @@ void kube_follower_fini(struct kube_follower *f)
 {
     drop(f);
     watch_cursor_free(f->cursor);
+    watch_cursor_free(f->lease_cursor);
     buf_fini(&f->from);
 }
 

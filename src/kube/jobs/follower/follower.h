@@ -34,6 +34,7 @@ enum {
 struct kube_follower_type {
     struct kube_job_type job; /* .step = kube_follower_step; .fini calls kube_follower_fini */
     const char *first, *end;  /* the keys of the objects that are loaded */
+    bool follows_loaded;      /* only the events of these keys are taken, and not of all objects */
     const char *stands_back;  /* the line in the log */
     /* Makes the state that objects and events are taken into; `drop` frees it, if it was made. */
     void (*begin)(struct kube_follower *follower);
@@ -62,6 +63,7 @@ struct kube_follower {
     const struct kube_follower_type *type;
     enum kube_follower_state state;
     struct watch_cursor *cursor;
+    struct watch_cursor *lease_cursor; /* follows_loaded: the lease, which is not among its keys */
     struct kube_manager_lease lease;
     struct buf from; /* LOADING: the first key of the next page */
     bool page_open;  /* its range has objects that have not been taken */

@@ -295,7 +295,8 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
 
 static void begin(struct kube_follower *follower)
 {
-    kube_agenda_init(&furnisher_of(&follower->job)->agenda, random_u64(&follower->job.api->random));
+    kube_agenda_init(&furnisher_of(&follower->job)->agenda, KUBE_AGENDA_NAMESPACE_BYTES_MAX,
+                     random_u64(&follower->job.api->random));
 }
 
 static void drop(struct kube_follower *follower)

@@ -647,7 +647,8 @@ static bool work(struct kube_follower *follower, int64_t *ret_next_ns)
 static void begin(struct kube_follower *follower)
 {
     struct controller *c = controller_of(&follower->job);
-    kube_agenda_init(&c->agenda, random_u64(&follower->job.api->random));
+    kube_agenda_init(&c->agenda, KUBE_AGENDA_NAMESPACE_BYTES_MAX,
+                     random_u64(&follower->job.api->random));
     list_init(&c->unknown);
     c->definitions_changed = false;
 }

@@ -28,13 +28,6 @@ static struct apply_rules anything(bool whole)
 
 /* -- Built-in types -- */
 
-static const struct kube_type *metadata_type(void)
-{
-    const struct kube_type *type = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("ConfigMap"));
-    const struct kube_field *field = type ? kube_type_field(type, SLICE_LITERAL("metadata")) : NULL;
-    return field ? kube_field_type(field) : NULL;
-}
-
 static struct apply_rules rules_of_message(const struct kube_type *type, bool atomic)
 {
     struct apply_rules rules = {.forms = APPLY_FORM_MAP, .map_atomic = atomic};
@@ -207,7 +200,7 @@ static bool schema_member(struct apply_type type, struct slice name, struct appl
             return true;
         }
         if (slice_is(name, "metadata")) {
-            *ret_type = type_of(APPLY_TYPE_MESSAGE, metadata_type());
+            *ret_type = type_of(APPLY_TYPE_MESSAGE, kube_type_metadata());
             return true;
         }
     }

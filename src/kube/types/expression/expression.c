@@ -58,13 +58,15 @@ static void declare_all(const struct kube_expression_scope *scope,
                         const struct cel_type *variables_type, struct cel_variable all[KUBE_SLOTS])
 {
     const struct slice none = SLICE_LITERAL("");
+    const struct cel_type *object = scope->object ? scope->object : &cel_type_DYN;
+    const struct cel_type *params = scope->params ? scope->params : &cel_type_DYN;
     const struct cel_variable declared[KUBE_SLOTS] = {
-        [KUBE_SLOT_OBJECT] = {SLICE_LITERAL("object"), &cel_type_DYN},
-        [KUBE_SLOT_OLD_OBJECT] = {SLICE_LITERAL("oldObject"), &cel_type_DYN},
+        [KUBE_SLOT_OBJECT] = {SLICE_LITERAL("object"), object},
+        [KUBE_SLOT_OLD_OBJECT] = {SLICE_LITERAL("oldObject"), object},
         [KUBE_SLOT_NAMESPACE] = {SLICE_LITERAL("namespaceObject"), &kube_type_namespace},
         [KUBE_SLOT_REQUEST] = {SLICE_LITERAL("request"), &kube_type_request},
         [KUBE_SLOT_VARIABLES] = {SLICE_LITERAL("variables"), variables_type},
-        [KUBE_SLOT_PARAMS] = {SLICE_LITERAL("params"), &cel_type_DYN},
+        [KUBE_SLOT_PARAMS] = {SLICE_LITERAL("params"), params},
         [KUBE_SLOT_AUTHORIZER] = {SLICE_LITERAL("authorizer"),
                                   &cel_type_KUBERNETES_AUTHORIZATION_AUTHORIZER},
         [KUBE_SLOT_REQUEST_RESOURCE] = {SLICE_LITERAL("authorizer.requestResource"),
@@ -77,6 +79,9 @@ static void declare_all(const struct kube_expression_scope *scope,
         all[KUBE_SLOT_PARAMS].name = none;
     if (!scope->has_authorizer)
         all[KUBE_SLOT_AUTHORIZER].name = all[KUBE_SLOT_REQUEST_RESOURCE].name = none;
+    /* Kubernetes has forgotten it there, and warns of each use. */
+    if (scope->checks_only)
+        all[KUBE_SLOT_REQUEST_RESOURCE].name = none;
 }
 
 static enum status keep(struct arena *arena, const struct buf *text, struct slice *ret_text)
@@ -84,10 +89,11 @@ static enum status keep(struct arena *arena, const struct buf *text, struct slic
     return arena_dup(arena, buf_slice(text), ret_text);
 }
 
-static enum status describe_errors(const struct cel_errors *errors, struct slice *ret_text)
+static enum status describe_errors(const struct cel_errors *errors, const char *before,
+                                   struct slice *ret_text)
 {
     AUTO(buf_fini) struct buf text = {0};
-    TRY(buf_append_text(&text, "compilation failed: "));
+    TRY(buf_append_text(&text, before));
     TRY(cel_errors_display(errors, &text));
     return keep(errors->arena, &text, ret_text);
 }
@@ -169,18 +175,19 @@ enum status kube_expression_compile(struct kube_expression_scope *scope, struct 
     if (status == ST_OK)
         status = cel_check(&env, &errors, root);
     if (status == ST_INVALID)
-        return describe_errors(&errors, &ret_expression->error);
+        return describe_errors(
+            &errors, scope->checks_only ? "" : "compilation failed: ", &ret_expression->error);
     TRY(status);
     if (!returns_right(root->type, returns))
         return describe_type(arena, root->type, returns, &ret_expression->error);
-    const struct cel_program *program;
-    status = cel_program_new(&env, &errors, root, &program);
-    if (status == ST_INVALID) {
-        ret_expression->is_internal = true;
-        return describe_program(&errors, &ret_expression->error);
+    if (!scope->checks_only) {
+        status = cel_program_new(&env, &errors, root, &ret_expression->program);
+        if (status == ST_INVALID) {
+            ret_expression->is_internal = true;
+            return describe_program(&errors, &ret_expression->error);
+        }
+        TRY(status);
     }
-    TRY(status);
-    ret_expression->program = program;
     ret_expression->type = root->type;
     ret_expression->nesting = scope->nesting;
     return ST_OK;

@@ -2,7 +2,8 @@
  * The expressions of admission policies: what they can refer to, and how they are compiled, with
  * the texts of Kubernetes' errors.
  *
- *     object, oldObject, params                dyn
+ *     object, oldObject, params                dyn, unless types are checked
+ *                                              (policies/type_check.h)
  *     request, namespaceObject                 objects with the fields that expression_types.c
  *                                              lists
  *     authorizer, authorizer.requestResource   functions of the library
@@ -67,6 +68,10 @@ struct kube_expression_scope {
     bool has_params, has_authorizer;
     bool has_patches;   /* mutations can create objects and patches (cel/library/objects.h) */
     bool has_variables; /* `variables` is declared, perhaps without any so far */
+    /* Only the errors are of interest, without "compilation failed: ", and nothing is made that
+     * could be evaluated. */
+    bool checks_only;
+    const struct cel_type *object, *params; /* NULL: dyn */
 
     /* Variables that were compiled so far; of two with the same name, the last one counts. */
     struct cel_object fields;

@@ -224,6 +224,13 @@ const struct kube_field *kube_type_field(const struct kube_type *type, struct sl
     return NULL;
 }
 
+const struct kube_type *kube_type_metadata(void)
+{
+    const struct kube_type *type = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("ConfigMap"));
+    const struct kube_field *field = type ? kube_type_field(type, SLICE_LITERAL("metadata")) : NULL;
+    return field ? kube_field_type(field) : NULL;
+}
+
 const struct kube_field *kube_type_number(const struct kube_type *type, uint64_t number)
 {
     const struct kube_field *field = kube_type_fields(type);

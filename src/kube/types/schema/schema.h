@@ -87,6 +87,8 @@ enum { KUBE_TYPE_FIELDS_MAX = 64 };
 /* NULL if there is none. DeleteOptions are found for every apiVersion. */
 const struct kube_type *kube_type_find(struct slice api_version, struct slice kind);
 const struct kube_type *kube_type_of_kind(const struct kube_kind *kind);
+/* ObjectMeta, the metadata of every object. */
+const struct kube_type *kube_type_metadata(void);
 
 const char *kube_type_name(const struct kube_type *type);    /* "PodSpec" */
 const char *kube_type_package(const struct kube_type *type); /* "io.k8s.api.core.v1" */
