@@ -1,5 +1,6 @@
 #include "cel/value/container.h"
 
+#include "cel/value/memo.h"
 #include "cel/value/name.h"
 #include "cel/value/shape.h"
 
@@ -24,8 +25,12 @@ struct cel_value cel_list_new(struct cel_work *work, uint32_t room)
 struct cel_value cel_list_at(struct cel_work *work, struct cel_value list, uint32_t index)
 {
     assert(list.kind == CEL_LIST && index < list.count);
-    struct cel_value item = list.is_view ? cel_of_json(work, json_look_item(list.node, index))
-                                         : list.array->items[index];
+    if (!list.is_view && !list.shape)
+        return list.array->items[index];
+    const struct json_node *node = list.is_view ? cel_memo_item(work, list.node, index) : NULL;
+    if (list.is_view && !node)
+        return CEL_NO_MEMORY;
+    struct cel_value item = node ? cel_of_json(work, node) : list.array->items[index];
     return list.shape ? cel_shaped(work, list.shape->item, item) : item;
 }
 
@@ -245,6 +250,8 @@ bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value 
                   struct cel_value *ret_value)
 {
     assert(map.kind == CEL_MAP);
+    if (key.kind == CEL_STRING)
+        work->steps_left -= (int64_t)(key.length / 64);
     if (map.shape)
         return cel_shaped_find(work, map, key, ret_value);
     if (map.is_view) {

@@ -1,5 +1,6 @@
 #include "cel/value/value.h"
 
+#include "cel/value/memo.h"
 #include "cel/value/opaque.h"
 #include "codec/json/number.h"
 
@@ -80,9 +81,10 @@ struct cel_value cel_of_json(struct cel_work *work, const struct json_node *node
     case JSON_TYPE_BOOL:
         return cel_of_bool(node->truth);
     case JSON_TYPE_NUMBER:
+        work->steps_left -= (int64_t)(node->text.len / 64);
         return of_number(node->text);
     case JSON_TYPE_STRING:
-        if (json_node_text(node, work->arena, &text) != ST_OK)
+        if (cel_memo_text(work, node, &text) != ST_OK)
             return CEL_NO_MEMORY;
         return cel_of_string(text);
     case JSON_TYPE_ARRAY:

@@ -5,6 +5,7 @@
 #include "base/memory/arena.h"
 #include "regex/regex.h"
 
+struct cel_memo;
 struct cel_value;
 
 /*
@@ -19,6 +20,7 @@ struct cel_work {
     struct slice last_pattern;
     struct regex_scratch scratch;
     int overload;                /* the only one of the called function that fits, or -1 */
+    struct cel_memo **memos;     /* cel/value/memo.h; NULL: nothing so far */
     const struct cel_value *end; /* the error that ends the evaluation, where cel-go panics */
 };
 
