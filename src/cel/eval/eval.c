@@ -613,6 +613,7 @@ struct cel_value cel_eval(const struct cel_program *program, const struct cel_va
     struct cel_value result = eval(&e, program->root);
     if (__builtin_add_overflow(budget->cost, e.cost, &budget->cost))
         budget->cost = UINT64_MAX;
+    budget->steps += steps - (uint64_t)(e.work.steps_left > 0 ? e.work.steps_left : 0);
     if (arena_ran_out(arena))
         return CEL_NO_MEMORY;
     if (e.work.end)

@@ -122,11 +122,12 @@ enum status cel_program_new(const struct cel_env *env, struct cel_errors *errors
 /* What an evaluation cost and may cost. */
 struct cel_budget {
     uint64_t cost, cost_max;
+    uint64_t steps; /* of work.h, which the cost does not count */
 };
 
 /*
  * The value of the expression, or an error; variables are in the order of the environment. Adds the
- * cost to the budget. All memory is in the arena.
+ * cost and the steps to the budget. All memory is in the arena.
  */
 struct cel_value cel_eval(const struct cel_program *program, const struct cel_value *variables,
                           struct arena *arena, struct cel_budget *budget);

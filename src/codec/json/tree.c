@@ -496,6 +496,23 @@ struct json_node *json_node_copy(struct arena *arena, const struct json_node *no
     return copy;
 }
 
+struct json_node *json_node_copy_members(struct arena *arena, const struct json_node *object)
+{
+    struct json_node *copy = copy_one(arena, object);
+    assert(object->type == JSON_TYPE_OBJECT);
+    for (const struct json_node *child = object->first; copy && child; child = child->next) {
+        struct json_node *member = node_new(arena, child->type);
+        if (!member)
+            return NULL;
+        *member = *child;
+        link_before(copy, NULL, member);
+        raise(copy, member);
+    }
+    if (copy && copy->count > FEW_MEMBERS && !(copy->index = index_make(arena, copy)))
+        return NULL;
+    return copy;
+}
+
 /* -- Changing -- */
 
 enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,

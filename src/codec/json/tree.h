@@ -160,6 +160,9 @@ struct json_node *json_node_new(struct arena *arena, enum json_type type);
 struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */
 struct json_node *json_node_new_int(struct arena *arena, int64_t value);
 struct json_node *json_node_copy(struct arena *arena, const struct json_node *node); /* deep */
+/* An object with the members of another one, whose items and members in turn are those of the
+ * original: only its own members may be replaced, added and removed. */
+struct json_node *json_node_copy_members(struct arena *arena, const struct json_node *object);
 
 /*
  * -- Changing. A node that is inserted is removed from its previous place. ST_LIMIT: the tree would

@@ -191,6 +191,29 @@ static void const_tree_is_const_in_all_its_parts(void **state)
                      json_node_next(json_node_first(json_node_named(own, "a"))));
 }
 
+static void a_copy_of_the_members_shares_what_is_below_them(void **state)
+{
+    struct json_node *root = read_json(*state, "{\"a\":{\"b\":[1]},\"c\":\"d\"}");
+    struct json_node *copy = json_node_copy_members(*state, root);
+    assert_ptr_equal(json_node_path(copy, "a.b"), json_node_path(root, "a.b"));
+    assert_int_equal(json_node_set(*state, copy, SLICE_LITERAL("c"), json_node_new_int(*state, 1)),
+                     ST_OK);
+    json_node_remove(copy, json_node_named(copy, "a"));
+    assert_written(copy, "{\"c\":1}");
+    assert_written(root, "{\"a\":{\"b\":[1]},\"c\":\"d\"}");
+    /* Many members have an index of their own. */
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "m%d", i);
+        assert_int_equal(json_node_put(*state, root, name, json_node_new_int(*state, i)), ST_OK);
+    }
+    copy = json_node_copy_members(*state, root);
+    json_node_remove(copy, json_node_named(copy, "m50"));
+    assert_null(json_node_named(copy, "m50"));
+    assert_non_null(json_node_named(root, "m50"));
+    assert_non_null(json_node_named(copy, "m99"));
+}
+
 static void copy_is_independent(void **state)
 {
     struct json_node *root = read_json(*state, "{\"a\":{\"b\":[1]}}");
@@ -434,6 +457,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(equality_ignores_the_form, setup, teardown),
         cmocka_unit_test_setup_teardown(const_tree_is_const_in_all_its_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(copy_is_independent, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_copy_of_the_members_shares_what_is_below_them, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(errors_have_gos_texts, setup, teardown),
         cmocka_unit_test_setup_teardown(no_tree_becomes_deeper_than_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(depth_is_counted_over_all_parts, setup, teardown),

@@ -2,6 +2,17 @@
 
 #include "cel/library/library.h"
 
+enum {
+    EXPRESSION_COST = 2, /* that of a constant, for which cel-go counts none */
+    STEPS_PER_COST = 4,
+};
+
+void kube_evaluation_charge(struct kube_evaluation_limit *limit, uint64_t cost)
+{
+    limit->reached |= cost > limit->left;
+    limit->left -= cost < limit->left ? cost : limit->left;
+}
+
 static const struct cel_type variables_type = {
     .kind = CEL_TYPE_OBJECT, .name = "kubernetes.variables", .parts = 1};
 
@@ -103,6 +114,8 @@ struct cel_value kube_activation_eval(struct kube_activation *a,
     if (cost_max < KUBE_EXPRESSION_COST_MAX && cel_is_error(value) &&
         slice_equal(cel_text(value), cel_text(CEL_TOO_MUCH_WORK)))
         limit->reached = true;
-    limit->left -= budget.cost < limit->left ? budget.cost : limit->left;
+    /* A comparison of large objects takes many steps, and costs nearly nothing. */
+    uint64_t work = budget.steps / STEPS_PER_COST;
+    kube_evaluation_charge(limit, EXPRESSION_COST + (work > budget.cost ? work : budget.cost));
     return value;
 }

@@ -14,11 +14,15 @@
 
 enum { KUBE_EXPRESSION_COST_MAX = 1000000 }; /* one call of an expression, as in Kubernetes */
 
-/* What all evaluations of a write may cost together; Kubernetes does not limit it. */
+/*
+ * What all policies may cost a write together, which Kubernetes does not limit: the costs of their
+ * expressions, and what these do not say. A unit takes at most about 0.1 µs.
+ */
 struct kube_evaluation_limit {
     uint64_t left;
     bool reached;
 };
+void kube_evaluation_charge(struct kube_evaluation_limit *limit, uint64_t cost);
 
 struct kube_variable_state {
     enum { KUBE_VARIABLE_UNKNOWN, KUBE_VARIABLE_BUSY, KUBE_VARIABLE_KNOWN } is;

@@ -18,6 +18,8 @@ enum {
 #define CANNOT_MARSHAL \
     "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 
+#define TOO_DEEP "the created object is nested too deeply"
+
 const char kube_created_null[] = "0";
 
 static struct json_node *fail(struct kube_created *c, struct cel_value why)
@@ -30,6 +32,16 @@ static struct json_node *fail(struct kube_created *c, struct cel_value why)
 
 /* -- The names of types -- */
 
+/* A value can contain another one many times, so that what an expression has made cheaply can be
+ * arbitrarily large as a tree. False: it is too large. */
+static bool goes_on(struct kube_created *c)
+{
+    if (c->work->steps_left-- > 0)
+        return true;
+    (void)fail(c, CEL_FAIL("the created object is too large"));
+    return false;
+}
+
 /* "Object.spec" within the field spec of an Object: a part of a description that was put in the
  * wrong place is refused. path: the name that is expected. */
 static void check_names(struct kube_created *c, struct cel_value value, struct slice path,
@@ -38,7 +50,7 @@ static void check_names(struct kube_created *c, struct cel_value value, struct s
     struct cel_fields fields;
     struct cel_walk walk;
     struct cel_value key, item;
-    if (depth > DEPTH_MAX || why->len > PATH_BYTES_MAX || path.len > PATH_BYTES_MAX)
+    if (depth > DEPTH_MAX || why->len > PATH_BYTES_MAX || path.len > PATH_BYTES_MAX || !goes_on(c))
         return;
     if (!value.is_view && (value.kind == CEL_LIST || value.kind == CEL_MAP)) {
         cel_walk_init(&walk, c->work, value);
@@ -72,7 +84,7 @@ static bool names_fit(struct kube_created *c, struct cel_value object)
     if (why.len)
         (void)fail(
             c, cel_of_error_format(c->work, "type mismatch: %.*s", SLICE_ARGS(buf_slice(&why))));
-    return !why.len;
+    return !why.len && !c->why.len;
 }
 
 /* -- Values -- */
@@ -137,17 +149,49 @@ static struct json_node *bytes_node(struct kube_created *c, struct slice bytes)
     return json_node_new_text(c->arena, text);
 }
 
+/* member NULL: it could not be made. */
+static bool add_member(struct kube_created *c, struct json_node *node, struct slice name,
+                       struct json_node *member)
+{
+    enum status status = member ? json_node_set(c->arena, node, name, member) : ST_NOMEM;
+    if (status == ST_LIMIT)
+        (void)fail(c, CEL_FAIL(TOO_DEEP));
+    return status == ST_OK;
+}
+
+static bool add_item(struct kube_created *c, struct json_node *node, struct json_node *item)
+{
+    enum status status = item ? json_node_insert(node, NULL, item) : ST_NOMEM;
+    if (status == ST_LIMIT)
+        (void)fail(c, CEL_FAIL(TOO_DEEP));
+    return status == ST_OK;
+}
+
 static struct json_node *object_node(struct kube_created *c, const struct cel_fields *fields,
                                      bool of_patch, int depth)
 {
-    struct json_node *node = json_node_new(c->arena, JSON_TYPE_OBJECT), *member;
-    struct slice name;
-    for (uint32_t i = 0; node && i < fields->count; i++) {
-        member = to_json(c, fields->values[i], of_patch, depth + 1);
-        if (!member || arena_dup(c->arena, fields->names[i], &name) != ST_OK ||
-            json_node_set(c->arena, node, name, member) != ST_OK)
+    struct json_node *node = json_node_new(c->arena, JSON_TYPE_OBJECT);
+    for (uint32_t i = 0; node && i < fields->count; i++)
+        if (!add_member(c, node, fields->names[i],
+                        to_json(c, fields->values[i], of_patch, depth + 1)))
             return NULL;
-    }
+    return node;
+}
+
+/* A copy with texts of its own: those of parameters and of the request are gone when the object is
+ * stored. */
+static struct json_node *view_node(struct kube_created *c, const struct json_node *view)
+{
+    enum { STEP_BYTES = 8 };
+    AUTO(buf_fini) struct buf text = {0};
+    struct slice copy;
+    struct json_node *node;
+    struct error ignored;
+    if (json_tree_write(view, &text) != ST_OK ||
+        arena_dup(c->arena, buf_slice(&text), &copy) != ST_OK ||
+        json_tree_read(c->arena, copy, &node, &ignored) != ST_OK)
+        return NULL;
+    c->work->steps_left -= (int64_t)(copy.len / STEP_BYTES);
     return node;
 }
 
@@ -158,22 +202,15 @@ static struct json_node *container_node(struct kube_created *c, struct cel_value
     struct json_node *node = json_node_new(c->arena, is_list ? JSON_TYPE_ARRAY : JSON_TYPE_OBJECT);
     struct cel_walk walk;
     struct cel_value key, item;
-    struct slice name;
     if (value.is_view)
-        return json_node_copy(c->arena, value.node);
+        return view_node(c, value.node);
     cel_walk_init(&walk, c->work, value);
     while (node && cel_walk_next(&walk, &key, &item)) {
         if (!is_list && key.kind != CEL_STRING)
             return of_patch ? no_counterpart(c, key, true)
                             : fail(c, CEL_FAIL("invalid return type: *dynamic.ObjectVal"));
         struct json_node *made = to_json(c, item, of_patch, depth + 1);
-        if (!made)
-            return NULL;
-        enum status status = is_list ? json_node_insert(node, NULL, made)
-                             : arena_dup(c->arena, cel_text(key), &name) == ST_OK
-                                 ? json_node_set(c->arena, node, name, made)
-                                 : ST_NOMEM;
-        if (status != ST_OK)
+        if (!(is_list ? add_item(c, node, made) : add_member(c, node, cel_text(key), made)))
             return NULL;
     }
     return node;
@@ -185,7 +222,9 @@ static struct json_node *to_json(struct kube_created *c, struct cel_value value,
     struct json_node *node;
     struct cel_fields fields;
     if (depth > DEPTH_MAX)
-        return fail(c, CEL_FAIL("the created object is nested too deeply"));
+        return fail(c, CEL_FAIL(TOO_DEEP));
+    if (!goes_on(c))
+        return NULL;
     switch ((enum cel_value_kind)value.kind) {
     case CEL_NULL:
         node = json_node_new(c->arena, of_patch ? JSON_TYPE_NULL : JSON_TYPE_NUMBER);
@@ -244,14 +283,11 @@ static struct json_node *operation_node(struct kube_created *c, const struct cel
     for (uint32_t i = 0; node && i < fields->count; i++) {
         struct cel_value value = fields->values[i];
         bool is_value = slice_is(fields->names[i], "value");
-        struct slice name;
         if (!is_value && !value.length)
             continue;
         if (is_value && !names_fit(c, value))
             return NULL;
-        struct json_node *member = to_json(c, value, true, 0);
-        if (!member || arena_dup(c->arena, fields->names[i], &name) != ST_OK ||
-            json_node_set(c->arena, node, name, member) != ST_OK)
+        if (!add_member(c, node, fields->names[i], to_json(c, value, true, 0)))
             return NULL;
     }
     return node;
@@ -269,8 +305,7 @@ struct json_node *kube_created_patch(struct kube_created *c, struct cel_value li
     while (node && cel_walk_next(&walk, &key, &item)) {
         if (!cel_is_patch(item, &fields))
             return no_counterpart(c, item, true);
-        struct json_node *operation = operation_node(c, &fields);
-        if (!operation || json_node_insert(node, NULL, operation) != ST_OK)
+        if (!add_item(c, node, operation_node(c, &fields)))
             return NULL;
     }
     return node;

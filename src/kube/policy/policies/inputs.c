@@ -31,31 +31,41 @@ bool kube_policy_convert(struct arena *arena, const struct kube_kind *from,
                              arena, slice_from_text(kube_kind_api_version(to, version)))) == ST_OK;
 }
 
-static bool set_version(struct arena *arena, struct json_node *object, int64_t revision)
+/* The object with the version that is stored. All but a few members is shared with the original. */
+static struct json_node *with_version(struct arena *arena, const struct json_node *object,
+                                      int64_t revision)
 {
-    struct json_node *metadata = json_node_named(object, "metadata");
+    const struct json_node *metadata = json_node_named(object, "metadata");
     char text[24];
-    if (!metadata || metadata->type != JSON_TYPE_OBJECT || !revision)
-        return true;
+    struct json_node *copy = json_node_copy_members(arena, object);
+    if (!copy || !metadata || metadata->type != JSON_TYPE_OBJECT)
+        return copy;
+    struct json_node *with = json_node_copy_members(arena, metadata);
     snprintf(text, sizeof(text), "%lld", (long long)revision);
-    return json_node_put(arena, metadata, "resourceVersion",
-                         json_node_new_text(arena, slice_from_text(text))) == ST_OK;
+    if (!with ||
+        json_node_put(arena, with, "resourceVersion",
+                      json_node_new_text(arena, slice_from_text(text))) != ST_OK ||
+        json_node_put(arena, copy, "metadata", with) != ST_OK)
+        return NULL;
+    return copy;
 }
 
 /* The object itself, or a copy if the policy sees another form of it. */
-static bool make_object(const struct kube_policy_write *w, const struct kube_policy *policy,
-                        const struct kube_kind *kind, const struct json_node *object,
-                        const struct json_node **ret_object)
+bool kube_policy_inputs_see(const struct kube_policy_write *w, const struct kube_policy *policy,
+                            const struct kube_kind *kind, const struct json_node *object,
+                            const struct json_node **ret_object)
 {
     bool converts = kind != w->request.kind && !w->request.subresource.len;
-    bool versions = policy->uses & KUBE_USES_VERSIONS && w->revision;
     *ret_object = object;
-    if (!object || (!converts && !versions))
-        return true;
-    struct json_node *copy = json_node_copy(w->arena, object);
-    *ret_object = copy;
-    return copy && (!converts || kube_policy_convert(w->arena, w->request.kind, kind, copy)) &&
-           (!versions || set_version(w->arena, copy, w->revision));
+    if (object && converts) {
+        struct json_node *copy = json_node_copy(w->arena, object);
+        if (!copy || !kube_policy_convert(w->arena, w->request.kind, kind, copy))
+            return false;
+        *ret_object = copy;
+    }
+    if (object && policy->uses & KUBE_USES_VERSIONS && w->revision)
+        *ret_object = with_version(w->arena, *ret_object, w->revision);
+    return !object || *ret_object;
 }
 
 /* -- The request -- */
@@ -127,19 +137,37 @@ static bool fill_request(const struct kube_policy_write *w, const struct kube_ki
                                     : json_node_new(arena, JSON_TYPE_NULL)) == ST_OK;
 }
 
-bool kube_policy_inputs_make(const struct kube_policy_write *w, const struct kube_policy *policy,
-                             const struct kube_kind *kind, struct kube_policy_inputs *ret_inputs)
+static bool make_inputs(const struct kube_policy_write *w, const struct kube_policy *policy,
+                        const struct kube_kind *kind, struct kube_policy_inputs *inputs)
 {
     struct json_node *request = NULL;
-    *ret_inputs = (struct kube_policy_inputs){.made = true};
+    *inputs = (struct kube_policy_inputs){0};
     if (!kube_kind_is(w->request.kind, "", "namespaces"))
-        ret_inputs->namespace_object = w->namespace_object;
+        inputs->namespace_object = w->namespace_object;
     if (policy->uses & KUBE_USES_REQUEST) {
         request = json_node_new(w->arena, JSON_TYPE_OBJECT);
         if (!request || !fill_request(w, kind, request))
             return false;
     }
-    ret_inputs->request = request;
-    return make_object(w, policy, kind, w->object, &ret_inputs->object) &&
-           make_object(w, policy, kind, w->old, &ret_inputs->old);
+    inputs->request = request;
+    return kube_policy_inputs_see(w, policy, kind, w->object, &inputs->object) &&
+           kube_policy_inputs_see(w, policy, kind, w->old, &inputs->old);
+}
+
+const struct kube_policy_inputs *kube_policy_inputs_make(const struct kube_policy_write *w,
+                                                         const struct kube_policy *policy,
+                                                         const struct kube_kind *kind,
+                                                         struct kube_policy_inputs_cache *cache)
+{
+    unsigned uses = policy->uses & (KUBE_USES_VERSIONS | KUBE_USES_REQUEST);
+    for (size_t i = 0; i < COUNT_OF(cache->made); i++)
+        if (cache->made[i].kind == kind && cache->made[i].uses == uses)
+            return &cache->made[i].inputs;
+    struct kube_policy_inputs_made *made = &cache->made[cache->next++ % COUNT_OF(cache->made)];
+    made->kind = NULL;
+    if (!make_inputs(w, policy, kind, &made->inputs))
+        return NULL;
+    made->kind = kind;
+    made->uses = uses;
+    return &made->inputs;
 }

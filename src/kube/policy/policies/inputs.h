@@ -8,16 +8,33 @@
 #include "kube/policy/policies/policy_write.h"
 
 struct kube_policy_inputs {
-    bool made;
     const struct json_node *object, *old, *request, *namespace_object; /* NULL: null */
 };
 
-/* kind: that of the rule that has matched, as which the policy sees the objects. False: no memory,
- * or the objects cannot be converted. */
+/* What policies see that match by the same kind and use the same, is made once. Zeroed: empty. */
+struct kube_policy_inputs_made {
+    const struct kube_kind *kind;
+    unsigned uses;
+    struct kube_policy_inputs inputs;
+};
+enum { KUBE_POLICY_INPUTS_MADE = 4 };
+struct kube_policy_inputs_cache {
+    struct kube_policy_inputs_made made[KUBE_POLICY_INPUTS_MADE];
+    unsigned next;
+};
+
+/* kind: that of the rule that has matched, as which the policy sees the objects. NULL: no memory,
+ * or the objects cannot be converted. Valid until the next call. */
 MUST_CHECK
-bool kube_policy_inputs_make(const struct kube_policy_write *write,
-                             const struct kube_policy *policy, const struct kube_kind *kind,
-                             struct kube_policy_inputs *ret_inputs);
+const struct kube_policy_inputs *kube_policy_inputs_make(const struct kube_policy_write *write,
+                                                         const struct kube_policy *policy,
+                                                         const struct kube_kind *kind,
+                                                         struct kube_policy_inputs_cache *cache);
+/* The object as the policy sees it, if it has changed since. False: as above. */
+MUST_CHECK
+bool kube_policy_inputs_see(const struct kube_policy_write *write, const struct kube_policy *policy,
+                            const struct kube_kind *kind, const struct json_node *object,
+                            const struct json_node **ret_object);
 
 /* Changes an object of one version of a kind into another one. False: no memory, or it cannot be
  * converted. */

@@ -11,7 +11,12 @@
 
 #include <stdio.h>
 
-enum { CREATED_STEPS_MAX = 10000000 }; /* values of an expression that are written as JSON */
+enum {
+    /* Values of an expression that are written as JSON: fewer than there is memory for. */
+    CREATED_STEPS_MAX = 400000,
+    CHANGE_COST = 50, /* of a mutation of an empty object */
+    NODE_COST = 4,    /* of each value in it: it is copied, checked and completed */
+};
 
 /* A policy with a binding and a parameter. */
 struct invocation {
@@ -47,7 +52,6 @@ static void add_error(struct mutation *m, const struct kube_policy *policy,
                       enum kube_reason reason)
 {
     struct kube_field_error *error = arena_calloc(m->run.write->arena, 1, sizeof(*error));
-    AUTO(buf_fini) struct buf name = {0};
     struct slice text;
     if (binding)
         text = kube_policy_format(&m->run, "policy '%.*s' with binding '%.*s' denied request: %.*s",
@@ -387,20 +391,48 @@ static bool complete(struct mutation *m, const struct kube_kind *kind, struct js
     return !schema || schema_default(m->mutating->arena, schema, object) == ST_OK;
 }
 
+static uint64_t count_nodes(const struct json_node *node)
+{
+    uint64_t count = 1;
+    for (const struct json_node *child = node->first; child; child = child->next)
+        count += count_nodes(child);
+    return count;
+}
+
+/* What the expression of a mutation has created, as JSON. NULL: *ret_why says why not, or the limit
+ * of the write is reached, or there is no memory. */
+static struct json_node *create(struct mutation *m, struct kube_policy_round *r,
+                                const struct kube_mutation *mutation, struct cel_value value,
+                                struct slice *ret_why)
+{
+    struct kube_evaluation_limit *limit = &m->run.limit;
+    uint64_t most = limit->left < CREATED_STEPS_MAX ? limit->left : CREATED_STEPS_MAX;
+    struct cel_work work = {.arena = &r->arena, .steps_left = (int64_t)most};
+    struct kube_created created = {.arena = m->mutating->arena, .work = &work};
+    struct json_node *made = mutation->patches ? kube_created_patch(&created, value)
+                                               : kube_created_object(&created, value);
+    limit->reached |= work.steps_left < 0 && most < CREATED_STEPS_MAX;
+    kube_evaluation_charge(limit, most - (uint64_t)(work.steps_left > 0 ? work.steps_left : 0));
+    if (!made && !limit->reached)
+        *ret_why = created.why.len ? created.why : no_memory(m);
+    return limit->reached ? NULL : made;
+}
+
 /* The value of an expression, carried out. */
 static struct slice carry_out(struct mutation *m, struct kube_policy_round *r,
                               const struct kube_mutation *mutation, const struct kube_kind *kind,
                               struct cel_value value)
 {
-    struct cel_work work = {.arena = &r->arena, .steps_left = CREATED_STEPS_MAX};
-    struct kube_created created = {.arena = m->mutating->arena, .work = &work};
     struct json_node *object = NULL;
-    struct json_node *made = mutation->patches ? kube_created_patch(&created, value)
-                                               : kube_created_object(&created, value);
+    struct slice why = SLICE_EMPTY;
+    struct json_node *made = create(m, r, mutation, value, &why);
     if (!made)
-        return created.why.len ? created.why : no_memory(m);
-    struct slice why = mutation->patches ? apply_patch(m, kind, made, &object)
-                                         : apply_config(m, kind, made, &object);
+        return why;
+    kube_evaluation_charge(&m->run.limit, CHANGE_COST + NODE_COST * count_nodes(m->object));
+    if (m->run.limit.reached)
+        return SLICE_EMPTY;
+    why = mutation->patches ? apply_patch(m, kind, made, &object)
+                            : apply_config(m, kind, made, &object);
     if (why.len || m->run.no_memory || m->denied)
         return why;
     /* Kubernetes cannot go back to the version of the request from another one of its own. */
@@ -453,15 +485,16 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
     const struct kube_policy *policy = invocation->of->policy_object->data;
     struct kube_policy_round r = {
         .run = &m->run, .policy = policy, .binding = invocation->of->binding_object->data};
-    struct kube_policy_write seen = *m->run.write;
-    const struct kube_kind *asked = seen.request.kind;
+    const struct kube_kind *asked = m->run.write->request.kind;
     struct slice error = SLICE_EMPTY;
     bool meets = false;
     for (size_t i = 0; i < policy->mutation_count || i == 0; i++) {
-        struct kube_policy_inputs inputs;
+        const struct kube_policy_inputs *made =
+            kube_policy_inputs_make(m->run.write, policy, invocation->kind, &m->run.inputs);
+        struct kube_policy_inputs inputs = made ? *made : (struct kube_policy_inputs){0};
         /* Each mutation sees the object as it is by now. */
-        seen.object = m->object;
-        if (!kube_policy_inputs_make(&seen, policy, invocation->kind, &inputs)) {
+        if (!made || !kube_policy_inputs_see(m->run.write, policy, invocation->kind, m->object,
+                                             &inputs.object)) {
             m->run.no_memory = true;
             return;
         }
@@ -505,6 +538,7 @@ enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
         return KUBE_POLICY_DENIES;
     }
     bool asks = write->permissions->unknown;
+    write->cost = write->cost_max - m.run.limit.left;
     if (asks || (m.run.limit.reached && write->is_attempt)) {
         mutating->key_count = keys;
         return asks ? KUBE_POLICY_ASKS : KUBE_POLICY_TOO_DEAR;

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -246,6 +247,102 @@ static void without_memory_a_write_is_refused(void **state)
     }
 }
 
+/* The text of a policy with a mutation whose value is nested so deeply: a list within a list, with
+ * the inner one once or twice. */
+static void write_nested(char *text, size_t bytes, bool patches, const char *innermost,
+                         const char *below, int levels)
+{
+    static const char *const begins[] = {
+        "'ApplyConfiguration','applyConfiguration':{'expression':'Object{data: {\\'a\\': [%s]",
+        "'JSONPatch','jsonPatch':{'expression':'[JSONPatch{op: \\'add\\', path: \\'/data\\', "
+        "value: [%s]"};
+    static const char *const ends[] = {"}}'}}]}}", "}]'}}]}}"};
+    static const char spec[] = "{'metadata':{'name':'p'},'spec':{'mutations':[{'patchType':";
+    size_t at = strlen(spec);
+    memcpy(text, spec, sizeof(spec));
+    at += (size_t)snprintf(text + at, bytes - at, begins[patches], innermost);
+    for (int i = 0; i < levels; i++)
+        at += (size_t)snprintf(text + at, bytes - at, ".map(a, %s)", below);
+    at += (size_t)snprintf(text + at, bytes - at, "%s", ends[patches]);
+    assert_true(at < bytes);
+}
+
+static void what_contains_a_value_many_times_is_refused_soon(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const below[] = {"[a, a]", "{\\'a\\': dyn(a), \\'b\\': dyn([a])}"};
+    char policy[4096];
+    for (size_t i = 0; i < 4; i++) {
+        write_nested(policy, sizeof(policy), i < 2, i % 2 ? "1" : "object", below[i % 2], 60);
+        /* The worker finds that out. */
+        assert_int_equal(run(f, policy, 5000, true, &f->arena), KUBE_POLICY_TOO_DEAR);
+        arena_fini(&f->arena);
+        arena_init(&f->arena, NULL, 0, ARENA_BYTES);
+        assert_denied(f, policy, DENIED "the created object is too large");
+        arena_fini(&f->arena);
+        arena_init(&f->arena, NULL, 0, ARENA_BYTES);
+    }
+}
+
+static void what_is_nested_too_deeply_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char policy[8192];
+    for (int levels = 120; levels < 132; levels++)
+        for (int patches = 0; patches < 2; patches++) {
+            write_nested(policy, sizeof(policy), patches, "object", "[[a]]", levels);
+            assert_int_equal(run(f, policy, KUBE_WRITE_COST_MAX, false, &f->arena),
+                             KUBE_POLICY_DENIES);
+            assert_true(f->status.long_message.len); /* and not only that there is no memory */
+            if (levels > 127)
+                assert_denied(f, policy, DENIED "the created object is nested too deeply");
+            arena_fini(&f->arena);
+            arena_init(&f->arena, NULL, 0, ARENA_BYTES);
+        }
+}
+
+static void the_object_does_not_need_what_the_policy_has_read(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const policies[] = {
+        SPEC("'mutations':[" APPLY("Object{metadata: Object.metadata{annotations: "
+                                   "request.requestKind}}") "]"),
+        SPEC(
+            "'mutations':[" PATCH("[JSONPatch{op: \\'add\\', path: "
+                                  "\\'/metadata/annotations\\', value: request.requestKind}]") "]"),
+    };
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        AUTO(buf_fini) struct buf text = {0};
+        struct arena answer;
+        arena_init(&answer, NULL, 0, ARENA_BYTES);
+        assert_int_equal(run(f, policies[i], KUBE_WRITE_COST_MAX, false, &answer),
+                         KUBE_POLICY_ADMITS);
+        arena_fini(&answer);
+        assert_int_equal(json_tree_write(f->result, &text), ST_OK);
+        assert_non_null(memmem(text.ptr, text.len, "\"kind\":\"ConfigMap\"", 18));
+        assert_true(json_node_text_is(f->result, "metadata.annotations.kind", "ConfigMap"));
+    }
+}
+
+/* Expressions that cost nothing change a large object many times: not on the thread of the API. */
+static void mutations_of_a_large_object_cost_what_it_is_large(void **state)
+{
+    struct fixture *f = *state;
+    static const char policy[] = SPEC("'mutations':[" APPLY("Object{}") "]");
+    char object[8192] = "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'x'},'data':{";
+    f->object = tree(&f->arena, OBJECT);
+    assert_int_equal(run(f, policy, 5000, true, &f->arena), KUBE_POLICY_ADMITS);
+    for (int i = 0; i < 400; i++) {
+        size_t at = strlen(object);
+        snprintf(object + at, sizeof(object) - at, "%s'k%d':''", i ? "," : "", i);
+    }
+    strcat(object, "}}");
+    f->object = tree(&f->arena, object);
+    f->mutating = (struct kube_mutating){.arena = &f->arena};
+    assert_int_equal(run(f, policy, 1000, true, &f->arena), KUBE_POLICY_TOO_DEAR);
+    assert_int_equal(run(f, policy, 5000, true, &f->arena), KUBE_POLICY_ADMITS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -256,6 +353,10 @@ int main(void)
         TEST(what_an_apply_would_lose_or_misplace_is_refused),
         TEST(only_policies_that_say_so_run_in_the_second_pass),
         TEST(an_attempt_that_costs_too_much_changes_nothing),
+        TEST(what_contains_a_value_many_times_is_refused_soon),
+        TEST(what_is_nested_too_deeply_is_refused),
+        TEST(the_object_does_not_need_what_the_policy_has_read),
+        TEST(mutations_of_a_large_object_cost_what_it_is_large),
         TEST(without_memory_a_write_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

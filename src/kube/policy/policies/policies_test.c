@@ -16,6 +16,8 @@ static struct arena arena;
 static struct kube_status status;
 static char warned[WARNING_BYTES];
 static unsigned warnings;
+/* What is written, and what was before; NULL: {"a": 1}, which is new. */
+static const struct json_node *written, *before;
 
 static int set_up(void **state)
 {
@@ -23,6 +25,7 @@ static int set_up(void **state)
     arena_init(&arena, NULL, 0, ARENA_BYTES);
     status = (struct kube_status){0};
     warnings = 0;
+    written = before = NULL;
     return 0;
 }
 
@@ -140,7 +143,7 @@ static void warn(void *ctx, struct slice warning)
 /* What policies ask; without an arena everything is allowed. */
 static struct kube_permissions permissions;
 
-/* The decision about {"a": 1} by a policy and a binding with these actions. */
+/* The decision about it by a policy and a binding with these actions. */
 static enum kube_policy_verdict decide(const char *policy, const char *actions, uint64_t cost_max,
                                        bool is_attempt, struct arena *answer)
 {
@@ -171,7 +174,9 @@ static enum kube_policy_verdict decide(const char *policy, const char *actions, 
                     .namespace = SLICE_LITERAL("n"),
                     .name = SLICE_LITERAL("x")},
         .object_kind = {"", "v1", "ConfigMap"},
-        .object = tree("{'a':1}"),
+        .object = written ? written : tree("{'a':1}"),
+        .old = before,
+        .revision = before ? 7 : 0,
         .cost_max = cost_max,
         .is_attempt = is_attempt,
         .arena = answer,
@@ -298,6 +303,47 @@ static void an_attempt_that_costs_too_much_decides_nothing(void **state)
     assert_int_equal(warnings, 1);
 }
 
+/* {"metadata": {}, "l": [[0], [1], …]} */
+static const struct json_node *large_object(int count)
+{
+    struct json_node *root = tree("{'metadata':{'name':'x'},'l':[]}");
+    for (int i = 0; i < count; i++)
+        assert_int_equal(
+            json_node_insert(json_node_named(root, "l"), NULL, tree(i % 2 ? "[0]" : "[1]")), ST_OK);
+    return root;
+}
+
+/* Kubernetes counts nothing for the comparison of two objects, however large they are. */
+static void comparing_large_objects_is_not_cheap(void **state)
+{
+    (void)state;
+    const char *policy = SPEC("'validations':[{'expression':'object == oldObject'},{'expression':"
+                              "'object == oldObject'}]");
+    written = before = large_object(10);
+    assert_int_equal(decide(policy, "['Deny']", 1000, true, &arena), KUBE_POLICY_ADMITS);
+    written = before = large_object(2000);
+    assert_int_equal(decide(policy, "['Deny']", 1000, true, &arena), KUBE_POLICY_TOO_DEAR);
+    assert_int_equal(decide(policy, "['Deny']", KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_ADMITS);
+}
+
+/* All but a few values are shared with the object that is written. */
+static void the_version_of_an_object_takes_little_memory(void **state)
+{
+    (void)state;
+    struct arena small;
+    const char *policy =
+        SPEC("'validations':[{'expression':'object.metadata.resourceVersion == \\'7\\' && "
+             "oldObject.metadata.resourceVersion == \\'7\\' && object.l == oldObject.l && "
+             "object.metadata.name == \\'x\\''}]");
+    written = before = large_object(2000);
+    arena_init(&small, NULL, 0, 16 << 10);
+    assert_int_equal(decide(policy, "['Deny']", KUBE_WRITE_COST_MAX, false, &small),
+                     KUBE_POLICY_ADMITS);
+    arena_fini(&small);
+    assert_null(json_node_path(written, "metadata.resourceVersion"));
+}
+
 /* The limit is the server's, so that it also counts for a policy that ignores failures. */
 static void policies_that_cost_too_much_together_refuse_the_write(void **state)
 {
@@ -371,6 +417,8 @@ int main(void)
         TEST(what_a_policy_asks_is_answered_before_it_decides),
         TEST(a_policy_cannot_ask_without_end),
         TEST(an_attempt_that_costs_too_much_decides_nothing),
+        TEST(comparing_large_objects_is_not_cheap),
+        TEST(the_version_of_an_object_takes_little_memory),
         TEST(policies_that_cost_too_much_together_refuse_the_write),
         TEST(what_is_too_large_or_too_deep_cannot_be_used),
         TEST(without_memory_there_is_no_policy),

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { ROUND_COST = 20 }; /* of a round that evaluates nothing */
+
 #define OUT_OF_BUDGET \
     "validation failed due to running out of cost budget, no further validation rules will be run"
 
@@ -29,6 +31,7 @@ struct slice kube_policy_format(struct kube_policy_run *run, const char *text, .
 bool kube_policy_round_init(struct kube_policy_round *r, const struct kube_policy_inputs *inputs,
                             const struct json_node *param)
 {
+    kube_evaluation_charge(&r->run->limit, ROUND_COST);
     arena_init(&r->arena, NULL, 0, KUBE_EVALUATION_BYTES_MAX);
     arena_charge(&r->arena, r->run->write->arena->account);
     if (!kube_activation_init(&r->activation, r->policy, &r->arena, &r->run->limit))
@@ -94,7 +97,8 @@ bool kube_policy_round_over(const struct kube_policy_round *r)
 static struct slice join_errors(struct kube_policy_run *run,
                                 const struct kube_policy_result *results, size_t count)
 {
-    struct slice all = SLICE_EMPTY;
+    AUTO(buf_fini) struct buf all = {0};
+    const struct kube_policy_result *first = NULL;
     size_t different = 0;
     for (size_t i = 0; i < count; i++) {
         bool again = !results[i].error.len;
@@ -102,11 +106,14 @@ static struct slice join_errors(struct kube_policy_run *run,
             again = slice_equal(results[n].error, results[i].error);
         if (again)
             continue;
-        all = different++ ? kube_policy_format(run, "%.*s, %.*s", SLICE_ARGS(all),
-                                               SLICE_ARGS(results[i].error))
-                          : results[i].error;
+        first = first ? first : &results[i];
+        if (buf_append_format(&all, "%s%.*s", different++ ? ", " : "",
+                              SLICE_ARGS(results[i].error)) != ST_OK)
+            run->no_memory = true;
     }
-    return different > 1 ? kube_policy_format(run, "[%.*s]", SLICE_ARGS(all)) : all;
+    if (different > 1)
+        return kube_policy_format(run, "[%.*s]", SLICE_ARGS(buf_slice(&all)));
+    return first ? first->error : SLICE_EMPTY;
 }
 
 /* Conditions see no namespace. */

@@ -26,6 +26,7 @@ enum {
 struct kube_policy_run {
     struct kube_policy_write *write;
     struct kube_evaluation_limit limit;
+    struct kube_policy_inputs_cache inputs;
     bool no_memory;
 };
 

@@ -19,9 +19,6 @@ struct validation {
     struct warning *warnings, **end;
     struct kube_policy_failure *failures, **failures_end;
     size_t audited;
-    /* The trees for the policy, made for the first of its bindings that matches. */
-    const struct kube_policy *policy;
-    struct kube_policy_inputs inputs;
 };
 
 static struct validation *of_run(struct kube_policy_run *run)
@@ -228,12 +225,12 @@ static void evaluate_annotations(struct kube_policy_round *r)
 /* -- Policies, bindings and parameters -- */
 
 static void run_round(struct validation *v, const struct kube_policy_case *c,
-                      const struct json_node *param)
+                      const struct kube_policy_inputs *inputs, const struct json_node *param)
 {
     struct kube_policy_round r = {
         .run = &v->run, .policy = c->policy_object->data, .binding = c->binding_object->data};
     struct slice error = SLICE_EMPTY;
-    if (kube_policy_round_init(&r, &v->inputs, param)) {
+    if (kube_policy_round_init(&r, inputs, param)) {
         if (kube_policy_meets_conditions(&r, &error) && !kube_policy_round_over(&r)) {
             if (validate(&r))
                 evaluate_annotations(&r);
@@ -249,13 +246,11 @@ static void run_binding(struct kube_policy_run *run, const struct kube_policy_ca
 {
     struct validation *v = of_run(run);
     const struct kube_policy *policy = c->policy_object->data;
-    if (v->policy != policy && !kube_policy_inputs_make(run->write, policy, kind, &v->inputs)) {
-        run->no_memory = true;
-        return;
-    }
-    v->policy = policy;
+    const struct kube_policy_inputs *inputs =
+        kube_policy_inputs_make(run->write, policy, kind, &run->inputs);
+    run->no_memory |= !inputs;
     for (size_t i = 0; i < c->param_count && !run->limit.reached && !run->no_memory; i++)
-        run_round(v, c, c->params[i]);
+        run_round(v, c, inputs, c->params[i]);
 }
 
 enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
@@ -270,6 +265,7 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
         (void)kube_fail_engine(write->status, ST_NOMEM);
         return KUBE_POLICY_DENIES;
     }
+    write->cost = write->cost_max - v.run.limit.left;
     /* What follows from an expression that has failed for it does not count. */
     if (write->permissions->unknown)
         return KUBE_POLICY_ASKS;
