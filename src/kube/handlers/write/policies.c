@@ -105,7 +105,7 @@ static bool begin_write(struct kube_change *change, const struct kube_policy_cas
         .user = call->user,
         .permissions = &f->permissions,
         .dry_run = change->dry_run,
-        .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX,
+        .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX - f->spent,
         .is_attempt = first,
         .arena = &f->arena,
         .clock = call->api->clock,
@@ -123,9 +123,14 @@ static bool begin_write(struct kube_change *change, const struct kube_policy_cas
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-/* Back to the step that answers questions about permissions. */
-static enum kube_stepped ask(struct kube_change *change)
+/* Back to the step that answers questions about permissions. What was evaluated so far counts, so
+ * that many questions, of which each depends on the answer before, cost no more than one. */
+static enum kube_stepped ask(struct kube_change *change, const struct kube_policy_write *write)
 {
+    struct kube_policy_facts *f = change->policies;
+    f->spent += write->cost;
+    if (f->spent > KUBE_WRITE_COST_MAX)
+        f->spent = KUBE_WRITE_COST_MAX;
     change->step = kube_step_before(change->step);
     return KUBE_STEP_JUMP;
 }
@@ -185,7 +190,7 @@ static enum kube_stepped run_pass(struct kube_change *change, struct kube_mutati
     if (verdict == KUBE_POLICY_TOO_DEAR)
         return KUBE_STEP_LONG;
     if (verdict == KUBE_POLICY_ASKS)
-        return ask(change);
+        return ask(change, &write);
     if (verdict == KUBE_POLICY_DENIES)
         return KUBE_STEP_FAIL;
     /* The trees of mutations are in the arena of the attempt, where they may be changed. */
@@ -264,7 +269,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     if (verdict == KUBE_POLICY_TOO_DEAR)
         return KUBE_STEP_LONG;
     if (verdict == KUBE_POLICY_ASKS)
-        return ask(change);
+        return ask(change, &write);
     f->audited += write.audited;
     f->failures = write.failures;
     return verdict == KUBE_POLICY_ADMITS;

@@ -11,6 +11,14 @@
 /* A question needs one fetch, and more if roles change meanwhile. */
 enum { KUBE_POLICY_FETCHES = 4 };
 
+/* A parameter that was read by its name. Policies often share one. */
+struct kube_policy_param {
+    struct kube_policy_param *next;
+    const struct kube_kind *kind;
+    struct slice namespace, name;
+    const struct json_node *tree; /* NULL: there is none */
+};
+
 /* What is gathered for one attempt; in the arena of the call. */
 struct kube_policy_facts {
     struct kube_change *change;
@@ -37,12 +45,16 @@ struct kube_policy_facts {
     bool param_begun, kinds_read, page_open;
     struct kube_registry_wait registry;
     const struct kube_kind *param_kind;
+    struct kube_policy_param *read; /* the newest one first */
+    enum status read_status;
     struct slice prefix, end, from; /* keys that a selector examines */
+    size_t from_room;
     size_t examined, examined_bytes;
     struct pb_range_request range;
     struct deferred more;
 
     struct kube_permissions permissions;
+    uint64_t spent;     /* cost of the evaluations that have asked something, and begin again */
     bool roles_current; /* roles and bindings are as new as the store was when the write began */
     struct kube_rbac_wait roles;
     struct kube_rbac_fetch *fetches[KUBE_POLICY_FETCHES]; /* for the question being answered */

@@ -326,26 +326,68 @@ static void on_kinds(struct kube_registry_wait *wait)
     kube_kinds_unref(f->kinds);
     f->kinds = kube_kinds_ref(kube_registry_kinds(f->change->call->api->registry));
     f->kinds_read = true;
+    f->param_kind = NULL;
+    f->read = NULL; /* their kinds may be gone */
     resume(f, ST_OK);
 }
 
+/* The case has the parameter that was read for it, or for another one. ST_NOMEM. */
+static enum status take_param(struct kube_policy_facts *f, const struct kube_policy_param *param)
+{
+    if (param->tree && !add_param(f, param->tree, 1))
+        return ST_NOMEM;
+    (void)next_case(f);
+    return ST_OK;
+}
+
+static void look_later(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    kube_call_hold(call);
+    loop_defer(call->api->loop, &f->more);
+}
+
+static void on_param_read(struct deferred *deferred)
+{
+    struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
+    resume(f, f->read_status == ST_OK ? take_param(f, f->read) : f->read_status);
+}
+
+/* The rest follows in another turn: a write may need thousands of parameters, each of which is
+ * usually read at once, before the function returns that has begun it. */
 static void on_param(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
     struct kube_policy_facts *f = call->handler.change->policies;
-    enum status status = op->status;
     struct slice field;
-    if (status == ST_OK && engine_range_next(&call->range, &field)) {
-        const struct json_node *param = read_tree(f, f->param_kind, kube_kv_of(field));
-        if (param && !add_param(f, param, 1))
-            status = ST_NOMEM;
-    }
+    f->read_status = op->status;
+    if (op->status == ST_OK && engine_range_next(&call->range, &field))
+        f->read->tree = read_tree(f, f->param_kind, kube_kv_of(field));
     engine_range_close(&call->range);
     if (arena_ran_out(&f->arena))
-        status = ST_NOMEM;
-    if (status == ST_OK)
-        (void)next_case(f);
-    resume(f, status);
+        f->read_status = ST_NOMEM;
+    f->more = (struct deferred){.fn = on_param_read};
+    look_later(f);
+    (void)!kube_call_done(call);
+}
+
+static enum kube_stepped read_param(struct kube_policy_facts *f, struct slice namespace,
+                                    struct slice name)
+{
+    struct kube_policy_param *param = f->read;
+    while (param && !(param->kind == f->param_kind && slice_equal(param->name, name) &&
+                      slice_equal(param->namespace, namespace)))
+        param = param->next;
+    if (param)
+        return take_param(f, param) == ST_OK ||
+               kube_fail_engine(&f->change->call->status, ST_NOMEM);
+    param = arena_calloc(&f->arena, 1, sizeof(*param));
+    if (!param)
+        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
+    *param = (struct kube_policy_param){
+        .next = f->read, .kind = f->param_kind, .namespace = namespace, .name = name};
+    f->read = param;
+    return read_key(f, f->param_kind->storage_prefix, namespace, name, on_param);
 }
 
 /* -- Parameters by their labels -- */
@@ -369,6 +411,24 @@ static enum status selects(struct kube_policy_facts *f, struct slice value, bool
     return status == ST_NOMEM ? status : ST_OK;
 }
 
+/* The next page begins behind this key. */
+static bool begin_behind(struct kube_policy_facts *f, struct slice key)
+{
+    enum { ROOM = 512 }; /* for all keys but those that only clients of etcd can write */
+    size_t bytes = key.len + 1;
+    uint8_t *room = (uint8_t *)(uintptr_t)f->from.ptr;
+    if (bytes > f->from_room) {
+        f->from_room = size_max(bytes, ROOM);
+        room = arena_alloc(&f->arena, f->from_room);
+    }
+    if (!room)
+        return false;
+    slice_copy(room, key);
+    room[key.len] = '\0';
+    f->from = slice_of(room, bytes);
+    return true;
+}
+
 /* Examines some objects of a page. False: the page ends. */
 static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
 {
@@ -382,16 +442,12 @@ static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
             return false;
         }
         struct kube_kv kv = kube_kv_of(field);
-        /* The next page begins behind this key. */
-        uint8_t *from = arena_alloc(&f->arena, kv.key.len + 1);
         f->examined++;
         f->examined_bytes += field.len;
-        *ret_status = from ? ST_OK : ST_NOMEM;
-        if (!from)
+        if (!begin_behind(f, kv.key)) {
+            *ret_status = ST_NOMEM;
             return false;
-        slice_copy(from, kv.key);
-        from[kv.key.len] = '\0';
-        f->from = slice_of(from, kv.key.len + 1);
+        }
         bool selected;
         *ret_status = selects(f, kv.value, &selected);
         if (*ret_status == ST_OK && selected && c->param_count <= KUBE_PARAMS_MAX) {
@@ -403,13 +459,6 @@ static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
             return false;
     }
     return true;
-}
-
-static void look_later(struct kube_policy_facts *f)
-{
-    struct kube_call *call = f->change->call;
-    kube_call_hold(call);
-    loop_defer(call->api->loop, &f->more);
 }
 
 static void on_more(struct deferred *deferred)
@@ -457,8 +506,9 @@ static void on_page(struct engine_op *op)
 
 static enum kube_stepped read_page(struct kube_policy_facts *f)
 {
-    f->range = (struct pb_range_request){
-        .key = f->from.len ? f->from : f->prefix, .range_end = f->end, .limit = PAGE_KEYS};
+    f->range = (struct pb_range_request){.range_end = f->end, .limit = PAGE_KEYS};
+    if (arena_dup(&f->arena, f->from.len ? f->from : f->prefix, &f->range.key) != ST_OK)
+        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
     kube_call_range(f->change->call, &f->range, on_page);
     return KUBE_STEP_LEFT;
 }
@@ -470,9 +520,9 @@ static enum kube_stepped begin_params(struct kube_policy_facts *f, struct slice 
     const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
     f->param_begun = true;
     f->examined = f->examined_bytes = 0;
-    f->from = SLICE_EMPTY;
+    f->from.len = 0;
     if (binding->param_name.len)
-        return read_key(f, f->param_kind->storage_prefix, namespace, binding->param_name, on_param);
+        return read_param(f, namespace, binding->param_name);
     if (!binding->param_selector)
         return fail_binding(f, SLICE_LITERAL("one of name or selector must be provided"), false);
     if (kube_key_make(&f->arena, f->param_kind->storage_prefix, namespace, SLICE_EMPTY,
