@@ -124,6 +124,45 @@ class Mutations(LiveTest):
         pod = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         self.assertEqual(self.send("POST", "/api/v1/namespaces/default/pods", pod, code=201)["spec"]["overhead"], {"cpu": "1"})
 
+    def test_what_policies_have_read_is_in_the_object_when_it_is_gone(self):
+        """The object of a new write outlives the parameters, the namespace and the request of its first pass."""
+        self.config("param", data={"a": "b" * 50, "c": "d" * 50})
+        kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+        self.policy("p", "Object{data: params.data}", paramKind=kind, again="IfNeeded")
+        self.policy("q", "Object{metadata: Object.metadata{labels: namespaceObject.metadata.labels}}")
+        self.bind("p", paramRef={"name": "param", "namespace": "default", "parameterNotFoundAction": "Deny"})
+        self.bind("q")
+        made = self.config("x")
+        self.assertEqual(made["data"], {"a": "b" * 50, "c": "d" * 50})
+        self.assertEqual(made["metadata"]["labels"], {"kubernetes.io/metadata.name": "default"})
+        self.assertEqual(self.send("GET", f"{CMS}/x", code=200), made)
+
+    def test_a_policy_sees_the_status_in_the_version_of_its_rule(self):
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        self.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {"metadata": {"name": "things.x.y"}, "spec": {
+            "group": "x.y", "names": {"plural": "things", "kind": "Thing"}, "scope": "Namespaced", "versions": [
+                {"name": name, "served": True, "storage": name == "v1", "subresources": {"status": {}}, "schema": schema}
+                for name in ("v1", "v2")]}}, code=201)
+        things = "/apis/x.y/v1/namespaces/default/things"
+        self.send("POST", things, {"apiVersion": "x.y/v1", "kind": "Thing", "metadata": {"name": "x"}}, code=201)
+        patch = "[JSONPatch{op: 'add', path: '/status/seen', value: object.apiVersion + ' ' + request.kind.version}]"
+        spec = policy_spec(resources="things/status", operations="UPDATE")
+        spec["matchConstraints"]["resourceRules"][0]["apiVersions"] = ["v2"]
+        spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]
+        self.send("POST", POLICIES, {"metadata": {"name": "p"}, "spec": spec}, code=201)
+        self.bind("p")
+        made = self.send("PATCH", f"{things}/x/status", {"status": {"a": "b"}}, MERGE, code=200)
+        self.assertEqual((made["apiVersion"], made["status"]), ("x.y/v1", {"a": "b", "seen": "x.y/v2 v2"}))
+
+    def test_a_patch_that_leaves_no_object_is_refused(self):
+        spec = policy_spec()
+        spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'replace', path: '', value: [1]}]"}}]
+        self.send("POST", POLICIES, {"metadata": {"name": "p"}, "spec": spec}, code=201)
+        self.config("x")
+        self.bind("p")
+        self.assertIn("cannot unmarshal array", self.config("y", code=500)["message"])
+        self.send("PATCH", f"{CMS}/x", {"data": {"a": "b"}}, MERGE, code=500)
+
     def test_scales_are_not_mutated_and_the_writer_of_the_policy_is_warned(self):
         self.policy("p", "Object{spec: Object.spec{replicas: 7}}", resources="deployments/scale", operations="UPDATE")
         self.assertIn("does not mutate scales", str(self.warnings))

@@ -60,6 +60,16 @@ static bool read_index(struct slice step, size_t end, size_t *ret_index)
     return true;
 }
 
+/* Why Go does not read the step as a number. */
+static const char *why_no_index(struct slice step)
+{
+    bool sign = step.len && (step.ptr[0] == '-' || step.ptr[0] == '+');
+    size_t digits = sign;
+    while (digits < step.len && step.ptr[digits] >= '0' && step.ptr[digits] <= '9')
+        digits++;
+    return digits > sign && digits == step.len ? "value out of range" : "invalid syntax";
+}
+
 /* Moves one step down, to a node that may not exist. */
 static enum status step_down(struct arena *arena, struct patch_position *position,
                              struct slice step)
@@ -111,8 +121,8 @@ static enum status bad_index(const struct patching *p, const char *before, struc
         return error_set(p->error, ST_INVALID,
                          "%s%.*s%sUnable to access invalid index: %.*s: invalid index referenced",
                          before, SLICE_ARGS(of), after, SLICE_ARGS(key));
-    return error_set(p->error, ST_INVALID, "%s%.*s%sstrconv.Atoi: parsing \"%.*s\": invalid syntax",
-                     before, SLICE_ARGS(of), after, SLICE_ARGS(key));
+    return error_set(p->error, ST_INVALID, "%s%.*s%sstrconv.Atoi: parsing \"%.*s\": %s", before,
+                     SLICE_ARGS(of), after, SLICE_ARGS(key), why_no_index(key));
 }
 
 static enum status find(const struct patching *p, const struct patch_role *role, struct slice path,
@@ -158,9 +168,9 @@ static enum status add_item(const struct patching *p, const struct patch_positio
     if (!last && !read_index(position->key, array->count + 1, &index))
         return error_set(p->error, ST_INVALID,
                          "%s%.*s%svalue was not a proper array index: '%.*s': strconv.Atoi: "
-                         "parsing \"%.*s\": invalid syntax",
+                         "parsing \"%.*s\": %s",
                          before, SLICE_ARGS(of), after, SLICE_ARGS(position->key),
-                         SLICE_ARGS(position->key));
+                         SLICE_ARGS(position->key), why_no_index(position->key));
     if (index > array->count)
         return bad_index(p, before, of, after, position->key);
     return put_in(p, json_spans_insert(p->arena, array, index, value));
@@ -267,9 +277,8 @@ static enum status test(const struct patching *p, struct slice path,
     if (position.parent && position.parent->type == JSON_TYPE_ARRAY &&
         !read_index(position.key, position.parent->count, &position.index))
         return error_set(p->error, ST_INVALID,
-                         "error in test for path: '%.*s': strconv.Atoi: parsing \"%.*s\": invalid "
-                         "syntax",
-                         SLICE_ARGS(path), SLICE_ARGS(position.key));
+                         "error in test for path: '%.*s': strconv.Atoi: parsing \"%.*s\": %s",
+                         SLICE_ARGS(path), SLICE_ARGS(position.key), why_no_index(position.key));
     if (position.parent && position.parent->type == JSON_TYPE_ARRAY && !position.node)
         return error_set(p->error, ST_INVALID,
                          "error in test for path: '%.*s': Unable to access invalid index: %.*s: "

@@ -121,6 +121,30 @@ static void impossible_operations_are_refused(void **state)
     }
 }
 
+static void an_index_that_is_no_number_of_go_has_the_text_of_go(void **state)
+{
+    static const struct {
+        const char *patch, *end;
+    } cases[] = {
+        {"[{\"op\":\"add\",\"path\":\"/l/x\",\"value\":1}]", "\"x\": invalid syntax"},
+        {"[{\"op\":\"add\",\"path\":\"/l/-\\u0031x\",\"value\":1}]", "\"-1x\": invalid syntax"},
+        {"[{\"op\":\"add\",\"path\":\"/l/18446744073709551616\",\"value\":1}]",
+         "\"18446744073709551616\": value out of range"},
+        {"[{\"op\":\"remove\",\"path\":\"/l/-99999999999999999999\"}]",
+         "\"-99999999999999999999\": value out of range"},
+        {"[{\"op\":\"test\",\"path\":\"/l/99999999999999999999\",\"value\":1}]",
+         "\"99999999999999999999\": value out of range"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture *f = *state;
+        struct json_node *patched;
+        assert_int_equal(patch_json(&f->arena, read_json(f, "{\"l\":[1]}"),
+                                    read_json(f, cases[i].patch), &patched, &f->error),
+                         ST_INVALID);
+        assert_non_null(strstr(f->error.text, cases[i].end));
+    }
+}
+
 static void growing_copies_are_limited_by_the_arena(void **state)
 {
     struct fixture *f = *state;
@@ -195,6 +219,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(impossible_operations_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(moves_that_nest_too_deeply_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(operations_on_a_long_list_find_their_items, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(an_index_that_is_no_number_of_go_has_the_text_of_go, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(growing_copies_are_limited_by_the_arena, setup, teardown),
     };

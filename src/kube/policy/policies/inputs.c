@@ -15,6 +15,13 @@ const struct json_node *kube_policy_namespace_of(const struct kube_policy_write 
 
 /* -- Objects -- */
 
+bool kube_policy_converts(const struct kube_policy_write *w, const struct kube_kind *kind)
+{
+    const struct kube_kind *asked = w->request.kind;
+    return kind != asked && strcmp(w->object_kind.kind, asked->kind) == 0 &&
+           strcmp(w->object_kind.group, asked->group) == 0;
+}
+
 /* Two versions of a kind of Kubernetes have the same stored form. */
 bool kube_policy_convert(struct arena *arena, const struct kube_kind *from,
                          const struct kube_kind *to, struct json_node *object)
@@ -55,9 +62,8 @@ bool kube_policy_inputs_see(const struct kube_policy_write *w, const struct kube
                             const struct kube_kind *kind, const struct json_node *object,
                             const struct json_node **ret_object)
 {
-    bool converts = kind != w->request.kind && !w->request.subresource.len;
     *ret_object = object;
-    if (object && converts) {
+    if (object && kube_policy_converts(w, kind)) {
         struct json_node *copy = json_node_copy(w->arena, object);
         if (!copy || !kube_policy_convert(w->arena, w->request.kind, kind, copy))
             return false;
@@ -113,9 +119,8 @@ static bool fill_request(const struct kube_policy_write *w, const struct kube_ki
 {
     struct arena *arena = w->arena;
     const struct kube_kind *asked = w->request.kind;
-    /* Some subresources have a kind of their own, whichever version of the resource matches. */
     struct kube_policy_object_kind of = w->object_kind;
-    if (kind != asked && !w->request.subresource.len)
+    if (kube_policy_converts(w, kind))
         of = (struct kube_policy_object_kind){kind->group, kind->version, kind->kind};
     static const struct kube_user_info nobody;
     struct json_node *user = kube_user_json(arena, w->user ? w->user : &nobody);

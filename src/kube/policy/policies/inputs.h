@@ -36,6 +36,9 @@ bool kube_policy_inputs_see(const struct kube_policy_write *write, const struct 
                             const struct kube_kind *kind, const struct json_node *object,
                             const struct json_node **ret_object);
 
+/* Whether the policy sees another version of what is written. What has a kind of its own, such as a
+ * Scale, is the same for all versions of its resource. */
+bool kube_policy_converts(const struct kube_policy_write *write, const struct kube_kind *kind);
 /* Changes an object of one version of a kind into another one. False: no memory, or it cannot be
  * converted. */
 MUST_CHECK

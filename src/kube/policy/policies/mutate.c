@@ -334,6 +334,15 @@ static void decode(struct mutation *m, const struct kube_kind *kind, struct json
     AUTO(buf_fini) struct buf unknown = {0};
     struct error why = {0};
     char version[KUBE_API_VERSION_BYTES];
+    if (object->type != JSON_TYPE_OBJECT) {
+        deny_internal(m,
+                      "couldn't get version/kind; json parse error: json: cannot unmarshal array "
+                      "into Go value of type struct { APIVersion string "
+                      "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+                      "\"json:\\\"kind,omitempty\\\"\" }",
+                      SLICE_EMPTY);
+        return;
+    }
     kube_kind_api_version(kind, version);
     /* An object that names no kind is decoded as what it was. */
     if (!json_node_named(object, "apiVersion") && !json_node_named(object, "kind") &&
@@ -469,7 +478,7 @@ static struct slice mutate(struct mutation *m, const struct invocation *invocati
 /* The object as the matching rule sees it, and back. */
 static bool convert(struct mutation *m, const struct kube_kind *from, const struct kube_kind *to)
 {
-    if (from == to || m->run.write->request.subresource.len)
+    if (from == to)
         return true;
     struct json_node *copy = json_node_copy(m->mutating->arena, m->object);
     if (!copy || !kube_policy_convert(m->mutating->arena, from, to, copy)) {

@@ -189,6 +189,12 @@ static void what_an_apply_would_lose_or_misplace_is_refused(void **state)
         {SPEC("'mutations':[" PATCH("[JSONPatch{op: \\'add\\', path: \\'/kind\\', value: "
                                     "\\'Secret\\'}]") "]"),
          "Internal error occurred: failed to convert object: the patch has changed its kind"},
+        {SPEC(
+             "'mutations':[" PATCH("[JSONPatch{op: \\'replace\\', path: \\'\\', value: [1]}]") "]"),
+         "Internal error occurred: couldn't get version/kind; json parse error: json: cannot "
+         "unmarshal array into Go value of type struct { APIVersion string "
+         "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+         "\"json:\\\"kind,omitempty\\\"\" }"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_denied(f, rows[i].policy, rows[i].why);
@@ -329,15 +335,17 @@ static void mutations_of_a_large_object_cost_what_it_is_large(void **state)
 {
     struct fixture *f = *state;
     static const char policy[] = SPEC("'mutations':[" APPLY("Object{}") "]");
-    char object[8192] = "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'x'},'data':{";
+    struct json_node *large = tree(&f->arena, OBJECT);
     f->object = tree(&f->arena, OBJECT);
     assert_int_equal(run(f, policy, 5000, true, &f->arena), KUBE_POLICY_ADMITS);
     for (int i = 0; i < 400; i++) {
-        size_t at = strlen(object);
-        snprintf(object + at, sizeof(object) - at, "%s'k%d':''", i ? "," : "", i);
+        char name[16];
+        snprintf(name, sizeof(name), "k%d", i);
+        assert_int_equal(json_node_put(&f->arena, json_node_named(large, "data"), name,
+                                       json_node_new_text(&f->arena, SLICE_EMPTY)),
+                         ST_OK);
     }
-    strcat(object, "}}");
-    f->object = tree(&f->arena, object);
+    f->object = large;
     f->mutating = (struct kube_mutating){.arena = &f->arena};
     assert_int_equal(run(f, policy, 1000, true, &f->arena), KUBE_POLICY_TOO_DEAR);
     assert_int_equal(run(f, policy, 5000, true, &f->arena), KUBE_POLICY_ADMITS);
