@@ -14,11 +14,17 @@
  *     n JSON                                the same JSON as it is understood
  *     y YAML                                JSON
  *     w JSON                                YAML
- *     v schema object old path root budget  {"errors":…,"warnings":…,"left":…}, by the rules of a
+ *     v schema object old path root budget call
+ *                                           {"errors":…,"warnings":…,"left":…}, by the rules of a
  *                                           schema; old: empty if there is none; root: "root" if
- *                                           the schema is that of a whole resource
+ *                                           the schema is that of a whole resource; call: the most
+ *                                           that one expression may cost
+ *     c definition                          {"errors":…,"costs":[{"field":…,"cost":…,"wrong":…}]},
+ *                                           of a CustomResourceDefinition
  */
 #include "codec/json/tree.h"
+#include "codec/json/writer.h"
+#include "kube/custom/definition_report.h"
 #include "kube/custom/rules/evaluate.h"
 #include "kube/custom/schema/patterns.h"
 #include "kube/merge/apply/apply.h"
@@ -205,6 +211,16 @@ static enum status write_errors(struct arena *arena, const struct kube_field_err
     return json_node_put(arena, to, key, list);
 }
 
+static int64_t read_number(struct arena *arena, struct slice text)
+{
+    struct json_node *node;
+    struct error error;
+    int64_t number = 0;
+    if (json_tree_read(arena, text, &node, &error) != ST_OK || !json_node_int(node, &number))
+        oracle_fail("not a number");
+    return number;
+}
+
 static enum status check_rules(struct arena *arena, struct slice *texts, struct buf *out,
                                struct error *error)
 {
@@ -214,11 +230,7 @@ static enum status check_rules(struct arena *arena, struct slice *texts, struct 
     struct patterns patterns;
     const struct schema *schema;
     const struct rule_node *rules;
-    struct json_node *number;
-    int64_t budget;
-    TRY(json_tree_read(arena, texts[5], &number, error));
-    if (!json_node_int(number, &budget))
-        oracle_fail("the budget must be a number");
+    int64_t budget = read_number(arena, texts[5]), call_max = read_number(arena, texts[6]);
     TRY(json_tree_read(arena, texts[0], &node, error));
     TRY(json_tree_read(arena, texts[1], &object, error));
     if (texts[2].len)
@@ -232,7 +244,7 @@ static enum status check_rules(struct arena *arena, struct slice *texts, struct 
         .arena = arena,
         .errors = &errors,
         .warnings = old ? &warnings : NULL,
-        .call_max = RULE_CALL_COST_MAX,
+        .call_max = (uint64_t)call_max,
         .budget = budget,
     };
     if (rules)
@@ -245,6 +257,42 @@ static enum status check_rules(struct arena *arena, struct slice *texts, struct 
     return json_tree_write(answer, out);
 }
 
+static enum status write_costs(const struct rule_reports *reports, struct buf *out)
+{
+    struct json_writer w;
+    json_writer_init(&w, out);
+    json_begin_array(&w);
+    for (const struct rule_report *report = reports->first; report; report = report->next) {
+        if (!report->text.len)
+            continue; /* the total of a schema */
+        json_begin_object(&w);
+        json_member_string(&w, "field", report->field);
+        json_member_u64(&w, "cost", report->cost);
+        json_member_bool(&w, "wrong", report->error.len > 0);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    return json_writer_finish(&w);
+}
+
+static enum status check_definition(struct arena *arena, struct slice *texts, struct buf *out,
+                                    struct error *error)
+{
+    struct json_node *object, *costs, *answer = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct kube_field_errors errors = {.arena = arena};
+    struct rule_reports reports;
+    AUTO(buf_fini) struct buf list = {0};
+    TRY(json_tree_read(arena, texts[0], &object, error));
+    TRY(kube_definition_report(arena, object, &reports, &errors));
+    TRY(write_costs(&reports, &list));
+    TRY(json_tree_read(arena, buf_slice(&list), &costs, error));
+    if (!answer)
+        return ST_NOMEM;
+    TRY(write_errors(arena, &errors, "errors", answer));
+    TRY(json_node_put(arena, answer, "costs", costs));
+    return json_tree_write(answer, out);
+}
+
 /* -- Requests -- */
 
 static const struct kind_of_request {
@@ -253,9 +301,10 @@ static const struct kind_of_request {
     enum status (*serve)(struct arena *arena, struct slice *texts, struct buf *out,
                          struct error *error);
 } kinds[] = {
-    {'d', 1, decode},        {'e', 1, encode},     {'p', 4, patch},       {'s', 3, check},
-    {'j', 2, patch_by_json}, {'m', 2, merge},      {'a', 7, apply},       {'n', 1, repeat},
-    {'y', 1, read_yaml},     {'w', 1, write_yaml}, {'v', 6, check_rules},
+    {'d', 1, decode},     {'e', 1, encode},        {'p', 4, patch},
+    {'s', 3, check},      {'j', 2, patch_by_json}, {'m', 2, merge},
+    {'a', 7, apply},      {'n', 1, repeat},        {'y', 1, read_yaml},
+    {'w', 1, write_yaml}, {'v', 7, check_rules},   {'c', 1, check_definition},
 };
 
 static void serve(const struct kind_of_request *kind)

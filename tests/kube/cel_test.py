@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Compares Vigil's implementation of the Common Expression Language with Kubernetes' environment of cel-go (tests/kube/celoracle):
-the tests of the language's specification, and random expressions with a new seed in each run. VIGIL_ORACLE_SEED= repeats one,
+the tests of the language's specification, and random expressions with a new seed in each run. Then definitions with random schemas
+and rules, and random objects, with Kubernetes' own validators (tests/kube/ruleoracle). VIGIL_ORACLE_SEED= repeats one,
 VIGIL_ORACLE_COUNT= makes it longer."""
 import os
 import pathlib
@@ -13,10 +14,15 @@ SUBJECT = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil"))
 COUNT = int(os.environ.get("VIGIL_ORACLE_COUNT", "1500"))
 
 
+def go_run(package, what, program, *arguments):
+    done = subprocess.run(["go", "run", package, what, str(SUBJECT.parent / "unit" / program), *arguments], cwd=ROOT / "tests/kube",
+                          capture_output=True, text=True, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"})
+    print(done.stdout.strip().rpartition("\n")[2], flush=True)
+    return done
+
+
 def celoracle(what, *arguments):
-    program = SUBJECT.parent / "unit/cel_oracle"
-    return subprocess.run(["go", "run", "./celoracle", what, str(program), *arguments], cwd=ROOT / "tests/kube", capture_output=True,
-                          text=True, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"})
+    return go_run("./celoracle", what, "cel_oracle", *arguments)
 
 
 class Cel(unittest.TestCase):
@@ -27,6 +33,11 @@ class Cel(unittest.TestCase):
     def test_random_expressions_have_the_same_trees_types_values_and_costs(self):
         seed = os.environ.get("VIGIL_ORACLE_SEED", str(random.randrange(1 << 31)))
         done = celoracle("check", str(20 * COUNT), seed)
+        self.assertEqual(done.returncode, 0, f"seed {seed}: {done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+    def test_random_rules_decide_alike(self):
+        seed = os.environ.get("VIGIL_ORACLE_SEED", str(random.randrange(1 << 31)))
+        done = go_run("./ruleoracle", "check", "kube_oracle", str(4 * COUNT), seed)
         self.assertEqual(done.returncode, 0, f"seed {seed}: {done.stdout[-4000:]}{done.stderr[-2000:]}")
 
 

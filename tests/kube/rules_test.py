@@ -78,7 +78,7 @@ def has_all_of(schema):
 def ask(program, case):
     old = b"" if case["old"] is None else json.dumps(case["old"]).encode()
     ok, text = program.ask("v", json.dumps(case["schema"]).encode(), json.dumps(case["object"]).encode(), old,
-                           case["path"].encode(), b"root" if case["root"] else b"", str(case["budget"]).encode())
+                           case["path"].encode(), b"root" if case["root"] else b"", str(case["budget"]).encode(), str(case["call"]).encode())
     return json.loads(text) if ok else {"failed": text.decode()}
 
 

@@ -21,11 +21,13 @@ static struct cel_value eval_other(struct eval *e, const struct cel_node *node);
 
 static struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value value)
 {
+    /* Where cel-go panics, the call that does so has no cost. */
+    e->ended |= e->work.end != NULL;
     if (e->ended)
         return CEL_TOO_MUCH_WORK;
     if (__builtin_add_overflow(e->cost, cost, &e->cost))
         e->cost = UINT64_MAX;
-    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0 || e->work.end;
+    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0;
     return e->ended ? CEL_TOO_MUCH_WORK : value;
 }
 
@@ -179,9 +181,12 @@ static struct cel_value apply(struct eval *e, const struct cel_attribute *attrib
     bool present;
     if (optional && !object.some)
         return object;
-    /* cel-go keeps only the innermost value of an optional within an optional. */
+    /* cel-go keeps only the innermost value of an optional within an optional, as a value of Go:
+     * what a schema says about it is lost, such as the names of fields and that a list is a set. */
     while (object.kind == CEL_OPTIONAL)
         object = object.some ? *object.some : (struct cel_value){.kind = CEL_NULL};
+    if (optional)
+        object = cel_raw(object);
     for (const struct cel_qualifier *q = attribute->first; q; q = q->next) {
         struct cel_value key = key_of(e, q);
         optional |= q->optional;
@@ -269,25 +274,12 @@ NEVER_INLINE static struct cel_value eval_equality(struct eval *e, const struct 
     bool compared = !cel_is_error(args[0]) && !cel_is_error(args[1]);
     if (result.kind == CEL_BOOL)
         result.truth = result.truth == wanted;
-    else if (!wanted && compared && e->work.steps_left >= 0)
+    else if (!wanted && compared && e->work.steps_left >= 0 && !e->work.end)
         result = cel_of_bool(true); /* values that cannot be compared are not equal */
     /* Kubernetes knows that == compares opaque values at once, but not that != does. */
     uint64_t cost =
         wanted && args[0].kind == CEL_OPAQUE ? 1 : cel_overload_cost(CEL_OVERLOAD_EQUALS, args);
     return charge(e, cost, result);
-}
-
-/* "no such overload: int(list, string)" */
-static struct cel_value no_overload(struct eval *e, const struct cel_node *node,
-                                    const struct cel_value *args)
-{
-    char types[256] = "";
-    size_t used = 0;
-    for (uint32_t i = 0; i < node->count && used < sizeof(types); i++)
-        used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
-                                 cel_value_type_name(args[i]));
-    return cel_of_error_format(&e->work, "no such overload: %s(%s)", node->call.builtin->name,
-                               types);
 }
 
 /* Only the first item of a list is looked at. */
@@ -332,13 +324,12 @@ NEVER_INLINE static struct cel_value call(struct eval *e, const struct cel_node 
         return has_members ? CEL_NO_OVERLOAD
                            : cel_of_error_format(&e->work, "no such overload: %s", builtin->name);
     if (builtin->names_types && node->call.overload >= 0 && !fits(e, node, args))
-        return no_overload(e, node, args);
+        return cel_no_overload_for(&e->work, builtin, node->count, args);
     e->work.overload = node->call.overload;
     struct cel_value result = builtin->fn(&e->work, args);
-    if (!builtin->names_types || result.kind != CEL_ERROR ||
-        result.bytes != (const uint8_t *)cel_no_overload)
-        return result;
-    return no_overload(e, node, args);
+    return builtin->names_types && cel_is_no_overload(result)
+               ? cel_no_overload_for(&e->work, builtin, node->count, args)
+               : result;
 }
 
 /* False: the result is not an int, which is an error of the function. */
@@ -418,10 +409,10 @@ NEVER_INLINE static struct cel_value eval_operator(struct eval *e, const struct 
 NEVER_INLINE static struct cel_value eval_or_else(struct eval *e, const struct cel_node *node)
 {
     struct cel_value first = eval(e, node->children[0]);
-    if (cel_is_error(first))
-        return first;
+    /* A value that is not optional, although its type says so, is the result, as in cel-go: oldSelf
+     * is such a value in a messageExpression. An error is one, too. */
     if (first.kind != CEL_OPTIONAL)
-        return CEL_NO_OVERLOAD;
+        return first;
     if (first.some)
         return node->kind == CEL_NODE_OR_OPTIONAL ? first : *first.some;
     return eval(e, node->children[1]);

@@ -333,7 +333,10 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
     }
     if (node->count != 1 || !is_conversion(call->function) || !are_constant(node))
         return node;
-    struct cel_value value = node->call.builtin->fn(&p->work, &node->children[0]->constant);
+    const struct cel_value *arg = &node->children[0]->constant;
+    struct cel_value value = builtin->fn(&p->work, arg);
+    if (builtin->names_types && cel_is_no_overload(value))
+        value = cel_no_overload_for(&p->work, builtin, 1, arg);
     return cel_is_error(value) ? refuse(p, expr->offset, cel_text(value)) : make_constant(p, value);
 }
 

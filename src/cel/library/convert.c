@@ -21,10 +21,10 @@ static struct cel_value fail(struct cel_work *work, struct cel_value from, const
                                cel_value_type_name(from), to);
 }
 
-/* The text of a value with a zero behind it. False: it is too long for a number. */
+/* The text of a value with a zero behind it. False: it is empty, or too long for a number. */
 static bool copy_text(struct cel_value value, char *copy, size_t room)
 {
-    if (value.length >= room || memchr(value.bytes, 0, value.length))
+    if (!value.length || value.length >= room || memchr(value.bytes, 0, value.length))
         return false;
     slice_copy(copy, cel_text(value));
     copy[value.length] = 0;

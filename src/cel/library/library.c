@@ -5,6 +5,8 @@
 #include "codec/go_quote.h"
 #include "codec/utf8.h"
 
+#include <stdio.h>
+
 size_t cel_count_characters(struct slice text)
 {
     size_t count = utf8_count(text);
@@ -66,6 +68,17 @@ const char *cel_value_go_type(struct cel_value value)
     if ((value.kind == CEL_LIST || value.kind == CEL_MAP) && value.shape)
         return cel_shape_go_type(value.shape);
     return value.kind == CEL_OPAQUE ? value.opaque->ops->go_type : names[value.kind];
+}
+
+struct cel_value cel_no_overload_for(struct cel_work *work, const struct cel_builtin *builtin,
+                                     uint32_t count, const struct cel_value *args)
+{
+    char types[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof(types); i++)
+        used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
+                                 cel_value_type_name(args[i]));
+    return cel_of_error_format(work, "no such overload: %s(%s)", builtin->name, types);
 }
 
 void cel_panic_not_list(struct cel_work *work, struct cel_value value)

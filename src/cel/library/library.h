@@ -26,6 +26,10 @@ struct cel_builtin {
     cel_cost_fn *cost;
 };
 
+/* "no such overload: int(list, string)" */
+struct cel_value cel_no_overload_for(struct cel_work *work, const struct cel_builtin *builtin,
+                                     uint32_t count, const struct cel_value *args);
+
 /* The functions of one library; builtin.c lists the libraries. */
 struct cel_library {
     const struct cel_builtin *rows;

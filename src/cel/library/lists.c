@@ -157,8 +157,7 @@ static struct cel_value sum(struct cel_work *work, const struct cel_value *args)
         work->steps_left--;
         terms[0] = cel_add(work, terms);
         if (cel_is_error(terms[0]))
-            return terms[0].bytes == (const uint8_t *)cel_no_overload ? NO_OVERLOAD_PLAIN
-                                                                      : terms[0];
+            return cel_is_no_overload(terms[0]) ? NO_OVERLOAD_PLAIN : terms[0];
     }
     return terms[0];
 }

@@ -10,8 +10,10 @@ struct cel_value cel_contains(struct cel_work *work, const struct cel_value *arg
     if (!are_strings(args))
         return CEL_NO_OVERLOAD;
     work->steps_left -= (int64_t)((args[0].length + args[1].length) / 64);
+    /* An empty text may have no bytes to point at. */
     return cel_of_bool(args[1].length == 0 ||
-                       memmem(args[0].bytes, args[0].length, args[1].bytes, args[1].length));
+                       (args[0].length >= args[1].length &&
+                        memmem(args[0].bytes, args[0].length, args[1].bytes, args[1].length)));
 }
 
 struct cel_value cel_starts_with(struct cel_work *work, const struct cel_value *args)

@@ -101,12 +101,47 @@ static void the_last_pattern_is_compiled_once(void **state)
     arena_fini(&arena);
 }
 
+/* An empty text may be a null pointer. */
+static void an_empty_text_needs_no_bytes(void **state)
+{
+    static const struct {
+        const char *function;
+        uint32_t count;
+    } calls[] = {
+        {"contains", 2},    {"startsWith", 2},    {"endsWith", 2},   {"indexOf", 2},
+        {"lastIndexOf", 2}, {"split", 2},         {"replace", 3},    {"find", 2},
+        {"findAll", 2},     {"matches", 2},       {"lowerAscii", 1}, {"upperAscii", 1},
+        {"trim", 1},        {"strings.quote", 1}, {"int", 1},        {"uint", 1},
+        {"double", 1},      {"bool", 1},          {"bytes", 1},      {"string", 1},
+        {"timestamp", 1},   {"duration", 1},      {"size", 1},       {"quantity", 1},
+        {"isQuantity", 1},  {"semver", 1},        {"isSemver", 1},   {"ip", 1},
+        {"isIP", 1},        {"cidr", 1},          {"isCIDR", 1},     {"url", 1},
+        {"isURL", 1},       {"_+_", 2},           {"_<_", 2},        {"format.named", 1},
+    };
+    const struct cel_value empty = cel_of_string(SLICE_EMPTY), args[] = {empty, empty, empty};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct slice name = slice_from_text(calls[i].function);
+        const struct cel_builtin *builtin = cel_builtin_find(name, calls[i].count);
+        struct arena arena;
+        arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+        struct cel_work work = {.arena = &arena, .steps_left = 100000};
+        assert_non_null(builtin);
+        (void)builtin->fn(&work, args);
+        arena_fini(&arena);
+    }
+    struct cel_work work = {.steps_left = 100};
+    const struct cel_value with_a[] = {empty, cel_of_string(SLICE_LITERAL("a"))};
+    assert_false(cel_is_true(call(&work, "contains", 2, with_a)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(searching_similar_texts_is_limited),
         cmocka_unit_test(a_result_beyond_the_memory_is_refused),
         cmocka_unit_test(matching_is_limited),
+        cmocka_unit_test(an_empty_text_needs_no_bytes),
         cmocka_unit_test(the_last_pattern_is_compiled_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,8 @@ struct cel_value cel_list_at(struct cel_work *work, struct cel_value list, uint3
 }
 
 /* Adds the items of a list behind those of another, whose array ends there. An item that is an
- * error remains one: it is reported when the item is used. */
+ * error remains one: it is reported when the item is used. As a raw value, null becomes one that
+ * has no shape, because cel-go represents it by a number. */
 static void copy_items(struct cel_work *work, struct cel_array *to, struct cel_value from,
                        bool as_raws)
 {
@@ -43,8 +44,10 @@ static void copy_items(struct cel_work *work, struct cel_array *to, struct cel_v
     struct cel_value index, item;
     work->steps_left -= from.count;
     cel_walk_init(&walk, work, from);
-    while (cel_walk_next(&walk, &index, &item))
+    while (cel_walk_next(&walk, &index, &item)) {
+        item.is_view |= as_raws && item.kind == CEL_NULL;
         to->items[to->count++] = as_raws ? cel_raw(item) : item;
+    }
 }
 
 /* A list with the items of this one, and room for more behind them that no other list uses. */

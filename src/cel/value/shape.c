@@ -30,6 +30,7 @@ static struct cel_value of_unknown(struct cel_work *work, struct cel_value raw)
 static const char *go_type_of(struct cel_value raw)
 {
     static const char *const names[] = {
+        [CEL_NULL] = "structpb.NullValue",
         [CEL_BOOL] = "bool",
         [CEL_INT] = "int64",
         [CEL_UINT] = "uint64",
@@ -69,7 +70,7 @@ struct cel_value cel_shaped(struct cel_work *work, const struct cel_shape *shape
 {
     if (cel_is_error(raw))
         return raw;
-    if (raw.kind == CEL_NULL)
+    if (raw.kind == CEL_NULL && !raw.is_view)
         return shape->is_nullable
                    ? raw
                    : CEL_FAIL("invalid data, got null for schema with nullable=false");

@@ -40,22 +40,20 @@ static bool are_same(const struct identity *a, const struct identity *b)
     return true;
 }
 
-/* Go's text for a key that a map cannot have. False: it can be a key. */
-static bool refuse_key(struct cel_value key, struct cel_value *ret_error)
+/* Go panics at a key that a map cannot have, with this error. False: it can be a key. */
+static bool refuse_key(struct cel_work *work, struct cel_value key, struct cel_value *ret_error)
 {
-    if (key.kind == CEL_MAP)
-        *ret_error = CEL_FAIL("internal error: runtime error: hash of unhashable type "
-                              "map[string]interface {}");
-    else if (key.kind == CEL_LIST)
-        *ret_error =
-            CEL_FAIL("internal error: runtime error: hash of unhashable type []interface {}");
-    else if (key.kind == CEL_BYTES)
-        *ret_error = CEL_FAIL("internal error: runtime error: hash of unhashable type []uint8");
-    else if (cel_is_error(key))
-        *ret_error = key;
-    else
-        return false;
-    return true;
+    const char *type = key.kind == CEL_MAP     ? "map[string]interface {}"
+                       : key.kind == CEL_LIST  ? "[]interface {}"
+                       : key.kind == CEL_BYTES ? "[]uint8"
+                                               : NULL;
+    *ret_error = key;
+    if (type) {
+        *ret_error = cel_of_error_format(
+            work, "internal error: runtime error: hash of unhashable type %s", type);
+        cel_end(work, *ret_error);
+    }
+    return cel_is_error(*ret_error);
 }
 
 static bool identify(struct cel_work *work, const struct cel_shape *shape,
@@ -74,7 +72,7 @@ static bool identify(struct cel_work *work, const struct cel_shape *shape,
         }
     }
     for (uint32_t i = 0; identity.keys && i < identity.width; i++)
-        if (refuse_key(identity.keys[i], ret_error))
+        if (refuse_key(work, identity.keys[i], ret_error))
             return false;
     *ret_identity = identity;
     return true;

@@ -38,7 +38,7 @@ struct cel_shape;       /* shape.h */
 
 struct cel_value {
     uint8_t kind; /* enum cel_value_kind */
-    bool is_view; /* a list or map is the node of JSON */
+    bool is_view; /* a list or map is the node of JSON; null is one that no schema allows */
     union {
         uint32_t count;       /* items of a list, entries of a map */
         int32_t zone_minutes; /* the offset from UTC with which a timestamp is written */
@@ -128,6 +128,11 @@ static inline struct cel_value cel_of_none(void)
 static inline bool cel_is_error(struct cel_value value)
 {
     return value.kind == CEL_ERROR;
+}
+
+static inline bool cel_is_no_overload(struct cel_value value)
+{
+    return value.kind == CEL_ERROR && value.bytes == (const uint8_t *)cel_no_overload;
 }
 
 static inline bool cel_is_true(struct cel_value value)

@@ -159,12 +159,67 @@ static void field_paths_name_fields_and_entries(void **state)
     arena_fini(&f.arena);
 }
 
+#define SHAPED(rule)                                                                               \
+    "{\"type\":\"object\",\"properties\":{\"a-b\":{\"type\":\"array\",\"x-kubernetes-list-type\":" \
+    "\"set\",\"items\":{\"type\":\"string\"}},\"b\":{\"type\":\"array\",\"x-kubernetes-list-"      \
+    "type\":"                                                                                      \
+    "\"set\",\"items\":{\"type\":\"string\",\"format\":\"byte\"}},\"n\":{\"type\":\"array\","      \
+    "\"items\":"                                                                                   \
+    "{\"type\":\"string\",\"nullable\":true}}},\"x-kubernetes-validations\":[{" rule "}]}"
+#define OPTIONAL_OLD "\"optionalOldSelf\":true,\"rule\":"
+
+/* What cel-go forgets about values, and where it panics. */
+static void rules_fail_as_those_of_cel_go(void **state)
+{
+    static const struct {
+        const char *schema, *message; /* NULL: no error */
+        int64_t cost;
+    } cases[] = {
+        {SHAPED("\"rule\":\"oldSelf.a__dash__b == ['y', 'x']\""), NULL, 3},
+        {SHAPED(OPTIONAL_OLD "\"dyn(oldSelf.value())['a-b'] == ['y', 'x']\""),
+         "Invalid value: failed rule: dyn(oldSelf.value())['a-b'] == ['y', 'x']", 6},
+        {SHAPED(OPTIONAL_OLD "\"oldSelf.value().a__dash__b.size() == 2\""),
+         "Invalid value: \"object\": no such key: a__dash__b evaluating rule: "
+         "oldSelf.value().a__dash__b.size() == 2",
+         6},
+        {SHAPED(OPTIONAL_OLD "\"false && oldSelf.hasValue()\",\"messageExpression\":"
+                             "\"oldSelf.orValue(self).a__dash__b[0]\""),
+         "Invalid value: x", 4},
+        {SHAPED("\"rule\":\"self.b + self.b == self.b || true\""),
+         "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
+         "[]uint8 evaluating rule: self.b + self.b == self.b || true",
+         4},
+        {SHAPED("\"rule\":\"self.b != self.b\""),
+         "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
+         "[]uint8 evaluating rule: self.b != self.b",
+         4},
+        {SHAPED("\"rule\":\"(self.n + self.n)[1] == 'x'\""),
+         "Invalid value: \"object\": invalid data, expected string, got structpb.NullValue "
+         "evaluating rule: (self.n + self.n)[1] == 'x'",
+         8},
+    };
+    static const char value[] = "{\"a-b\":[\"x\",\"y\"],\"b\":[\"YQ==\"],\"n\":[null]}";
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture f;
+        begin(&f, cases[i].schema);
+        assert_int_equal(1000 - evaluate(&f, value, value, 1000), cases[i].cost);
+        const struct kube_field_error *error = f.errors.first ? f.errors.first : f.warnings.first;
+        if (cases[i].message)
+            assert_error(error, "spec", cases[i].message);
+        else
+            assert_null(error);
+        arena_fini(&f.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_of_a_value_come_before_those_below_it),
         cmocka_unit_test(items_correlate_by_their_keys),
         cmocka_unit_test(nothing_runs_beyond_the_budget),
+        cmocka_unit_test(rules_fail_as_those_of_cel_go),
         cmocka_unit_test(a_schema_without_rules_has_no_nodes),
         cmocka_unit_test(field_paths_name_fields_and_entries),
     };

@@ -18,6 +18,7 @@ struct value_path {
     struct slice key;
     size_t index;
     bool is_item;
+    bool is_entry;           /* of a map: the first one of a path has a dot before it, too */
     struct correlated *pair; /* with the previous value; NULL: none */
 };
 
@@ -46,13 +47,15 @@ static enum status append_path(const struct value_path *at, struct buf *to)
     TRY(append_path(at->up, to));
     if (at->is_item)
         return buf_append_format(to, "[%zu]", at->index);
-    return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
+    return buf_append_format(to, "%s%.*s", to->len || at->is_entry ? "." : "", SLICE_ARGS(at->key));
 }
 
 /* Appends the field of a cause: "status.a", or Go's text for an empty path. */
 static enum status append_field(const struct validation *r, struct slice path, struct buf *to)
 {
     TRY(buf_append(to, r->root));
+    if (path.len && path.ptr[0] == '.')
+        path = slice_sub(path, 1, path.len - 1);
     if (path.len)
         TRY(buf_append_text(to, r->root.len ? "." : ""));
     TRY(buf_append(to, path));
@@ -564,6 +567,7 @@ static void check_members(struct validation *r, const struct schema *s,
             path.pair = pair_of(at, schema_member(at->pair->schema, member->key), member,
                                 json_node_member(at->pair->old, member->key), &pair);
         r->steps--;
+        path.is_entry = !property;
         if (property)
             validate(r, property, member, &path);
         else if (s->additional)
@@ -615,8 +619,9 @@ static void check_enum(struct validation *r, const struct schema *s, const struc
     r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
         return; /* reported at the end */
+    /* In kube-openapi, null is none of the values, even if it is among them. */
     for (const struct json_node *item = s->more->values->first; item; item = item->next)
-        if (json_node_equal(item, value))
+        if (item->type != JSON_TYPE_NULL && json_node_equal(item, value))
             return;
     if (is_beyond_limit(r))
         return;
@@ -663,8 +668,7 @@ static void validate(struct validation *r, const struct schema *s, const struct 
         else if (value->type == JSON_TYPE_ARRAY)
             check_array(r, s, value, at);
     }
-    bool enumerates = s->more->values && (value->type != JSON_TYPE_NULL || !s->nullable);
-    if (enumerates)
+    if (s->more->values)
         check_enum(r, s, value, at);
     if (value->type == JSON_TYPE_OBJECT)
         check_object(r, s, value, at);
