@@ -136,11 +136,11 @@ class Names(LiveTest):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"^Error: --audit-policy-file has no effect in Vigil: there is no audit log\. .*--accept-ignored")
         server = self.begin_apiserver(etcd, f"--audit-policy-file={policy}", "--accept-ignored-flags",
-                                      "--enable-admission-plugins=NodeRestriction,PodSecurity")
+                                      "--enable-admission-plugins=NodeRestriction,PodNodeSelector")
         self.await_health(server)
         lines = [json.loads(line) for line in (self.scratch / "kube-apiserver.log").read_text().splitlines()]
         flags = [line["flags"] for line in lines if line["level"] == "warn" and "have no effect here" in line["msg"]]
-        self.assertEqual(flags, [["audit-policy-file", "enable-admission-plugins=NodeRestriction", "enable-admission-plugins=PodSecurity"]])
+        self.assertEqual(flags, [["audit-policy-file", "enable-admission-plugins=NodeRestriction", "enable-admission-plugins=PodNodeSelector"]])
 
     def test_help_has_no_insecure_port_and_unknown_flags_are_refused(self):
         program = str(self.assets / "kube-apiserver")

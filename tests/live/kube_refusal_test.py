@@ -85,22 +85,19 @@ class Refusals(LiveTest):
             expected = [f'299 - "this server {why}: this {body["kind"]} is stored and has no effect"']
             self.assertEqual((code, warnings), (201, expected), made)
 
-    def test_levels_of_pod_security_cause_a_warning_when_they_are_set(self):
-        def text(mode):
-            label = f"pod-security.kubernetes.io/{mode}"
-            return f'299 - "this server does not check pods by security levels: the label {label} has no effect"'
+    def test_the_audit_level_of_pod_security_causes_a_warning_when_it_is_set(self):
+        warning = '299 - "this server has no audit log: the label pod-security.kubernetes.io/audit has no effect"'
 
         def labels(**levels):
             made = {f"pod-security.kubernetes.io/{mode}": level for mode, level in levels.items()}
             return {"metadata": {"name": "secured", "labels": made}}
 
         path = "/api/v1/namespaces"
-        self.assertEqual(self.send("POST", path, labels(enforce="restricted", audit="privileged"))[::2], (201, [text("enforce")]))
+        self.assertEqual(self.send("POST", path, labels(enforce="restricted", audit="restricted"))[::2], (201, [warning]))
         path += "/secured"
         self.assertEqual(self.send("PATCH", path, {"metadata": {"annotations": {"a": "b"}}}, Content_Type=MERGE)[::2], (200, []))
-        self.assertEqual(self.send("PATCH", path, labels(enforce="baseline", warn="baseline"), Content_Type=MERGE)[::2],
-                         (200, [text("enforce"), text("warn")]))
-        self.assertEqual(self.send("PATCH", path, labels(enforce="privileged"), Content_Type=MERGE)[::2], (200, []))
+        self.assertEqual(self.send("PATCH", path, labels(audit="baseline"), Content_Type=MERGE)[::2], (200, [warning]))
+        self.assertEqual(self.send("PATCH", path, labels(audit="privileged", warn="baseline"), Content_Type=MERGE)[::2], (200, []))
 
     def test_another_api_server_cannot_be_registered(self):
         path, name = "/apis/apiregistration.k8s.io/v1/apiservices", "v1.metrics.example.com"

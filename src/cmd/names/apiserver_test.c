@@ -194,7 +194,7 @@ static void flags_on_which_one_relies_are_refused(void **state)
         "--oidc-client-id=c",
         "--admission-control-config-file=f",
         "--anonymous-auth=false",
-        "--enable-admission-plugins=PodSecurity",
+        "--enable-admission-plugins=PodNodeSelector",
         "--authorization-config=f",
         "--enable-admission-plugins=Priority,EventRateLimit",
     };

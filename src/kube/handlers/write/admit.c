@@ -110,6 +110,11 @@ void kube_admit_release(struct kube_change *change)
 
 /* -- Deciding -- */
 
+static void warn(void *ctx, struct slice warning)
+{
+    kube_call_warn(ctx, warning);
+}
+
 struct kube_admission_write kube_admit_write(struct kube_change *change,
                                              enum kube_admission_operation operation,
                                              struct json_node *object, const struct json_node *old)
@@ -133,6 +138,8 @@ struct kube_admission_write kube_admit_write(struct kube_change *change,
         .facts = gathered ? &gathered->facts : &none,
         .right = gathered && gathered->right.count ? &gathered->right : NULL,
         .status = &call->status,
+        .warn = warn,
+        .warned = call,
     };
 }
 

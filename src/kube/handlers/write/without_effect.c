@@ -27,25 +27,29 @@ static bool check_api_service(struct kube_call *call, const struct json_node *ob
                              slice_from_text(call->kind->kind), name);
 }
 
-/* Warns of levels that restrict something, when they are set. */
+/* A level that restricts something, when it is set: there is no audit log, and the plugin may be
+ * disabled. */
 static bool check_namespace(struct kube_call *call, const struct json_node *object,
                             const struct json_node *old, struct slice name)
 {
-    static const char *const keys[] = {"pod-security.kubernetes.io/enforce",
-                                       "pod-security.kubernetes.io/audit",
+    static const char *const keys[] = {"pod-security.kubernetes.io/audit",
+                                       "pod-security.kubernetes.io/enforce",
                                        "pod-security.kubernetes.io/warn"};
     const struct json_node *labels = json_node_path(object, "metadata.labels");
     const struct json_node *had = json_node_path(old, "metadata.labels");
+    bool is_enabled = kube_admission_reviews_pods(call->api->admission);
     char text[192];
     (void)name;
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+    for (size_t i = 0; i < (is_enabled ? 1 : COUNT_OF(keys)); i++) {
         const struct json_node *level = json_node_named(labels, keys[i]);
         const struct json_node *before = json_node_named(had, keys[i]);
         if (!level || json_node_is_text(level, "privileged") ||
             (before && json_node_equal(before, level)))
             continue;
         snprintf(text, sizeof(text),
-                 "this server does not check pods by security levels: the label %s has no effect",
+                 is_enabled ? "this server has no audit log: the label %s has no effect"
+                            : "the admission plugin PodSecurity is disabled: the label %s has no "
+                              "effect",
                  keys[i]);
         kube_call_warn(call, slice_from_text(text));
     }

@@ -56,6 +56,7 @@
 #include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/store.h"
 #include "kube/handlers/write/subresource.h"
+#include "kube/handlers/write/survey.h"
 #include "kube/handlers/write/update.h"
 #include "kube/handlers/write/without_effect.h"
 #include "kube/policy/access/guard.h"
@@ -132,7 +133,8 @@ enum {
     BOUND = 1 << 15,       /* there are bindings of policies, which may concern the write */
     JUDGED = 1 << 16,      /* facts were gathered for policies */
     ASKED = 1 << 17,       /* their evaluation has asked something */
-    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY,
+    NAMESPACE = 1 << 18,   /* namespaces */
+    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY | NAMESPACE,
 };
 
 struct kube_step {
@@ -211,6 +213,7 @@ static const struct kube_step updates[] = {
     {kube_without_effect, 0},
     /* Validating admission. Quotas are last, so that a write that is refused is not charged. */
     {kube_admit_check, 0},
+    {kube_survey_pods, ON_LOOP | NAMESPACE}, /* warns of pods that a new label forbids */
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
     {kube_admit_quota, 0},
@@ -380,6 +383,7 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
                        (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
                        (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
                        (strcmp(kind->group, "admissionregistration.k8s.io") == 0 ? POLICY : 0) |
+                       (whole && kube_kind_is(kind, "", "namespaces") ? NAMESPACE : 0) |
                        (guarded ? GUARDED : 0);
     call->handler.change = change;
     call->on_free = kube_change_free;

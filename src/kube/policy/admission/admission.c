@@ -7,7 +7,9 @@
 #include "kube/policy/admission/plugins/certificates.h"
 #include "kube/policy/admission/plugins/ingress_class.h"
 #include "kube/policy/admission/plugins/namespace_lifecycle.h"
+#include "kube/policy/admission/plugins/namespaces.h"
 #include "kube/policy/admission/plugins/node_taint.h"
+#include "kube/policy/admission/plugins/pods/pod_security.h"
 #include "kube/policy/admission/plugins/pods/priority.h"
 #include "kube/policy/admission/plugins/pods/runtime_class.h"
 #include "kube/policy/admission/plugins/pods/service_account.h"
@@ -23,23 +25,12 @@ static const struct kube_admission_plugin validating_policy = {.name = "Validati
 
 /* In the order in which Kubernetes calls them. */
 static const struct kube_admission_plugin *const chain[] = {
-    &kube_namespace_lifecycle,
-    &kube_limit_ranger,
-    &kube_service_account,
-    &kube_node_taint,
-    &kube_priority,
-    &kube_default_tolerations,
-    &kube_default_storage_class,
-    &kube_storage_protection,
-    &kube_claim_resize,
-    &kube_runtime_class,
-    &kube_certificate_approver,
-    &kube_certificate_signer,
-    &kube_certificate_subject,
-    &kube_default_ingress_class,
-    &mutating_policy,
-    &validating_policy,
-    &kube_resource_quota,
+    &kube_namespace_lifecycle, &kube_limit_ranger,          &kube_service_account,
+    &kube_node_taint,          &kube_pod_security,          &kube_priority,
+    &kube_default_tolerations, &kube_default_storage_class, &kube_storage_protection,
+    &kube_claim_resize,        &kube_runtime_class,         &kube_certificate_approver,
+    &kube_certificate_signer,  &kube_certificate_subject,   &kube_default_ingress_class,
+    &mutating_policy,          &validating_policy,          &kube_resource_quota,
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
 
@@ -51,6 +42,7 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
     [KUBE_FACT_STORAGE_CLASSES] = &kube_storage_classes,
     [KUBE_FACT_RUNTIME_CLASSES] = &kube_runtime_classes,
     [KUBE_FACT_INGRESS_CLASSES] = &kube_ingress_classes,
+    [KUBE_FACT_NAMESPACES] = &kube_namespace_labels,
 };
 
 #define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
@@ -77,7 +69,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "PodGroupWorkloadExists", .why = NOT_CHECKED},
     {.name = "PodNodeSelector", .why = NOT_CHECKED},
     {.name = "PodResizeValidator", .why = NOT_CHECKED},
-    {.name = "PodSecurity", .why = NOT_CHECKED},
     {.name = "PodTolerationRestriction", .why = NOT_CHECKED},
     {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
     {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
@@ -241,6 +232,11 @@ bool kube_admission_has_policies(const struct kube_admission *admission)
 bool kube_admission_mutates_by_policies(const struct kube_admission *admission)
 {
     return admission->set.enabled & bit_of(slice_from_text(mutating_policy.name));
+}
+
+bool kube_admission_reviews_pods(const struct kube_admission *admission)
+{
+    return admission->set.enabled & bit_of(slice_from_text(kube_pod_security.name));
 }
 
 bool kube_admission_needs_namespace(const struct kube_admission *admission)

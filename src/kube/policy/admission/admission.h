@@ -77,6 +77,8 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission);
 /* Whether ValidatingAdmissionPolicy is enabled. It has no functions in the chain below,
  * because it decides about every kind: kube/handlers/write/policies.h. */
 bool kube_admission_has_policies(const struct kube_admission *admission);
+/* The same for PodSecurity. */
+bool kube_admission_reviews_pods(const struct kube_admission *admission);
 /* The same for MutatingAdmissionPolicy. */
 bool kube_admission_mutates_by_policies(const struct kube_admission *admission);
 

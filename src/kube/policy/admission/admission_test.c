@@ -47,12 +47,12 @@ static void plugins_are_enabled_and_disabled_by_name(void **state)
     assert_int_equal(some.enabled, all.enabled);
     assert_int_equal(kube_admission_enable(&some, "", "f", &error), ST_OK);
     assert_int_equal(
-        kube_admission_disable(&some, "ServiceAccount,PodSecurity,StorageObjectInUseProtection",
+        kube_admission_disable(&some, "ServiceAccount,PodNodeSelector,StorageObjectInUseProtection",
                                "f", &error),
         ST_OK);
     assert_int_equal(some.enabled, kube_admission_default(false).enabled);
     assert_true(kube_admission_exists(SLICE_LITERAL("Priority")));
-    assert_false(kube_admission_exists(SLICE_LITERAL("PodSecurity")));
+    assert_false(kube_admission_exists(SLICE_LITERAL("PodNodeSelector")));
 }
 
 static void unknown_plugins_are_named_with_those_that_exist(void **state)
@@ -63,8 +63,8 @@ static void unknown_plugins_are_named_with_those_that_exist(void **state)
     assert_int_equal(kube_admission_disable(&some, "Nothing", "flag", &error), ST_INVALID);
     assert_non_null(strstr(error.text, "--flag: there is no admission plugin \"Nothing\" here, "
                                        "only NamespaceLifecycle, "));
-    assert_int_equal(kube_admission_enable(&some, "PodSecurity", "flag", &error), ST_INVALID);
-    assert_non_null(strstr(error.text, "\"PodSecurity\""));
+    assert_int_equal(kube_admission_enable(&some, "PodNodeSelector", "flag", &error), ST_INVALID);
+    assert_non_null(strstr(error.text, "\"PodNodeSelector\""));
     assert_int_equal(some.enabled, before.enabled);
 }
 

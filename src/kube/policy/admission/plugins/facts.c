@@ -65,6 +65,8 @@ static struct slice name_at(const struct kube_facts_wait *w, const char *path)
 static struct slice used_name(const struct kube_facts_wait *w, size_t fact)
 {
     const struct kube_fact_row *row = w->finder->options.rows[fact];
+    if (row->is_own_namespace)
+        return w->namespace;
     struct slice name = row->named_by ? name_at(w, row->named_by) : SLICE_EMPTY;
     return !name.len && row->unnamed ? slice_from_text(row->unnamed) : name;
 }

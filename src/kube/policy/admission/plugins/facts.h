@@ -30,6 +30,7 @@ enum kube_fact {
     KUBE_FACT_RUNTIME_CLASSES,
     KUBE_FACT_INGRESS_CLASSES,
     KUBE_FACT_QUOTAS,
+    KUBE_FACT_NAMESPACES,
     KUBE_FACTS,
 };
 
@@ -47,7 +48,8 @@ struct kube_fact_row {
     /* The default of its kind is the best object for which `is_default` holds; NULL: none is. */
     bool (*is_default)(const void *data);
     bool (*is_better)(const struct kube_lookup_object *a, const struct kube_lookup_object *b);
-    bool all; /* all objects of the namespace are needed */
+    bool all;              /* all objects of the namespace are needed */
+    bool is_own_namespace; /* the object is the namespace in which is written */
 };
 
 /* What is known of one kind. */

@@ -32,7 +32,7 @@ enum {
     KUBE_ON_UPDATE = 1 << KUBE_ADMISSION_UPDATE,
     KUBE_ON_DELETE = 1 << KUBE_ADMISSION_DELETE,
 };
-enum { KUBE_ADMISSION_RULES_MAX = 8 };
+enum { KUBE_ADMISSION_RULES_MAX = 12 };
 
 /* One attempt; everything is borrowed. */
 struct kube_admission_write {
@@ -55,7 +55,9 @@ struct kube_admission_write {
      * KUBE_ADMISSION_COMPANIONS_MAX in the arena. */
     struct kube_companion *companions;
     size_t companion_count;
-    struct kube_status *status; /* why it is refused */
+    struct kube_status *status;                    /* why it is refused */
+    void (*warn)(void *ctx, struct slice warning); /* adds a Warning to the answer */
+    void *warned;                                  /* ctx */
 };
 
 enum { KUBE_ADMISSION_COMPANIONS_MAX = 16 };

@@ -1,0 +1,17 @@
+/*
+ * The survey of the pods that exist in a namespace, when the standard that it enforces becomes
+ * stricter (kube/policy/security/standard.h): a step of the write of the namespace. It never
+ * refuses the write. The answer has a Warning for each way in which pods violate the standard, with
+ * the first of them and their number.
+ *
+ * At most 3,000 pods are reviewed, in the order of their names, for at most a second; another
+ * Warning says if there are more. A turn of the loop reviews as many as a few milliseconds allow.
+ */
+#ifndef VIGIL_KUBE_HANDLERS_WRITE_SURVEY_H
+#define VIGIL_KUBE_HANDLERS_WRITE_SURVEY_H
+
+#include "kube/handlers/write/change.h"
+
+kube_step_fn kube_survey_pods;
+
+#endif
