@@ -15,7 +15,8 @@ enum {
     /* Values of an expression that are written as JSON: fewer than there is memory for. */
     CREATED_STEPS_MAX = 400000,
     CHANGE_COST = 50, /* of a mutation of an empty object */
-    NODE_COST = 4,    /* of each value in it: it is copied, checked and completed */
+    GARBAGE_BYTES_MAX = 4 << 20,
+    NODE_COST = 4, /* of each value in it: it is copied, checked and completed */
 };
 
 /* A policy with a binding and a parameter. */
@@ -31,9 +32,13 @@ struct mutation {
     struct kube_mutating *mutating;
     struct invocation *invocations;
     size_t count, capacity;
+    /* The object, which is that of the write or in the arena. Each mutation makes a new one; when
+     * the old ones take much memory, the newest one moves to the other arena. */
     const struct json_node *object;
-    bool succeeded; /* a mutation */
-    bool denied;    /* status says why: nothing further is done */
+    struct arena arenas[2], *arena;
+    size_t held_bytes; /* of the arena when the object had moved there */
+    bool succeeded;    /* a mutation */
+    bool denied;       /* status says why: nothing further is done */
     /* Errors of policies that do not ignore them. */
     struct slice message; /* the first one */
     enum kube_reason reason;
@@ -140,7 +145,7 @@ static void remember(struct mutation *m, const struct invocation *invocation)
 
 static bool name_kind(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
 {
-    struct arena *arena = m->mutating->arena;
+    struct arena *arena = m->arena;
     char version[KUBE_API_VERSION_BYTES];
     if (json_node_put(arena, object, "apiVersion",
                       json_node_new_text(
@@ -282,7 +287,7 @@ static struct slice fit(struct mutation *m, struct apply_type type, const char *
 static struct slice apply_config(struct mutation *m, const struct kube_kind *kind,
                                  struct json_node *config, struct json_node **ret_object)
 {
-    struct arena *arena = m->mutating->arena;
+    struct arena *arena = m->arena;
     struct error why = {0};
     struct typed typed = {.arena = arena, .why = &why};
     struct apply_type type;
@@ -374,10 +379,10 @@ static struct slice apply_patch(struct mutation *m, const struct kube_kind *kind
                                 const struct json_node *patch, struct json_node **ret_object)
 {
     struct error why = {0};
-    struct json_node *copy = json_node_copy(m->mutating->arena, m->object);
+    struct json_node *copy = json_node_copy(m->arena, m->object);
     if (!copy)
         return no_memory(m);
-    enum status status = patch_json(m->mutating->arena, copy, patch, ret_object, &why);
+    enum status status = patch_json(m->arena, copy, patch, ret_object, &why);
     if (status == ST_NOMEM)
         return no_memory(m);
     if (status == ST_OK) {
@@ -395,9 +400,9 @@ static bool complete(struct mutation *m, const struct kube_kind *kind, struct js
 {
     struct kube_custom *custom = kube_custom_of(kind);
     if (!custom)
-        return kube_default(m->mutating->arena, kind, object, m->run.write->status);
+        return kube_default(m->arena, kind, object, m->run.write->status);
     const struct schema *schema = kube_custom_schema(custom);
-    return !schema || schema_default(m->mutating->arena, schema, object) == ST_OK;
+    return !schema || schema_default(m->arena, schema, object) == ST_OK;
 }
 
 static uint64_t count_nodes(const struct json_node *node)
@@ -417,7 +422,7 @@ static struct json_node *create(struct mutation *m, struct kube_policy_round *r,
     struct kube_evaluation_limit *limit = &m->run.limit;
     uint64_t most = limit->left < CREATED_STEPS_MAX ? limit->left : CREATED_STEPS_MAX;
     struct cel_work work = {.arena = &r->arena, .steps_left = (int64_t)most};
-    struct kube_created created = {.arena = m->mutating->arena, .work = &work};
+    struct kube_created created = {.arena = m->arena, .work = &work};
     struct json_node *made = mutation->patches ? kube_created_patch(&created, value)
                                                : kube_created_object(&created, value);
     limit->reached |= work.steps_left < 0 && most < CREATED_STEPS_MAX;
@@ -473,6 +478,29 @@ static struct slice mutate(struct mutation *m, const struct invocation *invocati
     return carry_out(m, r, mutation, invocation->kind, result.value);
 }
 
+/* -- The memory of objects -- */
+
+static void open_arena(struct mutation *m, struct arena *arena)
+{
+    arena_init(arena, NULL, 0, m->mutating->arena->limit_bytes);
+    arena_charge(arena, m->mutating->arena->account);
+    m->arena = arena;
+}
+
+/* The old arena contains nothing but the object that is used any more. */
+static void drop_garbage(struct mutation *m)
+{
+    struct arena *full = m->arena;
+    if (full->held_bytes - m->held_bytes <= GARBAGE_BYTES_MAX || arena_ran_out(full))
+        return;
+    open_arena(m, &m->arenas[full == &m->arenas[0]]);
+    if (m->object != m->run.write->object)
+        m->object = kube_match_keep(m->arena, m->object);
+    m->run.no_memory |= !m->object;
+    m->held_bytes = m->arena->held_bytes;
+    arena_fini(full);
+}
+
 /* -- Versions -- */
 
 /* The object as the matching rule sees it, and back. */
@@ -480,8 +508,8 @@ static bool convert(struct mutation *m, const struct kube_kind *from, const stru
 {
     if (from == to)
         return true;
-    struct json_node *copy = json_node_copy(m->mutating->arena, m->object);
-    if (!copy || !kube_policy_convert(m->mutating->arena, from, to, copy)) {
+    struct json_node *copy = json_node_copy(m->arena, m->object);
+    if (!copy || !kube_policy_convert(m->arena, from, to, copy)) {
         m->run.no_memory = true;
         return false;
     }
@@ -521,11 +549,55 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
         if (error.len && !policy->ignores_failures)
             add_error(m, policy, r.binding, error, KUBE_INVALID);
         error = SLICE_EMPTY;
+        m->run.no_memory |= arena_ran_out(m->arena);
+        drop_garbage(m);
         if (!meets || m->run.no_memory || m->run.limit.reached || m->denied)
             return;
     }
     if (policy->reinvoked && !m->mutating->again)
         remember(m, invocation);
+}
+
+/* What follows from the mutations, whose object is still in the memory of the pass. */
+static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
+                                         const struct json_node **ret_object)
+{
+    struct kube_policy_write *write = m->run.write;
+    struct kube_mutating *mutating = m->mutating;
+    bool asks = write->permissions->unknown;
+    write->cost = write->cost_max - m->run.limit.left;
+    if (m->run.no_memory) {
+        (void)kube_fail_engine(write->status, ST_NOMEM);
+        return KUBE_POLICY_DENIES;
+    }
+    if (asks || (m->run.limit.reached && write->is_attempt)) {
+        mutating->key_count = keys;
+        return asks ? KUBE_POLICY_ASKS : KUBE_POLICY_TOO_DEAR;
+    }
+    if (m->denied)
+        return KUBE_POLICY_DENIES;
+    if (m->run.limit.reached) {
+        struct kube_field_error *cause = arena_calloc(write->arena, 1, sizeof(*cause));
+        m->message = SLICE_LITERAL(KUBE_POLICIES_TOO_DEAR);
+        if (cause)
+            *cause = (struct kube_field_error){.reason = "", .message = m->message};
+        kube_policy_set_status(&m->run, m->message, true, KUBE_FORBIDDEN, cause);
+        return KUBE_POLICY_DENIES;
+    }
+    if (m->errors) {
+        kube_policy_set_status(&m->run, m->message, false, m->reason, m->errors);
+        return KUBE_POLICY_DENIES;
+    }
+    const struct json_node *object = m->object;
+    if (object != write->object)
+        object = kube_match_keep(mutating->arena, object);
+    if (!object) {
+        (void)kube_fail_engine(write->status, ST_NOMEM);
+        return KUBE_POLICY_DENIES;
+    }
+    mutating->mutated = mutating->mutated || m->succeeded;
+    *ret_object = object;
+    return KUBE_POLICY_ADMITS;
 }
 
 enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
@@ -539,34 +611,12 @@ enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
                          .object = write->object};
     m.end = &m.errors;
     size_t keys = mutating->key_count;
+    open_arena(&m, &m.arenas[0]);
     kube_policy_visit(&m.run, &visitor);
     for (size_t i = 0; i < m.count && !m.run.no_memory && !m.run.limit.reached && !m.denied; i++)
         invoke(&m, &m.invocations[i]);
-    if (m.run.no_memory || arena_ran_out(mutating->arena) || arena_ran_out(write->arena)) {
-        (void)kube_fail_engine(write->status, ST_NOMEM);
-        return KUBE_POLICY_DENIES;
-    }
-    bool asks = write->permissions->unknown;
-    write->cost = write->cost_max - m.run.limit.left;
-    if (asks || (m.run.limit.reached && write->is_attempt)) {
-        mutating->key_count = keys;
-        return asks ? KUBE_POLICY_ASKS : KUBE_POLICY_TOO_DEAR;
-    }
-    if (m.denied)
-        return KUBE_POLICY_DENIES;
-    if (m.run.limit.reached) {
-        struct kube_field_error *cause = arena_calloc(write->arena, 1, sizeof(*cause));
-        m.message = SLICE_LITERAL(KUBE_POLICIES_TOO_DEAR);
-        if (cause)
-            *cause = (struct kube_field_error){.reason = "", .message = m.message};
-        kube_policy_set_status(&m.run, m.message, true, KUBE_FORBIDDEN, cause);
-        return KUBE_POLICY_DENIES;
-    }
-    if (m.errors) {
-        kube_policy_set_status(&m.run, m.message, false, m.reason, m.errors);
-        return KUBE_POLICY_DENIES;
-    }
-    mutating->mutated = mutating->mutated || m.succeeded;
-    *ret_object = m.object;
-    return KUBE_POLICY_ADMITS;
+    m.run.no_memory |= arena_ran_out(mutating->arena) || arena_ran_out(write->arena);
+    enum kube_policy_verdict verdict = conclude(&m, keys, ret_object);
+    arena_fini(m.arena);
+    return verdict;
 }

@@ -231,6 +231,44 @@ static void an_attempt_that_costs_too_much_changes_nothing(void **state)
                            "cost more than this server", 26));
 }
 
+/* Each mutation makes a new object of some MB; only one of them is needed at a time. */
+static void many_mutations_take_the_memory_of_a_few(void **state)
+{
+    struct fixture *f = *state;
+    enum { MUTATIONS = 100, MEMBERS = 10000 };
+    AUTO(buf_fini) struct buf policy = {0};
+    struct arena result;
+    struct json_node *large = tree(&f->arena, OBJECT);
+    for (int i = 0; i < MEMBERS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "k%d", i);
+        assert_int_equal(json_node_put(&f->arena, json_node_named(large, "data"), name,
+                                       json_node_new_text(&f->arena, SLICE_LITERAL("v"))),
+                         ST_OK);
+    }
+    f->object = large;
+    assert_int_equal(buf_append_text(&policy, "{'metadata':{'name':'p'},'spec':{'mutations':["),
+                     ST_OK);
+    for (int i = 0; i < MUTATIONS; i++)
+        assert_int_equal(
+            buf_append_format(&policy, "%s%s", i ? "," : "",
+                              i % 2 ? APPLY("Object{data: {\\'n\\': object.data.n + \\'1\\'}}")
+                                    : PATCH("[JSONPatch{op: \\'add\\', path: \\'/data/n\\', value: "
+                                            "object.data.?n.orValue(\\'\\') + \\'0\\'}]")),
+            ST_OK);
+    assert_int_equal(buf_append(&policy, slice_of("]}}", 4)), ST_OK);
+    arena_init(&result, NULL, 0, 16 << 20);
+    f->mutating = (struct kube_mutating){.arena = &result};
+    assert_int_equal(run(f, (const char *)policy.ptr, KUBE_WRITE_COST_MAX, false, &f->arena),
+                     KUBE_POLICY_ADMITS);
+    struct slice text = json_node_path(f->result, "data.n")->text;
+    assert_int_equal(text.len, MUTATIONS);
+    for (size_t i = 0; i < text.len; i++)
+        assert_int_equal(text.ptr[i], i % 2 ? '1' : '0');
+    assert_int_equal(json_node_named(f->result, "data")->count, MEMBERS + 2);
+    arena_fini(&result);
+}
+
 static void without_memory_a_write_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -365,6 +403,7 @@ int main(void)
         TEST(what_is_nested_too_deeply_is_refused),
         TEST(the_object_does_not_need_what_the_policy_has_read),
         TEST(mutations_of_a_large_object_cost_what_it_is_large),
+        TEST(many_mutations_take_the_memory_of_a_few),
         TEST(without_memory_a_write_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
