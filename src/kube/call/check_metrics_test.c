@@ -55,7 +55,7 @@ static void beyond_the_limit_policies_share_a_row(void **state)
         snprintf(name, sizeof(name), "p%d", i);
         count(name);
     }
-    assert_page_has(TOTAL "\"p4999\",policy_binding=\"b\"," REST "1\n");
+    assert_page_has(TOTAL "\"p999\",policy_binding=\"b\"," REST "1\n");
     assert_page_has(TOTAL "\"other\",policy_binding=\"other\"," REST "3\n");
     kube_check_metrics_free(metrics);
 }
