@@ -19,6 +19,8 @@
  *                                           schema; old: empty if there is none; root: "root" if
  *                                           the schema is that of a whole resource; call: the most
  *                                           that one expression may cost
+ *     r schema root                         [{"error":…,"message":…,"cost":…,"messageCost":…,
+ *                                           "usesOld":…}], of each rule of a schema
  *     c definition                          {"errors":…,"costs":[{"field":…,"cost":…,"wrong":…}]},
  *                                           of a CustomResourceDefinition
  */
@@ -26,6 +28,7 @@
 #include "codec/json/writer.h"
 #include "kube/custom/definition_report.h"
 #include "kube/custom/rules/evaluate.h"
+#include "kube/custom/rules/types.h"
 #include "kube/custom/schema/patterns.h"
 #include "kube/merge/apply/apply.h"
 #include "kube/merge/apply/conflict.h"
@@ -211,6 +214,19 @@ static enum status write_errors(struct arena *arena, const struct kube_field_err
     return json_node_put(arena, to, key, list);
 }
 
+static enum status read_schema(struct arena *arena, struct slice text,
+                               const struct schema **ret_schema, struct error *error)
+{
+    struct json_node *node;
+    struct schema_traits traits = {0};
+    struct patterns patterns;
+    TRY(json_tree_read(arena, text, &node, error));
+    patterns_init(&patterns, arena);
+    enum status status = schema_compile(arena, &patterns, node, ret_schema, &traits, error);
+    patterns_fini(&patterns);
+    return status;
+}
+
 static int64_t read_number(struct arena *arena, struct slice text)
 {
     struct json_node *node;
@@ -224,21 +240,15 @@ static int64_t read_number(struct arena *arena, struct slice text)
 static enum status check_rules(struct arena *arena, struct slice *texts, struct buf *out,
                                struct error *error)
 {
-    struct json_node *node, *object, *old = NULL, *answer = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct json_node *object, *old = NULL, *answer = json_node_new(arena, JSON_TYPE_OBJECT);
     struct kube_field_errors errors = {.arena = arena}, warnings = {.arena = arena};
-    struct schema_traits traits = {0};
-    struct patterns patterns;
     const struct schema *schema;
     const struct rule_node *rules;
     int64_t budget = read_number(arena, texts[5]), call_max = read_number(arena, texts[6]);
-    TRY(json_tree_read(arena, texts[0], &node, error));
+    TRY(read_schema(arena, texts[0], &schema, error));
     TRY(json_tree_read(arena, texts[1], &object, error));
     if (texts[2].len)
         TRY(json_tree_read(arena, texts[2], &old, error));
-    patterns_init(&patterns, arena);
-    enum status status = schema_compile(arena, &patterns, node, &schema, &traits, error);
-    patterns_fini(&patterns);
-    TRY(status);
     TRY(rule_tree_new(arena, schema, slice_is(texts[4], "root"), &rules));
     struct rule_evaluation evaluation = {
         .arena = arena,
@@ -255,6 +265,34 @@ static enum status check_rules(struct arena *arena, struct slice *texts, struct 
     TRY(write_errors(arena, &warnings, "warnings", answer));
     TRY(json_node_put(arena, answer, "left", json_node_new_int(arena, evaluation.budget)));
     return json_tree_write(answer, out);
+}
+
+static enum status compile_rules(struct arena *arena, struct slice *texts, struct buf *out,
+                                 struct error *error)
+{
+    const struct schema *schema;
+    const struct cel_type *type;
+    struct rule_programs programs;
+    struct json_writer w;
+    TRY(read_schema(arena, texts[0], &schema, error));
+    TRY(rule_type_new(arena, schema, slice_is(texts[1], "root"), &type));
+    if (!type)
+        return error_set(error, ST_INVALID, "the schema has no type");
+    TRY(rules_compile(arena, arena, schema, type, &programs));
+    json_writer_init(&w, out);
+    json_begin_array(&w);
+    for (size_t i = 0; i < programs.count; i++) {
+        const struct rule_program *program = &programs.list[i];
+        json_begin_object(&w);
+        json_member_string(&w, "error", program->error);
+        json_member_string(&w, "message", program->message_error);
+        json_member_u64(&w, "cost", program->cost_max);
+        json_member_u64(&w, "messageCost", program->message_cost_max);
+        json_member_bool(&w, "usesOld", program->uses_old);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    return json_writer_finish(&w);
 }
 
 static enum status write_costs(const struct rule_reports *reports, struct buf *out)
@@ -301,10 +339,11 @@ static const struct kind_of_request {
     enum status (*serve)(struct arena *arena, struct slice *texts, struct buf *out,
                          struct error *error);
 } kinds[] = {
-    {'d', 1, decode},     {'e', 1, encode},        {'p', 4, patch},
-    {'s', 3, check},      {'j', 2, patch_by_json}, {'m', 2, merge},
-    {'a', 7, apply},      {'n', 1, repeat},        {'y', 1, read_yaml},
-    {'w', 1, write_yaml}, {'v', 7, check_rules},   {'c', 1, check_definition},
+    {'d', 1, decode},        {'e', 1, encode},        {'p', 4, patch},
+    {'s', 3, check},         {'j', 2, patch_by_json}, {'m', 2, merge},
+    {'a', 7, apply},         {'n', 1, repeat},        {'y', 1, read_yaml},
+    {'w', 1, write_yaml},    {'v', 7, check_rules},   {'c', 1, check_definition},
+    {'r', 2, compile_rules},
 };
 
 static void serve(const struct kind_of_request *kind)

@@ -41,19 +41,18 @@ static bool are_same(const struct identity *a, const struct identity *b)
 }
 
 /* Go panics at a key that a map cannot have, with this error. False: it can be a key. */
-static bool refuse_key(struct cel_work *work, struct cel_value key, struct cel_value *ret_error)
+static bool end_at_key(struct cel_work *work, struct cel_value key, struct cel_value *ret_error)
 {
     const char *type = key.kind == CEL_MAP     ? "map[string]interface {}"
                        : key.kind == CEL_LIST  ? "[]interface {}"
                        : key.kind == CEL_BYTES ? "[]uint8"
                                                : NULL;
-    *ret_error = key;
-    if (type) {
-        *ret_error = cel_of_error_format(
-            work, "internal error: runtime error: hash of unhashable type %s", type);
-        cel_end(work, *ret_error);
-    }
-    return cel_is_error(*ret_error);
+    if (!type)
+        return false;
+    *ret_error = cel_of_error_format(
+        work, "internal error: runtime error: hash of unhashable type %s", type);
+    cel_end(work, *ret_error);
+    return true;
 }
 
 static bool identify(struct cel_work *work, const struct cel_shape *shape,
@@ -71,9 +70,13 @@ static bool identify(struct cel_work *work, const struct cel_shape *shape,
             keys[i] = member ? cel_of_json(work, member) : (struct cel_value){.kind = CEL_NULL};
         }
     }
-    for (uint32_t i = 0; identity.keys && i < identity.width; i++)
-        if (refuse_key(work, identity.keys[i], ret_error))
+    for (uint32_t i = 0; identity.keys && i < identity.width; i++) {
+        if (end_at_key(work, identity.keys[i], ret_error))
             return false;
+        /* An item that is an error is like no other item; the error does not count. */
+        if (cel_is_error(identity.keys[i]))
+            identity.keys = NULL;
+    }
     *ret_identity = identity;
     return true;
 }

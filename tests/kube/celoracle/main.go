@@ -10,6 +10,7 @@
 //	go run ./celoracle collections PROGRAM COUNT SEED    and for functions of lists and sets
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
+//	go run ./celoracle tables PROGRAM              asks for the expressions in the tests of Kubernetes' libraries; see tables.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
 //	go run ./celoracle functions                   writes src/cel/check/overloads.inc
 //	go run ./celoracle printable                   writes src/codec/printable.inc
@@ -247,6 +248,21 @@ func firstError(text string) string {
 	return text
 }
 
+// The program's answer to a request.
+func ask(program *subject.Program, want request) (good bool, got string) {
+	texts := [][]byte{[]byte(want.Expr)}
+	switch want.Op {
+	case "c":
+		texts = [][]byte{[]byte(variables), []byte(want.Expr)}
+	case "e", "o":
+		texts = [][]byte{[]byte(valueTypes), []byte(values), []byte(want.Expr)}
+	case "s":
+		texts = [][]byte{[]byte(sizedVariables), []byte(want.Expr)}
+	}
+	good, answer := program.Ask(want.Op[0], texts...)
+	return good, string(answer)
+}
+
 func main() {
 	args := os.Args[1:]
 	if len(args) == 1 && args[0] == "functions" {
@@ -261,12 +277,16 @@ func main() {
 		runConformance(args[1], args[2])
 		return
 	}
+	if len(args) == 2 && args[0] == "tables" {
+		runTables(args[1])
+		return
+	}
 	if len(args) >= 3 && args[0] == "try" {
 		try(args[1], args[2:])
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|formats|permissions|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|formats|permissions|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | tables PROGRAM | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
@@ -379,17 +399,7 @@ func main() {
 	program := subject.Start(args[1])
 	wrong, other, fewer := 0, 0, 0
 	for _, want := range cases {
-		texts := [][]byte{[]byte(want.Expr)}
-		switch want.Op {
-		case "c":
-			texts = [][]byte{[]byte(variables), []byte(want.Expr)}
-		case "e", "o":
-			texts = [][]byte{[]byte(valueTypes), []byte(values), []byte(want.Expr)}
-		case "s":
-			texts = [][]byte{[]byte(sizedVariables), []byte(want.Expr)}
-		}
-		good, answer := program.Ask(want.Op[0], texts...)
-		got := string(answer)
+		good, got := ask(program, want)
 		if good == (want.Error == "") && got == want.Want+want.Error {
 			continue
 		}
