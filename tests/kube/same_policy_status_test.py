@@ -120,7 +120,8 @@ OTHERS = [  # rules, expressions, and the rest of the spec
                                                                                                        ["object.x == 1"], {}),
     ([rule("nothings"), rule("*"), PODS], ["object.x == 1"], {}), ([rule("bulbs", "example.com", "v1,v2,v3")], ["object.spec.x == 1"], {}),
     ([rule("bulbs", "", "v1")], ["object.spec.x == 1"], {}), ([BULB, PODS, APPS], ["object.spec.watts == 1"], {}),
-    ([rule("pods,services,configmaps,secrets,nodes,namespaces,endpoints,limitranges,resourcequotas,serviceaccounts,persistentvolumes,events")],
+    ([rule("pods,services,configmaps,secrets,nodes,namespaces,endpoints,limitranges,resourcequotas,serviceaccounts,"
+           "persistentvolumes,events")],
      ["object.x == 1"], {}),
     ([rule("configmaps,configmaps,configmaps,configmaps,configmaps,configmaps,configmaps,configmaps,configmaps,pods,secrets")],
      ["object.x == 1"], {}),

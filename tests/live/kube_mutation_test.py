@@ -12,6 +12,7 @@ from server import WAIT_SECONDS, LiveTest, only_vigil
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/mutatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicybindings"
 CMS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 LOOP = "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, a + b + c >= 0)))"
@@ -122,7 +123,7 @@ class Mutations(LiveTest):
         self.policy("p", "Object{spec: Object.spec{runtimeClassName: 'heavy'}}", resources="pods", operations="CREATE")
         self.bind("p")
         pod = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        self.assertEqual(self.send("POST", "/api/v1/namespaces/default/pods", pod, code=201)["spec"]["overhead"], {"cpu": "1"})
+        self.assertEqual(self.send("POST", PODS, pod, code=201)["spec"]["overhead"], {"cpu": "1"})
 
     def test_what_policies_have_read_is_in_the_object_when_it_is_gone(self):
         """The object of a new write outlives the parameters, the namespace and the request of its first pass."""
@@ -163,15 +164,119 @@ class Mutations(LiveTest):
         self.assertIn("cannot unmarshal array", self.config("y", code=500)["message"])
         self.send("PATCH", f"{CMS}/x", {"data": {"a": "b"}}, MERGE, code=500)
 
-    def test_scales_are_not_mutated_and_the_writer_of_the_policy_is_warned(self):
-        self.policy("p", "Object{spec: Object.spec{replicas: 7}}", resources="deployments/scale", operations="UPDATE")
-        self.assertIn("does not mutate scales", str(self.warnings))
+    def patch_policy(self, name, text, resources, operations="CREATE", **spec):
+        """A policy with one JSON patch, and its binding."""
+        made = policy_spec(resources=resources, operations=operations, **spec)
+        made["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}}]
+        self.send("POST", POLICIES, {"metadata": {"name": name}, "spec": made}, code=201)
+        self.assertEqual(self.warnings, [])
+        self.bind(name)
+
+    def pod(self, name, **spec):
+        return self.send("POST", PODS, {"metadata": {"name": name}, "spec": {
+            "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}], **spec}}, code=201)
+
+    def deployment(self, name):
+        labels = {"app": name}
+        return self.send("POST", DEPLOYMENTS, {"metadata": {"name": name}, "spec": {
+            "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}, code=201)
+
+    def test_scales_are_mutated(self):
+        version = self.deployment("x")["metadata"]["resourceVersion"]
+        self.patch_policy("p", "[JSONPatch{op: 'replace', path: '/spec/replicas', value: object.spec.replicas + oldObject.spec.replicas}]",
+                          "deployments/scale", "UPDATE", reinvocationPolicy="Never")
+        for wanted, got in ((2, 3), (4, 7)):
+            made = self.send("PATCH", f"{DEPLOYMENTS}/x/scale", {"spec": {"replicas": wanted}}, MERGE, code=200)
+            self.assertEqual(made["spec"]["replicas"], got)
+        stored = self.send("GET", f"{DEPLOYMENTS}/x", code=200)
+        self.assertEqual((stored["spec"]["replicas"], stored["metadata"]["generation"]), (7, 3))
+        # The version that the client has seen still counts.
+        scale = self.send("GET", f"{DEPLOYMENTS}/x/scale", code=200)
+        scale["metadata"]["resourceVersion"] = version
+        self.send("PUT", f"{DEPLOYMENTS}/x/scale", scale, code=409)
+        # The replicas that a policy sets have to be right, too.
+        self.send("DELETE", f"{BINDINGS}/p", code=200)
+        self.patch_policy("q", "[JSONPatch{op: 'replace', path: '/spec/replicas', value: -1}]", "*/scale", "UPDATE")
+        self.assertIn("must be greater than or equal to 0", self.send(
+            "PATCH", f"{DEPLOYMENTS}/x/scale", {"spec": {"replicas": 1}}, MERGE, code=422)["message"])
+
+    def test_the_scale_of_a_custom_resource_is_mutated(self):
+        self.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "metadata": {"name": "lamps.example.com"}, "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "lamps", "kind": "Lamp"}, "versions": [{
+                    "name": "v1", "served": True, "storage": True, "subresources": {"scale": {
+                        "specReplicasPath": ".spec.bulbs", "statusReplicasPath": ".status.bulbs"}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}, code=201)
+        path = "/apis/example.com/v1/namespaces/default/lamps"
+        self.send("POST", path, {"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "x"}, "spec": {"bulbs": 1}}, code=201)
+        self.patch_policy("p", "[JSONPatch{op: 'add', path: '/spec/replicas', value: object.?spec.?replicas.orValue(0) + 5}]",
+                          "lamps/scale",
+                          "UPDATE")
+        for wanted in (2, 0):
+            self.send("PATCH", f"{path}/x/scale", {"spec": {"replicas": wanted}}, MERGE, code=200)
+            self.assertEqual(self.send("GET", f"{path}/x", code=200)["spec"]["bulbs"], wanted + 5)
+
+    def test_bindings_and_evictions_are_mutated(self):
+        self.pod("bound")
+        self.patch_policy("p", "[JSONPatch{op: 'replace', path: '/target/name', value: 'other'}, "
+                          "JSONPatch{op: 'add', path: '/metadata/annotations', value: {'by': 'policy'}}]", "pods/binding")
+        self.send("POST", f"{PODS}/bound/binding", {"metadata": {"name": "bound"}, "target": {"name": "n"}}, code=201)
+        stored = self.send("GET", f"{PODS}/bound", code=200)
+        self.assertEqual((stored["spec"]["nodeName"], stored["metadata"]["annotations"]), ("other", {"by": "policy"}))
+        self.patch_policy("q", "[JSONPatch{op: 'add', path: '/deleteOptions', value: Object.deleteOptions{dryRun: ['All']}}]",
+                          "pods/eviction")
+        self.send("POST", f"{PODS}/bound/eviction", {"metadata": {"name": "bound"}}, code=201)
+        self.send("GET", f"{PODS}/bound", code=200)
+        self.send("DELETE", f"{BINDINGS}/q", code=200)
+        self.send("POST", f"{PODS}/bound/eviction", {"metadata": {"name": "bound"}}, code=201)
+        # A scheduled pod gets its grace period.
+        self.assertIn("deletionTimestamp", self.send("GET", f"{PODS}/bound", code=200)["metadata"])
+
+    def test_what_was_mutated_is_checked(self):
+        self.pod("x")
+        self.patch_policy("p", "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'y'}]", "pods/binding,pods/eviction")
+        for part, body in (("binding", {"target": {"name": "n"}}), ("eviction", {})):
+            answer = self.send("POST", f"{PODS}/x/{part}", {"metadata": {"name": "x"}, **body}, code=400)
+            self.assertIn("name in URL does not match name in", answer["message"])
+        self.patch_policy("q", "[JSONPatch{op: 'add', path: '/nothing', value: 1}]", "pods/eviction")
+        self.send("DELETE", f"{BINDINGS}/p", code=200)
+        self.assertIn("strict decoding error", self.send("POST", f"{PODS}/x/eviction", {"metadata": {"name": "x"}}, code=500)["message"])
+
+    def test_an_apply_configuration_has_no_type_for_what_is_only_posted(self):
+        self.pod("x")
+        self.policy("p", "Object{metadata: Object.metadata{labels: {'a': 'b'}}}", resources="pods/eviction,pods/binding",
+                    operations="CREATE")
         self.bind("p")
-        labels = {"app": "x"}
-        self.send("POST", DEPLOYMENTS, {"metadata": {"name": "x"}, "spec": {"selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}, code=201)
-        made = self.send("PATCH", f"{DEPLOYMENTS}/x/scale", {"spec": {"replicas": 2}}, MERGE, code=200)
-        self.assertEqual(made["spec"]["replicas"], 2)
+        self.assertIn("no corresponding type for policy/v1, Kind=Eviction", self.send(
+            "POST", f"{PODS}/x/eviction", {"metadata": {"name": "x"}}, code=403)["message"])
+        self.send("POST", f"{PODS}/x/binding", {"metadata": {"name": "x"}, "target": {"name": "n"}}, code=201)
+
+    def test_tokens_are_mutated(self):
+        self.send("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "x"}}, code=201)
+        self.patch_policy("p", "[JSONPatch{op: 'replace', path: '/spec/expirationSeconds', value: object.spec.expirationSeconds / 2}]",
+                          "serviceaccounts/token")
+        path = "/api/v1/namespaces/default/serviceaccounts/x/token"
+        self.assertEqual(self.send("POST", path, {"spec": {}}, code=201)["spec"]["expirationSeconds"], 1800)
+        answer = self.send("POST", path, {"spec": {"expirationSeconds": 700}}, code=422)
+        self.assertIn("may not specify a duration less than 10 minutes", answer["message"])
+
+    def test_the_container_of_a_connection_is_mutated(self):
+        self.pod("x")
+        for subresource in ("exec", "attach"):
+            path = f"{PODS}/x/{subresource}?container=c"
+            self.assertIn("does not have a host assigned", self.send("POST", path, code=400)["message"])
+        self.patch_policy("p", "[JSONPatch{op: 'replace', path: '/container', value: 'none'}]", "pods/exec,pods/attach", "CONNECT")
+        for subresource in ("exec", "attach"):
+            path = f"{PODS}/x/{subresource}?container=c"
+            self.assertIn("container none is not valid for pod x", self.send("POST", path, code=400)["message"])
+
+    def test_a_dear_mutation_of_what_is_posted_runs_on_the_worker(self):
+        self.pod("x")
+        self.patch_policy("p", f"{LOOP} && {LOOP} ? [JSONPatch{{op: 'replace', path: '/target/name', value: 'other'}}] : []",
+                          "pods/binding")
+        self.send("POST", f"{PODS}/x/binding", {"metadata": {"name": "x"}, "target": {"name": "n"}}, code=201)
+        self.assertEqual(self.send("GET", f"{PODS}/x", code=200)["spec"]["nodeName"], "other")
 
     def test_policies_that_are_not_held_change_the_same(self):
         self.serve("--max-client-bytes", str(64 << 20))

@@ -72,6 +72,60 @@ class Policies(LiveTest):
         connection.close()
         return float(re.search(rf"^{name} (\S+)$", page, re.M)[1])
 
+    # -- What is posted, and connections --
+
+    def test_connections_are_decided_about(self):
+        pods = "/api/v1/namespaces/default/pods"
+        self.send("POST", pods, {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, code=201)
+        show = {"expression": "false", "messageExpression":
+                "request.operation + ' ' + request.kind.kind + ' ' + request.resource.resource + '/' + request.subResource"
+                " + ' ' + request.name + (oldObject == null && request.options == null ? '' : ' old') + ' ' + "
+                "object.?container.orValue('-') + ' ' + "
+                "(has(object.command) ? object.command.join(',') : '-') + ' ' + object.?path.orValue('-') + ' ' + "
+                "(has(object.ports) ? object.ports.map(p, string(p)).join(',') : '-') + ' ' + "
+                "[object.?stdin, object.?stdout, object.?tty].map(o, o.orValue(false) ? 't' : 'f').join('')"}
+        self.policy("p", show, resources="pods/exec,pods/attach,pods/portforward,pods/proxy,services/proxy,nodes/proxy",
+                    operations="CONNECT")
+        self.assertEqual(self.warnings, [])
+        self.bind("p")
+        for path, text in (
+                (f"{pods}/x/exec?container=c&command=a&command=b%20c&stdin=true&stdout=0&tty=false",
+                 "PodExecOptions pods/exec x c a,b c - - tff"),
+                (f"{pods}/x/attach?stdout=&stdin=FALSE", "PodAttachOptions pods/attach x - - - - ftf"),
+                (f"{pods}/x/portforward?ports=1,2&ports=65535", "PodPortForwardOptions pods/portforward x - - - 1,2,65535 fff"),
+                (f"{pods}/none:80/proxy", "PodProxyOptions pods/proxy none:80 - - - - fff"),
+                (f"{pods}/none/proxy/", "PodProxyOptions pods/proxy none - - / - fff"),
+                (f"{pods}/none/proxy/a/b%20c/?x=y", "PodProxyOptions pods/proxy none - - /a/b c/ - fff"),
+                ("/api/v1/nodes/n/proxy/pods", "NodeProxyOptions nodes/proxy n - - /pods - fff"),
+                ("/api/v1/namespaces/default/services/s/proxy/proxy/x", "ServiceProxyOptions services/proxy s - - /proxy/x - fff")):
+            message = self.send("POST", path, code=422)["message"]
+            self.assertEqual(message.split("denied request: ")[-1], f"CONNECT {text}")
+        message = self.send("POST", f"{pods}/x/portforward?ports=1,x", code=400)["message"]
+        self.assertEqual(message, 'cannot convert to []int32: strconv.ParseUint: parsing "x": invalid syntax')
+        self.send("DELETE", f"{BINDINGS}/p", code=200)
+        self.assertIn("does not have a host assigned", self.send("POST", f"{pods}/x/exec?command=a", code=400)["message"])
+
+    def test_a_selector_of_objects_selects_no_connection(self):
+        pods = "/api/v1/namespaces/default/pods"
+        self.policy("p", "false", resources="pods/exec", operations="CONNECT", match={"objectSelector": {"matchExpressions": [
+            {"key": "a", "operator": "DoesNotExist"}]}})
+        self.bind("p")
+        self.send("POST", f"{pods}/x/exec", code=404)
+
+    def test_tokens_are_decided_about(self):
+        path = "/api/v1/namespaces/default/serviceaccounts/x/token"
+        account = self.send("POST", path.rsplit("/", 2)[0], {"metadata": {"name": "x"}}, code=201)
+        self.policy("p", "object.spec.expirationSeconds < 1000 && object.metadata.name == 'x' && object.metadata.namespace == 'default' && "
+                    f"object.metadata.uid == '{account['metadata']['uid']}' && request.kind.kind == 'TokenRequest' && "
+                    "request.kind.group == 'authentication.k8s.io' && request.name == 'x' && request.subResource == 'token' && "
+                    "object.spec.boundObjectRef == null && object.status.token == '' && size(object.spec.audiences) > 0",
+                    resources="serviceaccounts/token", operations="CREATE")
+        self.bind("p")
+        self.assertIn("denied request", self.send("POST", path, {"spec": {}}, code=422)["message"])
+        made = self.send("POST", path, {"spec": {"expirationSeconds": 900}}, code=201)
+        self.assertEqual(len(made["status"]["token"].split(".")), 3)
+        self.send("POST", path.replace("/x/", "/none/"), {"spec": {}}, code=404)
+
     # -- When they apply --
 
     def test_a_policy_applies_to_the_next_write_on_every_thread(self):

@@ -34,10 +34,8 @@ union kube_handler {
     struct kube_list *list;                    /* kube/handlers/read/list.c */
     struct beginning *beginning;               /* kube/handlers/read/watch.c, until it has begun */
     struct kube_watch *watch;
-    struct connect *connect;         /* kube/handlers/connect/connect.c */
-    struct kube_change *change;      /* kube/handlers/write/write.c */
-    struct account_request *account; /* kube/handlers/write/account_request.c */
-    struct review *review;           /* kube/handlers/write/review.c */
+    struct kube_change *change; /* kube/handlers/write/write.c, and those that embed it */
+    struct review *review;      /* kube/handlers/write/review.c */
 };
 
 /* The body of an answer, ready to be sent. */

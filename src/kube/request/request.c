@@ -210,12 +210,11 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
     return true; /* unknown ones are ignored */
 }
 
-enum status kube_query_get(struct arena *arena, struct slice query, const char *wanted,
-                           struct slice *ret_value)
+enum status kube_query_next(struct arena *arena, struct slice *query, const char *wanted,
+                            struct slice *ret_value)
 {
-    *ret_value = SLICE_EMPTY;
-    while (query.len) {
-        struct slice value = slice_cut(&query, '&');
+    while (query->len) {
+        struct slice value = slice_cut(query, '&');
         struct slice name = slice_cut(&value, '=');
         enum status status = kube_percent_decode(arena, name, true, &name);
         if (status == ST_OK && !slice_is(name, wanted))
@@ -228,7 +227,15 @@ enum status kube_query_get(struct arena *arena, struct slice query, const char *
             *ret_value = value;
         return status;
     }
-    return ST_OK;
+    return ST_END;
+}
+
+enum status kube_query_get(struct arena *arena, struct slice query, const char *wanted,
+                           struct slice *ret_value)
+{
+    *ret_value = SLICE_EMPTY;
+    enum status status = kube_query_next(arena, &query, wanted, ret_value);
+    return status == ST_END ? ST_OK : status;
 }
 
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,

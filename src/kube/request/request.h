@@ -76,6 +76,11 @@ MUST_CHECK
 enum status kube_query_get(struct arena *arena, struct slice query, const char *name,
                            struct slice *ret_value);
 
+/* The same for one value after another: the rest of the query is left. ST_END, ST_NOMEM. */
+MUST_CHECK
+enum status kube_query_next(struct arena *arena, struct slice *query, const char *name,
+                            struct slice *ret_value);
+
 /* Decodes %XX and, in a query, + for a space. ST_MALFORMED, ST_NOMEM. */
 MUST_CHECK
 enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,

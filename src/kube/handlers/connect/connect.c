@@ -4,23 +4,27 @@
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/connect/connect_internal.h"
+#include "kube/policy/policies/validate.h"
 #include "kube/types/storage.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct {
+struct connect_row {
     const char *plural, *subresource;
     enum connect_sort sort;
     void (*begin)(struct connect *c);
-} rows[] = {
-    {"pods", "log", CONNECT_LOG, connect_pod},
-    {"pods", "exec", CONNECT_STREAM, connect_pod},
-    {"pods", "attach", CONNECT_STREAM, connect_pod},
-    {"pods", "portforward", CONNECT_FORWARD, connect_pod},
-    {"pods", "proxy", CONNECT_PROXY, connect_pod_proxy},
-    {"nodes", "proxy", CONNECT_PROXY, connect_node_proxy},
-    {"services", "proxy", CONNECT_PROXY, connect_service_proxy},
+    struct kube_policy_object_kind options; /* what admission policies see; none: a read */
+};
+
+static const struct connect_row rows[] = {
+    {"pods", "log", CONNECT_LOG, connect_pod, {0}},
+    {"pods", "exec", CONNECT_STREAM, connect_pod, {"", "v1", "PodExecOptions"}},
+    {"pods", "attach", CONNECT_STREAM, connect_pod, {"", "v1", "PodAttachOptions"}},
+    {"pods", "portforward", CONNECT_FORWARD, connect_pod, {"", "v1", "PodPortForwardOptions"}},
+    {"pods", "proxy", CONNECT_PROXY, connect_pod_proxy, {"", "v1", "PodProxyOptions"}},
+    {"nodes", "proxy", CONNECT_PROXY, connect_node_proxy, {"", "v1", "NodeProxyOptions"}},
+    {"services", "proxy", CONNECT_PROXY, connect_service_proxy, {"", "v1", "ServiceProxyOptions"}},
 };
 
 /* COUNT_OF(rows): none. */
@@ -56,7 +60,7 @@ static bool allows(enum connect_sort sort, struct slice method)
 
 static void parse(struct kube_call *call)
 {
-    struct connect *c = call->handler.connect;
+    struct connect *c = connect_of(call);
     struct json_node *object = NULL;
     struct error error;
     enum status status = ST_OK;
@@ -73,7 +77,7 @@ static void parse(struct kube_call *call)
 static void on_read(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct connect *c = call->handler.connect;
+    struct connect *c = connect_of(call);
     struct slice field;
     enum status status = op->status;
     c->found = status == ST_OK && engine_range_next(&call->range, &field);
@@ -214,9 +218,46 @@ static bool find_name(struct connect *c)
                      (const char *)c->call->path.name.ptr);
 }
 
+/* Policies may have chosen another container. */
+static enum kube_decision take_options(struct kube_change *change, const struct json_node *stored,
+                                       struct json_node **ret_object)
+{
+    struct connect *c = CONTAINER_OF(change, struct connect, change);
+    (void)stored, (void)ret_object;
+    c->asked = connect_text(c, change->posted, "container");
+    return KUBE_DECIDE_KEEP;
+}
+
+static void on_admitted(struct kube_change *change)
+{
+    struct connect *c = CONTAINER_OF(change, struct connect, change);
+    c->row->begin(c);
+}
+
+static void admit(struct connect *c)
+{
+    struct kube_call *call = c->call;
+    struct json_node *options;
+    if (!connect_options(c, c->row->options.kind, &options)) {
+        kube_call_fail(call);
+        return;
+    }
+    c->change = (struct kube_change){
+        .call = call,
+        .namespace = call->path.namespace,
+        .name = call->path.name,
+        .acts = KUBE_MATCH_CONNECT,
+        .posted = options,
+        .posted_kind = &c->row->options,
+        .decide = take_options,
+        .done = on_admitted,
+    };
+    kube_change_admit(&c->change);
+}
+
 void kube_connect(struct kube_call *call)
 {
-    size_t row = row_of(call);
+    const struct connect_row *row = &rows[row_of(call)];
     struct connect *c = arena_calloc(&call->arena, 1, sizeof(*c));
     /* The names refer to the request, also on the worker. */
     if (!c || !kube_call_keep_request(call)) {
@@ -224,13 +265,18 @@ void kube_connect(struct kube_call *call)
         return;
     }
     c->call = call;
-    c->sort = rows[row].sort;
-    call->handler.connect = c;
+    c->row = row;
+    c->sort = row->sort;
+    c->asked = call->query.container;
+    call->handler.change = &c->change;
     if (!allows(c->sort, call->request->method)) {
         kube_fail_not_allowed(&call->status);
-    } else if (find_name(c)) {
-        rows[row].begin(c);
-        return;
+        kube_call_fail(call);
+    } else if (!find_name(c)) {
+        kube_call_fail(call);
+    } else if (row->options.kind) {
+        admit(c);
+    } else {
+        row->begin(c);
     }
-    kube_call_fail(call);
 }

@@ -5,12 +5,15 @@
 #include "codec/json/tree.h"
 #include "codec/pb/rpc.pb.h"
 #include "kube/call/call.h"
+#include "kube/handlers/write/change.h"
 
 enum connect_sort { CONNECT_LOG, CONNECT_STREAM, CONNECT_FORWARD, CONNECT_PROXY };
 
 /* In the arena of the call. */
 struct connect {
+    struct kube_change change; /* what admission policies decide about; nothing is stored */
     struct kube_call *call;
+    const struct connect_row *row;
     enum connect_sort sort;
     /* What the path names: "name", "name:port" or "scheme:name:port". */
     struct slice scheme, name, port;
@@ -22,12 +25,22 @@ struct connect {
     struct slice value;
     bool found;
     /* For a pod's subresource. */
+    struct slice asked; /* the container that the query names, or a policy; may be empty */
     struct slice container;
     /* For a service: addresses that were not examined yet. */
     const struct json_node *const *addresses;
     size_t address_count, address;
     struct slice target_port;
 };
+
+static inline struct connect *connect_of(struct kube_call *call)
+{
+    return CONTAINER_OF(call->handler.change, struct connect, change);
+}
+
+/* The options of the connection as the query gives them, "PodExecOptions". False: call->status. */
+MUST_CHECK
+bool connect_options(struct connect *c, const char *kind, struct json_node **ret_options);
 
 /* Reads an object of the core group in the namespace of the path, or without one. `then` gets NULL
  * if it does not exist. */

@@ -42,7 +42,7 @@ static bool fail_ambiguous(struct connect *c, const struct json_node *pod)
 static bool find_container(struct connect *c, const struct json_node *pod)
 {
     const struct json_node *only = json_node_items_at(pod, "spec.containers");
-    struct slice given = c->call->query.container;
+    struct slice given = c->asked;
     c->container = given;
     if (given.len) {
         if (has_container(c, pod, given))

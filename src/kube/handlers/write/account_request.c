@@ -2,7 +2,8 @@
  * POST of a TokenRequest to …/serviceaccounts/x/token: a token of the account, for some audiences
  * and some time, and perhaps bound to a pod, a secret or a node, with which it ends.
  *
- *     body ─► read the account ─► check ─► read what it is bound to ─► sign (on the worker) ─► 201
+ *     body ─► read the account ─► admission policies, and between them: check, complete
+ *         ─► read what it is bound to ─► sign (on the worker) ─► 201
  */
 #include "base/clock.h"
 #include "kube/call/call.h"
@@ -13,6 +14,7 @@
 #include "kube/handlers/write/change.h"
 #include "kube/handlers/write/write.h"
 #include "kube/policy/access/account_token.h"
+#include "kube/policy/policies/validate.h"
 
 #include <stdio.h>
 
@@ -23,6 +25,7 @@ enum { DEFAULT_S = 3600, SHORTEST_S = 600 };
 #define LONGEST_S (INT64_C(1) << 32)
 
 struct account_request {
+    struct kube_change change; /* decides nothing but what policies decide; never stored */
     struct kube_meta meta;
     struct json_node *object;
     struct pb_range_request range;
@@ -32,6 +35,11 @@ struct account_request {
     struct slice bound_uid; /* that the client gives; may be empty */
     int64_t seconds;
 };
+
+static struct account_request *request_of(struct kube_call *call)
+{
+    return CONTAINER_OF(call->handler.change, struct account_request, change);
+}
 
 static struct slice text_of(struct kube_call *call, const struct json_node *from, const char *path)
 {
@@ -79,6 +87,7 @@ static bool set_spec(struct kube_call *call, struct account_request *r)
            set(call, spec, "boundObjectRef", json_node_new(&call->arena, JSON_TYPE_NULL));
 }
 
+/* Policies see an empty one. */
 static bool set_status(struct kube_call *call, struct account_request *r, struct slice token)
 {
     char expires[KUBE_TIME_BYTES];
@@ -86,7 +95,10 @@ static bool set_status(struct kube_call *call, struct account_request *r, struct
     kube_time_text(r->claims.issued_s + r->seconds, expires);
     return set(call, r->object, "status", status) &&
            kube_meta_set_text(&r->meta, status, "token", token) &&
-           kube_meta_set_text(&r->meta, status, "expirationTimestamp", slice_from_text(expires));
+           (token.len ? kube_meta_set_text(&r->meta, status, "expirationTimestamp",
+                                           slice_from_text(expires))
+                      : set(call, status, "expirationTimestamp",
+                            json_node_new(&call->arena, JSON_TYPE_NULL)));
 }
 
 static bool make(struct kube_call *call, struct account_request *r, struct buf *text)
@@ -95,7 +107,7 @@ static bool make(struct kube_call *call, struct account_request *r, struct buf *
     enum status status = kube_account_sign(call->api->config->accounts, &r->claims, &token);
     if (status != ST_OK)
         return kube_fail_engine(&call->status, status);
-    if (!set_metadata(r) || !set_spec(call, r) || !set_status(call, r, buf_slice(&token)))
+    if (!set_status(call, r, buf_slice(&token)))
         return false;
     return (!arena_ran_out(&call->arena) && json_tree_write(r->object, text) == ST_OK) ||
            kube_fail_engine(&call->status, ST_NOMEM);
@@ -105,7 +117,7 @@ static bool make(struct kube_call *call, struct account_request *r, struct buf *
 static void sign(struct kube_call *call)
 {
     AUTO(buf_fini) struct buf text = {0};
-    if (make(call, call->handler.account, &text))
+    if (make(call, request_of(call), &text))
         kube_call_respond(call, 201, buf_slice(&text));
     else
         kube_call_fail(call);
@@ -167,7 +179,7 @@ static bool look_at_bound(struct kube_call *call, struct account_request *r)
 static void on_bound(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    bool fine = look_at_bound(call, call->handler.account);
+    bool fine = look_at_bound(call, request_of(call));
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
@@ -243,7 +255,7 @@ static bool check_spec(struct kube_call *call, struct account_request *r)
                          KUBE_ACCOUNT_AUDIENCES_MAX);
     if (!r->claims.audiences.count)
         r->claims.audiences = kube_account_audiences(call->api->config->accounts);
-    return find_bound(call, r);
+    return true;
 }
 
 static bool check_names(struct kube_call *call, const struct account_request *r)
@@ -271,7 +283,6 @@ static bool set_claims(struct kube_call *call, struct account_request *r)
                        (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
                        (unsigned)(0x8000 | (low >> 48 & 0x3fff)),
                        (unsigned long long)(low & 0xffffffffffff));
-    r->claims.issued_s = clock_real_ns(call->api->clock) / NS_PER_S;
     r->claims.expires_s = r->claims.issued_s + r->seconds;
     return arena_dup(&call->arena, slice_of(id, (size_t)len), &r->claims.id) == ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
@@ -288,25 +299,73 @@ static bool look_at_account(struct kube_call *call, struct account_request *r)
         return kube_call_not_found(call);
     r->claims.namespace = call->path.namespace;
     r->claims.account.name = call->path.name;
-    if (arena_dup(&call->arena, object.uid, &r->claims.account.uid) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    return check_names(call, r) && check_spec(call, r) && set_claims(call, r);
+    r->claims.issued_s = clock_real_ns(call->api->clock) / NS_PER_S;
+    return arena_dup(&call->arena, object.uid, &r->claims.account.uid) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-static void on_account(struct engine_op *op)
+/* Policies may have changed the request; others see it completed. */
+static enum kube_decision check(struct kube_change *change, const struct json_node *stored,
+                                struct json_node **ret_object)
 {
-    struct kube_call *call = kube_call_of_range(op);
-    struct account_request *r = call->handler.account;
-    bool fine = look_at_account(call, r);
-    engine_range_close(&call->range);
-    if (!kube_call_done(call))
-        return;
-    if (!fine)
+    struct kube_call *call = change->call;
+    struct account_request *r = request_of(call);
+    (void)stored, (void)ret_object;
+    /* It was read, or mutated, in the arena of the call. */
+    r->object = (struct json_node *)(uintptr_t)change->posted;
+    return check_names(call, r) && check_spec(call, r) && set_claims(call, r) && set_metadata(r) &&
+                   set_spec(call, r) && set_status(call, r, SLICE_EMPTY)
+               ? KUBE_DECIDE_KEEP
+               : KUBE_DECIDE_FAIL;
+}
+
+static void on_admitted(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct account_request *r = request_of(call);
+    if (!find_bound(call, r))
         kube_call_fail(call);
     else if (r->bound)
         read_bound(call, r);
     else
         start_signing(call);
+}
+
+static void on_account(struct engine_op *op)
+{
+    static const struct kube_policy_object_kind kind = {GROUP, "v1", "TokenRequest"};
+    struct kube_call *call = kube_call_of_range(op);
+    struct account_request *r = request_of(call);
+    bool fine = look_at_account(call, r);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (!fine) {
+        kube_call_fail(call);
+        return;
+    }
+    r->change = (struct kube_change){
+        .call = call,
+        .namespace = call->path.namespace,
+        .name = call->path.name,
+        .acts = KUBE_MATCH_CREATE,
+        .posted = r->object,
+        .posted_kind = &kind,
+        .decide = check,
+        .done = on_admitted,
+        .dry_run = call->query.dry_run,
+    };
+    kube_change_admit(&r->change);
+}
+
+/* Policies see it, as all defaults. */
+static bool set_default(struct account_request *r)
+{
+    struct json_node *spec;
+    const struct json_node *seconds = json_node_path(r->object, "spec.expirationSeconds");
+    return json_node_is_set(seconds) ||
+           (kube_meta_object(&r->meta, r->object, "spec", &spec) &&
+            kube_meta_set_int(&r->meta, spec, "expirationSeconds", DEFAULT_S));
 }
 
 void kube_account_request(struct kube_call *call)
@@ -316,9 +375,11 @@ void kube_account_request(struct kube_call *call)
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    call->handler.account = r;
+    call->handler.change = &r->change;
     r->meta = kube_call_meta(call, &call->arena);
-    if (!kube_body_read_object(call, call->request, "TokenRequest", &r->object)) {
+    if (!kube_body_read_object(call, call->request, "TokenRequest", &r->object) ||
+        !kube_body_set_posted(call, r->object, GROUP "/v1", "TokenRequest") ||
+        !set_default(r)) {
         kube_call_fail(call);
         return;
     }

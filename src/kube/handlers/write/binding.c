@@ -150,18 +150,38 @@ static bool check_target(struct kube_call *call, const struct json_node *body, s
 /* -- Both -- */
 
 /* The pod of the path, or of the body if the path has none. */
-static bool find_name(struct kube_call *call, struct posting *posting, bool binds)
+static bool find_name(struct kube_call *call, struct posting *posting)
 {
+    posting->change.name = call->path.name;
+    return call->path.name.len ||
+           json_node_text(json_node_path(posting->body, "metadata.name"), &call->arena,
+                          &posting->change.name) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+/* Policies may have changed what was posted. */
+static enum kube_decision check(struct kube_change *change, const struct json_node *stored,
+                                struct json_node **ret_object)
+{
+    struct posting *posting = CONTAINER_OF(change, struct posting, change);
+    struct kube_call *call = change->call;
+    const struct json_node *body = posting->body = change->posted;
     struct slice name;
-    if (json_node_text(json_node_path(posting->body, "metadata.name"), &call->arena, &name) !=
-        ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    posting->change.name = call->path.name.len ? call->path.name : name;
-    if (slice_equal(posting->change.name, name))
-        return true;
-    return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                     "name in URL does not match name in %s object",
-                     binds ? "Binding" : "Eviction");
+    (void)stored, (void)ret_object;
+    if (json_node_text(json_node_path(body, "metadata.name"), &call->arena, &name) != ST_OK) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        return KUBE_DECIDE_FAIL;
+    }
+    if (!slice_equal(change->name, name)) {
+        kube_fail(&call->status, KUBE_BAD_REQUEST, "name in URL does not match name in %s object",
+                  posting->evicts ? "Eviction" : "Binding");
+        return KUBE_DECIDE_FAIL;
+    }
+    bool fine = posting->evicts
+                    ? kube_delete_options_of(call, json_node_named(body, "deleteOptions"),
+                                             &posting->options)
+                    : check_target(call, body, change->name);
+    return fine ? KUBE_DECIDE_KEEP : KUBE_DECIDE_FAIL;
 }
 
 /* Policies allow it. An eviction has a change of its own. */
@@ -171,23 +191,12 @@ static void on_admitted(struct kube_change *change)
     kube_policies_release(change);
     kube_change_fini(change);
     change->acts = 0;
+    change->decide = bind;
     change->done = respond;
     if (posting->evicts)
         kube_evict(change->call, change->name, &posting->options);
     else
         kube_change_start(change);
-}
-
-/* Policies see the kind of what was posted, also if the body does not name it. */
-static bool set_kind(struct kube_call *call, struct json_node *body, bool binds)
-{
-    struct arena *arena = &call->arena;
-    struct slice kind = binds ? SLICE_LITERAL("Binding") : SLICE_LITERAL("Eviction");
-    struct slice version = binds ? SLICE_LITERAL("v1") : SLICE_LITERAL("policy/v1");
-    return (json_node_put(arena, body, "kind", json_node_new_text(arena, kind)) == ST_OK &&
-            json_node_put(arena, body, "apiVersion", json_node_new_text(arena, version)) ==
-                ST_OK) ||
-           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static bool prepare(struct kube_call *call, const struct http_request *request,
@@ -198,30 +207,24 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
     bool binds = !slice_is(call->path.subresource, "eviction");
     struct json_node *body;
     if (!kube_body_read_object(call, request, binds ? "Binding" : "Eviction", &body) ||
-        !set_kind(call, body, binds))
+        !kube_body_set_posted(call, body, binds ? "v1" : "policy/v1",
+                              binds ? "Binding" : "Eviction"))
         return false;
     posting->body = body;
+    posting->evicts = !binds;
     call->kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
     call->rules = kube_kind_rules(call->kind);
-    posting->change.call = call;
-    posting->change.namespace = call->path.namespace;
-    posting->change.acts = KUBE_MATCH_CREATE;
-    posting->change.posted = body;
-    posting->change.posted_kind = binds ? &binding : &eviction;
-    posting->change.decide = bind;
-    posting->change.done = on_admitted;
-    if (!find_name(call, posting, binds))
-        return false;
-    if (binds) {
-        posting->change.dry_run = call->query.dry_run;
-        return check_target(call, posting->body, posting->change.name);
-    }
-    posting->evicts = true;
-    if (!kube_delete_options_of(call, json_node_named(posting->body, "deleteOptions"),
-                                &posting->options))
-        return false;
-    posting->change.dry_run = posting->options.dry_run;
-    return true;
+    posting->change = (struct kube_change){
+        .call = call,
+        .namespace = call->path.namespace,
+        .acts = KUBE_MATCH_CREATE,
+        .posted = body,
+        .posted_kind = binds ? &binding : &eviction,
+        .decide = check,
+        .done = on_admitted,
+        .dry_run = call->query.dry_run,
+    };
+    return find_name(call, posting);
 }
 
 void kube_post_subresource(struct kube_call *call)

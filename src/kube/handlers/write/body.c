@@ -321,6 +321,18 @@ bool kube_body_read_object(struct kube_call *call, const struct http_request *re
             unrecognized(call, type, NO_KIND, "unexpected end of JSON input", SLICE_EMPTY));
 }
 
+bool kube_body_set_posted(struct kube_call *call, struct json_node *body, const char *version,
+                          const char *kind)
+{
+    const struct kube_meta meta = {.arena = &call->arena, .status = &call->status};
+    struct json_node *metadata;
+    return kube_meta_set_text(&meta, body, "kind", slice_from_text(kind)) &&
+           kube_meta_set_text(&meta, body, "apiVersion", slice_from_text(version)) &&
+           kube_meta_object(&meta, body, "metadata", &metadata) &&
+           (json_node_has_text(json_node_named(metadata, "namespace")) ||
+            kube_meta_set_text(&meta, metadata, "namespace", call->path.namespace));
+}
+
 static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
 {
     static const char *const types[] = {

@@ -21,6 +21,12 @@ MUST_CHECK
 bool kube_body_read_object(struct kube_call *call, const struct http_request *request,
                            const char *type, struct json_node **ret_object);
 
+/* What is posted to an object gets the kind and the namespace that its path says. False: no memory.
+ */
+MUST_CHECK
+bool kube_body_set_posted(struct kube_call *call, struct json_node *body, const char *version,
+                          const char *kind);
+
 /* Duplicate keys are reported by kube_body_prune_patched; those of an apply by
  * kube_body_report_config. */
 MUST_CHECK

@@ -16,6 +16,8 @@ enum { FIRST_COST_MAX = 5000 }; /* evaluated on the thread of the API: about 0.5
 
 /* -- Deciding -- */
 
+static const struct kube_policy_object_kind scale_kind = {"autoscaling", "v1", "Scale"};
+
 static void warn(void *ctx, struct slice warning)
 {
     kube_call_warn(ctx, warning);
@@ -41,7 +43,7 @@ static bool make_options(const struct kube_change *change, unsigned operation, s
     const struct kube_call *call = change->call;
     const char *kind = operation == KUBE_MATCH_CREATE ? "CreateOptions" : "UpdateOptions";
     *ret_options = change->delete_options;
-    if (change->delete_options)
+    if (change->delete_options || operation == KUBE_MATCH_CONNECT)
         return true;
     struct json_node *options = json_node_new(arena, JSON_TYPE_OBJECT);
     *ret_options = options;
@@ -66,7 +68,7 @@ static bool make_objects(struct kube_change *change, struct kube_policy_write *w
     write->revision = write->old ? change->revision : 0;
     if (scales) {
         struct json_node *object, *old;
-        write->object_kind = (struct kube_policy_object_kind){"autoscaling", "v1", "Scale"};
+        write->object_kind = scale_kind;
         if (!kube_scale_make(write->arena, call->kind, write->object, change->revision, &object,
                              &call->status) ||
             !kube_scale_make(write->arena, call->kind, write->old, change->revision, &old,
@@ -164,8 +166,8 @@ static bool take(struct kube_change *change, const struct json_node *before)
     AUTO(buf_fini) struct buf unknown = {0};
     struct kube_call *call = change->call;
     bool creates = change->operation == KUBE_ADMISSION_CREATE;
-    if (change->object == before)
-        return true;
+    if (call->subresource == KUBE_SUBRESOURCE_SCALE)
+        return kube_update_take(change, before);
     if (call->kind->flags & KUBE_CUSTOM && !kube_custom_prune(call, change->object, &unknown))
         return false;
     if (!kube_meta_check(&change->meta, change->object))
@@ -176,26 +178,102 @@ static bool take(struct kube_change *change, const struct json_node *before)
     return true;
 }
 
-static enum kube_stepped run_pass(struct kube_change *change, struct kube_mutating *mutating)
+/* The Scale of an object, with the version that the client has given. */
+static bool make_scale(struct kube_change *change, struct arena *arena,
+                       const struct json_node *object, struct json_node **ret_scale)
+{
+    const struct json_node *version = json_node_path(object, "metadata.resourceVersion");
+    if (!kube_scale_make(arena, change->call->kind, object, change->revision, ret_scale,
+                         &change->call->status))
+        return false;
+    struct json_node *metadata = json_node_named(*ret_scale, "metadata");
+    if (version)
+        return json_node_put(arena, metadata, "resourceVersion", json_node_copy(arena, version)) ==
+                   ST_OK ||
+               kube_fail_engine(&change->call->status, ST_NOMEM);
+    json_node_remove(metadata, json_node_named(metadata, "resourceVersion"));
+    return true;
+}
+
+/* What a policy mutates, and what it was before. */
+static bool make_mutable(struct kube_change *change, struct kube_policy_write *write)
+{
+    struct json_node *scale, *old;
+    write->object = change->object;
+    write->old = change->operation == KUBE_ADMISSION_CREATE ? NULL : change->old;
+    write->revision = write->old ? change->revision : 0;
+    if (change->posted) {
+        write->object_kind = *change->posted_kind;
+        write->object = change->posted;
+        write->old = NULL;
+        write->revision = 0;
+    } else if (change->call->subresource == KUBE_SUBRESOURCE_SCALE) {
+        write->object_kind = scale_kind;
+        if (!make_scale(change, change->arena, change->object, &scale) ||
+            !kube_scale_make(change->arena, change->call->kind, change->old, change->revision, &old,
+                             &change->call->status))
+            return false;
+        write->object = scale;
+        write->old = old;
+        write->revision = 0; /* a Scale has its version already */
+    }
+    return true;
+}
+
+/* *ret_object is NULL if nothing was mutated. */
+static enum kube_stepped run_policies(struct kube_change *change, struct kube_mutating *mutating,
+                                      const struct json_node **ret_object)
 {
     struct kube_policy_facts *f = change->policies;
     struct kube_policy_write write;
-    const struct json_node *before = change->object, *after;
-    if (!begin_write(change, f->cases + f->validating, f->count - f->validating, &write))
+    const struct json_node *after;
+    *ret_object = NULL;
+    if (!begin_write(change, f->cases + f->validating, f->count - f->validating, &write) ||
+        !make_mutable(change, &write))
         return KUBE_STEP_FAIL;
-    write.object = change->object;
-    write.old = change->operation == KUBE_ADMISSION_CREATE ? NULL : change->old;
-    write.revision = write.old ? change->revision : 0;
-    enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
-    if (verdict == KUBE_POLICY_TOO_DEAR)
+    switch (kube_policy_mutate(&write, mutating, &after)) {
+    case KUBE_POLICY_TOO_DEAR:
         return KUBE_STEP_LONG;
-    if (verdict == KUBE_POLICY_ASKS)
+    case KUBE_POLICY_ASKS:
         return ask(change, &write);
-    if (verdict == KUBE_POLICY_DENIES)
+    case KUBE_POLICY_DENIES:
         return KUBE_STEP_FAIL;
+    case KUBE_POLICY_ADMITS:
+        break;
+    }
+    if (after != write.object)
+        *ret_object = after;
+    return KUBE_STEP_NEXT;
+}
+
+static enum kube_stepped run_pass(struct kube_change *change, struct kube_mutating *mutating)
+{
+    const struct json_node *before = change->object, *after;
+    enum kube_stepped stepped = run_policies(change, mutating, &after);
+    if (stepped != KUBE_STEP_NEXT || !after)
+        return stepped;
     /* The trees of mutations are in the arena of the attempt, where they may be changed. */
     change->object = (struct json_node *)(uintptr_t)after;
     return take(change, before);
+}
+
+/* What is posted to an object is not stored, and no plugin changes it. */
+static enum kube_stepped mutate_posted(struct kube_change *change)
+{
+    struct kube_mutating mutating = {.arena = &change->call->arena};
+    const struct json_node *before = change->posted, *after;
+    enum kube_stepped stepped = KUBE_STEP_NEXT;
+    for (bool more = true; more && stepped == KUBE_STEP_NEXT;) {
+        stepped = run_policies(change, &mutating, &after);
+        if (after)
+            change->posted = after;
+        more = mutating.mutated && !mutating.again;
+        mutating.again = true;
+    }
+    /* On the worker, or with what it has asked, it begins again. */
+    if (stepped != KUBE_STEP_NEXT)
+        change->posted = before;
+    return stepped;
 }
 
 static enum kube_stepped mutate_new(struct kube_change *change)
@@ -238,6 +316,8 @@ enum kube_stepped kube_policies_mutate(struct kube_change *change)
     const struct kube_policy_facts *f = change->policies;
     if (f->count == f->validating)
         return KUBE_STEP_NEXT;
+    if (change->posted)
+        return mutate_posted(change);
     return change->operation == KUBE_ADMISSION_CREATE ? mutate_new(change) : mutate_stored(change);
 }
 
@@ -310,43 +390,14 @@ enum kube_stepped kube_policies_settle(struct kube_change *change)
 
 #define NO_AUDIT_LOG "this server has no audit log: "
 
-/* Whether a rule names a subresource that no list of steps has, or whose object is never changed.
- */
-static bool names_unseen(const struct json_node *rules, bool mutates)
-{
-    static const char *const unseen[] = {"*",     "token",   "exec",     "attach", "portforward",
-                                         "proxy", "binding", "eviction", "scale"};
-    enum { OF_MUTATIONS = 3 }; /* the last ones */
-    size_t count = COUNT_OF(unseen) - (mutates ? 0 : OF_MUTATIONS);
-    for (const struct json_node *rule = json_node_items(rules); rule; rule = rule->next) {
-        const struct json_node *item = json_node_items(json_node_named(rule, "resources"));
-        for (; item; item = item->next) {
-            struct slice subresource = item->text;
-            (void)slice_cut(&subresource, '/');
-            for (size_t i = 0; i < count && item->type == JSON_TYPE_STRING; i++)
-                if (slice_is(subresource, unseen[i]))
-                    return true;
-        }
-    }
-    return false;
-}
-
 void kube_policies_warn(struct kube_call *call, const struct json_node *object)
 {
     enum kube_policy_part part;
     if (!kube_policy_part_of(call->kind, &part))
         return;
-    const struct json_node *rules = json_node_path(object, "spec.matchConstraints.resourceRules");
     if (part == KUBE_POLICIES && json_node_items_at(object, "spec.auditAnnotations"))
         kube_call_warn(
             call, SLICE_LITERAL(NO_AUDIT_LOG "auditAnnotations are evaluated and not recorded"));
-    if (part == KUBE_MUTATING_POLICIES && names_unseen(rules, true))
-        kube_call_warn(call, SLICE_LITERAL("this server does not mutate scales, evictions, "
-                                           "bindings, tokens, and connections to pods, nodes and "
-                                           "services"));
-    if (part == KUBE_POLICIES && names_unseen(rules, false))
-        kube_call_warn(call, SLICE_LITERAL("this server does not evaluate policies for tokens, "
-                                           "and connections to pods, nodes and services"));
     if (part != KUBE_POLICY_BINDINGS)
         return;
     const struct json_node *item = json_node_items_at(object, "spec.validationActions");

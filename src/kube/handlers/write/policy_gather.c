@@ -579,12 +579,10 @@ static enum kube_stepped gather_params(struct kube_policy_facts *f)
 
 /* -- All together -- */
 
-/* The object of a write can be mutated once, before it is prepared; what is posted to an object and
- * a Scale cannot (kube_policies_warn). */
+/* The object of a write can be mutated once, before it is prepared. */
 static bool may_mutate(const struct kube_change *change)
 {
-    return !change->decide && !change->prepared && !change->posted &&
-           change->call->subresource != KUBE_SUBRESOURCE_SCALE;
+    return change->posted || (!change->decide && !change->prepared);
 }
 
 static int compare_cases(const void *a, const void *b)

@@ -26,8 +26,8 @@ const struct kube_step *kube_step_before(const struct kube_step *step);
 /* Starts a change that has `decide`: zeroed, with the first part set. */
 void kube_change_start(struct kube_change *change);
 
-/* Decides only whether admission policies allow what change->posted says, and calls change->done
- * then. */
+/* Lets admission policies mutate what change->posted says, calls change->decide, which checks it,
+ * and then lets policies decide whether it is allowed. change->done follows. */
 void kube_change_admit(struct kube_change *change);
 
 /* Where another attempt begins in the list of steps. */

@@ -454,7 +454,9 @@ bool kube_update_own_first(struct kube_change *change)
 bool kube_update_take(struct kube_change *change, const struct json_node *before)
 {
     struct json_node *mutated = change->object;
-    return make_object(change, change->old, mutated, &change->object) &&
+    /* A Scale changes the replicas that it was made from. */
+    bool scales = change->call->subresource == KUBE_SUBRESOURCE_SCALE;
+    return make_object(change, scales ? before : change->old, mutated, &change->object) &&
            replace(change, json_node_named(change->object, "metadata"),
                    json_node_named(before, "metadata"), "managedFields");
 }

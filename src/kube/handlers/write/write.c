@@ -248,9 +248,13 @@ static const struct kube_step changes[] = {
     {NULL, 0},
 };
 
-/* What is posted to an object and is not stored itself, before anything is done about it. */
+/* What is posted to an object and is not stored itself, and the options of a connection, before
+ * anything is done about it. */
 static const struct kube_step admits[] = {
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_policies_mutate, JUDGED},
+    {decide, 0}, /* whether it is right, and what the server sets in it */
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED},
     {answer, ON_LOOP},

@@ -37,8 +37,12 @@ struct mutation {
     const struct json_node *object;
     struct arena arenas[2], *arena;
     size_t held_bytes; /* of the arena when the object had moved there */
-    bool succeeded;    /* a mutation */
-    bool denied;       /* status says why: nothing further is done */
+    /* The kind of what a subresource takes instead of the object, such as an Eviction, by its
+     * group, version and name alone; NULL: the object is of the kind of the rule. */
+    const struct kube_kind *own;
+    struct kube_kind posted;
+    bool succeeded; /* a mutation */
+    bool denied;    /* status says why: nothing further is done */
     /* Errors of policies that do not ignore them. */
     struct slice message; /* the first one */
     enum kube_reason reason;
@@ -253,9 +257,13 @@ static struct slice check_config(struct mutation *m, struct apply_type type,
                               SLICE_ARGS(buf_slice(&atomics)));
 }
 
-static bool find_type(const struct kube_kind *kind, struct apply_type *ret_type)
+/* What is only posted to an object has no schema in the documents of its group and version, where
+ * Kubernetes looks for it. */
+static bool find_type(struct mutation *m, const struct kube_kind *kind, struct apply_type *ret_type)
 {
     struct kube_custom *custom = kube_custom_of(kind);
+    if (kind == &m->posted)
+        return false;
     *ret_type =
         custom ? (struct apply_type){.kind = APPLY_TYPE_RESOURCE, .of = kube_custom_schema(custom)}
                : (struct apply_type){.kind = APPLY_TYPE_MESSAGE, .of = kube_type_of_kind(kind)};
@@ -292,8 +300,11 @@ static struct slice apply_config(struct mutation *m, const struct kube_kind *kin
     struct typed typed = {.arena = arena, .why = &why};
     struct apply_type type;
     char version[KUBE_API_VERSION_BYTES];
-    if (!find_type(kind, &type))
-        return kube_policy_format(&m->run, "the schema of %s cannot be used", kind->kind);
+    if (!find_type(m, kind, &type))
+        return kube_policy_format(&m->run,
+                                  "error applying patch: failed to convert patch object to typed "
+                                  "object: no corresponding type for %s/%s, Kind=%s",
+                                  kind->group, kind->version, kind->kind);
     kube_kind_api_version(kind, version);
     if (!name_kind(m, kind, config))
         return SLICE_EMPTY;
@@ -451,7 +462,7 @@ static struct slice carry_out(struct mutation *m, struct kube_policy_round *r,
         return why;
     /* Kubernetes cannot go back to the version of the request from another one of its own. */
     const struct kube_kind *asked = m->run.write->request.kind;
-    if (kind != asked && !(kind->flags & KUBE_CUSTOM))
+    if (!m->own && kind != asked && !(kind->flags & KUBE_CUSTOM))
         return kube_policy_format(&m->run, "converting (%s.%s) to (%s.%s): unknown conversion",
                                   kind->version, kind->kind, asked->version, asked->kind);
     m->succeeded = true;
@@ -475,7 +486,7 @@ static struct slice mutate(struct mutation *m, const struct invocation *invocati
         return r->error;
     if (result.error.len || kube_policy_round_over(r))
         return result.error;
-    return carry_out(m, r, mutation, invocation->kind, result.value);
+    return carry_out(m, r, mutation, m->own ? m->own : invocation->kind, result.value);
 }
 
 /* -- The memory of objects -- */
@@ -558,6 +569,24 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
         remember(m, invocation);
 }
 
+/* A Binding has a row of its own, because it can also be posted to a namespace. */
+static void find_own_kind(struct mutation *m)
+{
+    const struct kube_policy_object_kind *of = &m->run.write->object_kind;
+    const struct kube_kind *asked = m->run.write->request.kind;
+    size_t count;
+    const struct kube_kind *rows = kube_builtin_kinds(&count);
+    if (strcmp(of->kind, asked->kind) == 0 && strcmp(of->group, asked->group) == 0)
+        return;
+    m->posted = (struct kube_kind){
+        .group = of->group, .version = of->version, .kind = of->kind, .plural = ""};
+    m->own = &m->posted;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].kind, of->kind) == 0 && strcmp(rows[i].group, of->group) == 0 &&
+            strcmp(rows[i].version, of->version) == 0)
+            m->own = &rows[i];
+}
+
 /* What follows from the mutations, whose object is still in the memory of the pass. */
 static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
                                          const struct json_node **ret_object)
@@ -610,6 +639,7 @@ enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
                          .mutating = mutating,
                          .object = write->object};
     m.end = &m.errors;
+    find_own_kind(&m);
     size_t keys = mutating->key_count;
     open_arena(&m, &m.arenas[0]);
     kube_policy_visit(&m.run, &visitor);

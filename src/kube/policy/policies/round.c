@@ -164,7 +164,9 @@ static enum matched matches(struct kube_policy_run *run, const struct kube_match
         if (of && !kube_match_namespace(match, of))
             return MATCHED_NOT;
     }
-    if (!kube_match_object(match, w->object, w->old) ||
+    /* The options of a connection have no labels, and not even none. */
+    bool connects = w->request.operation == KUBE_MATCH_CONNECT;
+    if (!kube_match_object(match, connects ? NULL : w->object, connects ? NULL : w->old) ||
         !kube_match_resource(match, &w->request, true, ret_kind))
         return MATCHED_NOT;
     return known ? MATCHED : MATCHED_WITHOUT_NAMESPACE;
