@@ -8,27 +8,50 @@
 
 enum { COST_LIST = 10, COST_MAP = 30, COST_OBJECT = 40, STEPS_PER_COST = 64 };
 
+/* Comprehensions nest seldom; programs with more variables than these allocate them. */
+enum { FEW_SLOTS = 16 };
+
 struct eval {
-    struct cel_work work;
+    struct cel_work work; /* no steps are left once the evaluation has ended */
     struct cel_value *slots;
-    uint64_t cost, cost_max;
-    bool ended; /* the budget is used up: everything is an error from then on */
+    uint64_t cost_left, cost_max;
+    uint64_t cost_beyond; /* by how much the cost that ended the evaluation exceeds what was left */
+    bool ended;           /* the budget is used up: everything is an error from then on */
 };
 
+static struct cel_value eval_path(struct eval *e, const struct cel_attribute *attribute);
 static struct cel_value eval_other(struct eval *e, const struct cel_node *node);
 
 /* -- Cost -- */
 
-static struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value value)
+NEVER_INLINE static void end(struct eval *e, uint64_t cost)
 {
     /* Where cel-go panics, the call that does so has no cost. */
-    e->ended |= e->work.end != NULL;
-    if (e->ended)
-        return CEL_TOO_MUCH_WORK;
-    if (__builtin_add_overflow(e->cost, cost, &e->cost))
-        e->cost = UINT64_MAX;
-    e->ended |= e->cost > e->cost_max || e->work.steps_left < 0;
-    return e->ended ? CEL_TOO_MUCH_WORK : value;
+    if (e->ended || e->work.end)
+        cost = 0;
+    if (cost > e->cost_left) {
+        e->cost_beyond = cost - e->cost_left;
+        cost = e->cost_left;
+    }
+    e->cost_left -= cost;
+    e->ended = true;
+    cel_work_stop(&e->work);
+}
+
+/* False: the evaluation has ended. */
+static inline bool pay(struct eval *e, uint64_t cost)
+{
+    if (UNLIKELY(cost > e->cost_left || e->work.steps_left < 0)) {
+        end(e, cost);
+        return false;
+    }
+    e->cost_left -= cost;
+    return true;
+}
+
+static inline struct cel_value charge(struct eval *e, uint64_t cost, struct cel_value value)
+{
+    return pay(e, cost) ? value : CEL_TOO_MUCH_WORK;
 }
 
 /* Most nodes are constants, or variables with nothing behind them, such as those of
@@ -40,6 +63,8 @@ static inline struct cel_value eval(struct eval *e, const struct cel_node *node)
     if (node->kind == CEL_NODE_ATTRIBUTE && node->attribute->root == CEL_ROOT_VARIABLE &&
         !node->attribute->first && e->slots[node->attribute->slot].kind != CEL_OPTIONAL)
         return charge(e, 1, e->slots[node->attribute->slot]);
+    if (node->kind == CEL_NODE_ATTRIBUTE && node->attribute->field_count)
+        return eval_path(e, node->attribute);
     return eval_other(e, node);
 }
 
@@ -236,9 +261,51 @@ NEVER_INLINE static struct cel_value eval_attribute(struct eval *e,
     /* A conditional costs what its condition and one side cost, and a test one less than the value
      * would; so a test of a conditional gives one back. */
     bool is_conditional = attribute->root == CEL_ROOT_CONDITIONAL;
-    if (is_conditional && attribute->is_test && e->cost)
-        e->cost--;
+    if (is_conditional && attribute->is_test && e->cost_left < e->cost_max)
+        e->cost_left++;
     return charge(e, is_conditional || attribute->is_test ? 0 : 1, value);
+}
+
+/* A member of JSON, and its shape, if it has one. */
+struct member {
+    const struct json_node *node; /* NULL: something is missing, or not what it should be */
+    const struct cel_shape *shape;
+};
+
+/* The member behind a view and the fields of an attribute. */
+static inline struct member find_member(const struct cel_value *view,
+                                        const struct cel_attribute *attribute)
+{
+    struct member at = {view->node, view->shape};
+    for (const struct cel_qualifier *q = attribute->first; q && at.node; q = q->next) {
+        struct slice key = cel_text(q->constant);
+        at.node = json_look_member(at.node, key);
+        if (!at.shape || !at.node)
+            continue;
+        bool is_object = at.shape->kind == CEL_SHAPE_OBJECT;
+        at.shape = cel_shape_member(at.shape, key);
+        if (!at.shape || (is_object && at.node->type == JSON_TYPE_NULL))
+            return (struct member){NULL, NULL};
+    }
+    return at;
+}
+
+/* A variable and fields behind it, as in most rules: if all goes well, no values are made of what
+ * is on the way. Otherwise everything is done step by step, which finds the error. */
+NEVER_INLINE static struct cel_value eval_path(struct eval *e,
+                                               const struct cel_attribute *attribute)
+{
+    const struct cel_value *root = &e->slots[attribute->slot];
+    if (root->kind != CEL_MAP || !root->is_view || attribute->field_count >= e->cost_left)
+        return eval_attribute(e, attribute);
+    struct member member = find_member(root, attribute);
+    if (!member.node)
+        return eval_attribute(e, attribute);
+    if (!pay(e, 1 + attribute->field_count))
+        return CEL_TOO_MUCH_WORK;
+    if (member.shape)
+        return cel_shaped(&e->work, member.shape, cel_of_json(&e->work, member.node));
+    return cel_of_json(&e->work, member.node);
 }
 
 /* -- Operators -- */
@@ -332,38 +399,6 @@ NEVER_INLINE static struct cel_value call(struct eval *e, const struct cel_node 
                : result;
 }
 
-/* False: the result is not an int, which is an error of the function. */
-static bool of_ints(enum cel_of_ints what, int64_t a, int64_t b, struct cel_value *ret_result)
-{
-    int64_t number = 0;
-    switch (what) {
-    case CEL_OF_INTS_NONE:
-        return false;
-    case CEL_OF_INTS_LESS:
-        *ret_result = cel_of_bool(a < b);
-        return true;
-    case CEL_OF_INTS_LESS_EQUALS:
-        *ret_result = cel_of_bool(a <= b);
-        return true;
-    case CEL_OF_INTS_GREATER:
-        *ret_result = cel_of_bool(a > b);
-        return true;
-    case CEL_OF_INTS_GREATER_EQUALS:
-        *ret_result = cel_of_bool(a >= b);
-        return true;
-    case CEL_OF_INTS_ADD:
-        if (__builtin_add_overflow(a, b, &number))
-            return false;
-        break;
-    case CEL_OF_INTS_SUBTRACT:
-        if (__builtin_sub_overflow(a, b, &number))
-            return false;
-        break;
-    }
-    *ret_result = cel_of_int(number);
-    return true;
-}
-
 /* The call with its arguments, of which the first error is the result. */
 static struct cel_value finish_call(struct eval *e, const struct cel_node *node,
                                     const struct cel_value *args)
@@ -394,15 +429,64 @@ NEVER_INLINE static struct cel_value eval_call(struct eval *e, const struct cel_
     return finish_call(e, node, args);
 }
 
+NEVER_INLINE static struct cel_value finish_operator(struct eval *e, const struct cel_node *node,
+                                                     struct cel_value a, struct cel_value b)
+{
+    return finish_call(e, node, (struct cel_value[2]){a, b});
+}
+
 /* An operator with two operands, which are ints in most rules. */
 NEVER_INLINE static struct cel_value eval_operator(struct eval *e, const struct cel_node *node)
 {
-    struct cel_value args[2], result;
+    int64_t number;
+    struct cel_value a = eval(e, node->children[0]);
+    struct cel_value b = eval(e, node->children[1]);
+    if (a.kind != CEL_INT || b.kind != CEL_INT || e->ended)
+        return finish_operator(e, node, a, b);
+    switch (node->call.of_ints) {
+    case CEL_OF_INTS_NONE:
+        break;
+    case CEL_OF_INTS_LESS:
+        return pay(e, 1) ? cel_of_bool(a.i64 < b.i64) : CEL_TOO_MUCH_WORK;
+    case CEL_OF_INTS_LESS_EQUALS:
+        return pay(e, 1) ? cel_of_bool(a.i64 <= b.i64) : CEL_TOO_MUCH_WORK;
+    case CEL_OF_INTS_GREATER:
+        return pay(e, 1) ? cel_of_bool(a.i64 > b.i64) : CEL_TOO_MUCH_WORK;
+    case CEL_OF_INTS_GREATER_EQUALS:
+        return pay(e, 1) ? cel_of_bool(a.i64 >= b.i64) : CEL_TOO_MUCH_WORK;
+    case CEL_OF_INTS_ADD:
+        if (__builtin_add_overflow(a.i64, b.i64, &number))
+            break;
+        return pay(e, 1) ? cel_of_int(number) : CEL_TOO_MUCH_WORK;
+    case CEL_OF_INTS_SUBTRACT:
+        if (__builtin_sub_overflow(a.i64, b.i64, &number))
+            break;
+        return pay(e, 1) ? cel_of_int(number) : CEL_TOO_MUCH_WORK;
+    }
+    /* The function finds the error. */
+    return finish_operator(e, node, a, b);
+}
+
+/* list + [item], as in each step of map and filter: without a list for the item alone. */
+NEVER_INLINE static struct cel_value eval_append(struct eval *e, const struct cel_node *node)
+{
+    struct cel_value args[2];
     args[0] = eval(e, node->children[0]);
-    args[1] = eval(e, node->children[1]);
-    if (args[0].kind == CEL_INT && args[1].kind == CEL_INT &&
-        of_ints(node->call.of_ints, args[0].i64, args[1].i64, &result))
-        return charge(e, 1, result);
+    struct cel_value item = eval(e, node->children[1]->children[0]);
+    if (args[0].kind == CEL_LIST && !args[0].shape && !cel_is_error(item)) {
+        e->work.steps_left--;
+        args[0] = charge(e, COST_LIST, args[0]);
+        if (!cel_is_error(args[0]))
+            args[0] = cel_list_append(&e->work, args[0], item);
+        return charge(e, 1, args[0]);
+    }
+    args[1] = item;
+    if (!cel_is_error(item)) {
+        args[1] = cel_list_new(&e->work, 1);
+        if (!cel_is_error(args[1]))
+            args[1] = cel_list_append(&e->work, args[1], item);
+    }
+    args[1] = charge(e, COST_LIST, args[1]);
     return finish_call(e, node, args);
 }
 
@@ -534,13 +618,18 @@ NEVER_INLINE static struct cel_value eval_fold(struct eval *e, const struct cel_
                                    cel_value_go_type(range));
     bool keys_only = range.kind == CEL_MAP && !node->fold.has_second;
     e->slots[node->fold.accumulator] = eval(e, node->children[1]);
+    /* Where no item can end it early, there is no condition to evaluate. */
+    const struct cel_node *condition =
+        node->children[2]->kind == CEL_NODE_CONSTANT && cel_is_true(node->children[2]->constant)
+            ? NULL
+            : node->children[2];
     cel_walk_init(&walk, &e->work, range);
     while (!e->ended && cel_walk_next(&walk, &key, &value)) {
         e->work.steps_left--;
         e->slots[node->fold.first] = node->fold.has_second || keys_only ? key : value;
         e->slots[node->fold.second] = value;
-        struct cel_value condition = eval(e, node->children[2]);
-        if (condition.kind == CEL_BOOL && !condition.truth)
+        struct cel_value goes_on = condition ? eval(e, condition) : cel_of_bool(true);
+        if (goes_on.kind == CEL_BOOL && !goes_on.truth)
             break;
         e->slots[node->fold.accumulator] = eval(e, node->children[3]);
     }
@@ -569,6 +658,8 @@ static struct cel_value eval_other(struct eval *e, const struct cel_node *node)
         return eval_equality(e, node, false);
     case CEL_NODE_CALL:
         return node->call.of_ints ? eval_operator(e, node) : eval_call(e, node);
+    case CEL_NODE_APPEND:
+        return eval_append(e, node);
     case CEL_NODE_NOT_STRICTLY_FALSE:
         value = eval(e, node->children[0]);
         return charge(e, 1, cel_of_bool(value.kind != CEL_BOOL || value.truth));
@@ -590,24 +681,33 @@ static struct cel_value eval_other(struct eval *e, const struct cel_node *node)
 struct cel_value cel_eval(const struct cel_program *program, const struct cel_value *variables,
                           struct arena *arena, struct cel_budget *budget)
 {
+    struct cel_value few[FEW_SLOTS];
     uint64_t left = budget->cost_max > budget->cost ? budget->cost_max - budget->cost : 0;
     uint64_t steps = left < INT64_MAX / STEPS_PER_COST ? left * STEPS_PER_COST : INT64_MAX;
     struct eval e = {
         .work = {.arena = arena, .steps_left = (int64_t)steps},
+        .cost_left = left,
         .cost_max = left,
-        .slots = arena_calloc(arena, program->slot_count + 1, sizeof(struct cel_value)),
+        .slots = program->slot_count <= FEW_SLOTS
+                     ? few
+                     : arena_alloc(arena, program->slot_count * sizeof(struct cel_value)),
     };
     if (!e.slots)
         return CEL_NO_MEMORY;
     for (uint32_t i = 0; i < program->variable_count; i++)
         e.slots[i] = variables[i];
     struct cel_value result = eval(&e, program->root);
-    if (__builtin_add_overflow(budget->cost, e.cost, &budget->cost))
+    uint64_t cost = left - e.cost_left;
+    if (__builtin_add_overflow(cost, e.cost_beyond, &cost) ||
+        __builtin_add_overflow(budget->cost, cost, &budget->cost))
         budget->cost = UINT64_MAX;
-    budget->steps += steps - (uint64_t)(e.work.steps_left > 0 ? e.work.steps_left : 0);
-    if (arena_ran_out(arena))
-        return CEL_NO_MEMORY;
-    if (e.work.end)
-        return *e.work.end;
-    return e.ended ? CEL_TOO_MUCH_WORK : result;
+    budget->steps +=
+        steps - (uint64_t)(e.work.steps_left > 0 ? e.work.steps_left : e.work.steps_kept);
+    if (UNLIKELY(arena_ran_out(arena)))
+        result = CEL_NO_MEMORY;
+    else if (UNLIKELY(e.work.end != NULL))
+        result = *e.work.end;
+    else if (UNLIKELY(e.ended))
+        result = CEL_TOO_MUCH_WORK;
+    return result;
 }

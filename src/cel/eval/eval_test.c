@@ -110,6 +110,41 @@ static void costs_of_several_evaluations_add_up(void **state)
     end(&f);
 }
 
+/* A path is followed at once only if what it costs is there. */
+static void a_path_costs_what_its_steps_cost(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(start(&f, "d.k.size()", ARENA_BYTES_MAX), ST_OK);
+    for (uint64_t cost_max = 0; cost_max <= 3; cost_max++) {
+        struct cel_budget budget = {.cost_max = cost_max};
+        bool suffices = run(&f, ARENA_BYTES_MAX, &budget).kind == CEL_INT;
+        assert_int_equal(suffices, cost_max == 3);
+        assert_int_equal(budget.cost, suffices ? 3 : cost_max + 1);
+        arena_fini(&f.evaluation);
+    }
+    arena_fini(&f.arena);
+    assert_fails("d.z", 10, "no such key: z");
+    assert_fails("d.k.z", 10, "unsupported index type 'string' in list");
+}
+
+static void lists_stay_as_they_are_when_items_are_appended(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct cel_budget budget = {.cost_max = 1000};
+    assert_int_equal(start(&f,
+                           "[a + [x]].all(l, (l + [x + 1])[4] == 8 && (l + [x + 2])[4] == 9 && "
+                           "(l + [x + 3]).size() == 5 && l == [1, 2, 3, 7])",
+                           ARENA_BYTES_MAX),
+                     ST_OK);
+    assert_true(cel_is_true(run(&f, ARENA_BYTES_MAX, &budget)));
+    end(&f);
+    assert_fails("a + [x / 0]", 1000, "division by zero");
+    assert_fails("dyn(x) + [x]", 1000, "no such overload");
+    assert_fails("d.z + [x]", 1000, "no such key: z");
+}
+
 static void constants_stay_as_they_are(void **state)
 {
     (void)state;
@@ -168,6 +203,8 @@ int main(void)
         cmocka_unit_test(evaluation_ends_with_its_budget),
         cmocka_unit_test(work_that_has_no_cost_is_limited),
         cmocka_unit_test(costs_of_several_evaluations_add_up),
+        cmocka_unit_test(a_path_costs_what_its_steps_cost),
+        cmocka_unit_test(lists_stay_as_they_are_when_items_are_appended),
         cmocka_unit_test(constants_stay_as_they_are),
         cmocka_unit_test(an_index_of_a_type_without_keys_is_refused),
         cmocka_unit_test(evaluation_survives_the_lack_of_memory),

@@ -20,7 +20,10 @@ struct planner {
     bool failed; /* there was no memory, or an error */
 };
 
-enum { FOLD_STEPS_MAX = 1000000 };
+enum {
+    FOLD_STEPS_MAX = 1000000,
+    PATH_FIELD_BYTES_MAX = 64,
+};
 
 static const struct cel_node *plan(struct planner *p, const struct cel_expr *expr);
 
@@ -163,6 +166,16 @@ static const struct cel_node *plan_ident(struct planner *p, const struct cel_exp
 
 /* -- Fields and indexes -- */
 
+/* Whether it must exist and has the same name in JSON: all escapes begin with "__". Longer names
+ * take more work than the cost of a path counts. */
+static bool is_field(const struct cel_qualifier *qualifier)
+{
+    struct slice name = cel_text(qualifier->constant);
+    return !qualifier->index && !qualifier->optional && !qualifier->is_test &&
+           qualifier->constant.kind == CEL_STRING && name.len <= PATH_FIELD_BYTES_MAX &&
+           !memmem(name.ptr, name.len, "__", 2);
+}
+
 /* A conditional passes its qualifiers on to both of its sides. */
 static void add_qualifier(struct planner *p, struct cel_attribute *attribute,
                           const struct cel_qualifier *qualifier)
@@ -178,6 +191,9 @@ static void add_qualifier(struct planner *p, struct cel_attribute *attribute,
         return;
     }
     *copy = *qualifier;
+    bool was_path =
+        attribute->root == CEL_ROOT_VARIABLE && (!attribute->first || attribute->field_count);
+    attribute->field_count = was_path && is_field(qualifier) ? attribute->field_count + 1 : 0;
     if (attribute->last)
         attribute->last->next = copy;
     else
@@ -303,6 +319,15 @@ static void compile_pattern(struct planner *p, const struct cel_expr *expr, stru
         refuse(p, expr->offset, cel_text(error));
 }
 
+/* list + [item] */
+static bool is_append(const struct cel_node *node)
+{
+    if (node->call.of_ints != CEL_OF_INTS_ADD)
+        return false;
+    const struct cel_node *list = node->children[1];
+    return list->kind == CEL_NODE_LIST && list->count == 1 && !list->optional;
+}
+
 static const struct cel_node *plan_function(struct planner *p, const struct cel_expr *expr)
 {
     const struct cel_call *call = &expr->call;
@@ -319,6 +344,8 @@ static const struct cel_node *plan_function(struct planner *p, const struct cel_
     }
     node->call.builtin = builtin;
     node->call.of_ints = find_of_ints(call->function);
+    if (is_append(node))
+        node->kind = CEL_NODE_APPEND;
     if (cel_takes_pattern(builtin))
         compile_pattern(p, expr, node);
     /* cel-go treats these as functions of any number of arguments: those of many arguments, with a

@@ -23,6 +23,7 @@ enum cel_node_kind {
     CEL_NODE_EQUAL,
     CEL_NODE_NOT_EQUAL,
     CEL_NODE_CALL,
+    CEL_NODE_APPEND,             /* list + [item], a call as well */
     CEL_NODE_NOT_STRICTLY_FALSE, /* the condition of all: not false; an error may become one */
     CEL_NODE_OR_OPTIONAL,        /* a.or(b), which evaluates b only if a has no value */
     CEL_NODE_OR_VALUE,           /* a.orValue(b), likewise */
@@ -57,6 +58,9 @@ struct cel_attribute {
     const struct cel_node *operand;       /* or the condition */
     struct cel_attribute *chosen, *other; /* a conditional has no qualifiers itself */
     struct cel_qualifier *first, *last;
+    /* Qualifiers, if all of them are fields that must exist, with the same names in JSON, of a
+     * variable; otherwise 0. */
+    uint32_t field_count;
     bool is_test;
 };
 

@@ -249,6 +249,18 @@ void cel_make_constant(struct cel_value value)
         value.entries->is_constant = true;
 }
 
+bool cel_view_find(struct cel_work *work, struct cel_value view, struct slice key,
+                   struct cel_value *ret_value)
+{
+    const struct json_node *member = json_look_member(view.node, key);
+    if (!member)
+        return false;
+    if (view.shape)
+        return cel_shaped_member(work, view.shape, member, ret_value);
+    *ret_value = cel_of_json(work, member);
+    return true;
+}
+
 bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value key,
                   struct cel_value *ret_value)
 {
@@ -257,13 +269,8 @@ bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value 
         work->steps_left -= (int64_t)(key.length / 64);
     if (map.shape)
         return cel_shaped_find(work, map, key, ret_value);
-    if (map.is_view) {
-        const struct json_node *member =
-            key.kind == CEL_STRING ? json_look_member(map.node, cel_text(key)) : NULL;
-        if (member)
-            *ret_value = cel_of_json(work, member);
-        return member;
-    }
+    if (map.is_view)
+        return key.kind == CEL_STRING && cel_view_find(work, map, cel_text(key), ret_value);
     bool can_be_key = is_key(key) || key.kind == CEL_DOUBLE;
     uint32_t entry = can_be_key ? find_entry(work, map, key) : UINT32_MAX;
     if (entry == UINT32_MAX)

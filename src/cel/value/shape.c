@@ -1,5 +1,6 @@
 #include "cel/value/shape.h"
 
+#include "cel/value/container.h"
 #include "cel/value/name.h"
 #include "cel/value/opaque.h"
 #include "cel/value/unknown.h"
@@ -137,6 +138,16 @@ const struct cel_shape *cel_shape_member(const struct cel_shape *shape, struct s
     return found ? found->shape : NULL;
 }
 
+bool cel_shaped_member(struct cel_work *work, const struct cel_shape *shape,
+                       const struct json_node *member, struct cel_value *ret_value)
+{
+    const struct cel_shape *of_member = cel_shape_member(shape, member->key);
+    if (!of_member || (shape->kind == CEL_SHAPE_OBJECT && member->type == JSON_TYPE_NULL))
+        return false;
+    *ret_value = cel_shaped(work, of_member, cel_of_json(work, member));
+    return true;
+}
+
 bool cel_shaped_find(struct cel_work *work, struct cel_value map, struct cel_value key,
                      struct cel_value *ret_value)
 {
@@ -150,12 +161,7 @@ bool cel_shaped_find(struct cel_work *work, struct cel_value map, struct cel_val
     if (is_object && map.shape->count &&
         cel_name_unescape(work->arena, cel_text(key), &name) != ST_OK)
         return false;
-    const struct json_node *node = json_look_member(map.node, name);
-    const struct cel_shape *shape = node ? cel_shape_member(map.shape, name) : NULL;
-    if (!shape || (is_object && node->type == JSON_TYPE_NULL))
-        return false;
-    *ret_value = cel_shaped(work, shape, cel_of_json(work, node));
-    return true;
+    return cel_view_find(work, map, name, ret_value);
 }
 
 const char *cel_shape_go_type(const struct cel_shape *shape)

@@ -58,6 +58,10 @@ struct cel_value cel_raw(struct cel_value value);
 MUST_CHECK
 bool cel_shaped_find(struct cel_work *work, struct cel_value map, struct cel_value key,
                      struct cel_value *ret_value);
+/* The same for a member of the JSON. False: expressions do not see it. */
+MUST_CHECK
+bool cel_shaped_member(struct cel_work *work, const struct cel_shape *shape,
+                       const struct json_node *member, struct cel_value *ret_value);
 /* The shape of a member of an object or map, by its key in JSON; NULL: expressions do not see it.
  */
 const struct cel_shape *cel_shape_member(const struct cel_shape *shape, struct slice key);

@@ -52,15 +52,14 @@ void cel_end(struct cel_work *work, struct cel_value error)
         *end = error;
         work->end = end;
     }
+    cel_work_stop(work);
 }
 
 /* A number without fraction and exponent is an integer, as in Kubernetes' JSON. */
-static struct cel_value of_number(struct slice text)
+NEVER_INLINE static struct cel_value of_number(struct slice text)
 {
     int64_t integer;
     char copy[NUMBER_BYTES_MAX];
-    if (read_short(text, &integer))
-        return cel_of_int(integer);
     bool is_integer = !memchr(text.ptr, '.', text.len) && !memchr(text.ptr, 'e', text.len) &&
                       !memchr(text.ptr, 'E', text.len);
     if (is_integer && json_number_i64(text, &integer))
@@ -72,21 +71,27 @@ static struct cel_value of_number(struct slice text)
     return cel_of_double(strtod(copy, NULL));
 }
 
-struct cel_value cel_of_json(struct cel_work *work, const struct json_node *node)
+NEVER_INLINE static struct cel_value of_text(struct cel_work *work, const struct json_node *node)
 {
     struct slice text;
+    return cel_memo_text(work, node, &text) == ST_OK ? cel_of_string(text) : CEL_NO_MEMORY;
+}
+
+struct cel_value cel_of_json(struct cel_work *work, const struct json_node *node)
+{
+    int64_t integer;
     switch ((enum json_type)node->type) {
     case JSON_TYPE_NULL:
         break;
     case JSON_TYPE_BOOL:
         return cel_of_bool(node->truth);
     case JSON_TYPE_NUMBER:
+        if (read_short(node->text, &integer))
+            return cel_of_int(integer);
         work->steps_left -= (int64_t)(node->text.len / 64);
         return of_number(node->text);
     case JSON_TYPE_STRING:
-        if (cel_memo_text(work, node, &text) != ST_OK)
-            return CEL_NO_MEMORY;
-        return cel_of_string(text);
+        return node->escaped ? of_text(work, node) : cel_of_string(node->text);
     case JSON_TYPE_ARRAY:
         return (struct cel_value){
             .kind = CEL_LIST, .is_view = true, .count = node->count, .node = node};

@@ -14,7 +14,8 @@ struct cel_value;
  */
 struct cel_work {
     struct arena *arena;
-    int64_t steps_left;
+    int64_t steps_left; /* negative: the evaluation ends */
+    int64_t steps_kept; /* those that were left when it ended for another reason */
     const struct regex *regex; /* the constant pattern of the call under way; NULL: it has none */
     const struct regex *last_regex; /* the last other pattern; NULL: there was none */
     struct slice last_pattern;
@@ -23,6 +24,14 @@ struct cel_work {
     struct cel_memo **memos;     /* cel/value/memo.h; NULL: nothing so far */
     const struct cel_value *end; /* the error that ends the evaluation, where cel-go panics */
 };
+
+static inline void cel_work_stop(struct cel_work *work)
+{
+    if (work->steps_left < 0)
+        return;
+    work->steps_kept = work->steps_left;
+    work->steps_left = -1;
+}
 
 /* Ends the evaluation with an error, which && and || cannot ignore. */
 void cel_end(struct cel_work *work, struct cel_value error);
