@@ -714,7 +714,7 @@ enum kube_stepped kube_policies_gather(struct kube_change *change)
     struct kube_call *call = change->call;
     struct kube_admission *admission = call->api->admission;
     kube_policies_release(change);
-    enum kube_policy_part part;
+    enum kube_policy_part part = KUBE_POLICIES;
     bool changes_policies = kube_policy_part_of(call->kind, &part);
     bool validates = kube_policies_enabled(call, KUBE_POLICIES);
     bool mutates = kube_policies_enabled(call, KUBE_MUTATING_POLICIES);
