@@ -236,7 +236,7 @@ static struct cel_value apply(struct eval *e, const struct cel_attribute *attrib
 static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute)
 {
     struct cel_value root;
-    switch (attribute->root) {
+    switch ((enum cel_root)attribute->root) {
     case CEL_ROOT_VARIABLE:
         root = e->slots[attribute->slot];
         break;
@@ -244,7 +244,7 @@ static struct cel_value resolve(struct eval *e, const struct cel_attribute *attr
         root = eval(e, attribute->operand);
         break;
     case CEL_ROOT_CONDITIONAL:
-        root = eval(e, attribute->operand);
+        root = eval(e, attribute->condition);
         if (root.kind == CEL_BOOL)
             return resolve(e, root.truth ? attribute->chosen : attribute->other);
         return cel_is_error(root) ? root : CEL_NO_OVERLOAD;

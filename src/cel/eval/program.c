@@ -29,9 +29,31 @@ static const struct cel_node *plan(struct planner *p, const struct cel_expr *exp
 
 /* -- Nodes -- */
 
+static size_t bytes_of(enum cel_node_kind kind)
+{
+    switch (kind) {
+    case CEL_NODE_CONSTANT:
+        return offsetof(struct cel_node, constant) + sizeof(struct cel_value);
+    case CEL_NODE_ATTRIBUTE:
+        return offsetof(struct cel_node, attribute) + sizeof(struct cel_attribute *);
+    case CEL_NODE_CALL:
+    case CEL_NODE_APPEND:
+        return sizeof(struct cel_node);
+    case CEL_NODE_LIST:
+    case CEL_NODE_MAP:
+        return offsetof(struct cel_node, optional) + sizeof(const bool *);
+    case CEL_NODE_OBJECT:
+        return offsetof(struct cel_node, creation) + sizeof(const struct cel_creation *);
+    case CEL_NODE_FOLD:
+        return offsetof(struct cel_node, fold) + sizeof(((struct cel_node *)NULL)->fold);
+    default:
+        return offsetof(struct cel_node, constant);
+    }
+}
+
 static struct cel_node *make(struct planner *p, enum cel_node_kind kind, uint32_t count)
 {
-    struct cel_node *node = arena_calloc(p->arena, 1, sizeof(*node));
+    struct cel_node *node = arena_calloc(p->arena, 1, bytes_of(kind));
     const struct cel_node **children =
         count ? arena_calloc(p->arena, count, sizeof(struct cel_node *)) : NULL;
     if (!node || (count && !children)) {
@@ -193,7 +215,8 @@ static void add_qualifier(struct planner *p, struct cel_attribute *attribute,
     *copy = *qualifier;
     bool was_path =
         attribute->root == CEL_ROOT_VARIABLE && (!attribute->first || attribute->field_count);
-    attribute->field_count = was_path && is_field(qualifier) ? attribute->field_count + 1 : 0;
+    bool is_path = was_path && is_field(qualifier) && attribute->field_count < CEL_PATH_FIELDS_MAX;
+    attribute->field_count = is_path ? (uint16_t)(attribute->field_count + 1) : 0;
     if (attribute->last)
         attribute->last->next = copy;
     else
@@ -264,7 +287,7 @@ static struct cel_attribute *attribute_of(struct planner *p, const struct cel_ex
 static const struct cel_node *plan_conditional(struct planner *p, const struct cel_expr *expr)
 {
     struct cel_attribute attribute = {.root = CEL_ROOT_CONDITIONAL};
-    attribute.operand = plan(p, expr->call.args.at[0]);
+    attribute.condition = plan(p, expr->call.args.at[0]);
     attribute.chosen = attribute_of(p, expr->call.args.at[1]);
     attribute.other = attribute_of(p, expr->call.args.at[2]);
     return p->failed ? NULL : make_attribute(p, &attribute);

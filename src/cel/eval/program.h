@@ -53,16 +53,26 @@ enum cel_root {
 };
 
 struct cel_attribute {
-    enum cel_root root;
-    uint32_t slot;                        /* the number of the variable */
-    const struct cel_node *operand;       /* or the condition */
-    struct cel_attribute *chosen, *other; /* a conditional has no qualifiers itself */
-    struct cel_qualifier *first, *last;
-    /* Qualifiers, if all of them are fields that must exist, with the same names in JSON, of a
-     * variable; otherwise 0. */
-    uint32_t field_count;
+    uint8_t root; /* enum cel_root */
     bool is_test;
+    /* Qualifiers, if all of them are fields that must exist, with the same names in JSON, of a
+     * variable; otherwise 0, and for more than CEL_PATH_FIELDS_MAX. */
+    uint16_t field_count;
+    uint32_t slot; /* the number of the variable */
+    union {
+        /* Of a variable or an operand */
+        struct {
+            const struct cel_node *operand;
+            struct cel_qualifier *first, *last;
+        };
+        /* Of a conditional, which has no qualifiers itself */
+        struct {
+            const struct cel_node *condition;
+            struct cel_attribute *chosen, *other;
+        };
+    };
 };
+enum { CEL_PATH_FIELDS_MAX = 1000 };
 
 /* Operators of two ints that are evaluated without a call. */
 enum cel_of_ints {
@@ -84,6 +94,7 @@ struct cel_creation {
     const bool *optional;
 };
 
+/* Has only the bytes that its kind needs: a schema may have thousands of rules. */
 struct cel_node {
     enum cel_node_kind kind;
     uint32_t count; /* children */
