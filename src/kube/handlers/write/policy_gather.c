@@ -709,6 +709,15 @@ static void on_known(struct kube_policies_wait *wait)
         kube_call_fail_engine(change->call, status);
 }
 
+/* Whether a policy may concern objects of the kind, as far as is known without waiting. */
+static bool may_concern(struct kube_policy_finder *finder, enum kube_policy_part part,
+                        const struct kube_kind *kind)
+{
+    const struct kube_shelf *shelf =
+        kube_policies_ready(finder) ? kube_policies_shelf(finder, part) : NULL;
+    return !shelf || kube_policies_name(shelf, kind);
+}
+
 enum kube_stepped kube_policies_gather(struct kube_change *change)
 {
     struct kube_call *call = change->call;
@@ -723,8 +732,11 @@ enum kube_stepped kube_policies_gather(struct kube_change *change)
         return KUBE_STEP_NEXT;
     if (changes_policies && kube_policies_ready(admission->policies))
         return has_room(change, part);
-    bool applies = (validates && !kube_lookup_is_empty(admission->bindings)) ||
-                   (mutates && !kube_lookup_is_empty(admission->mutating_bindings));
+    const struct kube_kind *kind = kube_policies_request(change).kind;
+    bool applies = (validates && !kube_lookup_is_empty(admission->bindings) &&
+                    may_concern(admission->policies, KUBE_POLICIES, kind)) ||
+                   (mutates && !kube_lookup_is_empty(admission->mutating_bindings) &&
+                    may_concern(admission->policies, KUBE_MUTATING_POLICIES, kind));
     if (!changes_policies && (!is_subject(call->kind) || !applies))
         return KUBE_STEP_NEXT;
     struct kube_policy_facts *f = facts_of(change);

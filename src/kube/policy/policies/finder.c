@@ -165,6 +165,12 @@ struct kube_lookup *kube_policies_lookup(struct kube_policy_finder *f, enum kube
     return f->lookups[part];
 }
 
+bool kube_policies_name(const struct kube_shelf *policies, const struct kube_kind *kind)
+{
+    return kube_policy_index_has(&policies->index, SLICE_LITERAL("*")) ||
+           kube_policy_index_has(&policies->index, slice_from_text(kind->plural));
+}
+
 struct walk {
     const struct kube_shelf *bindings;
     const struct kube_match_request *request;

@@ -81,6 +81,9 @@ struct kube_lookup *kube_policies_lookup(struct kube_policy_finder *finder,
  * the prefix is that of another kind. */
 const struct kube_lookup_kind *kube_policy_checks(const char *prefix);
 
+/* Whether the rules of a policy name the resource or all. */
+bool kube_policies_name(const struct kube_shelf *policies, const struct kube_kind *kind);
+
 /* Calls fn for each policy whose rules may concern the request, with each of its bindings that may,
  * both by name; false ends it and is returned. What names of objects and selectors say is not known
  * yet. */

@@ -2,6 +2,8 @@
 
 #include "base/xalloc.h"
 
+enum { TEXT_BYTES_MAX = 255 };
+
 /* The key is the text, a NUL byte and the name of the object. */
 struct indexed {
     struct version_item item;
@@ -54,6 +56,20 @@ void kube_policy_index_remove(struct version_map *index, struct slice text,
 size_t kube_policy_index_bytes(struct slice text, const struct kube_lookup_object *object)
 {
     return VERSION_NODE_BYTES + sizeof(struct indexed) + key_bytes(text, object->name);
+}
+
+bool kube_policy_index_has(const struct version_map *index, struct slice text)
+{
+    uint8_t key[TEXT_BYTES_MAX + 1];
+    struct version_cursor cursor;
+    if (text.len > TEXT_BYTES_MAX)
+        return true;
+    slice_copy(key, text);
+    key[text.len] = '\0';
+    struct slice first = slice_of(key, text.len + 1);
+    version_cursor_seek(&cursor, index, first);
+    const struct version_item *item = version_cursor_next(&cursor);
+    return item && slice_has_prefix(item->key, first);
 }
 
 bool kube_policy_index_each(const struct version_map *index, struct slice text,

@@ -13,6 +13,8 @@ void kube_policy_index_remove(struct version_map *index, struct slice text,
                               const struct kube_lookup_object *object);
 size_t kube_policy_index_bytes(struct slice text, const struct kube_lookup_object *object);
 
+/* Whether there is an object under the text. May be wrong if the text is very long: then true. */
+bool kube_policy_index_has(const struct version_map *index, struct slice text);
 /* Calls fn for each object under the text, by name, until it returns false, which is returned. */
 bool kube_policy_index_each(const struct version_map *index, struct slice text,
                             bool (*fn)(void *ctx, const struct kube_lookup_object *object),

@@ -1,5 +1,6 @@
 /* Policies and bindings as pure functions of a write. tests/kube/same_policies_test.py compares
  * many of them with a real kube-apiserver. */
+#include "kube/policy/policies/index.h"
 #include "kube/policy/policies/validate.h"
 
 #include <setjmp.h>
@@ -82,6 +83,22 @@ static bool matches(const char *rule, const char *group, const char *version, co
 #define RULE(resources, more)                                                                      \
     "{'apiGroups':['','apps'],'apiVersions':['v1'],'operations':['UPDATE'],'resources':" resources \
         more "}"
+
+static void an_index_has_what_was_put_under_a_whole_text(void **state)
+{
+    struct kube_lookup_object object = {.name = SLICE_LITERAL("policy")};
+    struct version_map index = {0};
+    (void)state;
+    assert_false(kube_policy_index_has(&index, SLICE_LITERAL("pods")));
+    kube_policy_index_put(&index, SLICE_LITERAL("pods"), &object);
+    assert_true(kube_policy_index_has(&index, SLICE_LITERAL("pods")));
+    assert_false(kube_policy_index_has(&index, SLICE_LITERAL("pod")));
+    assert_false(kube_policy_index_has(&index, SLICE_LITERAL("podsets")));
+    assert_false(kube_policy_index_has(&index, SLICE_LITERAL("*")));
+    kube_policy_index_remove(&index, SLICE_LITERAL("pods"), &object);
+    assert_false(kube_policy_index_has(&index, SLICE_LITERAL("pods")));
+    version_map_fini(&index);
+}
 
 static void rules_match_resources_and_their_parts(void **state)
 {
@@ -409,6 +426,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(an_index_has_what_was_put_under_a_whole_text),
         TEST(rules_match_resources_and_their_parts),
         TEST(a_failed_validation_denies_with_its_message),
         TEST(other_actions_do_not_deny),
