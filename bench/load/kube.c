@@ -3,6 +3,8 @@
 #include "load/kube_client.h"
 #include "load/pod.h"
 
+#include <stdio.h>
+
 #define WAIT_NS UINT64_C(20000000)
 #define PATIENCE_NS UINT64_C(60000000000)
 #define READING_EVERY_NS UINT64_C(50000000)
@@ -27,10 +29,13 @@ static struct bench_load pods_of(const struct bench_context *context, enum bench
     return load;
 }
 
-static enum status create_all(struct bench_context *context, uint32_t connections,
-                              uint32_t pipeline, struct bench_outcome *ret_outcome)
+static enum status create_all(struct bench_context *context, struct slice object,
+                              uint32_t connections, uint32_t pipeline,
+                              struct bench_outcome *ret_outcome)
 {
     struct bench_load load = pods_of(context, BENCH_POD_CREATE);
+    load.object = object;
+    load.path = context->options.path;
     load.order = BENCH_SEQUENTIAL;
     load.total = load.key_space;
     load.connections = connections;
@@ -38,7 +43,7 @@ static enum status create_all(struct bench_context *context, uint32_t connection
     load.threads = 1;
     TRY(bench_load_run(&load, ret_outcome, &context->error));
     if (ret_outcome->errors)
-        return error_set(&context->error, ST_IO, "creating pods: %s", ret_outcome->first_error);
+        return error_set(&context->error, ST_IO, "creating objects: %s", ret_outcome->first_error);
     return ST_OK;
 }
 
@@ -46,15 +51,42 @@ static enum status prepare(struct bench_context *context)
 {
     enum { CONNECTIONS = 10, PIPELINE = 50 };
     struct bench_outcome outcome;
-    return context->options.prepare ? create_all(context, CONNECTIONS, PIPELINE, &outcome) : ST_OK;
+    return context->options.prepare
+               ? create_all(context, SLICE_EMPTY, CONNECTIONS, PIPELINE, &outcome)
+               : ST_OK;
+}
+
+/* The file of --object, which must fit the protocol's initial window. */
+static enum status read_object(struct bench_context *context, struct buf *to)
+{
+    const char *name = context->options.object;
+    FILE *file = fopen(name, "r");
+    if (!file)
+        return error_set(&context->error, ST_INVALID, "--object: cannot open %s", name);
+    enum status status = buf_reserve(to, BENCH_VALUE_BYTES_MAX + 1);
+    if (status == ST_OK)
+        to->len = fread(to->ptr, 1, BENCH_VALUE_BYTES_MAX + 1, file);
+    fclose(file);
+    TRY(status);
+    if (!to->len || to->len > BENCH_VALUE_BYTES_MAX)
+        return error_set(&context->error, ST_INVALID, "--object: %s must have 1 to %d bytes", name,
+                         BENCH_VALUE_BYTES_MAX);
+    if (!memmem(to->ptr, to->len, BENCH_ZEROS, BENCH_KEY_DIGITS))
+        return error_set(&context->error, ST_INVALID,
+                         "--object: %s has no ten zeros for the number of the object", name);
+    return ST_OK;
 }
 
 enum status bench_kube_load_run(struct bench_context *context)
 {
     const struct bench_options *options = &context->options;
     struct bench_outcome outcome;
-    bench_report_count(&context->report, "pods", options->key_space);
-    TRY(create_all(context, (uint32_t)options->connections, (uint32_t)options->pipeline, &outcome));
+    AUTO(buf_fini) struct buf object = {0};
+    if (*options->object)
+        TRY(read_object(context, &object));
+    bench_report_count(&context->report, *options->object ? "objects" : "pods", options->key_space);
+    TRY(create_all(context, buf_slice(&object), (uint32_t)options->connections,
+                   (uint32_t)options->pipeline, &outcome));
     bench_report_outcome(&context->report, &outcome);
     return ST_OK;
 }

@@ -50,21 +50,36 @@ static enum status make_message(const struct bench_load *load, struct buf *out,
     return bench_message_put(out, buf_slice(&key), buf_slice(&rest));
 }
 
+/* ST_INVALID: the object has no place for its number. */
+static enum status append_object(const struct bench_load *load, struct buf *body,
+                                 struct bench_pod_places *places)
+{
+    const uint8_t *at = memmem(load->object.ptr, load->object.len, BENCH_ZEROS, BENCH_KEY_DIGITS);
+    if (!at)
+        return ST_INVALID;
+    places->name = (size_t)(at - load->object.ptr);
+    return buf_append(body, load->object);
+}
+
 static enum status make_pod_requests(struct bench_shared *shared)
 {
     const struct bench_load *load = shared->load;
-    bool create = load->verb == BENCH_POD_CREATE;
+    bool create = load->verb == BENCH_POD_CREATE, is_pod = !load->object.len;
     AUTO(buf_fini) struct buf body = {0};
     AUTO(buf_fini) struct buf block = {0};
     struct bench_pod_places places = {0};
-    if (create)
+    if (create && is_pod)
         TRY(bench_pod_append(&body, load->value_bytes, &places));
-    TRY(bench_headers_append_plain(&block, create ? "POST" : "GET", BENCH_PODS_PATH,
-                                   load->target->authority, create ? "application/json" : NULL));
+    else if (create)
+        TRY(append_object(load, &body, &places));
+    TRY(bench_headers_append_plain(&block, create ? "POST" : "GET",
+                                   is_pod ? BENCH_PODS_PATH : load->path, load->target->authority,
+                                   create ? "application/json" : NULL));
     TRY(bench_request_init_plain(&shared->first, buf_slice(&block), buf_slice(&body)));
     TRY(bench_request_init_plain(&shared->next, buf_slice(&block), buf_slice(&body)));
     shared->key_at = shared->key_at_next = bench_request_place(&shared->first, places.name);
-    shared->node_at = bench_request_place(&shared->first, places.node);
+    if (is_pod)
+        shared->node_at = bench_request_place(&shared->first, places.node);
     return ST_OK;
 }
 
@@ -91,6 +106,8 @@ static enum status make_requests(struct bench_shared *shared)
 static size_t shortest_response(const struct bench_load *load)
 {
     size_t one = load->value_bytes + BENCH_KEY_DIGITS + strlen(load->prefix);
+    if (load->object.len)
+        return load->object.len;
     if (load->verb == BENCH_POD_CREATE || load->verb == BENCH_POD_LIST)
         return load->value_bytes * (load->verb == BENCH_POD_LIST ? load->key_space : 1);
     if (load->verb == BENCH_PUT || load->value_bytes == 0)

@@ -11,7 +11,7 @@ enum bench_verb {
     BENCH_PUT,
     BENCH_GET,
     BENCH_LIST,
-    BENCH_POD_CREATE, /* on the Kubernetes API: POST of pods of value_bytes, */
+    BENCH_POD_CREATE, /* on the Kubernetes API: POST of pods of value_bytes, or of objects, */
     BENCH_POD_LIST,   /* and GET of all of them */
 };
 
@@ -31,6 +31,9 @@ enum {
     BENCH_KEY_SPACE_MAX = 1000000000,
 };
 
+/* Where the number of an object is to be written. */
+#define BENCH_ZEROS "0000000000"
+
 struct bench_target {
     struct bench_address address;
     const char *authority;
@@ -45,7 +48,9 @@ struct bench_load {
     const char *prefix; /* a key is the prefix and ten digits; a list asks for the prefix */
     uint64_t key_space;
     size_t value_bytes;
-    uint64_t nodes; /* pods are bound to these nodes, one after the other */
+    uint64_t nodes;      /* pods are bound to these nodes, one after the other */
+    struct slice object; /* JSON with ten zeros for the number, created instead of pods */
+    const char *path;    /* where objects are created */
     uint32_t connections;
     uint32_t pipeline; /* calls in flight on each connection */
     uint32_t threads;

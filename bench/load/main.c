@@ -152,6 +152,8 @@ static struct bench_options defaults_of(const struct command *command)
         .nodes = 100,
         .watch_keys = BENCH_WATCH_PREFIX,
         .behind = "",
+        .object = "",
+        .path = "",
         .total = command->run == bench_catchup_run || command->run == bench_lease_run ? 100000 : 0,
         .duration_ns = UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),

@@ -61,6 +61,10 @@ static const struct flag flags[] = {
      "kube-watch: the watches of a node are on different connections"},
     {"stopped", KIND_NUMBER, AT(stopped), 0, BENCH_CONNECTIONS_MAX,
      "kube-watch: more connections, each with a watch of all pods, that do not read"},
+    {"object", KIND_FILE, AT(object), 0, 0,
+     "kube-load: create objects like the one in this file, JSON, instead of pods; the ten zeros in "
+     "its name are the number of the object"},
+    {"path", KIND_TEXT, AT(path), 0, 0, "kube-load: path of the resource of these objects"},
     {"rate", KIND_NUMBER, AT(rate), 0, 100000000,
      "puts per second while watching, rounds per second of --again; 0: all it can"},
     {"server-pid", KIND_NUMBER, AT(server_pid), 0, 0x7fffffff,

@@ -28,6 +28,8 @@ struct bench_options {
     uint64_t stopped;    /* connections that do not read */
     uint64_t watch_keys; /* enum bench_watch_keys */
     const char *behind;  /* a prefix */
+    const char *object;  /* a file; empty: pods are created */
+    const char *path;
     uint64_t from;
     uint64_t rate;
     uint64_t fail_every;

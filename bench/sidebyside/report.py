@@ -20,7 +20,7 @@ class Metric:
     digits: int = 0
     # or clients "of etcd" or "of Kubernetes", all of them used with Vigil; or what is in front of a "cluster": nothing
     # and Vigil, or a "proxy" and Vigil; or the store in a program and etcd ("embedded"), "sqlite" or "lmdb"; or
-    # what evaluates expressions, "cel-go" and Vigil
+    # what evaluates expressions, "cel-go" and Vigil, or the rules of custom resources, Kubernetes' "library" and Vigil
     compared: str = "servers"
     growth: bool = False  # of the rows that run only with --rows growth
 
@@ -171,6 +171,13 @@ METRICS = [
         Metric("peer_kube_list.p50_ms", "— p50", "ms", digits=1),
         Metric("peer_kube_create.cpu_us", "create of pods of 2 KB, 500 in flight, server CPU for each", "µs", goal=1 / 10),
         Metric("peer_kube_create.rate", "— rate", "/s", True),
+        Metric("route.with_us", "create of gateway-api's example HTTPRoute with the rules of its definition, 100 in flight, server CPU "
+               "for each", "µs", goal=1 / 10),
+        Metric("route.ratio", "— times that without rules", "", goal=1.6, absolute=True, digits=2),
+        Metric("route.without_us", "— without rules", "µs"),
+        Metric("unconcerned.with_us", "create of a ConfigMap beside 50 policies of another kind, 100 in flight, server CPU for each", "µs"),
+        Metric("unconcerned.ratio", "— times that without policies", "", goal=1.02, absolute=True, digits=3),
+        Metric("unconcerned.without_us", "— without policies", "µs"),
         Metric("peer_kube_memory.mb", "10,000 pods and 1,000 watches, all resident memory, the mapped log too", "MB", goal=1 / 10),
     ]],
     *[dataclasses.replace(metric, growth=True) for metric in [
@@ -281,11 +288,19 @@ METRICS = [
         Metric("embedded_open.s", "open with 1,000,000 keys, up to the first get", "s", goal=0.4, absolute=True, digits=2),
     ]],
     *[dataclasses.replace(metric, compared="cel-go") for metric in [
-        Metric("cel_rule.us", "CEL: a rule that compares two fields", "µs", goal=1 / 10, digits=2),
-        Metric("cel_rule.us", "— the figure itself", "µs", goal=0.5, absolute=True, digits=2),
+        Metric("cel_rule.us", "CEL: a rule that compares two fields", "µs", goal=1 / 10, digits=3),
+        Metric("cel_rule.us", "— the figure itself", "µs", goal=0.5, absolute=True, digits=3),
         Metric("cel_all.us", "all over 1,000 items", "µs", goal=1 / 20),
         Metric("cel_all.us", "— the figure itself", "µs", goal=100, absolute=True),
         Metric("cel_map.us", "map over 1,000 items", "µs", goal=1 / 20),
+        Metric("cel_map.us", "— the figure itself", "µs", goal=100, absolute=True),
+    ]],
+    *[dataclasses.replace(metric, compared="library") for metric in [
+        Metric("rules.compile_ms", "the 89 rules of gateway-api's HTTPRoute compiled, with the estimate of their cost", "ms", goal=5,
+               absolute=True, digits=2),
+        Metric("rules.bytes", "— memory of each", "B", goal=2048, absolute=True),
+        Metric("rules.evaluate_us", "a write of an object with one rule that compares two fields, its rules only", "µs", goal=1 / 10,
+               digits=2),
     ]],
     *[dataclasses.replace(metric, key=f"{store}_{metric.key}", compared=store) for store in ("sqlite", "lmdb") for metric in [
         Metric("get.us", "blocking get of one key", "µs", digits=2),
@@ -403,15 +418,16 @@ def subjects(metric):
             "of Kubernetes": ("client-go", "libvigil-kube"), "cluster": ("three members", "Vigil in front"),
             "proxy": ("grpc-proxy in front", "Vigil in front"), "embedded": ("etcd over loopback", "libvigil-embed"),
             "sqlite": ("SQLite, WAL, synchronous=FULL", "libvigil-embed"),
-            "lmdb": ("LMDB alone", "libvigil-embed"), "cel-go": ("cel-go", "Vigil")}[metric["compared"]]
+            "lmdb": ("LMDB alone", "libvigil-embed"), "cel-go": ("cel-go", "Vigil"),
+            "library": ("Kubernetes' library on cel-go", "Vigil")}[metric["compared"]]
 
 
 def table(results):
     """One for the servers, one for a real kube-apiserver, one for each kind of clients that was measured, two for a cluster, three for
-    the store in a program, and one for expressions."""
+    the store in a program, and two for expressions."""
     parts = [[m for m in results["metrics"] if m["compared"] == compared]
              for compared in ("servers", "kube-apiserver", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb",
-                              "cel-go")]
+                              "cel-go", "library")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

@@ -5,7 +5,7 @@ import time
 import typing
 
 from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows,
-                        kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, servers, start_rows, tls_rows,
+                        kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, rule_rows, servers, start_rows, tls_rows,
                         watch_rows)
 
 MILLION = 1_000_000
@@ -26,6 +26,7 @@ class Row:
     of_kube: bool = False  # a Kubernetes API: Vigil's, or a real kube-apiserver
     of_stores: bool = False  # stores inside a program are compared
     of_expressions: bool = False  # nothing is served: what evaluates expressions is compared
+    of_rules: bool = False  # the same for the rules of custom resources
 
 
 class Bench:
@@ -41,6 +42,9 @@ class Bench:
         if row.of_expressions:
             with cel_rows.Expressions(name, self.programs) as expressions:
                 return row.measure(expressions)
+        if row.of_rules:
+            with rule_rows.Rules(name, self.programs, self.directory / name) as rules:
+                return row.measure(rules)
         if row.of_cluster:
             with cluster.Cluster(name, self.programs, self.directory / name) as members:
                 return row.measure(members)
@@ -194,6 +198,9 @@ ROWS = [
     Row("embedded_events", embedded_rows.events, rounds=2, of_stores=True),
     Row("embedded_open", embedded_rows.million, rounds=1, of_stores=True),
     Row("cel", cel_rows.evaluate, rounds=3, of_expressions=True),
+    Row("rules", rule_rows.programs, rounds=3, of_rules=True),
+    Row("route", rule_rows.routes, rounds=1, of_kube=True),
+    Row("unconcerned", rule_rows.others, rounds=1, of_kube=True),
     Row("growth_keys", growth_rows.keys, rounds=1, group="growth"),
     Row("growth_values", growth_rows.values, rounds=1, group="growth"),
     Row("growth_watchers", growth_rows.watchers, rounds=1, group="growth"),

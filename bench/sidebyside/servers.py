@@ -33,6 +33,8 @@ class Programs:
     embedded: str = ""  # bench/embedded; None: it could not be built
     apiserver: str = ""  # a real kube-apiserver; "": there is none
     expressions: dict = dataclasses.field(default_factory=dict)  # "vigil": cel_bench, "etcd": the same with cel-go
+    rules: dict = dataclasses.field(default_factory=dict)  # "vigil": rules_bench, "etcd": the same with Kubernetes' library
+    root: pathlib.Path = pathlib.Path()  # the source
 
 
 def find(root, args):
@@ -52,7 +54,8 @@ def find(root, args):
     return Programs(command, generator, client, kube_client,
                     [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")],
                     build_client(root, "embedded_bench"), find_apiserver(root),
-                    {"vigil": build_client(root, "cel_bench", "build/unit"), "etcd": build_client_of_peer(root, "celgo")})
+                    {"vigil": build_client(root, "cel_bench", "build/unit"), "etcd": build_client_of_peer(root, "celgo")},
+                    {"vigil": build_client(root, "rules_bench", "build/unit"), "etcd": build_client_of_peer(root, "kuberules")}, root)
 
 
 def find_apiserver(root):

@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 
 import protobuf as pb
 from client import Client
@@ -208,6 +209,20 @@ class Bench(LiveTest):
         code, _, messages = self.bench(server, "kube-load", "--key-space", 300)
         self.assertEqual(code, 1)
         self.assertIn("HTTP status 409", messages)
+        path = "/api/v1/namespaces/default/configmaps"
+        objects = ("kube-load", "--key-space", 20, "--path", path, "--object", self.scratch / "object.json")
+        code, _, messages = self.bench(server, *objects)
+        self.assertEqual(code, 1)
+        self.assertIn("cannot open", messages)
+        (self.scratch / "object.json").write_text('{"metadata":{"name":"own-0"}}')
+        code, _, messages = self.bench(server, *objects)
+        self.assertEqual(code, 1)
+        self.assertIn("no ten zeros", messages)
+        (self.scratch / "object.json").write_text('{"metadata":{"name":"own-0000000000"},"data":{"a":"b"}}')
+        report = self.good(server, *objects)
+        self.assertEqual((report["operations"], report["objects"]), (20, 20))
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}/own-0000000019") as answer:
+            self.assertEqual(json.loads(answer.read())["data"], {"a": "b"})
         server.port = store
 
 
