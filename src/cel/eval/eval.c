@@ -156,7 +156,8 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
         return missing_key(e, key);
     }
     *ret_present = false;
-    return missing_key(e, key);
+    /* Nobody sees the text of what may be absent, and writing it costs more than all the rest. */
+    return optional ? CEL_FAIL("no such key") : missing_key(e, key);
 }
 
 static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute);
@@ -270,28 +271,34 @@ NEVER_INLINE static struct cel_value eval_attribute(struct eval *e,
 struct member {
     const struct json_node *node; /* NULL: something is missing, or not what it should be */
     const struct cel_shape *shape;
+    bool only_last_is_missing;
 };
 
 /* The member behind a view and the fields of an attribute. */
 static inline struct member find_member(const struct cel_value *view,
                                         const struct cel_attribute *attribute)
 {
-    struct member at = {view->node, view->shape};
-    for (const struct cel_qualifier *q = attribute->first; q && at.node; q = q->next) {
+    struct member at = {.node = view->node, .shape = view->shape};
+    for (const struct cel_qualifier *q = attribute->first; q; q = q->next) {
         struct slice key = cel_text(q->constant);
+        const struct cel_shape *shape = at.shape;
+        bool is_object = shape && shape->kind == CEL_SHAPE_OBJECT;
+        if (at.node->type != JSON_TYPE_OBJECT ||
+            (shape && !is_object && shape->kind != CEL_SHAPE_MAP))
+            return (struct member){.node = NULL};
         at.node = json_look_member(at.node, key);
-        if (!at.shape || !at.node)
-            continue;
-        bool is_object = at.shape->kind == CEL_SHAPE_OBJECT;
-        at.shape = cel_shape_member(at.shape, key);
-        if (!at.shape || (is_object && at.node->type == JSON_TYPE_NULL))
-            return (struct member){NULL, NULL};
+        if (at.node && shape)
+            at.shape = cel_shape_member(shape, key);
+        /* A member that the schema does not have is not visible. */
+        if (!at.node || (shape && !at.shape) || (is_object && at.node->type == JSON_TYPE_NULL))
+            return (struct member){.only_last_is_missing = !q->next};
     }
     return at;
 }
 
-/* A variable and fields behind it, as in most rules: if all goes well, no values are made of what
- * is on the way. Otherwise everything is done step by step, which finds the error. */
+/* A variable and fields behind it, or has() of them, as in most rules: if all goes well, no values
+ * are made of what is on the way. Otherwise everything is done step by step, which finds the error.
+ */
 NEVER_INLINE static struct cel_value eval_path(struct eval *e,
                                                const struct cel_attribute *attribute)
 {
@@ -299,8 +306,16 @@ NEVER_INLINE static struct cel_value eval_path(struct eval *e,
     if (root->kind != CEL_MAP || !root->is_view || attribute->field_count >= e->cost_left)
         return eval_attribute(e, attribute);
     struct member member = find_member(root, attribute);
+    if (attribute->is_test && member.only_last_is_missing)
+        return charge(e, attribute->field_count, cel_of_bool(false));
     if (!member.node)
         return eval_attribute(e, attribute);
+    if (attribute->is_test) {
+        struct cel_value value = cel_of_json(&e->work, member.node);
+        if (member.shape)
+            value = cel_shaped(&e->work, member.shape, value);
+        return charge(e, attribute->field_count, cel_is_error(value) ? value : cel_of_bool(true));
+    }
     if (!pay(e, 1 + attribute->field_count))
         return CEL_TOO_MUCH_WORK;
     if (member.shape)

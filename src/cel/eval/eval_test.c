@@ -42,7 +42,8 @@ static enum status start(struct fixture *f, const char *text, size_t arena_bytes
 
 static struct cel_value run(struct fixture *f, size_t arena_bytes, struct cel_budget *budget)
 {
-    static const char json[] = "{\"a\": [1, 2, 3], \"d\": {\"k\": [\"\\u0061b\", null]}}";
+    static const char json[] =
+        "{\"a\": [1, 2, 3], \"d\": {\"k\": [\"\\u0061b\", null], \"m\": {\"n\": 1}}}";
     struct json_node *root;
     struct error error;
     assert_int_equal(json_tree_read(&f->arena, slice_from_text(json), &root, &error), ST_OK);
@@ -128,6 +129,32 @@ static void a_path_costs_what_its_steps_cost(void **state)
     assert_fails("d.k.z", 10, "unsupported index type 'string' in list");
 }
 
+static void a_test_of_a_path_costs_no_more_than_its_steps(void **state)
+{
+    static const struct {
+        const char *text;
+        bool found;
+        uint64_t cost;
+    } rows[] = {
+        {"has(d.k)", true, 1},       {"has(d.z)", false, 1},     {"has(d.m.n)", true, 2},
+        {"has(d.m.z)", false, 2},    {"has(d.m.n.z)", false, 3}, {"has(d['m'].n)", true, 2},
+        {"has(d['m'].z)", false, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture f;
+        struct cel_budget budget = {.cost_max = 100};
+        assert_int_equal(start(&f, rows[i].text, ARENA_BYTES_MAX), ST_OK);
+        struct cel_value value = run(&f, ARENA_BYTES_MAX, &budget);
+        assert_int_equal(value.kind, CEL_BOOL);
+        assert_int_equal(value.truth, rows[i].found);
+        assert_int_equal(budget.cost, rows[i].cost);
+        end(&f);
+    }
+    assert_fails("has(d.z.k)", 100, "no such key: z");
+    assert_fails("has(d.k.z)", 100, "unsupported index type 'string' in list");
+}
+
 static void lists_stay_as_they_are_when_items_are_appended(void **state)
 {
     (void)state;
@@ -204,6 +231,7 @@ int main(void)
         cmocka_unit_test(work_that_has_no_cost_is_limited),
         cmocka_unit_test(costs_of_several_evaluations_add_up),
         cmocka_unit_test(a_path_costs_what_its_steps_cost),
+        cmocka_unit_test(a_test_of_a_path_costs_no_more_than_its_steps),
         cmocka_unit_test(lists_stay_as_they_are_when_items_are_appended),
         cmocka_unit_test(constants_stay_as_they_are),
         cmocka_unit_test(an_index_of_a_type_without_keys_is_refused),

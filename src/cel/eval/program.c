@@ -188,14 +188,13 @@ static const struct cel_node *plan_ident(struct planner *p, const struct cel_exp
 
 /* -- Fields and indexes -- */
 
-/* Whether it must exist and has the same name in JSON: all escapes begin with "__". Longer names
+/* Whether it has the same name in JSON: all escapes begin with "__". Longer names
  * take more work than the cost of a path counts. */
 static bool is_field(const struct cel_qualifier *qualifier)
 {
     struct slice name = cel_text(qualifier->constant);
-    return !qualifier->index && !qualifier->optional && !qualifier->is_test &&
-           qualifier->constant.kind == CEL_STRING && name.len <= PATH_FIELD_BYTES_MAX &&
-           !memmem(name.ptr, name.len, "__", 2);
+    return !qualifier->index && !qualifier->optional && qualifier->constant.kind == CEL_STRING &&
+           name.len <= PATH_FIELD_BYTES_MAX && !memmem(name.ptr, name.len, "__", 2);
 }
 
 /* A conditional passes its qualifiers on to both of its sides. */

@@ -55,8 +55,8 @@ enum cel_root {
 struct cel_attribute {
     uint8_t root; /* enum cel_root */
     bool is_test;
-    /* Qualifiers, if all of them are fields that must exist, with the same names in JSON, of a
-     * variable; otherwise 0, and for more than CEL_PATH_FIELDS_MAX. */
+    /* Qualifiers, if all of them are fields with the same names in JSON, of a variable, and none
+     * is optional; otherwise 0, and for more than CEL_PATH_FIELDS_MAX. */
     uint16_t field_count;
     uint32_t slot; /* the number of the variable */
     union {
