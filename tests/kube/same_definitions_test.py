@@ -24,6 +24,7 @@ from same_writes_test import MERGE, Client  # noqa: E402
 from side_by_side import SideBySide  # noqa: E402
 
 HERE = ROOT / "tests/kube/definitions"
+ORACLE = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).parent / "unit/kube_oracle"
 ENVIRONMENT = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"}
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # A definition that is published several times is installed from a folder with this in its name, if there is one.
@@ -182,6 +183,13 @@ class SameDefinitions(SideBySide):
             example_count += number["examples"]
         self.assertGreaterEqual(definition_count, DEFINITIONS_LEAST)
         self.assertGreaterEqual(example_count, EXAMPLES_LEAST)
+
+    def test_published_costs(self):
+        """Kubernetes' own code estimates the same cost of each rule."""
+        lines = {json.dumps(value) for folder in modules().values() for _, value in documents(folder) if is_definition(value)}
+        self.assertGreaterEqual(len(lines), DEFINITIONS_LEAST)
+        text = go("run", "./ruleoracle", "published", str(ORACLE), cwd=ROOT / "tests/kube", input="\n".join(sorted(lines)))
+        print(text.splitlines()[-1], flush=True)
 
     def project(self, name, definitions, examples):
         paths, install, number = {}, {}, {"definitions": 0, "examples": 0, "refused": 0}

@@ -564,7 +564,7 @@ NEVER_INLINE static struct cel_value eval_map(struct eval *e, const struct cel_n
         }
         if (cel_is_error(value))
             return charge(e, COST_MAP, value);
-        map = cel_map_insert(&e->work, map, key, value);
+        map = cel_map_set(&e->work, map, key, value);
     }
     return charge(e, COST_MAP, map);
 }

@@ -241,6 +241,16 @@ struct cel_value cel_map_insert(struct cel_work *work, struct cel_value map, str
     return map;
 }
 
+struct cel_value cel_map_set(struct cel_work *work, struct cel_value map, struct cel_value key,
+                             struct cel_value value)
+{
+    uint32_t at = is_key(key) ? find_entry(work, map, key) : UINT32_MAX;
+    if (at == UINT32_MAX || map.entries->pairs[2 * at].kind != key.kind)
+        return cel_map_insert(work, map, key, value);
+    map.entries->pairs[2 * at + 1] = value;
+    return map;
+}
+
 void cel_make_constant(struct cel_value value)
 {
     if (value.kind == CEL_LIST && !value.is_view)

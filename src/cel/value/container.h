@@ -39,6 +39,10 @@ struct cel_value cel_map_new(struct cel_work *work, uint32_t room);
  * string. An error if the key exists already, and without memory. */
 struct cel_value cel_map_insert(struct cel_work *work, struct cel_value map, struct cel_value key,
                                 struct cel_value value);
+/* The same for a new map that nothing else uses: a key of the same type that exists already gets
+ * the value. */
+struct cel_value cel_map_set(struct cel_work *work, struct cel_value map, struct cel_value key,
+                             struct cel_value value);
 /* A list or map that becomes a part of a program, so that appending copies it. */
 void cel_make_constant(struct cel_value value);
 /* False: there is no such key. Numbers of different types are the same key if they are equal. */

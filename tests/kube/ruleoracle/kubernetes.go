@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -56,12 +57,17 @@ func texts2(errs field.ErrorList) []string {
 	return found
 }
 
-func internalOf(root *schema) *apiextensions.CustomResourceDefinition {
-	written := definition(root.DeepCopy(), "things", "Thing")
+func internalOf(written *v1.CustomResourceDefinition) *apiextensions.CustomResourceDefinition {
+	written = written.DeepCopy()
 	scheme.Default(written)
 	internal := &apiextensions.CustomResourceDefinition{}
 	must(scheme.Convert(written, internal, nil))
-	internal.Status.StoredVersions = []string{"v1"}
+	internal.Status = apiextensions.CustomResourceDefinitionStatus{}
+	for _, version := range internal.Spec.Versions {
+		if version.Storage {
+			internal.Status.StoredVersions = []string{version.Name}
+		}
+	}
 	return internal
 }
 
@@ -114,17 +120,19 @@ func costsOf(s *apiextensions.JSONSchemaProps, context *validation.CELSchemaCont
 }
 
 // What Kubernetes says about a definition. Costs are only known if the schema has no errors besides those of rules.
-func judgeDefinition(root *schema) (errors []string, costs []cost) {
-	internal := internalOf(root)
+func judgeDefinition(written *v1.CustomResourceDefinition) (errors []string, costs []cost) {
+	internal := internalOf(written)
 	errors = texts2(validation.ValidateCustomResourceDefinition(context.Background(), internal))
-	all := internal.Spec.Validation.OpenAPIV3Schema
-	costsOf(all, validation.RootCELContext(all), field.NewPath("spec", "validation", "openAPIV3Schema"), &costs)
-	slices.SortFunc(costs, func(a, b cost) int {
-		if a.Field < b.Field {
-			return -1
+	add := func(of *apiextensions.CustomResourceValidation, path *field.Path) {
+		if of != nil && of.OpenAPIV3Schema != nil {
+			costsOf(of.OpenAPIV3Schema, validation.RootCELContext(of.OpenAPIV3Schema), path.Child("openAPIV3Schema"), &costs)
 		}
-		return 1
-	})
+	}
+	add(internal.Spec.Validation, field.NewPath("spec", "validation"))
+	for i, version := range internal.Spec.Versions {
+		add(version.Schema, field.NewPath("spec", "versions").Index(i).Child("schema"))
+	}
+	slices.SortFunc(costs, func(a, b cost) int { return strings.Compare(a.Field, b.Field) })
 	return errors, costs
 }
 

@@ -3,6 +3,7 @@
 //
 //	go run ./ruleoracle check PROGRAM COUNT SEED    compares the answers of kube_oracle; COUNT is the number of expressions
 //	go run ./ruleoracle write COUNT SEED            writes definitions and objects for same_rules_test.py
+//	go run ./ruleoracle published PROGRAM           compares the definitions that it reads, by errors and costs
 //	go run ./ruleoracle try PROGRAM                 shows both answers to lines {"schema":…,"object":…,"old":…,"rules":[…]}; the
 //	                                                rules, which may be left out, replace those of .spec, each for itself
 //
@@ -74,9 +75,10 @@ func (c *check) differs(format string, values ...any) {
 	}
 }
 
-func (c *check) definition(root *schema) {
-	errors, costs := judgeDefinition(root)
-	_, text := c.program.Ask('c', encoded(definition(root, "things", "Thing")))
+// Returns Kubernetes' costs of the rules.
+func (c *check) definition(written *v1.CustomResourceDefinition) []cost {
+	errors, costs := judgeDefinition(written)
+	_, text := c.program.Ask('c', encoded(written))
 	var got struct {
 		Errors []string
 		Costs  []cost
@@ -88,14 +90,14 @@ func (c *check) definition(root *schema) {
 	slices.Sort(got.Errors)
 	slices.SortFunc(got.Costs, func(a, b cost) int { return strings.Compare(a.Field, b.Field) })
 	if !slices.Equal(errors, got.Errors) {
-		c.differs("definition %s\n  wants %q\n  gets  %q", encoded(root), errors, got.Errors)
+		c.differs("definition %s\n  wants %q\n  gets  %q", encoded(written.Spec), errors, got.Errors)
 	}
 	// Rules of a schema that has other errors are not compiled.
 	known := slices.DeleteFunc(slices.Clone(costs), func(one cost) bool {
 		return len(errors) > 0 && !slices.ContainsFunc(got.Costs, func(other cost) bool { return one.Field == other.Field })
 	})
 	if !slices.Equal(known, got.Costs) {
-		c.differs("definition %s\n  wants %v\n  gets  %v", encoded(root), known, got.Costs)
+		c.differs("definition %s\n  wants %v\n  gets  %v", encoded(written.Spec), known, got.Costs)
 	}
 	c.rules += len(costs)
 	for _, one := range costs {
@@ -108,7 +110,7 @@ func (c *check) definition(root *schema) {
 	if len(errors) > 0 {
 		c.refused++
 	}
-	c.drop(root, costs, field.NewPath("spec", "validation", "openAPIV3Schema"))
+	return costs
 }
 
 // Removes the rules that are wrong.
@@ -217,7 +219,8 @@ func (c *check) object(root *schema, judge *judge, callMax uint64) {
 func (c *check) schema() {
 	c.schemas++
 	root := c.resource()
-	c.definition(root)
+	costs := c.definition(definition(root, "things", "Thing"))
+	c.drop(root, costs, field.NewPath("spec", "validation", "openAPIV3Schema"))
 	callMax := uint64(celconfig.PerCallLimit)
 	if c.in(10) {
 		callMax = uint64(1 + c.Intn(60))
@@ -239,6 +242,23 @@ func run(program string, count int, r *rand.Rand) {
 	fmt.Printf("%d schemas with %d expressions, %d of them wrong, %d too dear, %d definitions refused; %d objects, %d of them refused, "+
 		"%d warned about, %d out of budget; %d different\n", c.schemas, c.rules, c.wrongRules, c.dear, c.refused, c.objects, c.failed,
 		c.warned, c.outOfBudget, c.different)
+	if c.different > 0 {
+		os.Exit(1)
+	}
+}
+
+// Compares definitions in lines of JSON.
+func published(program string) {
+	c := &check{program: subject.Start(program)}
+	for lines := json.NewDecoder(os.Stdin); lines.More(); {
+		written := &v1.CustomResourceDefinition{}
+		must(lines.Decode(written))
+		written.Status = v1.CustomResourceDefinitionStatus{} // only some files have one
+		c.schemas++
+		c.definition(written)
+	}
+	fmt.Printf("%d definitions with %d expressions, %d of them wrong, %d too dear, %d definitions refused; %d different\n", c.schemas, c.rules,
+		c.wrongRules, c.dear, c.refused, c.different)
 	if c.different > 0 {
 		os.Exit(1)
 	}
@@ -286,7 +306,7 @@ func write(count int, r *rand.Rand) {
 	m := maker{r}
 	for number := 0; count > 0; number++ {
 		root := m.resource()
-		_, costs := judgeDefinition(root)
+		_, costs := judgeDefinition(definition(root, "things", "Thing"))
 		count -= len(costs)
 		objects := []map[string]any{}
 		for i := 0; i < objectsPerSchema; i++ {
@@ -301,12 +321,16 @@ func write(count int, r *rand.Rand) {
 
 func main() {
 	args := os.Args[1:]
+	if len(args) == 2 && args[0] == "published" {
+		published(args[1])
+		return
+	}
 	if len(args) == 2 && args[0] == "try" {
 		try(args[1])
 		return
 	}
 	if len(args) < 3 || (args[0] == "check") != (len(args) == 4) {
-		log.Fatal("usage: ruleoracle check PROGRAM COUNT SEED | write COUNT SEED | try PROGRAM")
+		log.Fatal("usage: ruleoracle check PROGRAM COUNT SEED | write COUNT SEED | published PROGRAM | try PROGRAM")
 	}
 	count, err := strconv.Atoi(args[len(args)-2])
 	must(err)

@@ -159,13 +159,21 @@ static void field_paths_name_fields_and_entries(void **state)
     arena_fini(&f.arena);
 }
 
+#define SET_OF(format)                                                                             \
+    "{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"" format \
+    "}}"
 #define SHAPED(rule)                                                                               \
-    "{\"type\":\"object\",\"properties\":{\"a-b\":{\"type\":\"array\",\"x-kubernetes-list-type\":" \
-    "\"set\",\"items\":{\"type\":\"string\"}},\"b\":{\"type\":\"array\",\"x-kubernetes-list-"      \
-    "type\":"                                                                                      \
-    "\"set\",\"items\":{\"type\":\"string\",\"format\":\"byte\"}},\"n\":{\"type\":\"array\","      \
-    "\"items\":"                                                                                   \
-    "{\"type\":\"string\",\"nullable\":true}}},\"x-kubernetes-validations\":[{" rule "}]}"
+    "{\"type\":\"object\",\"properties\":{\"a-b\":" SET_OF("") ",\"b\":" SET_OF(                   \
+        ",\"format\":\"byte\"") ",\"t\":" SET_OF(",\"format\":\"duration\"") ",\"n\":{\"type\":"   \
+                                                                             "\"array\","          \
+                                                                             "\"items\":{"         \
+                                                                             "\"type\":"           \
+                                                                             "\"string\","         \
+                                                                             "\"nullable\":true}}" \
+                                                                             "},"                  \
+                                                                             "\"x-kubernetes-"     \
+                                                                             "validations\":["     \
+                                                                             "{" rule "}]}"
 #define OPTIONAL_OLD "\"optionalOldSelf\":true,\"rule\":"
 
 /* What cel-go forgets about values, and where it panics. */
@@ -189,6 +197,8 @@ static void rules_fail_as_those_of_cel_go(void **state)
          "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
          "[]uint8 evaluating rule: self.b + self.b == self.b || true",
          4},
+        {SHAPED("\"rule\":\"self.t + self.t == self.t + self.t\""),
+         "Invalid value: failed rule: self.t + self.t == self.t + self.t", 11},
         {SHAPED("\"rule\":\"self.b != self.b\""),
          "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
          "[]uint8 evaluating rule: self.b != self.b",
@@ -198,7 +208,8 @@ static void rules_fail_as_those_of_cel_go(void **state)
          "evaluating rule: (self.n + self.n)[1] == 'x'",
          8},
     };
-    static const char value[] = "{\"a-b\":[\"x\",\"y\"],\"b\":[\"YQ==\"],\"n\":[null]}";
+    static const char value[] = "{\"a-b\":[\"x\",\"y\"],\"b\":[\"YQ==\"],\"n\":[null],"
+                                "\"t\":[\"1h\"]}";
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture f;
