@@ -166,6 +166,15 @@ void kube_call_fail_engine(struct kube_call *call, enum status status)
     kube_call_fail(call);
 }
 
+bool kube_call_succeeded(struct kube_call *call, enum status status)
+{
+    if (!kube_call_done(call))
+        return false;
+    if (status != ST_OK)
+        kube_call_fail_engine(call, status);
+    return status == ST_OK;
+}
+
 bool kube_call_not_found(struct kube_call *call)
 {
     return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),

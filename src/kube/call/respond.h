@@ -14,6 +14,10 @@ void kube_call_fail(struct kube_call *call);
 bool kube_call_set_engine(struct kube_call *call, enum status status);
 /* Answers with the status of an error of the engine. */
 void kube_call_fail_engine(struct kube_call *call, enum status status);
+/* The end of an operation, as kube_call_done. True: it has succeeded and the call continues. False:
+ * the client has disconnected, or the error of the operation was answered. */
+MUST_CHECK
+bool kube_call_succeeded(struct kube_call *call, enum status status);
 /* Returns false: the object of the path does not exist; call->status says so. */
 bool kube_call_not_found(struct kube_call *call);
 /* Answers with JSON bytes, which are copied, in the requested format. An object that cannot be

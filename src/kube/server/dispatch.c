@@ -247,11 +247,9 @@ static void dispatch_known(struct kube_call *call)
 static void on_definitions(struct kube_registry_wait *wait)
 {
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, wait->status))
         return;
-    if (wait->status != ST_OK)
-        kube_call_fail_engine(call, wait->status);
-    else if (call->path.resource.len)
+    if (call->path.resource.len)
         dispatch_known(call);
     else
         kube_discovery(call);

@@ -84,12 +84,8 @@ static void on_read(struct engine_op *op)
     if (c->found)
         status = arena_dup(&call->arena, kube_kv_of(field).value, &c->value);
     engine_range_close(&call->range);
-    if (!kube_call_done(call))
-        return;
-    if (status == ST_OK)
+    if (kube_call_succeeded(call, status))
         kube_call_work(call, c->found ? c->value.len : 0, parse);
-    else
-        kube_call_fail_engine(call, status);
 }
 
 void connect_read(struct connect *c, const char *plural, bool namespaced, struct slice name,

@@ -714,12 +714,8 @@ static void on_newest(struct engine_op *op)
     enum status status = op->status;
     if (status == ST_OK)
         engine_range_close(&call->range);
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK) {
-        kube_call_fail_engine(call, status);
-        return;
-    }
     begins->scope.revision = op->revision;
     begin(watch_new(call, begins));
 }

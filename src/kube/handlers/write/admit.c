@@ -18,12 +18,8 @@ static void on_right(struct kube_write_right *right)
     struct kube_gathered *gathered = CONTAINER_OF(right, struct kube_gathered, right);
     struct kube_call *call = gathered->change->call;
     enum status status = right->status;
-    if (!kube_call_done(call))
-        return;
-    if (status == ST_OK)
+    if (kube_call_succeeded(call, status))
         kube_change_next(gathered->change);
-    else
-        kube_call_fail_engine(call, status);
 }
 
 static enum kube_stepped ask_right(struct kube_gathered *gathered)
@@ -43,11 +39,9 @@ static void on_gathered(struct kube_facts_wait *wait)
     struct kube_gathered *gathered = CONTAINER_OF(wait, struct kube_gathered, wait);
     struct kube_call *call = gathered->change->call;
     enum status status = wait->status;
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (ask_right(gathered) == KUBE_STEP_NEXT)
+    if (ask_right(gathered) == KUBE_STEP_NEXT)
         kube_change_next(gathered->change);
 }
 

@@ -215,11 +215,9 @@ static void on_looked(struct engine_op *op)
     if (taken && engine_range_next(&call->range, &field))
         change->deleting = is_deleting(kube_kv_of(field).value);
     engine_range_close(&call->range);
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (taken)
+    if (taken)
         exists(change);
     else
         (void)kube_create_answer(change);
@@ -277,11 +275,9 @@ static void on_owner(struct engine_op *op)
     else if (settled)
         kube_reservations_forget(reservation);
     engine_range_close(&call->range);
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (settled)
+    if (settled)
         settle_reservations(change);
     else
         kube_call_fail(call);
@@ -332,11 +328,9 @@ static void on_put(struct engine_op *op)
     call->written = held;
     if (held)
         change->revision = op->revision;
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (held)
+    if (held)
         kube_change_next(change);
     else if (taken)
         exists(change);

@@ -218,12 +218,8 @@ static void on_page(struct engine_op *op)
     } else {
         engine_range_close(&call->range);
     }
-    if (!kube_call_done(call))
-        return;
-    if (status == ST_OK)
+    if (kube_call_succeeded(call, status))
         step_later(c);
-    else
-        kube_call_fail_engine(call, status);
 }
 
 static void read_page(struct collection *c)

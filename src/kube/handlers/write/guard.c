@@ -29,23 +29,11 @@ static void free_guard(struct kube_guard *guard)
     guard->current = guard->has_other = false;
 }
 
-/* An operation of the guard has ended. */
-static void resume(struct kube_guard *guard, enum status status)
-{
-    struct kube_change *change = guard->change;
-    if (!kube_call_done(change->call))
-        return;
-    if (status == ST_OK)
-        kube_change_repeat(change);
-    else
-        kube_call_fail_engine(change->call, status);
-}
-
 static void on_current(struct kube_rbac_wait *wait)
 {
     struct kube_guard *guard = CONTAINER_OF(wait, struct kube_guard, wait);
     guard->current = true;
-    resume(guard, wait->status);
+    kube_change_resume(guard->change, wait->status);
 }
 
 static void on_fetched(void *ctx)
@@ -54,7 +42,7 @@ static void on_fetched(void *ctx)
     enum status status = kube_rbac_fetch_status(guard->fetches[guard->count - 1]);
     if (status != ST_OK || !guard->change->call->exchange)
         free_guard(guard);
-    resume(guard, status);
+    kube_change_resume(guard->change, status);
 }
 
 static void on_other(struct engine_op *op)
@@ -68,7 +56,7 @@ static void on_other(struct engine_op *op)
         status = arena_dup(&call->arena, kube_kv_of(field).value, &guard->other);
     engine_range_close(&call->range);
     guard->has_other = true;
-    resume(guard, status);
+    kube_change_resume(guard->change, status);
 }
 
 enum kube_stepped kube_change_guard(struct kube_change *change)

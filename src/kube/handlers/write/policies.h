@@ -37,7 +37,8 @@ kube_step_fn kube_policies_ask;
 /* The write of a policy or binding is answered when the policies know it. */
 kube_step_fn kube_policies_settle;
 
-bool kube_policies_asked(const struct kube_change *change);
+/* Whether the evaluation has asked something that has no answer yet. */
+bool kube_policies_asked(const struct kube_policy_facts *facts);
 
 /* On the thread of the API. */
 void kube_policies_release(struct kube_change *change);

@@ -10,9 +10,9 @@
 
 enum { TURN_ANSWERS = 4 }; /* in one turn: each takes at most about 4 ms, and usually some µs */
 
-bool kube_policies_asked(const struct kube_change *change)
+bool kube_policies_asked(const struct kube_policy_facts *facts)
 {
-    return change->policies && change->policies->permissions.unknown;
+    return facts->permissions.unknown;
 }
 
 void kube_policies_free_fetches(struct kube_policy_facts *f)
@@ -21,33 +21,22 @@ void kube_policies_free_fetches(struct kube_policy_facts *f)
         kube_rbac_fetch_free(f->fetches[--f->fetch_count]);
 }
 
-static void resume(struct kube_policy_facts *f, enum status status)
-{
-    struct kube_change *change = f->change;
-    if (!kube_call_done(change->call))
-        return;
-    if (status == ST_OK)
-        kube_change_repeat(change);
-    else
-        kube_call_fail_engine(change->call, status);
-}
-
 static void on_current(struct kube_rbac_wait *wait)
 {
     struct kube_policy_facts *f = CONTAINER_OF(wait, struct kube_policy_facts, roles);
     f->roles_current = true;
-    resume(f, wait->status);
+    kube_change_resume(f->change, wait->status);
 }
 
 static void on_fetched(void *ctx)
 {
     struct kube_policy_facts *f = ctx;
-    resume(f, kube_rbac_fetch_status(f->fetches[f->fetch_count - 1]));
+    kube_change_resume(f->change, kube_rbac_fetch_status(f->fetches[f->fetch_count - 1]));
 }
 
 static void on_turn(struct deferred *deferred)
 {
-    resume(CONTAINER_OF(deferred, struct kube_policy_facts, more), ST_OK);
+    kube_change_resume(CONTAINER_OF(deferred, struct kube_policy_facts, more)->change, ST_OK);
 }
 
 /* KUBE_STEP_NEXT: the question has an answer. */

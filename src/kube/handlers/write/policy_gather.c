@@ -52,12 +52,8 @@ void kube_policies_release(struct kube_change *change)
 static void resume(struct kube_policy_facts *f, enum status status)
 {
     struct kube_change *change = f->change;
-    if (!kube_call_done(change->call))
+    if (!kube_call_succeeded(change->call, status))
         return;
-    if (status != ST_OK) {
-        kube_call_fail_engine(change->call, status);
-        return;
-    }
     switch (gather(f)) {
     case KUBE_STEP_NEXT:
         kube_change_next(change);
@@ -699,14 +695,7 @@ static bool has_room(struct kube_change *change, enum kube_policy_part part)
 /* Whether there is room for another policy is known now. */
 static void on_known(struct kube_policies_wait *wait)
 {
-    struct kube_change *change = CONTAINER_OF(wait, struct kube_policy_facts, wait)->change;
-    enum status status = wait->status;
-    if (!kube_call_done(change->call))
-        return;
-    if (status == ST_OK)
-        kube_change_repeat(change);
-    else
-        kube_call_fail_engine(change->call, status);
+    kube_change_resume(CONTAINER_OF(wait, struct kube_policy_facts, wait)->change, wait->status);
 }
 
 /* Whether a policy may concern objects of the kind, as far as is known without waiting. */

@@ -368,12 +368,8 @@ static void on_fetched(void *ctx)
     enum status status = kube_rbac_fetch_status(r->fetches[r->fetch_count - 1]);
     if (status != ST_OK || !call->exchange)
         free_fetches(r);
-    if (!kube_call_done(call))
-        return;
-    if (status == ST_OK)
+    if (kube_call_succeeded(call, status))
         decide(call);
-    else
-        kube_call_fail_engine(call, status);
 }
 
 /* From roles and bindings; those that are not held are read first. */
@@ -400,12 +396,8 @@ static void answer_or_fetch(struct review *r)
 static void on_roles(struct kube_rbac_wait *wait)
 {
     struct review *r = CONTAINER_OF(wait, struct review, wait);
-    if (!kube_call_done(r->call))
-        return;
-    if (wait->status == ST_OK)
+    if (kube_call_succeeded(r->call, wait->status))
         answer_or_fetch(r);
-    else
-        kube_call_fail_engine(r->call, wait->status);
 }
 
 static void decide(struct kube_call *call)

@@ -5,6 +5,8 @@
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_STEP_H
 #define VIGIL_KUBE_HANDLERS_WRITE_STEP_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 
 struct kube_change;
@@ -36,11 +38,13 @@ enum kube_again {
     KUBE_AGAIN_DECIDE, /* with what is decided from them, since they are known */
 };
 
-/* A step that has left continues: with the step after it, with the same step, which now finds what
- * it has waited for, or with another attempt. The caller does not use the change afterwards. */
+/* A step that has left continues: with the step after it, or with another attempt. The caller does
+ * not use the change afterwards. */
 void kube_change_next(struct kube_change *change);
-void kube_change_repeat(struct kube_change *change);
 void kube_change_again(struct kube_change *change, enum kube_again from);
+/* What the step has waited for, with kube_call_hold, has ended: the step runs again and finds it.
+ * An error is answered instead. */
+void kube_change_resume(struct kube_change *change, enum status status);
 
 /* A PUT or PATCH continues as a create, because there is no object: change->object is the new one,
  * in the arena of the attempt. */

@@ -89,12 +89,8 @@ static void on_read(struct engine_op *op)
     if (status == ST_OK && !take_stored(change, kv))
         status = ST_NOMEM;
     engine_range_close(&call->range);
-    if (!kube_call_done(call))
-        return;
-    if (status == ST_OK)
+    if (kube_call_succeeded(call, status))
         kube_change_next(change);
-    else
-        kube_call_fail_engine(call, status);
 }
 
 enum kube_stepped kube_store_read(struct kube_change *change)
@@ -198,11 +194,9 @@ static void on_written(struct engine_op *op)
              !take_stored(change, current))
         status = ST_NOMEM;
     engine_write_close(&call->write.engine);
-    if (!kube_call_done(call))
+    if (!kube_call_succeeded(call, status))
         return;
-    if (status != ST_OK)
-        kube_call_fail_engine(call, status);
-    else if (held)
+    if (held)
         kube_change_next(change);
     else if (other_rule)
         kube_custom_fail_changed(call);

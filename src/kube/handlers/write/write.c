@@ -27,16 +27,16 @@
  *     enum kube_stepped kube_x(struct kube_change *change)   static void on_x(…)
  *     {                                                      {
  *         if (there is nothing to wait for)                      take the result into the change
- *             return KUBE_STEP_NEXT;                              if (!kube_call_done(call))
- *         kube_call_hold(call);                                       return;
- *         start it, with on_x as its end                          kube_change_next(change), or
- *         return KUBE_STEP_LEFT;                                  kube_call_fail(call), …
- *     }                                                      }
+ *             return KUBE_STEP_NEXT;                             if (kube_call_succeeded(call, …))
+ *         kube_call_hold(call);                                      kube_change_next(change);
+ *         start it, with on_x as its end                     }
+ *         return KUBE_STEP_LEFT;
+ *     }
  *
- * While a write waits it holds no thread, and its client may disconnect: kube_call_done then
+ * While a write waits it holds no thread, and its client may disconnect: kube_call_succeeded then
  * returns false, and the call may be gone. on_x may be called before kube_x returns, so neither
  * kube_x nor the loop below touches the change after KUBE_STEP_LEFT. Besides kube_change_next there
- * are kube_change_repeat, which runs the same step again, and kube_change_again, which begins
+ * are kube_change_resume, which runs the same step again, and kube_change_again, which begins
  * another attempt. A step is called in each attempt unless its row has ONCE. What it keeps for the
  * next attempts is in the arena of the call; change->arena lives as long as the attempt.
  */
@@ -288,8 +288,9 @@ static void run(struct kube_call *call)
         /* Policies are known when the write comes to them, and quotas when it was admitted; the
          * rest is known from the start. */
         if ((flags & ONLY && !(flags & change->concerns)) || (flags & ONCE && change->prepared) ||
-            (flags & CHARGED && !change->charges.count) || (flags & JUDGED && !change->policies) ||
-            (flags & ASKED && !kube_policies_asked(change))) {
+            (flags & CHARGED && !change->charges.count) ||
+            (flags & (JUDGED | ASKED) && !change->policies) ||
+            (flags & ASKED && !kube_policies_asked(change->policies))) {
             change->step++;
             continue;
         }
@@ -410,9 +411,10 @@ void kube_change_next(struct kube_change *change)
     run(change->call);
 }
 
-void kube_change_repeat(struct kube_change *change)
+void kube_change_resume(struct kube_change *change, enum status status)
 {
-    run(change->call);
+    if (kube_call_succeeded(change->call, status))
+        run(change->call);
 }
 
 void kube_change_again(struct kube_change *change, enum kube_again from)
