@@ -4,17 +4,9 @@
 #include "base/xalloc.h"
 #include "kube/policy/admission/amounts/limit_range.h"
 #include "kube/policy/admission/amounts/quota.h"
-#include "kube/policy/admission/plugins/certificates.h"
-#include "kube/policy/admission/plugins/ingress_class.h"
 #include "kube/policy/admission/plugins/namespace_lifecycle.h"
 #include "kube/policy/admission/plugins/namespaces.h"
-#include "kube/policy/admission/plugins/node_taint.h"
-#include "kube/policy/admission/plugins/pods/pod_security.h"
-#include "kube/policy/admission/plugins/pods/priority.h"
-#include "kube/policy/admission/plugins/pods/runtime_class.h"
-#include "kube/policy/admission/plugins/pods/service_account.h"
-#include "kube/policy/admission/plugins/pods/tolerations.h"
-#include "kube/policy/admission/plugins/storage.h"
+#include "kube/policy/admission/plugins/plugins.h"
 #include "kube/policy/policies/finder.h"
 
 #include <stdio.h>

@@ -1,4 +1,11 @@
-#include "kube/policy/admission/plugins/certificates.h"
+/*
+ * Requests for certificates: CertificateApproval and CertificateSigning, which let only those
+ * approve and sign who may do so for the signer that the request names, and
+ * CertificateSubjectRestriction, which refuses requests for the group system:masters that the
+ * signer of client certificates is to sign. What the user may do is decided by
+ * kube/policy/access/write_right.h.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "codec/base64.h"
 #include "net/tls/request.h"

@@ -1,4 +1,5 @@
-#include "kube/policy/admission/plugins/ingress_class.h"
+/* DefaultIngressClass: an ingress without a class gets the default one. */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "kube/policy/admission/plugins/classes.h"
 

@@ -1,4 +1,5 @@
-#include "kube/policy/admission/plugins/node_taint.h"
+/* TaintNodesByCondition: no pod is scheduled to a new node before it is ready. */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #define KEY "node.kubernetes.io/not-ready"
 #define EFFECT "NoSchedule"

@@ -1,4 +1,9 @@
-#include "kube/policy/admission/plugins/storage.h"
+/*
+ * DefaultStorageClass: a claim without a class gets the default one. StorageObjectInUseProtection:
+ * claims and volumes have a finalizer, which a controller removes when they are not used.
+ * PersistentVolumeClaimResize: a claim can grow only if its class allows it.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "kube/policy/admission/plugins/classes.h"
 #include "kube/types/defaults/quantity.h"

@@ -1,4 +1,10 @@
-#include "kube/policy/admission/plugins/pods/pod_security.h"
+/*
+ * PodSecurity: the labels of a namespace say by which of the Pod Security Standards
+ * (kube/policy/security/standard.h) its pods are judged. A pod that violates the enforced one is
+ * refused; workloads, whose pods would be refused later, and pods that violate the one of the mode
+ * "warn" cause a Warning. The labels themselves must be valid.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "kube/policy/admission/plugins/namespaces.h"
 #include "kube/policy/security/review.h"

@@ -1,4 +1,8 @@
-#include "kube/policy/admission/plugins/pods/priority.h"
+/*
+ * Priority: a pod gets the number and the preemption policy of its priority class, or of the
+ * default class, and cannot choose them itself. Only one class can be the default.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 /* What is kept of a priority class. */
 struct class

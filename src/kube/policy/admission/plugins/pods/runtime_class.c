@@ -1,4 +1,8 @@
-#include "kube/policy/admission/plugins/pods/runtime_class.h"
+/*
+ * RuntimeClass: a pod with a runtime class gets the overhead, node selector and tolerations of that
+ * class. An overhead that is not that of its class is refused.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "kube/policy/admission/plugins/pods/toleration_merge.h"
 #include "kube/types/defaults/quantity.h"

@@ -1,4 +1,9 @@
-#include "kube/policy/admission/plugins/pods/service_account.h"
+/*
+ * ServiceAccount: a pod runs as a service account that exists, by default as "default", gets the
+ * volume with the token of that account and its secrets for images, and may be limited to the
+ * secrets that the account names. Without controllers no program creates the account "default".
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 #include "base/clock.h"
 #include "kube/policy/admission/plugins/pods/secret_limit.h"

@@ -1,4 +1,8 @@
-#include "kube/policy/admission/plugins/pods/tolerations.h"
+/*
+ * DefaultTolerationSeconds: a pod stays for five minutes on a node that is not ready or cannot be
+ * reached, unless it says otherwise.
+ */
+#include "kube/policy/admission/plugins/plugins.h"
 
 enum { TOLERATION_S = 300 };
 
