@@ -1,4 +1,5 @@
-/* Commands about keys: what get, put, del, txn and watch share. */
+/* The commands about keys, leases and locks, which kv_group.c lists: their flags and functions, and
+ * what they share. */
 #ifndef VIGIL_CMD_CTL_KV_KV_H
 #define VIGIL_CMD_CTL_KV_KV_H
 
@@ -21,9 +22,43 @@ struct del_flags {
     bool prefix, prev_kv, from_key, range;
 };
 
+/* The flags of the others. */
+struct txn_flags {
+    bool interactive;
+};
+struct watch_flags {
+    bool interactive, prefix, prev_kv, progress_notify;
+    int64_t revision;
+};
+struct compaction_flags {
+    bool physical;
+};
+struct timetolive_flags {
+    bool keys;
+};
+struct keep_alive_flags {
+    bool once;
+};
+struct lock_flags {
+    int64_t ttl;
+};
+struct elect_flags {
+    bool listen;
+};
+
 int get_run(struct ctl *ctl);
 int put_run(struct ctl *ctl);
 int del_run(struct ctl *ctl);
+int txn_run(struct ctl *ctl);
+int watch_run(struct ctl *ctl);
+int compaction_run(struct ctl *ctl);
+int lease_grant_run(struct ctl *ctl);
+int lease_revoke_run(struct ctl *ctl);
+int lease_timetolive_run(struct ctl *ctl);
+int lease_list_run(struct ctl *ctl);
+int lease_keep_alive_run(struct ctl *ctl);
+int lock_run(struct ctl *ctl);
+int elect_run(struct ctl *ctl);
 
 /* The request of the words and flags. Not CTL_OK: the reason was printed. */
 int get_request(struct ctl *ctl, struct pb_range_request *ret_request);

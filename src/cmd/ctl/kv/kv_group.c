@@ -1,9 +1,5 @@
 /* The commands about keys, leases and locks: their flags, words and examples. */
 #include "cmd/ctl/kv/kv.h"
-#include "cmd/ctl/kv/lease.h"
-#include "cmd/ctl/kv/lock.h"
-#include "cmd/ctl/kv/txn.h"
-#include "cmd/ctl/kv/watch.h"
 
 static const struct option get_rows[] = {
     FLAG_BOOL("prefix", get_flags, prefix, "All keys that begin with the key."),

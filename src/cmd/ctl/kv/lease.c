@@ -1,7 +1,7 @@
-#include "cmd/ctl/kv/lease.h"
+/* The commands lease grant, revoke, timetolive, list and keep-alive, and compaction. */
+#include "cmd/ctl/kv/kv.h"
 
 #include "base/clock.h"
-#include "cmd/ctl/kv/kv.h"
 #include "cmd/ctl/print/go_json.h"
 
 #include <inttypes.h>

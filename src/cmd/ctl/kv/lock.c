@@ -1,8 +1,14 @@
-#include "cmd/ctl/kv/lock.h"
+/*
+ * The commands lock and elect: a key that exists as long as a lease, which this program renews.
+ *
+ *     granted ──► waiting ──► holding ──► released
+ *                    │           └──► lost: the lease has ended
+ *                    └──► interrupted
+ */
+#include "cmd/ctl/kv/kv.h"
 
 #include "base/xalloc.h"
 #include "cmd/ctl/kv/child.h"
-#include "cmd/ctl/kv/kv.h"
 
 #include <inttypes.h>
 #include <sys/wait.h>

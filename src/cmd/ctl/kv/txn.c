@@ -1,11 +1,19 @@
-/* txn: conditions and requests from the lines of standard input. */
-#include "cmd/ctl/kv/txn.h"
+/*
+ * The command txn: a transaction as text from standard input, in three parts that each end with an
+ * empty line:
+ *
+ *     mod("key1") > "0"               conditions: version, create, mod, value or lease
+ *
+ *     put key1 "overwritten"          requests if all of them hold: get, put or del, with the
+ *                                     flags of these commands
+ *     put key1 "created"              requests if one of them does not
+ */
+#include "cmd/ctl/kv/kv.h"
 
 #include "base/options/words.h"
 #include "base/xalloc.h"
 #include "cmd/ctl/find.h"
 #include "cmd/ctl/globals.h"
-#include "cmd/ctl/kv/kv.h"
 #include "cmd/ctl/kv/words.h"
 
 #include <ctype.h>

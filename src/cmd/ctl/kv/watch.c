@@ -1,10 +1,15 @@
-#include "cmd/ctl/kv/watch.h"
+/*
+ * The command watch: one range until the program ends, or several that lines of standard input
+ * begin.
+ *
+ * What arrives is shown as etcdctl does, and a command may be run for each event.
+ */
+#include "cmd/ctl/kv/kv.h"
 
 #include "base/options/words.h"
 #include "base/xalloc.h"
 #include "cmd/ctl/globals.h"
 #include "cmd/ctl/kv/child.h"
-#include "cmd/ctl/kv/kv.h"
 #include "cmd/ctl/kv/watch_print.h"
 #include "cmd/ctl/kv/words.h"
 
