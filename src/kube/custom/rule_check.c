@@ -5,6 +5,7 @@
 #include "kube/custom/rules/compile.h"
 #include "kube/custom/rules/field_path.h"
 #include "kube/custom/rules/types.h"
+#include "kube/types/go_text.h"
 
 #include <stdio.h>
 
@@ -20,20 +21,6 @@ static struct slice text_of(struct definition_check *c, const struct json_node *
     if (member && member->type == JSON_TYPE_STRING &&
         json_node_text(member, c->arena, &text) != ST_OK)
         c->errors->no_memory = true;
-    return text;
-}
-
-static bool is_space(uint8_t byte)
-{
-    return byte && strchr(" \t\n\v\f\r", byte);
-}
-
-static struct slice trimmed(struct slice text)
-{
-    while (text.len && is_space(text.ptr[0]))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && is_space(text.ptr[text.len - 1]))
-        text.len--;
     return text;
 }
 
@@ -88,7 +75,7 @@ static struct child child_of(size_t at, const char *key)
 static void check_texts(struct definition_check *c, const struct json_node *node,
                         const struct json_node *rule, size_t at)
 {
-    struct slice text = trimmed(text_of(c, rule, "rule"));
+    struct slice text = go_trim(text_of(c, rule, "rule"));
     struct slice message = text_of(c, rule, "message"), expression,
                  path = text_of(c, rule, "fieldPath");
     expression = text_of(c, rule, "messageExpression");
@@ -96,16 +83,16 @@ static void check_texts(struct definition_check *c, const struct json_node *node
                            *reason = json_node_named(rule, "reason");
     if (!text.len)
         check_required(c, child_of(at, "rule").text, "rule is not specified");
-    else if (message.len && !trimmed(message).len)
+    else if (message.len && !go_trim(message).len)
         check_invalid(c, child_of(at, "message").text, message_node,
                       "must be non-empty if specified");
-    else if (has_line_breaks(trimmed(message)))
+    else if (has_line_breaks(go_trim(message)))
         check_invalid(c, child_of(at, "message").text, message_node,
                       "must not contain line breaks");
-    else if (has_line_breaks(text) && !trimmed(message).len)
+    else if (has_line_breaks(text) && !go_trim(message).len)
         check_required(c, child_of(at, "message").text,
                        "message must be specified if rule contains line breaks");
-    if (expression.len && !trimmed(expression).len)
+    if (expression.len && !go_trim(expression).len)
         check_required(c, child_of(at, "messageExpression").text,
                        "messageExpression must be non-empty if specified");
     if (reason && reason->type != JSON_TYPE_NULL &&
@@ -116,7 +103,7 @@ static void check_texts(struct definition_check *c, const struct json_node *node
         check_unsupported(c, child_of(at, "reason").text, reason,
                           "\"FieldValueDuplicate\", \"FieldValueForbidden\", "
                           "\"FieldValueInvalid\", \"FieldValueRequired\"");
-    if (path.len && !trimmed(path).len)
+    if (path.len && !go_trim(path).len)
         check_invalid(c, child_of(at, "fieldPath").text, json_node_named(rule, "fieldPath"),
                       "must be non-empty if specified");
     if (has_line_breaks(path))

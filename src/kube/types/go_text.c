@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct slice go_trim(struct slice text)
+{
+    while (text.len && is_space(text.ptr[0]))
+        text = slice_sub(text, 1, text.len - 1);
+    while (text.len && is_space(text.ptr[text.len - 1]))
+        text.len--;
+    return text;
+}
+
 enum status go_quote(struct slice text, struct buf *to)
 {
     TRY(buf_append_text(to, "\""));

@@ -1,4 +1,5 @@
-/* Values as Go's fmt and Kubernetes' field errors print them. */
+/* Texts as Go's strings treats them, and values as its fmt and Kubernetes' field errors print them.
+ */
 #ifndef VIGIL_KUBE_TYPES_GO_TEXT_H
 #define VIGIL_KUBE_TYPES_GO_TEXT_H
 
@@ -6,6 +7,9 @@
 
 /* Limit of a value in an error message; the rest is cut off. */
 enum { GO_SHOWN_BYTES_MAX = 4096 };
+
+/* strings.TrimSpace, for spaces of ASCII. */
+struct slice go_trim(struct slice text);
 
 /* %q: with quotes and escapes. */
 MUST_CHECK

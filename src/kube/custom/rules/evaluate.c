@@ -84,24 +84,10 @@ static const char *type_name(const struct schema *schema)
     return has_one && names[schema->types] ? names[schema->types] : "";
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.len && is_space(text.ptr[0]))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && is_space(text.ptr[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 /* How errors call a rule. */
 static struct slice name_of(const struct schema_rule *rule)
 {
-    return trim(rule->message.len ? rule->message : rule->rule);
+    return go_trim(rule->message.len ? rule->message : rule->rule);
 }
 
 /* A rule could not be evaluated: an error whose value is the type of the schema. */
@@ -246,7 +232,7 @@ static struct slice eval_message(struct rule_evaluation *e, const struct place *
     (void)pay(e, call);
     if (value.kind != CEL_STRING)
         return SLICE_EMPTY;
-    struct slice text = trim(cel_text(value));
+    struct slice text = go_trim(cel_text(value));
     bool fits = text.len <= MESSAGE_BYTES_MAX && !(text.len && memchr(text.ptr, '\n', text.len));
     return fits ? text : SLICE_EMPTY;
 }
@@ -262,7 +248,7 @@ static void fail(struct rule_evaluation *e, const struct place *at,
     if (program->message)
         detail = eval_message(e, at, program, &call);
     if (!detail.len && program->rule->message.len)
-        detail = trim(program->rule->message);
+        detail = go_trim(program->rule->message);
     else if (!detail.len) {
         if (buf_append_format(&text, "failed rule: %.*s", SLICE_ARGS(name_of(program->rule))) !=
             ST_OK)

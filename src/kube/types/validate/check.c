@@ -285,19 +285,9 @@ struct slice rule_text(struct check *c, const struct json_node *object, const ch
     return rule_text_of(c, rule_member(object, name));
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct slice rule_trimmed(struct check *c, const struct json_node *object, const char *name)
 {
-    struct slice text = rule_text(c, object, name);
-    while (text.len && is_space(text.ptr[0]))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && is_space(text.ptr[text.len - 1]))
-        text.len--;
-    return text;
+    return go_trim(rule_text(c, object, name));
 }
 
 struct slice rule_lower(struct check *c, struct slice text)

@@ -401,6 +401,40 @@ static void external_names_may_end_with_a_dot(void **state)
     assert_error(f->errors.first, "spec.externalName", "Required value");
 }
 
+/* The first error that a webhook with this URL has. */
+static void assert_url(struct fixture *f, const char *url, const char *message)
+{
+    char json[512];
+    snprintf(json, sizeof(json),
+             "{\"webhooks\":[{\"name\":\"a.b.c\",\"sideEffects\":\"None\","
+             "\"admissionReviewVersions\":[\"v1\"],\"clientConfig\":{\"url\":\"%s\"}}]}",
+             url);
+    bool fine = validate(
+        f, kind_of("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), json,
+        NULL);
+    assert_true(fine == !message);
+    if (message)
+        assert_error(f->errors.first, "webhooks[0].clientConfig.url", message);
+}
+
+static void urls_of_webhooks_are_read_as_by_go(void **state)
+{
+    struct fixture *f = *state;
+    assert_url(f, "https://[::1]:80/a", NULL);
+    assert_url(f, "https://a/%zz",
+               "Required value: url must be a valid URL: parse \"https://a/%zz\": invalid URL "
+               "escape \"%zz\"; desired format: https://host[/path]");
+    assert_url(f, "https://a:b",
+               "Required value: url must be a valid URL: parse \"https://a:b\": invalid port "
+               "\":b\" after host; desired format: https://host[/path]");
+    assert_url(f, "https://u:p@x@a?b@c",
+               "Invalid value: \"u:p@x\": user information is not permitted in the URL");
+    assert_url(f, "https://u@",
+               "Invalid value: \"\": host must be specified; desired format: https://host[/path]");
+    assert_url(f, "https://a#b%20c",
+               "Invalid value: \"b c\": fragments are not permitted in the URL");
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -421,6 +455,7 @@ int main(void)
         TEST(huge_quantities_are_limited),
         TEST(quantities_are_shown_in_canonical_form),
         TEST(names_and_addresses_are_checked),
+        TEST(urls_of_webhooks_are_read_as_by_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
+#include "cel/library/go_url.h"
+#include "cel/value/work.h"
+#include "kube/types/go_text.h"
 #include "kube/types/validate/cluster/matching.h"
-#include "kube/types/validate/cluster/url.h"
 #include "kube/types/validate/kinds.h"
 #include "kube/types/validate/names.h"
 #include "kube/types/validate/rules.h"
@@ -141,22 +143,40 @@ static void compile_conditions(struct check *c, const struct at *at, const struc
 
 #define URL_FORM "; desired format: https://host[/path]"
 
+/* "name:password" in a valid URL that has one: it ends with the last @ of the host. */
+static struct slice user_of(struct slice url)
+{
+    const uint8_t *from = memmem(url.ptr, url.len, "//", 2), *end = url.ptr + url.len, *at;
+    size_t len = 0;
+    for (from += 2; from + len < end && !memchr("/?#", from[len], 3);)
+        len++;
+    at = memrchr(from, '@', len);
+    return slice_of(from, (size_t)(at - from));
+}
+
 static void check_url(struct check *c, const struct at *at, struct slice text)
 {
-    struct url u;
-    char why[URL_WHY_BYTES], whole[URL_WHY_BYTES + SHOWN_MAX + 128];
-    if (!url_read(text, &u, why)) {
-        snprintf(whole, sizeof(whole), "url must be a valid URL: parse \"%.*s\": %s" URL_FORM,
-                 (int)size_min(text.len, SHOWN_MAX), (const char *)text.ptr, why);
-        bad_required(c, at, whole);
+    struct cel_work work = {.arena = c->arena, .steps_left = INT64_MAX};
+    struct go_url u;
+    struct cel_value error;
+    AUTO(buf_fini) struct buf whole = {0};
+    if (!go_url_read(&work, text, false, &u, &error)) {
+        struct slice why = cel_text(error);
+        if (arena_ran_out(c->arena) ||
+            buf_append_format(&whole, "url must be a valid URL: %.*s" URL_FORM,
+                              (int)size_min(why.len, GO_SHOWN_BYTES_MAX), why.ptr) != ST_OK ||
+            buf_append(&whole, slice_of("", 1)) != ST_OK)
+            c->errors->no_memory = true;
+        else
+            bad_required(c, at, (const char *)whole.ptr);
         return;
     }
-    if (u.scheme.len != 5 || strncasecmp((const char *)u.scheme.ptr, "https", 5) != 0)
+    if (!slice_is(u.scheme, "https"))
         bad_text(c, at, u.scheme, "'https' is the only allowed URL scheme" URL_FORM);
     if (!u.host.len)
         bad_text(c, at, u.host, "host must be specified" URL_FORM);
     if (u.has_user)
-        bad_text(c, at, u.user, "user information is not permitted in the URL");
+        bad_text(c, at, user_of(text), "user information is not permitted in the URL");
     if (u.fragment.len)
         bad_text(c, at, u.fragment, "fragments are not permitted in the URL");
     if (u.query.len)
