@@ -128,6 +128,7 @@ enum status apply_entry(struct auth_store *store, const struct auth_row *row)
     if (!row->deleted)
         TRY(entry_new(row, &entry));
     size_t at = entry_place(entries, row->key);
+    /* The row replaces the one that is known, or deletes it. */
     if (at < entries->count && slice_equal(entries->entries[at]->name, row->key))
         entry_remove(store, entries, at);
     if (entry)
@@ -146,6 +147,7 @@ enum status apply_state(struct auth_store *store, const struct auth_row *row)
         store->enabled = row->value.ptr[0];
         return ST_OK;
     }
+    /* The only other row is the revision, in etcd's form: eight bytes, the highest first. */
     if (!slice_equal(row->key, AUTH_REVISION_KEY) || row->value.len != sizeof(uint64_t))
         return ST_DAMAGED;
     uint64_t revision = 0;

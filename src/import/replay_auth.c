@@ -16,6 +16,7 @@ static const enum row_table tables[AUTH_TABLES] = {
 enum status import_auth_take_row(struct auth_store *auth, const struct row *row)
 {
     for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        /* Rows of other tables do not concern users and roles. */
         if (tables[i] != row->table)
             continue;
         struct auth_row known = {.table = (enum auth_table)i, .key = row->key, .value = row->value};

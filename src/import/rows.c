@@ -120,8 +120,10 @@ static enum status take_bucket(const struct taking *t, struct import_source *sou
         read = status == ST_OK;
     }
     bolt_cursor_fini(&cursor);
+    /* A bucket that older versions of etcd do not create is empty. */
     if (status == ST_END || status == ST_NOT_FOUND)
         return ST_OK;
+    /* Either the file could not be read, or a row of it was refused with an error of its own. */
     return read ? import_source_error(source, t->error) : status;
 }
 

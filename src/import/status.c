@@ -60,6 +60,7 @@ static enum status take_revision(struct counting *c, const struct bolt_entry *en
     c->status->revision = revision.main;
     if (!revision.is_tombstone)
         return note_key(c, kv.key);
+    /* The key was deleted. It counts again if a later revision creates it. */
     free(hash_map_remove(&c->names, kv.key));
     return ST_OK;
 }

@@ -68,6 +68,7 @@ enum status repaired_finish(struct fs *fs, const char *dir, struct error *ret_er
     static const char *const parts[] = {"log", "meta"};
     char done[PATH_BYTES], from[PATH_BYTES], to[PATH_BYTES];
     join(done, dir, REPAIR_DONE_NAME, "");
+    /* No repair has reached the point from which it is finished. */
     if (!exists(done))
         return ST_OK;
     join(to, dir, "FORMAT", "");
@@ -83,6 +84,7 @@ enum status repaired_finish(struct fs *fs, const char *dir, struct error *ret_er
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         join(from, dir, REPAIR_DONE_NAME, parts[i]);
         join(to, dir, parts[i], "");
+        /* This part was moved before the interruption. */
         if (!exists(from))
             continue;
         if (exists(to))

@@ -53,6 +53,8 @@ enum status decode(struct slice text, struct arena *arena, struct slice *ret)
     uint8_t *bytes = arena_alloc(arena, text.len / 4 * 3 + 3);
     if (!bytes)
         return ST_NOMEM;
+    /* The decoder would also accept padding and the other alphabet, with which one token had
+     * several forms. */
     if (!is_base64_url(text) || !base64_decode(text, bytes, &len))
         return ST_INVALID_AUTH_TOKEN;
     *ret = slice_of(bytes, len);
@@ -66,6 +68,7 @@ bool jws_split(struct slice token, struct jws *ret_jws)
     for (size_t i = 0; i <= token.len; i++) {
         if (i < token.len && token.ptr[i] != '.')
             continue;
+        /* A fourth part: the token is encrypted (JWE), or not a token at all. */
         if (part == 3)
             return false;
         parts[part++] = slice_sub(token, from, i - from);
@@ -90,6 +93,7 @@ enum status jws_read(struct slice text, struct arena *arena, struct json_node **
     struct error ignored;
     TRY(decode(text, arena, &json));
     enum status status = json_tree_read(arena, json, ret_object, &ignored);
+    /* Anything else that is wrong is wrong with the token. */
     if (status == ST_NOMEM)
         return status;
     bool is_object = status == ST_OK && (*ret_object)->type == JSON_TYPE_OBJECT;

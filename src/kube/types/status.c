@@ -180,6 +180,7 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
     case ST_REQUEST_TOO_LARGE:
         return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: %s",
                          status_text(engine));
+    /* JSON that is nested more deeply than a tree may be. */
     case ST_LIMIT:
         return kube_fail(status, KUBE_BAD_REQUEST, "exceeded max depth");
     case ST_NOMEM:

@@ -135,6 +135,7 @@ enum grpc_code grpc_local_status(const struct grpc_local *local, struct slice *r
 
 void grpc_local_leave(struct grpc_local *local)
 {
+    /* A call that may stay open for ever has to be ended; any other has its answer soon. */
     if (local->call->method->parks)
         grpc_call_fail(local->call, ST_STOPPED);
 }

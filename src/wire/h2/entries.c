@@ -117,6 +117,8 @@ void hpack_entries_fini(struct hpack_entries *entries)
 bool hpack_entries_get(const struct hpack_entries *entries, size_t index,
                        struct http_field *ret_field)
 {
+    /* Indexes begin with the fixed table and continue with the newest entry (RFC 7541
+     * section 2.3.3). */
     if (index == 0 || index > COUNT_OF(fixed) + entries->count)
         return false;
     if (index <= COUNT_OF(fixed)) {

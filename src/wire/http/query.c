@@ -48,6 +48,7 @@ static struct slice cut_pair(struct slice *rest)
 /* dst has room for as many bytes as the pair. */
 static bool decode_pair(struct slice pair, uint8_t *dst, struct http_field *ret_pair)
 {
+    /* Go skips pairs with a semicolon, which some proxies take for a separator. */
     if (pair.len == 0 || memchr(pair.ptr, ';', pair.len))
         return false;
     const uint8_t *equals = memchr(pair.ptr, '=', pair.len);
@@ -67,6 +68,7 @@ bool http_query_next(struct slice *rest, struct buf *scratch, struct http_field 
         struct slice pair = cut_pair(rest);
         buf_reset(scratch, SIZE_MAX);
         assert(scratch->capacity > pair.len);
+        /* A pair that cannot be decoded is skipped, as in Go. */
         if (decode_pair(pair, scratch->ptr, ret_pair))
             return true;
     }

@@ -58,6 +58,7 @@ void old_items_init(struct old_items *items, struct arena *arena, const struct s
 {
     const struct schema_names *names = &schema->more->list_keys;
     *items = (struct old_items){.schema = schema};
+    /* Only the items of a map list have keys by which an update finds them again. */
     if (schema->list_type != SCHEMA_LIST_MAP || !names->count || !old ||
         old->type != JSON_TYPE_ARRAY || !old->count)
         return;
@@ -65,6 +66,7 @@ void old_items_init(struct old_items *items, struct arena *arena, const struct s
     if (!items->list)
         return;
     for (const struct json_node *item = old->first; item; item = item->next)
+        /* An item without all of its keys corresponds to no other item. */
         if (has_keys(names, item)) {
             items->list[items->count] = (struct old_item){item, names, items->count};
             items->count++;
@@ -85,6 +87,7 @@ const struct json_node *old_items_find(const struct old_items *items, const stru
         else
             high = middle;
     }
+    /* The search ends at the place where the item would be. */
     if (low == items->count || order_keys(names, items->list[low].node, item) != 0)
         return NULL;
     return items->list[low].node;
@@ -105,6 +108,7 @@ static bool lists_are_same(const struct schema *schema, const struct json_node *
     struct old_items items;
     if (value->count != old->count)
         return false;
+    /* The items of other lists are known only by their place, so that their order counts. */
     if (schema->list_type != SCHEMA_LIST_MAP || !schema->items)
         return json_node_equal(value, old);
     old_items_init(&items, arena, schema, old);

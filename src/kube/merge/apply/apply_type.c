@@ -31,6 +31,7 @@ static struct apply_rules anything(bool whole)
 static struct apply_rules rules_of_message(const struct kube_type *type, bool atomic)
 {
     struct apply_rules rules = {.forms = APPLY_FORM_MAP, .map_atomic = atomic};
+    /* An object without fields in the OpenAPI of Kubernetes may contain anything. */
     if (!type->field_count)
         rules.rest = type_of(APPLY_TYPE_DEDUCED, NULL);
     return rules;
@@ -93,6 +94,7 @@ static struct apply_rules rules_of_field(const struct kube_field *field)
 
 static struct apply_rules rules_of_item(const struct kube_field *field)
 {
+    /* The lists of such a map (extra of a user) have no list type, so they are owned as a whole. */
     if (field->shape == KUBE_SHAPE_MAP_OF_LISTS)
         return (struct apply_rules){.forms = APPLY_FORM_LIST,
                                     .list_atomic = true,
@@ -113,6 +115,7 @@ static struct apply_type schema_rest(const struct schema *schema, bool preserve)
 {
     if (schema->additional)
         return schema_type(schema->additional, preserve);
+    /* The schema says whether there may be other fields, and nothing about them. */
     if (schema->additional_given)
         return schema->additional_allowed ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
     return preserve || !schema->property_count ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
@@ -135,6 +138,7 @@ static struct apply_rules rules_of_schema(const struct schema *schema, bool pres
         rules.item = schema->items ? schema_type(schema->items, preserve)
                                    : type_of(APPLY_TYPE_UNTYPED, NULL);
     }
+    /* A resource is always an object, whatever else its schema allows. */
     if (resource)
         return rules;
     if (any || schema->types & (SCHEMA_STRING | SCHEMA_NUMBER | SCHEMA_INTEGER | SCHEMA_BOOLEAN))
@@ -178,6 +182,7 @@ unsigned apply_rules_forms(const struct apply_rules *rules, const struct json_no
     unsigned form = value->type == JSON_TYPE_OBJECT  ? APPLY_FORM_MAP
                     : value->type == JSON_TYPE_ARRAY ? APPLY_FORM_LIST
                                                      : APPLY_FORM_SCALAR;
+    /* The value has a form that its type does not allow, which the caller reports. */
     return rules->forms & form ? form : rules->forms;
 }
 
@@ -194,6 +199,7 @@ static const struct kube_type *message_of(struct apply_type type)
 static bool schema_member(struct apply_type type, struct slice name, struct apply_type *ret_type)
 {
     const struct schema *schema = type.of;
+    /* The kind and the metadata of an object have the types that they have in built-in kinds. */
     if (type.kind == APPLY_TYPE_RESOURCE || schema->embedded) {
         if (slice_is(name, "kind") || slice_is(name, "apiVersion")) {
             *ret_type = type_of(APPLY_TYPE_TEXT, NULL);
@@ -259,6 +265,7 @@ bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *r
     }
     const struct kube_field *field = type.of;
     struct slice keys = kube_field_list_keys(field);
+    /* Without a map list's keys, the key by which strategic patches merge identifies an item. */
     if (!keys.len)
         keys = kube_field_merge_key(field);
     if (!keys.len || !nth_part(keys, n, &ret_key->name))
@@ -287,6 +294,7 @@ void apply_drop_lost(struct apply_type type, struct json_node *value)
     struct apply_rules rules = apply_rules_of(type);
     struct json_node *next;
     bool named;
+    /* Nothing is decoded into a Go type here, so nothing is lost. */
     if (type.kind == APPLY_TYPE_UNTYPED || type.kind == APPLY_TYPE_DEDUCED)
         return;
     if (value->type == JSON_TYPE_ARRAY)

@@ -119,11 +119,13 @@ static enum status read_level(struct arena *arena, const struct json_node *tree,
         struct field_element element;
         const struct field_set *below;
         bool member;
+        /* The object or list itself has this owner, and not only fields within it. */
         if (slice_is(node->key, ".")) {
             *ret_member = true;
             continue;
         }
         enum status status = read_element(arena, node->key, &element);
+        /* A newer version may have more kinds of steps; Kubernetes ignores unknown ones, too. */
         if (status == ST_NOT_FOUND)
             continue;
         TRY(status);
@@ -133,6 +135,7 @@ static enum status read_level(struct arena *arena, const struct json_node *tree,
         TRY(field_builder_add(&builder, element, member ? FIELD_MEMBER : 0, below));
     }
     TRY(field_builder_finish(&builder, ret_set));
+    /* What has nothing below it is owned itself: {} is short for {".":{}}. */
     *ret_member = *ret_member || !*ret_set;
     return ST_OK;
 }
@@ -153,6 +156,7 @@ enum status go_json_append(const struct json_node *node, struct buf *to)
     size_t from = 0;
     for (size_t i = 0; i < plain.len; i++) {
         uint8_t c = plain.ptr[i];
+        /* Go's encoder escapes these three, because JSON may be inside a page of HTML. */
         if (c != '<' && c != '>' && c != '&')
             continue;
         TRY(buf_append(to, slice_of(plain.ptr + from, i - from)));
@@ -186,6 +190,7 @@ static enum status write_level(struct arena *arena, const struct field_set *set,
     struct json_node *tree = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!tree)
         return ST_NOMEM;
+    /* Fields follow that are owned as well, so that "." has to say that this one is. */
     if (self && set) {
         struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
         TRY(value ? json_node_set(arena, tree, SLICE_LITERAL("."), value) : ST_NOMEM);

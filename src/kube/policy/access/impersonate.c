@@ -22,6 +22,8 @@ static void add_extra(struct reader *r, struct slice name, struct slice value)
 {
     struct slice key = name_lower(r->arena, name), decoded;
     size_t at = 0;
+    /* Clients escape what the name of a header field cannot contain. A name with wrong escapes is
+     * used as it is. */
     if (kube_percent_decode(r->arena, key, false, &decoded) == ST_OK)
         key = decoded;
     while (at < r->extra_count && !slice_equal(r->extra[at].key, key))
@@ -52,8 +54,11 @@ static void read_field(struct reader *r, const struct http_field *field)
     r->bytes += name.len + field->value.len;
     r->too_many =
         r->too_many || ++r->fields > KUBE_USER_GROUPS_MAX || r->bytes > KUBE_USER_BYTES_MAX;
+    /* The request will be refused, so nothing more of it is kept. */
     if (r->too_many)
         return;
+    /* If a field is repeated that can have only one value, its first value counts, as in Go's
+     * Header.Get. */
     if (is_name(name, "impersonate-user"))
         r->user = r->user.len ? r->user : field->value;
     else if (is_name(name, "impersonate-uid"))
@@ -88,6 +93,8 @@ static void check_user(const struct reader *r, struct kube_impersonation *to,
               (struct kube_attributes){.resource = SLICE_LITERAL("serviceaccounts"),
                                        .namespace = namespace,
                                        .name = name});
+    /* Without groups in the request, an account is in the groups of all accounts and of its
+     * namespace. */
     if (!r->groups.count)
         kube_user_account(r->arena, namespace, name, &to->user);
 }
@@ -118,6 +125,8 @@ static void set_groups(const struct reader *r, struct kube_impersonation *to)
     struct slice known = KUBE_GROUP_AUTHENTICATED, unknown = KUBE_GROUP_UNAUTHENTICATED;
     if (r->groups.count)
         user->groups = kube_text_taken(&r->groups);
+    /* The anonymous user counts as not authenticated; any other user is, unless the sender says
+     * otherwise by a group. */
     if (slice_equal(user->name, KUBE_USER_ANONYMOUS))
         kube_user_add_group(r->arena, user, unknown);
     else if (!kube_texts_have(&user->groups, unknown))
@@ -137,6 +146,7 @@ bool kube_impersonation_read(struct arena *arena, const struct http_request *req
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "requested impersonation of groups, extras or a uid without impersonating "
                          "a user");
+    /* The request has none of these fields: its sender acts in their own name. */
     if (!r.user.len)
         return true;
     struct kube_attributes *checks = arena_calloc(arena, r.fields + 1, sizeof(*checks));

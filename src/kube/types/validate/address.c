@@ -32,6 +32,8 @@ bool address_read(struct slice text, struct address *ret_address)
     memcpy(given, text.ptr, text.len);
     given[text.len] = '\0';
     if (strchr(given, '.'))
+        /* inet_pton refuses leading zeros. Kubernetes reads such an address and then reports its
+         * zeros. */
         a.padded = strip_zeros(given, plain);
     else
         memcpy(plain, given, text.len + 1);
@@ -54,6 +56,7 @@ bool address_block_read(struct slice text, struct address_block *ret_block)
         return false;
     const uint8_t *end = text.ptr + text.len, *digit = slash + 1;
     b.padded = end - digit > 1 && *digit == '0';
+    /* There are no digits, or so many that the number could overflow. */
     if (digit == end || end - digit > 8)
         return false;
     for (; digit < end; digit++) {
@@ -108,6 +111,7 @@ enum address_range address_range(const struct address *address)
     const uint8_t *b = address->bytes;
     if (address->len == 4)
         return range_of_v4(b);
+    /* An IPv4 address in the notation of IPv6: its last four bytes decide. */
     if (address->mapped)
         return range_of_v4(b + 12);
     if (memcmp(b, none, 16) == 0)

@@ -142,14 +142,17 @@ static void check_metric_spec(struct check *c, const struct at *at, const struct
         const struct json_node *of = rule_member(metric, metrics[i].rule.field);
         if (slice_is(type, metrics[i].type))
             expected = i;
+        /* Only the first source is examined; any other is refused below. */
         if (of && ++found == 1)
             rule_apply(c, at, metric, &metrics[i].rule, 1);
     }
+    /* No source belongs to a type that does not exist. */
     if (expected == COUNT_OF(metrics))
         rule_choice(c, AT(at, "type"), type, METRIC_TYPES);
     else if (!rule_member(metric, metrics[expected].rule.field))
         bad_required(c, AT(at, metrics[expected].rule.field),
                      "must populate information for the given metric source");
+    /* A single source of another type was reported above, as the one that is missing. */
     for (size_t i = 0; i < COUNT_OF(metrics) && found != 1; i++) {
         if (i != expected && rule_member(metric, metrics[i].rule.field))
             bad_forbidden(c, AT(at, metrics[i].rule.field),
@@ -205,6 +208,7 @@ void kube_validate_autoscaler(struct check *c, const struct json_node *object,
     const struct at *at = AT(NULL, "spec");
     int64_t min = rule_int(spec, "minReplicas", 1), max = rule_int(spec, "maxReplicas", 0);
     bool from_zero = old && !rule_int(rule_member(old, "spec"), "minReplicas", 1);
+    /* minReplicas cannot become 0, but a stored 0 remains valid. */
     if (min < !from_zero)
         bad_int(c, AT(at, "minReplicas"), min, "must be greater than or equal to 1");
     if (max < 0)

@@ -34,6 +34,7 @@ static void check_subset_ports(struct check *c, const struct at *at, const struc
     size_t i = 0;
     for (const struct json_node *port = rule_first(list); port; port = port->next, i++) {
         const struct at *in = AT_ITEM(at, i);
+        /* A name is needed only to distinguish several ports. */
         if (!rule_text(c, port, "name").len && list->count > 1)
             bad_required(c, AT(in, "name"), NULL);
         rule_rows(c, in, port, subset_port_rules);
@@ -93,6 +94,7 @@ static void check_slice_address(struct check *c, const struct at *list, size_t i
     if (!rule_one_of(type, "IPv4,IPv6"))
         return;
     if (!address_read(text, &address)) {
+        /* The text is not an address, and ip_valid says why. */
         rule_name(c, AT_ITEM(list, i), text, ip_valid);
         return;
     }

@@ -134,6 +134,7 @@ static bool is_underscored(struct slice name)
         const uint8_t *dot = name.len ? memchr(name.ptr, '.', name.len) : NULL;
         size_t len = dot ? (size_t)(dot - name.ptr) : name.len;
         struct slice label = slice_sub(name, 0, len);
+        /* One underscore may precede the first letter or digit of a label. */
         if (label.len && label.ptr[0] == '_')
             label = slice_sub(label, 1, label.len - 1);
         if (!(is_made_of(label, is_lower, "-_") &&
@@ -164,6 +165,7 @@ bool underscored_valid(struct slice name, char why[NAME_ERROR_BYTES])
 bool segment_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
+    /* Within a path these two would lead to another directory; nothing more is reported of them. */
     if (slice_is(name, ".") || slice_is(name, "..")) {
         snprintf(why, NAME_ERROR_BYTES, "may not be '%.*s'", SLICE_ARGS(name));
         return false;

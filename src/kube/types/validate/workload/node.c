@@ -73,6 +73,7 @@ static void check_kept_cidrs(struct check *c, const struct at *at, const struct 
     const struct json_node *list = rule_member(spec, "podCIDRs"),
                            *before = rule_filled(old, "podCIDRs");
     const struct json_node *is = rule_first(list), *was = rule_first(before);
+    /* Blocks may be given to a node that has none, and then they stay. */
     if (before && rule_count(list) != rule_count(before)) {
         bad_forbidden(c, at, why);
         return;

@@ -70,6 +70,7 @@ static bool adds_admin(const struct json_node *context)
 static void check_escalation(struct check *c, const struct at *at, const struct json_node *context)
 {
     const struct json_node *allowed = rule_member(context, "allowPrivilegeEscalation");
+    /* Only a container that must not gain privileges can contradict itself here. */
     if (!allowed || allowed->truth)
         return;
     if (rule_truth(context, "privileged"))
@@ -96,11 +97,13 @@ void rule_security(struct check *c, const struct at *at, const struct json_node 
     };
     const struct json_node *mount = rule_member(context, "procMount");
     const struct json_node *users = rule_member(pod_spec, "hostUsers");
+    /* A container without a security context runs with the settings of its pod. */
     if (!context)
         return;
     if (c->unprivileged && rule_truth(context, "privileged"))
         bad_forbidden(c, AT(at, "privileged"), "disallowed by cluster policy");
     rule_rows(c, at, context, rules);
+    /* The pod shares the users of its node, so that an unmasked /proc would expose the node's. */
     if (json_node_is_text(mount, "Unmasked") && (!users || users->truth))
         bad_text(c, AT(at, "procMount"), rule_text_of(c, mount),
                  "`hostUsers` must be false to use `Unmasked`");
