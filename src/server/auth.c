@@ -3,51 +3,27 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/metric/turn.h"
+#include "io/whole_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-static enum status fail_file(const char *what, const char *path, const char *why,
-                             struct error *error)
-{
-    return error_set(error, ST_INVALID, "--auth-token: cannot read the %s '%.300s': %s", what, path,
-                     why);
-}
 
 /* Appends the contents of the file; an empty name means that there is none. */
 static enum status read_key(const char *what, struct slice name, struct buf *ret_bytes,
                             struct error *error)
 {
     char path[PATH_MAX] = {0};
+    struct error why;
     if (name.len == 0)
         return ST_OK;
     if (name.len >= sizeof(path))
-        return fail_file(what, "", "its name is too long", error);
+        return error_set(error, ST_INVALID, "--auth-token: the name of the %s is too long", what);
     slice_copy(path, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail_file(what, path, strerror(errno), error);
-    ssize_t got = 1;
-    while (got > 0 && ret_bytes->len <= AUTH_KEY_FILE_BYTES_MAX) {
-        enum { PIECE = 4096 };
-        if (buf_reserve(ret_bytes, PIECE) != ST_OK) {
-            close(fd);
-            return ST_NOMEM;
-        }
-        got = read(fd, ret_bytes->ptr + ret_bytes->len, PIECE);
-        ret_bytes->len += got > 0 ? (size_t)got : 0;
-    }
-    int reason = errno;
-    close(fd);
-    if (got < 0)
-        return fail_file(what, path, strerror(reason), error);
-    if (got > 0)
-        return fail_file(what, path, "it is too long for a key", error);
-    return ST_OK;
+    if (whole_file_read(path, WHOLE_FILE_REGULAR, AUTH_KEY_FILE_BYTES_MAX, ret_bytes, &why) ==
+        ST_OK)
+        return ST_OK;
+    return error_set(error, ST_INVALID, "--auth-token: cannot read the %s: %s", what, why.text);
 }
 
 static enum status make_issuer(struct server_auth *auth, const struct server_auth_config *config,

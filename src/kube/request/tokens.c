@@ -1,9 +1,7 @@
 #include "kube/request/tokens.h"
 
 #include "base/xalloc.h"
-
-#include <errno.h>
-#include <stdio.h>
+#include "io/whole_file.h"
 
 struct kube_tokens {
     uint8_t *text; /* owned; users refer to it */
@@ -81,23 +79,9 @@ enum status kube_tokens_parse(const char *name, struct slice text, struct kube_t
 
 enum status kube_tokens_read(const char *path, struct kube_tokens **ret_tokens, struct error *error)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(error, status_from_errno(errno), "%.300s: %s", path, strerror(errno));
-    uint8_t *text = xmalloc(KUBE_TOKENS_BYTES_MAX + 1);
-    size_t len = fread(text, 1, KUBE_TOKENS_BYTES_MAX + 1, file);
-    bool failed = ferror(file);
-    fclose(file);
-    enum status status;
-    if (failed)
-        status = error_set(error, ST_IO, "%.300s: cannot be read", path);
-    else if (len > KUBE_TOKENS_BYTES_MAX)
-        status =
-            error_set(error, ST_LIMIT, "%.300s: larger than %d bytes", path, KUBE_TOKENS_BYTES_MAX);
-    else
-        status = kube_tokens_parse(path, slice_of(text, len), ret_tokens, error);
-    free(text);
-    return status;
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(whole_file_read(path, WHOLE_FILE_ANY, KUBE_TOKENS_BYTES_MAX, &text, error));
+    return kube_tokens_parse(path, buf_slice(&text), ret_tokens, error);
 }
 
 /* Compares every byte, so that the time reveals nothing. */

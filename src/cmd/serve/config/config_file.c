@@ -2,11 +2,9 @@
 
 #include "base/memory/arena.h"
 #include "base/xalloc.h"
+#include "io/whole_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <yaml.h>
 
 enum { KEY_BYTES_MAX = 128, VALUES_BYTES_MAX = 4 * CONFIG_FILE_BYTES_MAX };
@@ -333,38 +331,11 @@ enum status config_file_of(const char *name, struct slice text, struct config_fi
     return ST_OK;
 }
 
-/* Reads one byte more than the limit, to notice a file that is too large. */
-static ssize_t read_all(int fd, char *to, size_t room)
-{
-    size_t len = 0;
-    while (len < room) {
-        ssize_t n = read(fd, to + len, room - len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
 enum status config_file_open(const char *path, struct config_file **ret_file, struct error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = xmalloc(CONFIG_FILE_BYTES_MAX + 1);
-    ssize_t len = fd < 0 ? -1 : read_all(fd, text, CONFIG_FILE_BYTES_MAX + 1);
-    enum status status;
-    if (len < 0)
-        status = error_set(error, status_from_errno(errno), "open %.300s: %s", path,
-                           strerrordesc_np(errno));
-    else
-        status = config_file_of(path, slice_of(text, (size_t)len), ret_file, error);
-    if (fd >= 0)
-        close(fd);
-    free(text);
-    return status;
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(whole_file_read(path, WHOLE_FILE_ANY, CONFIG_FILE_BYTES_MAX, &text, error));
+    return config_file_of(path, buf_slice(&text), ret_file, error);
 }
 
 void config_file_close(struct config_file *file)

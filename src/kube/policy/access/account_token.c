@@ -4,8 +4,8 @@
 #include "base/options/options.h"
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
+#include "io/whole_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 struct kube_account_keys {
@@ -29,25 +29,6 @@ void kube_account_keys_free(struct kube_account_keys *keys)
 }
 
 /* -- Settings -- */
-
-static enum status read_file(const char *path, struct buf *to, struct error *error)
-{
-    uint8_t piece[8192];
-    size_t len;
-    enum status status = ST_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(error, status_from_errno(errno), "%.300s: %s", path, strerror(errno));
-    while (status == ST_OK && (len = fread(piece, 1, sizeof(piece), file)) > 0)
-        status = to->len + len > KUBE_ACCOUNT_KEY_FILE_BYTES_MAX
-                     ? error_set(error, ST_LIMIT, "%.300s: larger than %d bytes", path,
-                                 KUBE_ACCOUNT_KEY_FILE_BYTES_MAX)
-                     : buf_append(to, slice_of(piece, len));
-    if (status == ST_OK && ferror(file))
-        status = error_set(error, ST_IO, "%.300s: cannot be read", path);
-    fclose(file);
-    return status;
-}
 
 /* The next PEM block, from BEGIN to the next BEGIN; parameters of curves are skipped. */
 static bool next_block(struct slice *rest, struct slice *ret_block)
@@ -86,7 +67,7 @@ static enum status add_verifier(struct kube_account_keys *keys, const char *path
 static enum status add_file(struct kube_account_keys *keys, const char *path, struct error *error)
 {
     AUTO(buf_fini) struct buf text = {0};
-    TRY(read_file(path, &text, error));
+    TRY(whole_file_read(path, WHOLE_FILE_ANY, KUBE_ACCOUNT_KEY_FILE_BYTES_MAX, &text, error));
     struct slice rest = buf_slice(&text), block;
     size_t before = keys->verifier_count;
     while (next_block(&rest, &block))
@@ -101,7 +82,7 @@ static enum status set_signer(struct kube_account_keys *keys, const char *path, 
     AUTO(buf_fini) struct buf text = {0}, id = {0};
     struct error why;
     uint8_t digest[SIGNATURE_KEY_ID_BYTES];
-    TRY(read_file(path, &text, error));
+    TRY(whole_file_read(path, WHOLE_FILE_ANY, KUBE_ACCOUNT_KEY_FILE_BYTES_MAX, &text, error));
     struct slice rest = buf_slice(&text), block;
     if (!next_block(&rest, &block) ||
         signature_key_detect(SLICE_EMPTY, block, &keys->signer, &why) != ST_OK)
