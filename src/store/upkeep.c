@@ -24,7 +24,7 @@ enum {
      * Versions read to find those that they have replaced, which are then dropped in order, so that
      * each page is written a few times and not once for each version in it.
      */
-    TRIM_VERSIONS_MAX = 1 << 17,
+    DROP_VERSIONS_MAX = 1 << 17,
 };
 
 /*
@@ -44,7 +44,7 @@ struct upkeep {
     log_loc end; /* end of the record with that index; 0: not known */
     int64_t revision;
     int64_t compact_revision;
-    int64_t trimmed;
+    int64_t dropped_before; /* the revision up to which compacted versions are dropped */
     /* not in the checkpoint: after a restart a full disk causes another release */
     int64_t released;
     int64_t db_bytes;
@@ -74,8 +74,8 @@ struct upkeep {
     } goal;
     /*
      * Versions to drop, in order, and how many are dropped. `after` is where the next search
-     * continues when all are dropped. Victims of a release are not those of a trimming: a new goal
-     * may request one in the middle of the other.
+     * continues when all are dropped. Victims of a release are not those of a compaction: a new
+     * goal may request one in the middle of the other.
      */
     struct upkeep_victims {
         struct buf ids; /* array of struct backend_version_id */
@@ -84,9 +84,9 @@ struct upkeep {
         bool of_release;
         struct backend_version_id after;
     } victims;
-    struct backend_version_id trim_from; /* its revision is `trimmed` */
+    struct backend_version_id drop_from; /* its revision is `dropped_before` */
     size_t transaction_bytes;
-    unsigned trim_versions;
+    unsigned drop_versions;
     /* the new segment of the current cleaning, while the checkpoint lists the old one */
     uint64_t copy;
 };
@@ -99,10 +99,10 @@ static void upkeep_reload(struct upkeep *upkeep)
     upkeep->end = 0;
     upkeep->revision = backend_meta_get(backend, BACKEND_REVISION, 1);
     upkeep->compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
-    upkeep->trimmed = backend_meta_get(backend, BACKEND_TRIMMED, 0);
+    upkeep->dropped_before = backend_meta_get(backend, BACKEND_TRIMMED, 0);
     upkeep->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     upkeep->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
-    upkeep->trim_from = (struct backend_version_id){upkeep->trimmed, 0};
+    upkeep->drop_from = (struct backend_version_id){upkeep->dropped_before, 0};
     upkeep->taking.inside = false;
     /* The next search for victims starts from the beginning. */
     upkeep->victims.found = false;
@@ -123,15 +123,15 @@ struct upkeep *upkeep_new(struct store *store)
     upkeep->store = store;
     upkeep->log = store_log_of_keeper(store);
     upkeep->backend = store_backend(store);
-    upkeep_limit_steps(upkeep, TRANSACTION_BYTES_MAX, TRIM_VERSIONS_MAX);
+    upkeep_limit_steps(upkeep, TRANSACTION_BYTES_MAX, DROP_VERSIONS_MAX);
     upkeep_reload(upkeep);
     return upkeep;
 }
 
-void upkeep_limit_steps(struct upkeep *upkeep, size_t transaction_bytes, unsigned trim_versions)
+void upkeep_limit_steps(struct upkeep *upkeep, size_t transaction_bytes, unsigned drop_versions)
 {
     upkeep->transaction_bytes = transaction_bytes;
-    upkeep->trim_versions = trim_versions;
+    upkeep->drop_versions = drop_versions;
 }
 
 void upkeep_free(struct upkeep *upkeep)
@@ -175,7 +175,7 @@ void upkeep_check(const struct upkeep *upkeep)
         return;
     segments_check(&upkeep->segments);
     assert(upkeep->index <= log_durable_index(upkeep->log));
-    assert(upkeep->trimmed <= 0 || upkeep->trimmed <= upkeep->compact_revision);
+    assert(upkeep->dropped_before <= 0 || upkeep->dropped_before <= upkeep->compact_revision);
     /* Until the last record of a mirror's state is added, its revision is not reached. */
     assert(upkeep_checkpoint_lags(upkeep) || upkeep->compact_revision <= upkeep->revision);
     assert(upkeep->db_bytes_in_use >= 0);
@@ -309,7 +309,7 @@ static enum status checkpoint_commit(struct upkeep *upkeep)
     TRY(backend_meta_put(backend, BACKEND_INDEX, (int64_t)upkeep->index));
     TRY(backend_meta_put(backend, BACKEND_REVISION, upkeep->revision));
     TRY(backend_meta_put(backend, BACKEND_COMPACT_REVISION, upkeep->compact_revision));
-    TRY(backend_meta_put(backend, BACKEND_TRIMMED, upkeep->trimmed));
+    TRY(backend_meta_put(backend, BACKEND_TRIMMED, upkeep->dropped_before));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES, upkeep->db_bytes));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES_IN_USE, upkeep->db_bytes_in_use));
     TRY(backend_meta_put(backend, BACKEND_MOVED_FROM, (int64_t)upkeep->segments.moved_from));
@@ -342,7 +342,7 @@ static enum status add_records(struct upkeep *upkeep, uint64_t last_index)
 /* -- Dropping versions that compaction has replaced -- */
 
 /* Visits versions in order, and collects those that they have replaced. */
-struct trim_scan {
+struct drop_scan {
     struct buf *ids;
     int64_t end; /* a revision */
     bool tombstones;
@@ -357,7 +357,7 @@ static enum status note_victim(struct buf *ids, struct backend_version_id id)
 
 static enum status note_replaced(void *ctx, const struct backend_version *version)
 {
-    struct trim_scan *scan = ctx;
+    struct drop_scan *scan = ctx;
     if (version->id.revision >= scan->end)
         return ST_END;
     if (scan->versions_left-- == 0) {
@@ -388,11 +388,11 @@ static enum status victims_find(struct upkeep *upkeep, struct backend_version_id
 {
     struct upkeep_victims *victims = &upkeep->victims;
     buf_reset(&victims->ids, SIZE_MAX);
-    struct trim_scan scan = {
+    struct drop_scan scan = {
         .ids = &victims->ids,
         .end = end,
         .tombstones = tombstones,
-        .versions_left = upkeep->trim_versions,
+        .versions_left = upkeep->drop_versions,
         .reached = {.revision = end},
     };
     TRY(backend_versions_scan(upkeep->backend, from, note_replaced, &scan));
@@ -442,15 +442,15 @@ static enum status victims_drop(struct upkeep *upkeep, bool *ret_all)
     return ST_OK;
 }
 
-static enum status trim_some(struct upkeep *upkeep)
+static enum status drop_some(struct upkeep *upkeep)
 {
     if (!upkeep->victims.found || upkeep->victims.of_release)
-        TRY(victims_find(upkeep, upkeep->trim_from, upkeep->goal.trimmed, true));
+        TRY(victims_find(upkeep, upkeep->drop_from, upkeep->goal.trimmed, true));
     bool all;
     TRY(victims_drop(upkeep, &all));
     if (all) {
-        upkeep->trim_from = upkeep->victims.after;
-        upkeep->trimmed = upkeep->trim_from.revision;
+        upkeep->drop_from = upkeep->victims.after;
+        upkeep->dropped_before = upkeep->drop_from.revision;
         upkeep->victims.found = false;
     }
     return checkpoint_commit(upkeep);
@@ -499,18 +499,18 @@ void upkeep_checkpoint_begin(struct upkeep *upkeep)
 static enum status checkpoint_step(struct upkeep *upkeep, bool *ret_done)
 {
     const struct upkeep_goal *goal = &upkeep->goal;
-    bool over = upkeep->index >= goal->log_index, trimmed = upkeep->trimmed >= goal->trimmed;
+    bool over = upkeep->index >= goal->log_index, dropped = upkeep->dropped_before >= goal->trimmed;
     bool released = upkeep->released >= goal->released;
     bool sized = goal->db_bytes == backend_meta_get(upkeep->backend, BACKEND_DB_BYTES, 0);
-    *ret_done = over && trimmed && released && sized;
+    *ret_done = over && dropped && released && sized;
     if (*ret_done)
         return ST_OK;
     upkeep->db_bytes = goal->db_bytes;
     TRY(backend_begin(upkeep->backend));
     if (!over)
         return add_records(upkeep, goal->log_index);
-    if (!trimmed)
-        return trim_some(upkeep);
+    if (!dropped)
+        return drop_some(upkeep);
     return released ? checkpoint_commit(upkeep) : release_some(upkeep, goal->released);
 }
 
@@ -567,7 +567,7 @@ static enum status copy_most_dead(struct upkeep *upkeep, const struct segments_c
     TRY(status);
     struct relocation *relocation = *ret_relocation;
     upkeep->copy = relocation->new_segment;
-    relocation->moves_max = size_min(RELOCATION_MOVES_MAX, upkeep->trim_versions);
+    relocation->moves_max = size_min(RELOCATION_MOVES_MAX, upkeep->drop_versions);
     enum status found = cleaner_find_moves(relocation);
     (void)found; /* the next call returns the same */
     return ST_OK;

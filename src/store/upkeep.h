@@ -7,7 +7,7 @@
  *
  * A checkpoint has a goal, the view that is newest when it begins. Each step is one transaction:
  *
- *   begin ──► adding records ──► trimming ──► releasing (full disk) ──► sizes ──► done
+ *   begin ──► adding records ──► dropping ──► releasing (full disk) ──► sizes ──► done
  *              │  ▲                │  ▲         │  ▲                               │
  *              └──┘                └──┘         └──┘        begin with a new goal ◄┘
  *
@@ -64,7 +64,7 @@ void upkeep_checkpoint_begin(struct upkeep *upkeep);
 MUST_CHECK
 enum status upkeep_checkpoint_step(struct upkeep *upkeep, bool *ret_done);
 /* For tests: smaller steps, so that few versions take many. */
-void upkeep_limit_steps(struct upkeep *upkeep, size_t transaction_bytes, unsigned trim_versions);
+void upkeep_limit_steps(struct upkeep *upkeep, size_t transaction_bytes, unsigned drop_versions);
 /* Records of the log are still to be added; otherwise there may be versions to drop. */
 bool upkeep_checkpoint_lags(const struct upkeep *upkeep);
 /* Runs all steps. */
