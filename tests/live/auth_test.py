@@ -250,8 +250,8 @@ class Flags(AuthTest):
                 ("other", "neither simple nor jwt"), ("jwt", "needs a sign-method"),
                 ("jwt,sign-method=none", "--auth-token: "), ("jwt,sign-method=RS256", "--auth-token: "),
                 (f"jwt,sign-method=RS256,priv-key={self.scratch}/none", "No such file or directory"),
-                (f"jwt,sign-method=RS256,priv-key={self.scratch}", "Is a directory"),
-                (f"jwt,sign-method=RS256,priv-key={large}", "too long for a key"),
+                (f"jwt,sign-method=RS256,priv-key={self.scratch}", "not a file"),
+                (f"jwt,sign-method=RS256,priv-key={large}", "longer than 1048576 bytes"),
                 (f"jwt,sign-method=RS256,priv-key={other}", "--auth-token: "),
                 (f"jwt,sign-method=RS256,priv-key={key},ttl=x", "ttl"),
                 (f"jwt,sign-method=RS256,priv-key={key},aud=x", "no option")):

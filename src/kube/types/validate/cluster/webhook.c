@@ -146,9 +146,10 @@ static void compile_conditions(struct check *c, const struct at *at, const struc
 /* "name:password" in a valid URL that has one: it ends with the last @ of the host. */
 static struct slice user_of(struct slice url)
 {
+    static const char ends[] = {'/', '?', '#'};
     const uint8_t *from = memmem(url.ptr, url.len, "//", 2), *end = url.ptr + url.len, *at;
     size_t len = 0;
-    for (from += 2; from + len < end && !memchr("/?#", from[len], 3);)
+    for (from += 2; from + len < end && !memchr(ends, from[len], sizeof(ends));)
         len++;
     at = memrchr(from, '@', len);
     return slice_of(from, (size_t)(at - from));
