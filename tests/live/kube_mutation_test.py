@@ -116,6 +116,35 @@ class Mutations(LiveTest):
         self.assertEqual({one["manager"]: one["fieldsV1"] for one in made["metadata"]["managedFields"]},
                          {"m": {"f:data": {"f:a": {}}}, "n": {"f:data": {"f:z": {}}}})
 
+    def test_a_policy_may_change_the_managers_but_not_ruin_them(self):
+        def run(name, expression, why=None):
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+            self.send("PATCH", f"{CMS}/{name}?fieldManager=m", body, APPLY, code=201)
+            spec = policy_spec()
+            spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {
+                "expression": f"has(object.metadata.managedFields) ? {expression} : []"}}]
+            self.send("POST", POLICIES, {"metadata": {"name": "p"}, "spec": spec}, code=201)
+            self.bind("p")
+            made, warnings = [], []
+            for new in (name, f"{name}-new"):
+                made.append(self.send("PATCH", f"{CMS}/{new}?fieldManager=m",
+                                      {**body, "metadata": {"name": new}, "data": {"a": "c"}}, APPLY))
+                warnings.append(any(why and why in one for one in self.warnings))
+            self.assertEqual(warnings, [bool(why)] * 2)
+            for path in (f"{BINDINGS}/p", f"{POLICIES}/p"):
+                self.send("DELETE", path, code=200)
+            return [[one["manager"] for one in each["metadata"].get("managedFields", [])] for each in made]
+
+        entry = "[JSONPatch{op: 'replace', path: '/metadata/managedFields/0/%s', value: '%s'}]"
+        self.assertEqual(run("removed", "[JSONPatch{op: 'remove', path: '/metadata/managedFields'}]"), [[], []])
+        self.assertEqual(run("renamed", entry % ("manager", "z")), [["z"], ["z"]])
+        for name, change, why in (("operation", ("operation", "Write"), "operation must be `Apply` or `Update`"),
+                                  ("version", ("apiVersion", ""), "apiVersion must not be empty"),
+                                  ("type", ("fieldsType", "V2"), "invalid fieldsType")):
+            self.assertEqual(run(name, entry % change, why), [["m"], ["m"]])
+        self.assertEqual(run("fields", "[JSONPatch{op: 'replace', path: '/metadata/managedFields/0/fieldsV1', value: {'k:nothing': {}}}]",
+                             "in an invalid state after admission"), [["m"], ["m"]])
+
     def test_plugins_see_what_a_policy_has_set(self):
         """What they have to know about the object is gathered again."""
         self.send("POST", "/apis/node.k8s.io/v1/runtimeclasses", {

@@ -173,6 +173,51 @@ void kube_apply_disown(struct json_node *object)
         json_node_remove(json_node_named(object, "metadata"), list);
 }
 
+/* Why Kubernetes cannot read the entries. */
+static enum status tell_fault(const struct json_node *list, struct buf *text)
+{
+    size_t index = 0;
+    TRY(buf_append_text(text, ".metadata.managedFields was in an invalid state after admission; "
+                              "this could be caused by an outdated mutating admission controller; "
+                              "please fix your requests: "));
+    for (const struct json_node *entry = json_node_items(list); entry; entry = entry->next) {
+        const struct json_node *type = json_node_named(entry, "fieldsType");
+        if (!json_node_text_is(entry, "operation", "Apply") &&
+            !json_node_text_is(entry, "operation", "Update"))
+            return buf_append_text(text, "operation must be `Apply` or `Update`");
+        if (!json_node_has_text(json_node_named(entry, "apiVersion")))
+            return buf_append_text(text, "apiVersion must not be empty");
+        if (!json_node_has_text(type))
+            return buf_append_format(text, "missing fieldsType in managed fields entry %zu", index);
+        if (!json_node_is_text(type, "FieldsV1"))
+            return buf_append_format(text,
+                                     "invalid fieldsType \"%.*s\" in managed fields entry %zu",
+                                     SLICE_ARGS(type->text), index);
+        index++;
+    }
+    return buf_append_text(text, "the fields of an entry cannot be read");
+}
+
+bool kube_apply_keep_valid(const struct kube_meta *meta, struct kube_call *call,
+                           const struct json_node *before, struct json_node *object)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct managed managed = {.arena = meta->arena};
+    const struct json_node *list = list_of(object), *kept = list_of(before);
+    bool same = list && kept ? json_node_equal(list, kept) : list == kept;
+    enum status status = same ? ST_OK : managed_read(&managed, list);
+    if (status == ST_OK || status == ST_NOMEM)
+        return status == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
+    if (tell_fault(list, &text) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_warn(call, buf_slice(&text));
+    kube_apply_disown(object);
+    return !kept ||
+           json_node_put(meta->arena, json_node_named(object, "metadata"), "managedFields",
+                         json_node_copy(meta->arena, kept)) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
 static bool put_list(struct job *job, struct json_node *object)
 {
     struct json_node *list, *metadata;

@@ -27,6 +27,12 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
 /* Removes the managedFields of a new object: nothing has an owner before the first apply. */
 void kube_apply_disown(struct json_node *object);
 
+/* After mutating admission: managedFields that are not valid are again those before it, with a
+ * warning, and others are as it has left them. */
+MUST_CHECK
+bool kube_apply_keep_valid(const struct kube_meta *meta, struct kube_call *call,
+                           const struct json_node *before, struct json_node *object);
+
 /* If only times in managedFields differ, the stored ones are kept. */
 MUST_CHECK
 bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node *stored,

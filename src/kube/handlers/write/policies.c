@@ -4,6 +4,7 @@
 #include "kube/call/conversion.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/admit.h"
+#include "kube/handlers/write/apply.h"
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/policies_private.h"
@@ -160,7 +161,7 @@ static bool keeps_name(struct kube_change *change)
 }
 
 /* What belongs to the client is known before policies change the object, and their changes have no
- * manager; what only another path may change is then as it was. */
+ * manager, unless they change the managers; what only another path may change is then as it was. */
 static bool take(struct kube_change *change, const struct json_node *before)
 {
     AUTO(buf_fini) struct buf unknown = {0};
@@ -170,7 +171,8 @@ static bool take(struct kube_change *change, const struct json_node *before)
         return kube_update_take(change, before);
     if (call->kind->flags & KUBE_CUSTOM && !kube_custom_prune(call, change->object, &unknown))
         return false;
-    if (!kube_meta_check(&change->meta, change->object))
+    if (!kube_meta_check(&change->meta, change->object) ||
+        !kube_apply_keep_valid(&change->meta, call, before, change->object))
         return false;
     if (!creates)
         return keeps_name(change) && kube_update_take(change, before);

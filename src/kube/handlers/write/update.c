@@ -454,11 +454,13 @@ bool kube_update_own_first(struct kube_change *change)
 bool kube_update_take(struct kube_change *change, const struct json_node *before)
 {
     struct json_node *mutated = change->object;
-    /* A Scale changes the replicas that it was made from. */
+    /* A Scale changes the replicas that it was made from, and has no managers. */
     bool scales = change->call->subresource == KUBE_SUBRESOURCE_SCALE;
+    const struct json_node *owned = scales ? before : mutated;
     return make_object(change, scales ? before : change->old, mutated, &change->object) &&
-           replace(change, json_node_named(change->object, "metadata"),
-                   json_node_named(before, "metadata"), "managedFields");
+           (change->object == mutated ||
+            replace(change, json_node_named(change->object, "metadata"),
+                    json_node_named(owned, "metadata"), "managedFields"));
 }
 
 enum kube_stepped kube_update_prepare(struct kube_change *change)

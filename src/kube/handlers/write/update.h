@@ -20,7 +20,8 @@ kube_step_fn kube_update_prepare;
 kube_step_fn kube_update_own;
 /* The owners before policies mutate the object. Once for each attempt. */
 bool kube_update_own_first(struct kube_change *change);
-/* A mutated object, without what this request may not change; its owners are those before. */
+/* A mutated object, or Scale, without what this request may not change; before: the object before
+ * it was mutated. */
 bool kube_update_take(struct kube_change *change, const struct json_node *before);
 kube_step_fn kube_update_answer;
 
