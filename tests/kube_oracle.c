@@ -21,6 +21,7 @@
  *                                           that one expression may cost
  *     r schema root                         [{"error":…,"message":…,"cost":…,"messageCost":…,
  *                                           "usesOld":…}], of each rule of a schema
+ *     f schema path                         the field of a fieldPath, or why it has none
  *     c definition                          {"errors":…,"costs":[{"field":…,"cost":…,"wrong":…}]},
  *                                           of a CustomResourceDefinition
  */
@@ -28,6 +29,7 @@
 #include "codec/json/writer.h"
 #include "kube/custom/definition_report.h"
 #include "kube/custom/rules/evaluate.h"
+#include "kube/custom/rules/field_path.h"
 #include "kube/custom/rules/types.h"
 #include "kube/custom/schema/patterns.h"
 #include "kube/merge/apply/apply.h"
@@ -295,6 +297,16 @@ static enum status compile_rules(struct arena *arena, struct slice *texts, struc
     return json_writer_finish(&w);
 }
 
+static enum status find_field(struct arena *arena, struct slice *texts, struct buf *out,
+                              struct error *error)
+{
+    const struct schema *schema;
+    char why[RULE_PATH_WHY_BYTES];
+    TRY(read_schema(arena, texts[0], &schema, error));
+    enum status status = rule_field_path(schema, texts[1], out, why);
+    return status == ST_INVALID ? error_set(error, ST_INVALID, "%s", why) : status;
+}
+
 static enum status write_costs(const struct rule_reports *reports, struct buf *out)
 {
     struct json_writer w;
@@ -343,7 +355,7 @@ static const struct kind_of_request {
     {'s', 3, check},         {'j', 2, patch_by_json}, {'m', 2, merge},
     {'a', 7, apply},         {'n', 1, repeat},        {'y', 1, read_yaml},
     {'w', 1, write_yaml},    {'v', 7, check_rules},   {'c', 1, check_definition},
-    {'r', 2, compile_rules},
+    {'r', 2, compile_rules}, {'f', 2, find_field},
 };
 
 static void serve(const struct kind_of_request *kind)

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """Compares Vigil's implementation of the Common Expression Language with Kubernetes' environment of cel-go (tests/kube/celoracle):
-the tests of the language's specification, the expressions in the tests of Kubernetes' libraries, and random expressions with a new
-seed in each run. Then definitions with random schemas
-and rules, and random objects, with Kubernetes' own validators (tests/kube/ruleoracle). VIGIL_ORACLE_SEED= repeats one,
-VIGIL_ORACLE_COUNT= makes it longer."""
+the tests of the language's specification, the expressions in the tests of Kubernetes' libraries, the inputs of our fuzzers, and random
+expressions with a new seed in each run. Then definitions with random schemas and rules, and random objects, with Kubernetes' own
+validators (tests/kube/ruleoracle). VIGIL_ORACLE_SEED= repeats one, VIGIL_ORACLE_COUNT= makes it longer."""
 import os
 import pathlib
 import random
@@ -33,6 +32,12 @@ class Cel(unittest.TestCase):
 
     def test_the_expressions_of_kubernetes_own_tests_have_the_same_values_and_costs(self):
         done = celoracle("tables")
+        self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+    def test_inputs_of_fuzzers_have_the_same_types_and_values(self):
+        """Those of earlier runs on this machine as well (tools/run-fuzzers)."""
+        folders = [*(ROOT / "fuzz/corpus").glob("cel_*"), *(ROOT / "build-fuzz/state").glob("cel_*/corpus")]
+        done = celoracle("corpus", *map(str, folders))
         self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}{done.stderr[-2000:]}")
 
     def test_random_expressions_have_the_same_trees_types_values_and_costs(self):

@@ -35,7 +35,8 @@ RECORDER = (ROOT / "tests/kube/rules_recorder.go.in").read_text()
 OURS = (ROOT / "tests/kube/rules_cases.go.in").read_text()
 # What is changed in Kubernetes' code, so that it is written down: text, replacement.
 CHANGES = {
-    "validation.go": [(CALL, RECORDING), ("\tisResourceRoot bool\n\n", "\tisResourceRoot bool\n\tcallMax uint64\n\n"),
+    "validation.go": [(CALL, RECORDING), ("func ValidFieldPath(", "func walkFieldPath("),
+                      ("\tisResourceRoot bool\n\n", "\tisResourceRoot bool\n\tcallMax uint64\n\n"),
                       ("\t\t\tisResourceRoot:       isResourceRoot,\n", "\t\t\tisResourceRoot: isResourceRoot, callMax: perCallLimit,\n")],
     "compilation.go": [("func Compile(", "func compileRules(")],
 }
@@ -88,7 +89,8 @@ def has_all_of(schema):
 def ask(program, case):
     old = b"" if case["old"] is None else json.dumps(case["old"]).encode()
     ok, text = program.ask("v", json.dumps(case["schema"]).encode(), json.dumps(case["object"]).encode(), old,
-                           case["path"].encode(), b"root" if case["root"] else b"", str(case["budget"]).encode(), str(case["call"]).encode())
+                           case["path"].encode(), b"root" if case["root"] else b"",
+                           str(case["budget"]).encode(), str(case["call"]).encode())
     return json.loads(text) if ok else {"failed": text.decode()}
 
 
@@ -150,8 +152,20 @@ class Rules(unittest.TestCase):
         self.assertGreater(len(cases), 800, self.output[-2000:])
         self.assertEqual(wrong, [], "\n".join(wrong[:20]))
 
+    def test_field_paths_lead_to_the_same_fields(self):
+        program = Program(str(SUBJECT.parent / "unit/kube_oracle"))
+        cases = {json.dumps(case): case for case in self.recorded if "fieldPath" in case}
+        wrong = []
+        for case in cases.values():
+            ok, text = program.ask("f", json.dumps(case["schema"]).encode(), case["fieldPath"].encode())
+            if ok == bool(case["error"]) or text.decode() != (case["error"] or case["found"]):
+                wrong.append(f"{text} instead of {case['error'] or case['found']}: {json.dumps(case)}")
+        print(f"{len(cases)} paths, {len(wrong)} wrong")
+        self.assertGreater(len(cases), 25, self.output[-2000:])
+        self.assertEqual(wrong, [], "\n".join(wrong))
+
     def test_kubernetes_own_code_agrees(self):
-        cases = [case for case in self.recorded if "compiled" not in case]
+        cases = [case for case in self.recorded if "errors" in case]
         program = Program(str(SUBJECT.parent / "unit/kube_oracle"))
         wrong, apart = [], 0
         cases = [case for case in cases if not has_all_of(case["schema"])]

@@ -11,6 +11,7 @@
 //	go run ./celoracle record COUNT SEED           writes cases and correct answers for tests/cel_oracle.py
 //	go run ./celoracle conformance PROGRAM LIST    makes the tests of the language's specification; see conformance.go
 //	go run ./celoracle tables PROGRAM              asks for the expressions in the tests of Kubernetes' libraries; see tables.go
+//	go run ./celoracle corpus PROGRAM FOLDER...    asks for the inputs of fuzzers; see corpus.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
 //	go run ./celoracle functions                   writes src/cel/check/overloads.inc
 //	go run ./celoracle printable                   writes src/codec/printable.inc
@@ -281,12 +282,16 @@ func main() {
 		runTables(args[1])
 		return
 	}
+	if len(args) >= 3 && args[0] == "corpus" {
+		runCorpus(args[1], args[2:])
+		return
+	}
 	if len(args) >= 3 && args[0] == "try" {
 		try(args[1], args[2:])
 		return
 	}
 	usage := func() {
-		log.Fatal("usage: celoracle check|kinds|texts|formats|permissions|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | tables PROGRAM | try PROGRAM EXPRESSION... | functions")
+		log.Fatal("usage: celoracle check|kinds|texts|formats|permissions|sizes|collections|objects PROGRAM COUNT SEED | record COUNT SEED | conformance PROGRAM LIST | tables PROGRAM | corpus PROGRAM FOLDER... | try PROGRAM EXPRESSION... | functions")
 	}
 	if len(args) < 3 || (args[0] == "record") != (len(args) == 3) {
 		usage()
