@@ -226,6 +226,20 @@ class Cases:
             with self.subTest(name):
                 self.same("POST", PODS, pod(f"runtime-{name}", "isolated", **spec))
 
+    def test_external_addresses(self):
+        services, service = f"{NAMESPACE}/services", f"{NAMESPACE}/services/addressed"
+        spec = {"clusterIP": "None", "selector": {"a": "b"}}
+        made = {"metadata": {"name": "addressed"}, "spec": spec}
+
+        def addresses(*given):
+            return {"spec": {"externalIPs": list(given)}}
+
+        self.same("POST", services, {**made, "spec": {**spec, **addresses("192.0.2.1")["spec"]}})
+        self.same("POST", services, made)
+        for given in (("192.0.2.1",), ("192.0.2.2", "192.0.2.1"), ("192.0.2.1",), ()):
+            self.same("PATCH", service, addresses(*given), MERGE)
+        self.same("PATCH", service, {"metadata": {"labels": {"a": "b"}}}, MERGE)
+
     def test_namespaces(self):
         cases = [("POST", "/api/v1/namespaces/nope/configmaps", {"metadata": {"name": "a"}}),
                  ("POST", "/api/v1/namespaces/nope/configmaps", {"metadata": {"name": "A_"}}),
@@ -251,8 +265,9 @@ class Cases:
 
 class SameEnabled(Cases, SideBySide):
     refuses = True
-    flags = (*SideBySide.flags, "--kube-enable-admission-plugins=ServiceAccount,StorageObjectInUseProtection")
-    their_flags = (*SideBySide.their_flags, "--disable-admission-plugins=PodSecurity")
+    flags = (*SideBySide.flags,
+             "--kube-enable-admission-plugins=ServiceAccount,StorageObjectInUseProtection,DenyServiceExternalIPs")
+    their_flags = (*SideBySide.their_flags, "--enable-admission-plugins=DenyServiceExternalIPs")
 
 
 class SameDisabled(Cases, SideBySide):

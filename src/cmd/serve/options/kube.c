@@ -19,12 +19,13 @@ static const struct option kube[] = {
               "groups, as in Kubernetes; members of system:masters may do everything, and a "
               "client without credentials is system:anonymous.",
               "AlwaysAllow|RBAC"),
-    FLAG_LIST("kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
-              "Admission plugins of the Kubernetes API that are enabled besides those that are "
-              "by default: all that Vigil has, but two of them only with "
-              "--kube-authorization-mode=RBAC, because they rely on kube-controller-manager. "
-              "ServiceAccount refuses pods until their account is created, and "
-              "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
+    FLAG_LIST(
+        "kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
+        "Admission plugins of the Kubernetes API that are enabled besides those that are "
+        "by default: all that Vigil has but DenyServiceExternalIPs, and two of them only with "
+        "--kube-authorization-mode=RBAC, because they rely on kube-controller-manager. "
+        "ServiceAccount refuses pods until their account is created, and "
+        "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
     FLAG_LIST("kube-disable-admission-plugins", serve_options, kube_disable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are disabled, by the names that "
               "Kubernetes has for them."),

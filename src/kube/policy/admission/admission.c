@@ -17,12 +17,25 @@ static const struct kube_admission_plugin validating_policy = {.name = "Validati
 
 /* In the order in which Kubernetes calls them. */
 static const struct kube_admission_plugin *const chain[] = {
-    &kube_namespace_lifecycle, &kube_limit_ranger,          &kube_service_account,
-    &kube_node_taint,          &kube_pod_security,          &kube_priority,
-    &kube_default_tolerations, &kube_default_storage_class, &kube_storage_protection,
-    &kube_claim_resize,        &kube_runtime_class,         &kube_certificate_approver,
-    &kube_certificate_signer,  &kube_certificate_subject,   &kube_default_ingress_class,
-    &mutating_policy,          &validating_policy,          &kube_resource_quota,
+    &kube_namespace_lifecycle,
+    &kube_limit_ranger,
+    &kube_service_account,
+    &kube_node_taint,
+    &kube_pod_security,
+    &kube_priority,
+    &kube_default_tolerations,
+    &kube_default_storage_class,
+    &kube_storage_protection,
+    &kube_claim_resize,
+    &kube_runtime_class,
+    &kube_certificate_approver,
+    &kube_certificate_signer,
+    &kube_certificate_subject,
+    &kube_default_ingress_class,
+    &kube_external_ips,
+    &mutating_policy,
+    &validating_policy,
+    &kube_resource_quota,
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
 
@@ -45,7 +58,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "AlwaysDeny", .why = NOT_CHECKED},
     {.name = "AlwaysPullImages", .why = "the pull policy of images is not changed"},
     {.name = "ClusterTrustBundleAttest", .why = NOT_CHECKED},
-    {.name = "DenyServiceExternalIPs", .why = NOT_CHECKED},
     {.name = "EventRateLimit", .why = NOT_CHECKED},
     {.name = "ExtendedResourceToleration", .why = "tolerations are not added"},
     {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
@@ -74,8 +86,8 @@ struct kube_admission_set kube_admission_default(bool controllers)
     /* These two plugins need what kube-controller-manager does: it creates the accounts and removes
      * the finalizers. */
     for (size_t i = 0; i < COUNT_OF(chain); i++)
-        if (controllers ||
-            (chain[i] != &kube_service_account && chain[i] != &kube_storage_protection))
+        if (!chain[i]->is_optional && (controllers || (chain[i] != &kube_service_account &&
+                                                       chain[i] != &kube_storage_protection)))
             set.enabled |= UINT32_C(1) << i;
     return set;
 }

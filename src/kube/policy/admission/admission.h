@@ -23,7 +23,7 @@ struct kube_admission_set {
     uint32_t enabled;
 };
 
-/* The plugins that are on by default. Without controllers no program creates the accounts that
+/* The plugins that are on by default, which are all but the optional ones. Without controllers no program creates the accounts that
  * ServiceAccount requires or removes the finalizers that StorageObjectInUseProtection adds. */
 struct kube_admission_set kube_admission_default(bool controllers);
 /* NamespaceLifecycle alone. */

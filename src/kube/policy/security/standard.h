@@ -34,7 +34,7 @@ struct pod_policy {
 /* All privileged, latest. */
 struct pod_policy pod_policy_default(void);
 
-/* "restricted", "v1.35" or "latest". False: the text is none of these. */
+/* "restricted", "v1.35" or "latest". False: the text is something else. */
 bool pod_level_read(struct slice text, enum pod_level *ret_level);
 bool pod_version_read(struct slice text, int64_t *ret_minor);
 
@@ -49,7 +49,7 @@ bool pod_policy_read(const struct json_node *labels, const struct pod_policy *de
                      struct kube_field_errors *errors);
 
 bool pod_standard_equal(const struct pod_standard *a, const struct pod_standard *b);
-/* Whether pods may do everything, and nobody is warned. */
+/* Whether pods may do everything without a Warning. */
 bool pod_policy_is_privileged(const struct pod_policy *policy);
 
 /* "restricted:v1.35" */

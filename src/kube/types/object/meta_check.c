@@ -2,11 +2,14 @@
 #include "kube/types/object/meta_private.h"
 
 #include "codec/json/field_fault.h"
+#include "kube/types/go_text.h"
 #include "kube/types/object/kind_rules.h"
 #include "kube/types/object/name.h"
 #include "kube/types/schema/go_value.h"
 
 #include <stdio.h>
+
+enum { SHOWN_BYTES_MAX = 322 }; /* of a value in a message */
 
 /* -- Types -- */
 
@@ -218,11 +221,15 @@ static void invalid(const struct kube_meta *meta, const char *field, struct slic
                     const char *why)
 {
     char message[640];
+    AUTO(buf_fini) struct buf shown = {0};
+    if (go_quote(slice_sub(value, 0, size_min(value.len, SHOWN_BYTES_MAX)), &shown) != ST_OK)
+        shown.len = 0;                                /* the error is reported in any case */
+    shown.len = size_min(shown.len, SHOWN_BYTES_MAX); /* escapes are longer */
     while (why) {
         const char *end = strstr(why, "; ");
         int len = end ? (int)(end - why) : (int)strlen(why);
-        snprintf(message, sizeof(message), "Invalid value: \"%.*s\": %.*s",
-                 (int)size_min(value.len, 320), (const char *)value.ptr, len, why);
+        snprintf(message, sizeof(message), "Invalid value: %.*s: %.*s",
+                 SLICE_ARGS(buf_slice(&shown)), len, why);
         kube_status_cause(meta->status, "FieldValueInvalid", field, message);
         why = end ? end + 2 : NULL;
     }

@@ -1,5 +1,6 @@
 #include "kube/types/object/stored_fields.h"
 
+#include "kube/types/object/app_armor.h"
 #include "kube/types/object/qos.h"
 
 #include <stdio.h>
@@ -115,7 +116,8 @@ bool kube_stored_fields_create(const struct kube_meta *meta, struct json_node *o
 {
     if (kube_kind_is(meta->kind, "", "pods")) {
         struct json_node *status;
-        return kube_meta_object(meta, object, "status", &status) &&
+        return kube_app_armor_create(meta, object) &&
+               kube_meta_object(meta, object, "status", &status) &&
                kube_meta_set_text(meta, status, "qosClass",
                                   slice_from_text(kube_qos_class(object)));
     }

@@ -64,7 +64,8 @@ enum { KUBE_ADMISSION_COMPANIONS_MAX = 16 };
 
 struct kube_admission_plugin {
     const char *name;
-    unsigned needs; /* 1 << KUBE_FACT_… */
+    bool is_optional; /* enabled only by its name */
+    unsigned needs;   /* 1 << KUBE_FACT_… */
     /* Those with operations; other writes do not get to the plugin. */
     struct kube_admission_rule rules[KUBE_ADMISSION_RULES_MAX];
     /* Excludes kinds that a rule includes. May be NULL. */

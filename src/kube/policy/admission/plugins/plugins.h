@@ -13,6 +13,7 @@ extern const struct kube_admission_plugin kube_certificate_approver;
 extern const struct kube_admission_plugin kube_certificate_signer;
 extern const struct kube_admission_plugin kube_certificate_subject;
 extern const struct kube_admission_plugin kube_default_ingress_class;
+extern const struct kube_admission_plugin kube_external_ips;
 extern const struct kube_admission_plugin kube_node_taint;
 extern const struct kube_admission_plugin kube_default_storage_class;
 extern const struct kube_admission_plugin kube_storage_protection;
