@@ -160,6 +160,14 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
     return optional ? CEL_FAIL("no such key") : missing_key(e, key);
 }
 
+/* The value of a variable that has not been used yet, known by its address. */
+static const char unset[] = "not evaluated yet";
+
+static bool is_unset(struct cel_value value)
+{
+    return cel_is_error(value) && value.bytes == (const uint8_t *)unset;
+}
+
 static struct cel_value resolve(struct eval *e, const struct cel_attribute *attribute);
 
 static struct cel_value key_of(struct eval *e, const struct cel_qualifier *qualifier)
@@ -239,6 +247,11 @@ static struct cel_value resolve(struct eval *e, const struct cel_attribute *attr
     struct cel_value root;
     switch ((enum cel_root)attribute->root) {
     case CEL_ROOT_VARIABLE:
+        root = e->slots[attribute->slot];
+        break;
+    case CEL_ROOT_LATE:
+        if (is_unset(e->slots[attribute->slot]))
+            e->slots[attribute->slot] = eval(e, attribute->operand);
         root = e->slots[attribute->slot];
         break;
     case CEL_ROOT_OPERAND:
@@ -632,7 +645,8 @@ NEVER_INLINE static struct cel_value eval_fold(struct eval *e, const struct cel_
                                        : "got '%s', expected iterable type",
                                    cel_value_go_type(range));
     bool keys_only = range.kind == CEL_MAP && !node->fold.has_second;
-    e->slots[node->fold.accumulator] = eval(e, node->children[1]);
+    e->slots[node->fold.accumulator] =
+        node->fold.is_late ? cel_of_error(slice_from_text(unset)) : eval(e, node->children[1]);
     /* Where no item can end it early, there is no condition to evaluate. */
     const struct cel_node *condition =
         node->children[2]->kind == CEL_NODE_CONSTANT && cel_is_true(node->children[2]->constant)

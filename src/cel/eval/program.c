@@ -8,6 +8,7 @@ struct local {
     struct slice name;
     uint32_t slot;
     const struct local *outer;
+    const struct cel_node *late; /* its value, which is evaluated when it is first used; or NULL */
 };
 
 struct planner {
@@ -154,16 +155,21 @@ static const struct cel_node *plan_literal(struct planner *p, const struct cel_l
 }
 
 /* False: it is not a variable, but the name of a type. */
-static bool find_slot(const struct planner *p, struct slice name, uint32_t *ret_slot)
+static bool find_variable(const struct planner *p, struct slice name,
+                          struct cel_attribute *ret_attribute)
 {
     for (const struct local *local = p->locals; local; local = local->outer)
         if (slice_equal(local->name, name)) {
-            *ret_slot = local->slot;
+            *ret_attribute = (struct cel_attribute){
+                .root = local->late ? CEL_ROOT_LATE : CEL_ROOT_VARIABLE,
+                .slot = local->slot,
+                .operand = local->late,
+            };
             return true;
         }
     for (uint32_t i = 0; i < p->env->variable_count; i++)
         if (slice_equal(p->env->variables[i].name, name)) {
-            *ret_slot = i;
+            *ret_attribute = (struct cel_attribute){.root = CEL_ROOT_VARIABLE, .slot = i};
             return true;
         }
     return false;
@@ -171,8 +177,8 @@ static bool find_slot(const struct planner *p, struct slice name, uint32_t *ret_
 
 static const struct cel_node *plan_ident(struct planner *p, const struct cel_expr *expr)
 {
-    struct cel_attribute attribute = {.root = CEL_ROOT_VARIABLE};
-    if (find_slot(p, expr->ident, &attribute.slot))
+    struct cel_attribute attribute;
+    if (find_variable(p, expr->ident, &attribute))
         return make_attribute(p, &attribute);
     assert(expr->type->kind == CEL_TYPE_TYPE);
     /* cel-go's evaluation does not know the names of objects that Kubernetes makes. */
@@ -182,8 +188,16 @@ static const struct cel_node *plan_ident(struct planner *p, const struct cel_exp
         p->failed = true;
         return NULL;
     }
+    /* The tree may end before the program does. Only the name of a type matters to its values. */
     const struct cel_type *type = expr->type->params[0] ? expr->type->params[0] : expr->type;
-    return make_constant(p, (struct cel_value){.kind = CEL_TYPE_VALUE, .type = type});
+    struct cel_type *kept = arena_calloc(p->arena, 1, sizeof(*kept));
+    if (!kept) {
+        p->failed = true;
+        return NULL;
+    }
+    kept->kind = type->kind;
+    kept->name = type->name;
+    return make_constant(p, (struct cel_value){.kind = CEL_TYPE_VALUE, .type = kept});
 }
 
 /* -- Fields and indexes -- */
@@ -497,9 +511,9 @@ static const struct cel_node *plan_fold(struct planner *p, const struct cel_comp
     const struct cel_node **children = children_of(node);
     children[0] = plan(p, body->range);
     children[1] = plan(p, body->initial);
-    struct local accumulator = {body->accumulator, p->slots++, outside};
-    struct local first = {body->first, p->slots++, &accumulator};
-    struct local second = {body->second, p->slots++, &first};
+    struct local accumulator = {body->accumulator, p->slots++, outside, NULL};
+    struct local first = {body->first, p->slots++, &accumulator, NULL};
+    struct local second = {body->second, p->slots++, &first, NULL};
     node->fold.accumulator = accumulator.slot;
     node->fold.first = first.slot;
     node->fold.second = second.slot;
@@ -507,6 +521,12 @@ static const struct cel_node *plan_fold(struct planner *p, const struct cel_comp
     p->locals = node->fold.has_second ? &second : &first;
     children[2] = plan(p, body->condition);
     children[3] = plan(p, body->step);
+    /* A variable of optMap() is an accumulator of an empty list. cel-go evaluates it when it is
+     * first used, which may be never. */
+    const struct cel_node *range = children[0];
+    node->fold.is_late = range && range->kind == CEL_NODE_CONSTANT &&
+                         range->constant.kind == CEL_LIST && !range->constant.count;
+    accumulator.late = node->fold.is_late ? children[1] : NULL;
     p->locals = &accumulator;
     children[4] = plan(p, body->result);
     p->locals = outside;

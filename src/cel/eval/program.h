@@ -48,6 +48,7 @@ struct cel_qualifier {
 /* What an attribute begins with. */
 enum cel_root {
     CEL_ROOT_VARIABLE,    /* a variable of the environment or of a comprehension */
+    CEL_ROOT_LATE,        /* a variable that gets the value of the operand when it is first used */
     CEL_ROOT_OPERAND,     /* any other node */
     CEL_ROOT_CONDITIONAL, /* condition ? attribute : attribute */
 };
@@ -115,6 +116,7 @@ struct cel_node {
         struct {
             uint32_t accumulator, first, second; /* slots */
             bool has_second;
+            bool is_late; /* the accumulator is, because there is no item */
         } fold;
     };
 };

@@ -145,7 +145,14 @@ func (w *writer) value(kind string, depth int) string {
 			return w.listOf("string", depth-1) + w.one("[0]", ".join('-')", ".join()")
 		}
 	case "int":
-		switch w.Intn(6) {
+		switch w.Intn(9) {
+		case 6:
+			return sub("timestamp") + w.one(".getFullYear()", ".getMonth()", ".getDayOfYear()", ".getHours()", ".getDayOfWeek('Europe/Berlin')", ".getMinutes('+01:30')")
+		case 7:
+			return sub("duration") + w.one(".getHours()", ".getMinutes()", ".getSeconds()", ".getMilliseconds()")
+		case 8:
+			kind := w.one("string", "int", "double", "bool", "timestamp", "bytes")
+			return w.listOf(kind, depth-1) + w.one(".indexOf(", ".lastIndexOf(") + sub(kind) + ")"
 		case 0:
 			return "(" + sub("int") + w.one(" + ", " - ", " * ", " / ", " % ") + sub("int") + ")"
 		case 1:
@@ -162,13 +169,18 @@ func (w *writer) value(kind string, depth int) string {
 			return w.listOf("int", depth-1) + w.one(".sum()", ".max()", ".min()", "[0]")
 		}
 	case "double":
-		return "double(" + sub(w.one("int", "dyn")) + ")"
+		return w.one("double("+sub(w.one("int", "dyn", "string"))+")", "("+sub("double")+w.one(" + ", " - ", " * ", " / ")+sub("double")+")",
+			w.listOf("double", depth-1)+w.one(".sum()", ".max()", "[0]"), "quantity("+sub("string")+").asApproximateFloat()")
 	case "duration":
-		return "(" + sub("timestamp") + " - " + sub("timestamp") + ")"
+		return w.one("("+sub("timestamp")+" - "+sub("timestamp")+")", "("+sub("duration")+w.one(" + ", " - ")+sub("duration")+")",
+			w.listOf("duration", depth-1)+w.one(".sum()", ".max()", "[0]"), "duration("+sub(w.one("string", "dyn"))+")")
 	case "timestamp":
-		return "(" + sub("timestamp") + " + " + sub("duration") + ")"
+		return w.one("("+sub("timestamp")+w.one(" + ", " - ")+sub("duration")+")", "timestamp("+sub(w.one("string", "int", "dyn"))+")",
+			w.listOf("timestamp", depth-1)+w.one(".max()", ".min()", "[0]"))
 	case "bytes":
-		return "bytes(" + sub("string") + ")"
+		return w.one("bytes("+sub(w.one("string", "dyn"))+")", "("+sub("bytes")+" + "+sub("bytes")+")")
+	case "dyn":
+		return "dyn(" + sub(w.one("int", "string", "double", "bool", "bytes", "timestamp", "duration")) + ")"
 	}
 	return w.one(literals[kind]...)
 }
@@ -246,7 +258,9 @@ func (w *writer) loop(depth int) string {
 }
 
 var checks = []string{".startsWith('a')", ".endsWith('b')", ".contains('a')", ".matches('^[a-z]+$')", ".matches('a|b')", ".size() < 3"}
-var wrapped = []string{"isIP(%s)", "isCIDR(%s)", "isURL(%s)", "isQuantity(%s)", "isSemver(%s)", "format.dns1123Label().validate(%s).hasValue()",
+var wrapped = []string{"quantity(%s) == quantity('500m')", "isQuantity(%s) && quantity(%[1]s).isInteger()", "ip(%s) == ip('10.0.0.1')", "cidr(%s).ip().isLoopback()",
+	"ip.isCanonical(%s)", "format.uri().validate(%s).hasValue()", "format.named(%s).hasValue()", "url(%s).getQuery().size() == 1", "bool(%s)", "timestamp(%s) > timestamp(0)",
+	"%s.findAll('[a-z]+', 2).size() > 1", "strings.quote(%s) == '\"a\"'", "isIP(%s)", "isCIDR(%s)", "isURL(%s)", "isQuantity(%s)", "isSemver(%s)", "format.dns1123Label().validate(%s).hasValue()",
 	"quantity(%s).isGreaterThan(quantity('1'))", "ip(%s).family() == 4", "url(%s).getHost() == 'a.b'", "semver(%s).major() > 0", "cidr(%s).containsIP('10.0.0.1')"}
 
 // An expression of type bool.
@@ -274,6 +288,14 @@ func (w *writer) condition(depth int) string {
 		return w.value("string", depth-1) + w.one(checks...)
 	case 10:
 		return fmt.Sprintf(w.one(wrapped...), w.value("string", depth-1))
+	case 13:
+		if at, found := w.reach(w.one("string", "list", "object", "map", "timestamp", "bytes")); found {
+			return "type(" + at.text + ") == " + w.one("type("+w.value(w.one("string", "dyn", "int"), 0)+")", "list", "map", "string", "type")
+		}
+	case 14:
+		if at, found := w.reach(w.one("list", "map", "object")); found {
+			return "dyn(" + at.text + ")" + w.one(" == ", " != ") + w.one("dyn([])", "dyn({})", "dyn(1)", "dyn("+at.text+")", "dyn(null)")
+		}
 	case 11:
 		if at, found := w.reach("dyn"); found {
 			return w.one("type("+at.text+") == "+w.one("int", "string"), at.text+" == "+w.value(w.one("int", "string"), 0), "("+at.text+" == '50%' || int("+at.text+") < 3)")
@@ -286,8 +308,8 @@ func (w *writer) condition(depth int) string {
 
 // Functions and operators of lists and maps.
 func (w *writer) collection(depth int) string {
-	kind := w.one("string", "int")
-	switch w.Intn(6) {
+	kind := w.one("string", "string", "int", "int", "double", "bool", "bytes", "timestamp", "duration", "dyn")
+	switch w.Intn(9) {
 	case 0:
 		return "(" + w.value(kind, depth-1) + " in " + w.listOf(kind, depth-1) + ")"
 	case 1:
@@ -298,12 +320,70 @@ func (w *writer) collection(depth int) string {
 		if at, found := w.reach("map"); found {
 			return "(" + w.value("string", depth-1) + " in " + at.text + ")"
 		}
+	case 5:
+		return w.transformed(depth)
+	case 6:
+		if at, found := w.reach("list"); found {
+			return at.text + w.one(".isSorted()", ".sort() == ", ".distinct() == ", ".reverse() == ", ".flatten() == ", ".slice(0, 1) == ", ".map(i, i) == ",
+				".filter(i, true) == ", ".exists(i, i == ") + at.text
+		}
+	case 7:
+		if at, found := w.reach(w.one("map", "object", "list", "string", "int", "dyn", "timestamp")); found {
+			return w.optional(at, depth)
+		}
 	case 4:
 		if one, other, found := w.twoAlike("list"); found && !w.isSet(one) {
 			return fmt.Sprintf("%s + %s == %s", one, other, w.one(one, other, other+" + "+one))
 		}
 	}
 	return w.listOf(kind, depth-1) + ".size() > 0"
+}
+
+// Macros that make lists and maps.
+func (w *writer) transformed(depth int) (text string) {
+	at, found := w.reach(w.one("list", "map"))
+	if !found {
+		return "{'a': 1}.size() == 1"
+	}
+	first, second := w.loopVariable(), w.loopVariable()
+	item := place{text: second}
+	if kindOf(at.schema) == "list" {
+		item.schema = at.schema.Items.Schema
+	} else {
+		item.schema = at.schema.AdditionalProperties.Schema
+	}
+	w.within([]place{item}, func() {
+		kind := w.one("string", "int", "bool", "double")
+		value := w.value(kind, depth-1)
+		text = at.text + w.one(fmt.Sprintf(".transformList(%s, %s, %s).size() > 1", first, second, value),
+			fmt.Sprintf(".transformList(%s, %s, %s, %s) == []", first, second, w.condition(depth-1), value),
+			fmt.Sprintf(".transformMap(%s, %s, %s).size() > 1", first, second, value),
+			fmt.Sprintf(".transformMap(%s, %s, %s)[%s] == %s", first, second, second, first, value),
+			fmt.Sprintf(".transformMapEntry(%s, %s, {%s: %s}).size() > 1", first, second, value, second),
+			fmt.Sprintf(".transformMap(%s, %s, %s) == %s", first, second, second, at.text))
+	})
+	return text
+}
+
+// What optional values can do.
+func (w *writer) optional(at place, depth int) (text string) {
+	v := w.loopVariable()
+	kind := w.one("string", "int", "bool")
+	end := strings.LastIndexByte(at.text, '.')
+	from := "optional." + w.one("of(", "ofNonZeroValue(") + at.text + ")"
+	if end > 0 && !strings.ContainsAny(at.text[end:], "[(") && w.in(2) {
+		from = at.text[:end] + ".?" + at.text[end+1:]
+	}
+	w.within([]place{{text: v, schema: at.schema}}, func() {
+		text = from + w.one(fmt.Sprintf(".optMap(%s, %s).orValue(%s) == %s", v, w.value(kind, depth-1), w.value(kind, 0), w.value(kind, 0)),
+			fmt.Sprintf(".optFlatMap(%s, optional.of(%s)).hasValue()", v, w.value(kind, depth-1)), ".hasValue()", ".or(optional.none()).hasValue()",
+			fmt.Sprintf(".value() == %s", at.text), fmt.Sprintf(" == optional.of(%s)", at.text), " != optional.none()",
+			fmt.Sprintf(".or(optional.of(%s)).value() == %s", at.text, at.text))
+	})
+	if w.in(5) {
+		return "[" + w.one("?", "") + from + "].size() == 1"
+	}
+	return text
 }
 
 // Two values of equal schemas: the same of self and oldSelf, or of the same place.

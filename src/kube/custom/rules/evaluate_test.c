@@ -199,6 +199,10 @@ static void rules_fail_as_those_of_cel_go(void **state)
          4},
         {SHAPED("\"rule\":\"self.t + self.t == self.t + self.t\""),
          "Invalid value: failed rule: self.t + self.t == self.t + self.t", 11},
+        {SHAPED("\"rule\":\"type(self.n) == list && type(self) != map\""),
+         "Invalid value: failed rule: type(self.n) == list && type(self) != map", 7},
+        {SHAPED("\"rule\":\"optional.of(self.n).optMap(v, self.n).hasValue()\""), NULL, 8},
+        {SHAPED("\"rule\":\"optional.of(self.n).optMap(v, v).hasValue()\""), NULL, 11},
         {SHAPED("\"rule\":\"self.b != self.b\""),
          "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
          "[]uint8 evaluating rule: self.b != self.b",
