@@ -37,6 +37,7 @@ struct mutation {
     const struct json_node *object;
     struct arena arenas[2], *arena;
     size_t held_bytes; /* of the arena when the object had moved there */
+    size_t next_key;   /* the one that is expected next */
     /* The kind of what a subresource takes instead of the object, such as an Eviction, by its
      * group, version and name alone; NULL: the object is of the kind of the rule. */
     const struct kube_kind *own;
@@ -125,13 +126,21 @@ static struct slice key_of(struct mutation *m, const struct invocation *invocati
                               SLICE_ARGS(binding->name), SLICE_ARGS(namespace), SLICE_ARGS(name));
 }
 
+/* The keys are in the order of the first pass, which is usually that of this one. */
 static bool runs_again(struct mutation *m, const struct invocation *invocation)
 {
+    enum { KEYS_PER_COST = 16 };
+    const struct kube_policy *policy = invocation->of->policy_object->data;
+    const struct kube_mutating *mutating = m->mutating;
+    if (!policy->reinvoked)
+        return false;
     struct slice key = key_of(m, invocation);
-    for (size_t i = 0; i < m->mutating->key_count; i++)
-        if (slice_equal(m->mutating->keys[i], key))
-            return true;
-    return false;
+    size_t looked = 0;
+    bool found = false;
+    for (; looked < mutating->key_count && !found; looked++, m->next_key++)
+        found = slice_equal(mutating->keys[m->next_key % mutating->key_count], key);
+    kube_evaluation_charge(&m->run.limit, looked / KEYS_PER_COST);
+    return found;
 }
 
 /* keys has room for all invocations. */
