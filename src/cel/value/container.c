@@ -4,6 +4,8 @@
 #include "cel/value/name.h"
 #include "cel/value/shape.h"
 
+#include <stdio.h>
+
 enum {
     ROOM_MIN = 4,
     LINEAR_MAX = 8, /* maps with more entries have a hash table */
@@ -223,6 +225,19 @@ static struct cel_value copy_map(struct cel_work *work, struct cel_value map)
     return copy;
 }
 
+static struct cel_value existing_key(struct cel_work *work, struct cel_value key)
+{
+    char number[24] = "false";
+    if (key.kind == CEL_BOOL && key.truth)
+        snprintf(number, sizeof(number), "true");
+    else if (key.kind == CEL_INT)
+        snprintf(number, sizeof(number), "%lld", (long long)key.i64);
+    else if (key.kind == CEL_UINT)
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)key.u64);
+    struct slice text = key.kind == CEL_STRING ? cel_text(key) : slice_from_text(number);
+    return cel_of_error_format(work, "insert failed: key %.*s already exists", SLICE_ARGS(text));
+}
+
 struct cel_value cel_map_insert(struct cel_work *work, struct cel_value map, struct cel_value key,
                                 struct cel_value value)
 {
@@ -231,7 +246,7 @@ struct cel_value cel_map_insert(struct cel_work *work, struct cel_value map, str
     if (!is_key(key))
         return cel_of_error_format(work, "unsupported key type: %s", cel_value_type_name(key));
     if (cel_map_find(work, map, key, &found))
-        return CEL_FAIL("insert failed: key already exists");
+        return existing_key(work, key);
     if (map.is_view || map.entries->is_constant || map.entries->count != map.count)
         map = copy_map(work, map);
     if (cel_is_error(map) || !grow(work, map.entries))

