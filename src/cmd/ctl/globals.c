@@ -137,6 +137,7 @@ static struct option_group *own_group(const struct ctl_command *command, enum ct
         rows[count] = command->flags[i];
         /* Variables and configuration files have the flags of all commands only. */
         rows[count].flag_only = true;
+        /* The option has a place in the command's own struct, which follows the general one. */
         if (rows[count].offset != OPTION_NOWHERE)
             rows[count].offset += offset;
         count++;

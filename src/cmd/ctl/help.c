@@ -61,6 +61,7 @@ static bool shows_default(const struct option *row)
 
 static void write_flag(const struct option *row, FILE *to)
 {
+    /* A flag without a description is accepted, but not shown. */
     if (!row->help)
         return;
     char name[96], letter[8] = "    ";
@@ -118,6 +119,7 @@ void ctl_write_help(const struct ctl_command *command, enum ctl_style style, FIL
 static void write_roff(const char *text, FILE *to)
 {
     for (bool line_start = true; *text; line_start = *text++ == '\n') {
+        /* At the beginning of a line these two are a request to roff. */
         if (line_start && (*text == '.' || *text == '\''))
             fputs("\\&", to);
         if (*text == '\\')
@@ -253,6 +255,7 @@ void ctl_man_page(size_t place, char *ret_name, size_t bytes)
         if (!ctl_exists(command, CTL_VIGIL))
             continue;
         page_of(command, ret_name, bytes);
+        /* All commands of a family are on one page, and follow each other in the table. */
         if (strcmp(ret_name, before) != 0 && place-- == 0)
             return;
         snprintf(before, sizeof(before), "%s", ret_name);

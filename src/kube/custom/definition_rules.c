@@ -36,6 +36,7 @@ static bool set_names(const struct kube_meta *meta, struct json_node *names)
         !text_of(meta, json_node_named(names, "singular"), &singular) ||
         !text_of(meta, json_node_named(names, "listKind"), &list))
         return false;
+    /* Without a kind there is nothing to derive names from; validation reports it. */
     if (!kind.len || buf_append(&text, kind) != ST_OK || buf_append_text(&text, "List") != ST_OK)
         return !kind.len || no_memory(meta);
     if (!list.len && !kube_meta_set_text(meta, names, "listKind", buf_slice(&text)))
@@ -91,6 +92,7 @@ static bool is_used(const struct kube_kinds *kinds, struct slice own, struct sli
     struct kube_definition *const *all = kube_kinds_definitions(kinds, &count);
     for (size_t i = 0; i < count; i++) {
         const struct kube_definition_names *names = &all[i]->names;
+        /* A definition does not conflict with itself, nor with those of other groups. */
         if (slice_equal(all[i]->name, own) || !is_text(group, all[i]->group))
             continue;
         /* A plural is in use once it has been accepted; a kind has been accepted with it. */
@@ -129,6 +131,7 @@ static bool accept_name(struct naming *s, const char *key, bool kind, const char
         return false;
     if (!slice_equal(wanted, had) && is_used(s->kinds, s->own, s->group, wanted, kind)) {
         conflict(s, reason, wanted);
+        /* A name that was accepted before stays, so that the resource is served under it. */
         return had.len || kube_meta_set_text(s->meta, s->accepted, key, SLICE_EMPTY);
     }
     return kube_meta_set_text(s->meta, s->accepted, key, wanted);
@@ -187,6 +190,7 @@ static bool set_conditions(struct naming *s, struct json_node *status)
                                               slice_from_text(s->message))
                          : kube_condition_set(s->meta, status, "NamesAccepted", true, "NoConflicts",
                                               SLICE_LITERAL("no conflicts found"));
+    /* A definition that has been established once remains so. */
     if (!set_names || serves)
         return set_names;
     return s->reason

@@ -48,6 +48,8 @@ static bool has_address(const struct json_node *service, struct slice text)
 {
     const struct json_node *one = json_node_path(service, "spec.clusterIP");
     const struct json_node *list = json_node_path(service, "spec.clusterIPs");
+    /* clusterIP repeats the first of clusterIPs. A service that an older server has stored may have
+     * it alone. */
     if (one && slice_equal(one->text, text))
         return true;
     for (const struct json_node *at = list ? list->first : NULL; at; at = at->next)
@@ -190,6 +192,8 @@ static bool reserve_address(struct kube_reservations *reservations, const struct
     struct json_node *spec = json_node_named(reservations->service, "spec");
     const struct json_node *had = needs_address(old) ? json_node_path(old, "spec.clusterIP") : NULL;
     const struct json_node *wanted = json_node_named(spec, "clusterIP");
+    /* clusterIP is not given: clusterIPs counts, and without it the address that the service had.
+     */
     if (!json_node_has_text(wanted)) {
         const struct json_node *list = json_node_named(spec, "clusterIPs");
         wanted = list && list->count ? list->first : json_node_has_text(had) ? had : NULL;
@@ -201,6 +205,7 @@ static bool reserve_address(struct kube_reservations *reservations, const struct
     if (!set_texts(reservations, spec, "clusterIP", "clusterIPs", text) ||
         !set_family(reservations, spec))
         return false;
+    /* The service wants no address, or has this one already. */
     if (slice_is(text, "None") || (json_node_has_text(had) && slice_equal(had->text, text)))
         return true;
     return reserve_given(reservations, text, errors);
@@ -264,8 +269,10 @@ static bool reserve_port(struct kube_reservations *reservations, size_t index,
                          struct kube_field_errors *errors)
 {
     int64_t number = node_port_of(port), before = port_before(old, port);
+    /* An update without node ports keeps those that the service has. */
     if (!number && before)
         return set_int(reservations, port, "nodePort", before);
+    /* The service has this port already, perhaps under another of its ports. */
     if (number && needs_ports(old) && has_port(old, number))
         return true;
     if (number)
@@ -313,6 +320,7 @@ static void release_rest(struct kube_reservations *reservations, const struct js
         char text[24];
         int64_t number = node_port_of(at);
         snprintf(text, sizeof(text), "%lld", (long long)number);
+        /* The service does not have the port any more. */
         if (number && !(service && needs_ports(service) && has_port(service, number)))
             release(reservations, PORTS, slice_from_text(text));
     }

@@ -78,6 +78,7 @@ enum status kube_selection_get(struct kube_selections *selections, struct slice 
     s->selections = selections;
     if (status == ST_OK && !known)
         status = hash_map_put(&selections->known, s, &replaced);
+    /* The text is wrong, or another request uses the same one, whose result is shared. */
     if (status != ST_OK || known)
         selection_free(s);
     if (status != ST_OK)

@@ -95,6 +95,7 @@ static void show_head(struct change_view *view, const vigil_event *event, const 
 static void show_value(struct change_view *view, const vigil_event *event)
 {
     struct slice value = slice_from(event->kv->value);
+    /* A deleted key has no value that could be shown. */
     if (event->type == VIGIL_DELETE)
         return;
     if (event->prev_kv)

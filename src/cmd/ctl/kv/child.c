@@ -48,6 +48,7 @@ static int spawn(pid_t *ret_pid, char **words, char **environment,
 static void describe_failure(const char *word, int failure, char ret_reason[CHILD_REASON_BYTES])
 {
     const char *why = failure == ENOENT ? "no such file or directory" : "permission denied";
+    /* Go's words differ for a program that was searched in PATH and for one with a path. */
     if (!strchr(word, '/'))
         snprintf(ret_reason, CHILD_REASON_BYTES,
                  "exec: \"%.100s\": executable file not found in $PATH", word);
@@ -98,6 +99,7 @@ pid_t child_start_piped(const char *word, int ret_pipes[2], char ret_reason[CHIL
         snprintf(ret_reason, CHILD_REASON_BYTES, "pipe2: %s", strerrordesc_np(errno));
     else
         pid = spawn_piped(word, input, output, ret_reason);
+    /* The child has its ends of the pipes; the caller takes the other two. */
     if (pid >= 0) {
         ret_pipes[0] = output[0];
         ret_pipes[1] = input[1];

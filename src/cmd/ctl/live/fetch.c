@@ -126,6 +126,7 @@ bool fetch_page(struct fetch *fetch, const char *path, char *text, size_t room, 
     vigil_bytes body = vigil_kube_call_body(call);
     bool is_answered = *ret_good || vigil_kube_call_status(call)->code != 0 || body.size > 0;
     struct slice page = slice_of(body.data, body.size);
+    /* The server has sent nothing: the error of the call is shown instead. */
     if (page.len == 0)
         page = slice_from_text(vigil_kube_call_error(call)->text);
     /* The first check that has failed, if it is a list of checks. */

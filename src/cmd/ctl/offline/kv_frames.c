@@ -31,6 +31,7 @@ enum status kv_frames_add(struct kv_frames *frames, const struct pb_key_value *k
     if (pb_append(&pb_key_value_table, kv, &value) != ST_OK)
         xalloc_check(NULL, kv->value.len);
     frames->bytes += sizeof(struct kv_frame) + value.len;
+    /* What a transformer sends must not fill the memory. */
     if (frames->bytes > frames->bytes_max) {
         buf_fini(&value);
         return error_set(ret_error, ST_LIMIT, "the keys have more than %" PRIu64 " bytes together",
@@ -85,6 +86,7 @@ enum status kv_frames_feed(struct kv_frames *frames, struct slice bytes, struct 
     for (;;) {
         uint64_t len;
         TRY(frame_bytes(rest, &len, ret_error));
+        /* The next frame, or its head, has not arrived completely. */
         if (len == 0 || rest.len < len)
             break;
         TRY(take_frame(frames, slice_sub(rest, HEAD_BYTES, (size_t)len - HEAD_BYTES), ret_error));

@@ -12,6 +12,7 @@ static bool selector_text(struct arena *arena, const struct json_node *object, s
 {
     const struct json_node *selector = json_node_path(object, "spec.selector");
     const struct json_node *labels = json_node_named(selector, "matchLabels");
+    /* A replication controller has the labels themselves in its selector. */
     if (!labels)
         labels = selector;
     const struct json_node *label =
@@ -137,6 +138,7 @@ static enum kube_decision look(struct kube_change *change, const struct json_nod
         kube_call_not_found(call);
         return KUBE_DECIDE_FAIL;
     }
+    /* The definition names a field that this object does not have. */
     if (custom && !json_node_path(stored, custom->replicas_path)) {
         kube_fail(&call->status, KUBE_INTERNAL_ERROR,
                   "Internal error occurred: the spec replicas field \".%s\" does not exist",

@@ -72,6 +72,7 @@ static enum status add_file(struct kube_account_keys *keys, const char *path, st
     size_t before = keys->verifier_count;
     while (next_block(&rest, &block))
         TRY(add_verifier(keys, path, block, error));
+    /* The file can be read, but has only certificates or parameters. */
     if (keys->verifier_count == before)
         return error_set(error, ST_INVALID, "%.300s: there is no key in it (PEM)", path);
     return ST_OK;
@@ -164,6 +165,8 @@ static enum status find_key(const struct kube_account_keys *keys, const struct j
         enum status status = jws_verify(jws, keys->verifiers[i], arena);
         if (status == ST_OK)
             *ret_key = keys->verifiers[i];
+        /* Another status than that of a wrong signature ends the search: the key was found, or
+         * there is no memory. */
         if (status != ST_INVALID_AUTH_TOKEN)
             return status;
     }

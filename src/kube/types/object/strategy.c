@@ -115,6 +115,7 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
 {
     struct json_node *status = json_node_named(object, "status");
     unsigned rules = kube_kind_rules(meta->kind);
+    /* The status of a new object is left to its controller. */
     if (status && meta->kind->flags & KUBE_HAS_STATUS && !(rules & KUBE_KEEPS_STATUS))
         json_node_remove(object, status);
     if (kube_kind_is(meta->kind, "", "namespaces"))
@@ -139,6 +140,7 @@ int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_no
         !node->text.len || json_node_is_text(phase, "Failed") ||
         json_node_is_text(phase, "Succeeded"))
         return 0;
+    /* The pod runs on a node, and the client says how long it may take to stop. */
     if (requested_s >= 0)
         return requested_s;
     if (!json_node_int(json_node_path(object, "spec.terminationGracePeriodSeconds"), &grace_s) ||

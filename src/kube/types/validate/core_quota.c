@@ -92,6 +92,7 @@ static void check_scope_operator(struct check *c, const struct at *at, const str
                  "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                  "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                  "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+    /* Only these two operators compare with values. */
     if (rule_one_of(op, "In,NotIn")) {
         if (!values)
             bad_required(c, AT(at, "values"),

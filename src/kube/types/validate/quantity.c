@@ -18,6 +18,7 @@ quantity quantity_of(struct check *c, const struct json_node *node)
     if (!text.len)
         return 0;
     if (!quantity_read(text, &read))
+        /* The number has more digits than can be read; it exceeds any limit. */
         return text.ptr[0] == '-' ? -QUANTITY_MAX : QUANTITY_MAX;
     quantity_round_up(&read, NANO);
     quantity_amount value = read.amount, most = (quantity_amount)QUANTITY_MAX;

@@ -12,6 +12,7 @@ static enum status append_list(struct check *c, const struct json_node *list,
 {
     TRY(buf_append_text(to, "["));
     for (const struct json_node *item = rule_first(list); item; item = item->next) {
+        /* The error shows no more than this of the value. */
         if (to->len > GO_SHOWN_BYTES_MAX)
             return ST_OK;
         TRY(append_struct(c, item, type, to));

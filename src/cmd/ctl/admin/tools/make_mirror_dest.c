@@ -14,6 +14,7 @@ static int set_user(struct mirror_dest *dest, const struct mirror_flags *flags)
     globals->user = flags->user;
     globals->password = flags->password;
     globals->token = "";
+    /* There is no user, or the password is known. */
     if (!*flags->user || *flags->password || strchr(flags->user, ':'))
         return CTL_OK;
     globals->password = ctl_ask_hidden(&dest->ctl, "Destination Password: ");

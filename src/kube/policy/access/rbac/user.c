@@ -17,6 +17,7 @@ void kube_text_add(struct kube_text_list *list, struct slice text)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 4;
         struct slice *items = arena_calloc(list->arena, capacity, sizeof(*items));
+        /* The arena remembers that it ran out, which the user of the list checks. */
         if (!items)
             return;
         if (list->count)

@@ -66,10 +66,12 @@ bool kube_quota_matches(const struct kube_admission_write *write, struct slice n
         return !arena_ran_out(write->arena) || kube_fail_engine(write->status, ST_NOMEM);
     if (kube_quota_missing(&object, write->arena, &amounts, &missing) != ST_OK)
         return kube_fail_engine(write->status, ST_NOMEM);
+    /* A quota of computing resources makes its requests and limits mandatory. */
     if (missing.len)
         return kube_admission_forbid(write, "failed quota: %.*s: %.*s", SLICE_ARGS(name),
                                      SLICE_ARGS(missing));
     for (size_t i = 0; i < amounts.count; i++) {
+        /* The use of the namespace has not been counted yet, so nothing can be charged. */
         if (!json_node_member(used, amounts.items[i].name)) {
             AUTO(buf_fini) struct buf names = {0};
             if (write_names(&amounts, &names) != ST_OK)

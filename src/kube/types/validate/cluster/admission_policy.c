@@ -1,6 +1,6 @@
 /*
- * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. The expressions of the
- * first are compiled; those of the second, which are not evaluated, must only be there.
+ * ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings. All expressions are
+ * compiled, to find what is wrong with them.
  */
 #include "kube/types/validate/cluster/matching.h"
 #include "kube/types/validate/kinds.h"

@@ -126,6 +126,7 @@ static void check_kept_drivers(struct check *c, const struct at *at, const struc
     for (const struct json_node *item = rule_first(old); item; item = item->next) {
         struct named key = {rule_text(c, item, "name"), item};
         const struct named *is = bsearch(&key, drivers, n, sizeof(*drivers), named_order);
+        /* A driver that stays may not become that of another node. */
         if (is && (!rule_same_member(is->node, item, "nodeID") ||
                    !rule_same_member(is->node, item, "topologyKeys")))
             bad_raw(c, at, show_struct(c, is->node, &driver_type), "field is immutable");
@@ -169,6 +170,7 @@ static void check_inline(struct check *c, const struct at *at, const struct json
     struct slice policy = rule_text(c, spec, "persistentVolumeReclaimPolicy");
     for (size_t i = 0; i < COUNT_OF(never); i++) {
         const struct json_node *node = rule_member(spec, never[i]);
+        /* An empty capacity counts as none. */
         if (node && (i == 0 || node->first))
             bad_forbidden(c, AT(at, never[i]), reason);
     }

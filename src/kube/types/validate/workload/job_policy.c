@@ -78,6 +78,7 @@ static void check_failure_rule(struct check *c, const struct at *at, const struc
         check_codes(c, AT(in, "values"), rule_member(codes, "values"), slice_is(op, "In"));
     }
     check_patterns(c, AT(at, "onPodConditions"), patterns);
+    /* A rule looks either at the exit codes of containers or at the conditions of the pod. */
     if (codes && patterns)
         bad_omitted(c, at, "specifying both OnExitCodes and OnPodConditions is not supported");
     if (!codes && !patterns)
@@ -148,6 +149,7 @@ static bool read_interval(struct slice text, int64_t completions, int64_t *ret_f
 {
     struct slice end = text, begin = slice_cut(&end, '-');
     bool two = begin.len < text.len;
+    /* "1-2-3" */
     if (two && end.len && memchr(end.ptr, '-', end.len)) {
         snprintf(why, INDEX_WHY_BYTES,
                  "the fragment \"%.*s\" violates the requirement that an index interval can have "
@@ -220,6 +222,7 @@ static void check_success_rule(struct check *c, const struct at *at, const struc
         bad_required(c, at, "at least one of succeededCount or succeededIndexes must be specified");
     if (indexes)
         check_indexes(c, AT(at, "succeededIndexes"), rule_text_of(c, indexes), completions, &total);
+    /* Without a count, all of the indexes have to succeed. */
     if (!count)
         return;
     rule_not_negative(c, of_count, rule_int_of(count));
