@@ -61,12 +61,12 @@ struct cel_attribute {
     uint16_t field_count;
     uint32_t slot; /* the number of the variable */
     union {
-        /* Of a variable or an operand */
+        /* What a variable and an operand have. */
         struct {
             const struct cel_node *operand;
             struct cel_qualifier *first, *last;
         };
-        /* Of a conditional, which has no qualifiers itself */
+        /* What a conditional has; the qualifiers are those of its two attributes. */
         struct {
             const struct cel_node *condition;
             struct cel_attribute *chosen, *other;

@@ -157,6 +157,7 @@ static enum status check_version(const struct v2_members *members, struct v2_ver
                                  struct error *ret_error)
 {
     struct version_text text = short_text(version);
+    /* The cluster is not newer than the versions whose v2 store is known. */
     if (compare_versions(NEWEST, version) >= 0)
         return ST_OK;
     v2_note_write(members->notes,
@@ -359,6 +360,7 @@ static enum status add_member(struct v2_members *members, const struct pb_log_co
     struct v2_member *old = find(members, change->node_id);
     if (change->type == CHANGE_ADD_LEARNER)
         return ST_OK;
+    /* A learner that is known becomes a full member; for any other nothing changes. */
     if (member->is_promoted) {
         if (old && old->is_learner) {
             old->is_learner = false;
@@ -366,6 +368,7 @@ static enum status add_member(struct v2_members *members, const struct pb_log_co
         }
         return ST_OK;
     }
+    /* etcd refuses such a member when the entry is applied, and so it did then. */
     if (old || url_is_taken(members, member))
         return ST_OK;
     TRY(add(members, member, ret_error));
@@ -409,6 +412,7 @@ static enum status remove_member(struct v2_members *members, uint64_t id, struct
 enum status v2_members_change(struct v2_members *members, const struct pb_log_conf_change *change,
                               struct error *ret_error)
 {
+    /* The id of a removed member is never used again, and etcd ignores changes of it. */
     if (was_removed(members, change->node_id))
         return ST_OK;
     if (change->type == CHANGE_REMOVE)

@@ -31,8 +31,10 @@ static enum status put(struct v2_tree *tree, struct v2_members *members,
 {
     bool compares = request->prev_index > 0 || request->prev_value.len > 0;
     bool has_exist = request->prev_exist_set_case == PB_LOG_V2_REQUEST_PREV_EXIST;
+    /* The key must not exist yet. */
     if (has_exist && !request->prev_exist)
         return v2_tree_create(tree, change, false);
+    /* The key must have this value or index. */
     if (compares)
         return v2_tree_compare_and_swap(tree, change);
     if (has_exist)
@@ -77,6 +79,7 @@ static enum status apply_request(struct v2_tree *tree, struct v2_members *member
     if (pb_decode(&pb_log_v2_request_table, bytes, &none, &request) != ST_OK)
         return error_set(ret_error, ST_DAMAGED, "the log has something that is not a request");
     enum status status = apply(tree, members, &request, ret_error);
+    /* The tree has refused it, without a text of its own. */
     if (status == ST_LIMIT && !ret_error->text[0])
         return error_set(ret_error, ST_LIMIT,
                          "the log has a key of more than %d levels, or the v2 store more than %d "
@@ -174,6 +177,7 @@ static enum status open_log(struct import_wal *wal, const struct v2_store_option
     enum status status =
         import_wal_open(wal, options->fs, options->wal_dir, snapshot->index, ret_error);
     const char *text = fault_text(wal->fault);
+    /* The log is damaged, which is said in etcd's words. */
     if (status != ST_OK && text)
         return error_set(ret_error, status, "%s", text);
     TRY(status);

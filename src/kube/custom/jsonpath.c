@@ -55,6 +55,7 @@ static enum status take_name(struct jsonpath_parser *p, const char *ends, struct
     if (!to)
         return ST_NOMEM;
     while (p->rest.len && !strchr(ends, p->rest.ptr[0])) {
+        /* The next byte is part of the name, whatever it is. */
         if (p->rest.ptr[0] == '\\' && p->rest.len > 1)
             skip(p, 1);
         to[len++] = p->rest.ptr[0];
@@ -70,6 +71,7 @@ static enum status take_quoted(struct jsonpath_parser *p, struct slice *ret_text
     if (!accept(p, quote))
         return ST_INVALID;
     enum status status = take_name(p, quote, ret_text);
+    /* Between quotes a name may be empty. */
     if (status == ST_INVALID)
         *ret_text = SLICE_EMPTY;
     else
@@ -153,6 +155,7 @@ enum status jsonpath_parse(struct arena *arena, struct slice text, const struct 
     struct jsonpath *path = arena_calloc(arena, 1, sizeof(*path));
     if (!path)
         return ST_NOMEM;
+    /* The path of the root itself. */
     if (slice_equal(text, SLICE_LITERAL(".")))
         p.rest = SLICE_EMPTY;
     while (p.rest.len) {
@@ -177,6 +180,7 @@ static bool passes(const struct jsonpath *path, const struct jsonpath_step *filt
 {
     for (size_t i = 0; i < filter->count; i++)
         item = json_node_member(item, path->inner[filter->from + i].key);
+    /* The item lacks the compared field, so that neither == nor != selects it. */
     if (!item)
         return false;
     bool equal = false;

@@ -198,6 +198,7 @@ static void check_meta(struct definition_check *c, const struct json_node *field
             const struct json_node *given = json_node_named(field, "type");
             check_invalid(c, "type", given, i < 2 ? "must be string" : "must be object");
         }
+        /* Only at the root is this the metadata of the resource itself. */
         if (level == LEVEL_ROOT && i == 2)
             check_root_metadata(c, field);
         check_leave(c, before);
@@ -233,6 +234,7 @@ static void check_structural(struct definition_check *c, const struct json_node 
         check_leave(c, before);
     }
     for (size_t i = 0; i < 2; i++)
+        /* A value that is an integer or a string has no fields that could be kept or embedded. */
         if (either && check_is_true(node, extensions[i]))
             check_invalid(c, extensions[i], json_node_named(node, extensions[i]),
                           "must be false if x-kubernetes-int-or-string is true");
@@ -386,6 +388,7 @@ static bool has_merged_items(const struct json_node *node)
 /* A definition that was accepted with such a set may be updated. */
 static bool may_merge_items(struct definition_check *c)
 {
+    /* The old definition is searched once, and only if a set of the new one needs it. */
     if (!c->sets_searched)
         c->sets_merge = c->old_versions && has_merged_items(c->old_versions);
     c->sets_searched = true;

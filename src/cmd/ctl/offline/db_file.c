@@ -73,6 +73,7 @@ static enum status open_locked(struct db_file *file, const struct db_file_option
 {
     struct stat stat;
     file->from = open(file->path, O_RDWR | O_CLOEXEC);
+    /* An etcd that has only the v2 store may have no database yet. */
     if (file->from < 0 && errno == ENOENT && options->creates) {
         file->from = open(file->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         file->was_created = file->from >= 0;
@@ -123,6 +124,7 @@ void db_file_close(struct db_file *file)
 {
     if (!file)
         return;
+    /* Nothing was written to a file that did not exist before, so it is removed. */
     if (file->was_created && file->bytes == 0)
         unlink(file->path);
     if (file->from >= 0)
@@ -216,6 +218,7 @@ static enum status add_rows(struct db_file *file, struct rows *rows, struct slic
 {
     for (; rows->next < rows->end && slice_equal(rows->next->bucket, bucket); rows->next++) {
         int order = key ? slice_compare(rows->next->key, *key) : -1;
+        /* The other rows of the bucket come behind this key. */
         if (order > 0)
             return ST_OK;
         if (order < 0)
@@ -301,6 +304,7 @@ static enum status pass(struct db_file *file, struct rows rows, uint64_t *pages)
     bolt_writer_free(file->writer);
     file->writer = bolt_writer_new(*pages);
     file->name_count = 0;
+    /* A new file has no buckets to copy. */
     if (file->bytes)
         TRY(copy_buckets(file, &rows));
     TRY(add_buckets(file, &rows, NULL));

@@ -124,6 +124,7 @@ static struct slice as_text(struct slice bytes, struct buf *scratch)
 static enum status transform_node(void *ctx, const struct v2_node *node)
 {
     struct migration *migration = ctx;
+    /* This node is a directory. */
     if (node->node->children)
         return ST_OK;
     struct buf key = {0}, value = {0};
@@ -231,6 +232,7 @@ static int run(struct migration *migration)
 {
     struct ctl *ctl = migration->ctl;
     const char *program = migration->flags->transformer;
+    /* This file is in every data directory of Vigil, and in none of etcd. */
     if (exists(migration, "FORMAT") && !exists(migration, "member"))
         return ctl_fail(ctl, CTL_ERROR,
                         "%s is a data directory of Vigil, which has no v2 store: migrate is for "

@@ -82,6 +82,7 @@ static enum status keep_value(struct compiler *c, const struct json_node *node,
     struct schema_part *part;
     TRY(json_tree_write(node, &json));
     TRY(find_part(c, buf_slice(&json), &part));
+    /* This value is kept for the first time. */
     if (!part->node) {
         struct json_node *read;
         TRY(json_tree_read(c->arena, part->bytes, &read, c->error));
@@ -176,6 +177,7 @@ static void set_types(struct schema *s, const struct json_node *node)
         if (json_node_is_text(type, types[i].name))
             s->types = (uint8_t)types[i].type;
     s->int_or_string = get_bool(node, "x-kubernetes-int-or-string");
+    /* Such a value has no type in the schema, and one of these two. */
     if (s->int_or_string)
         s->types = SCHEMA_INTEGER | SCHEMA_STRING;
 }
@@ -221,6 +223,8 @@ static enum status set_format(struct compiler *c, const struct schema *s, struct
         more->checks = schema_format_find(format);
         known = more->checks;
     }
+    /* Formats that Kubernetes does not know are ignored; the writer of the definition is warned of
+     * them. */
     if (known)
         more->format = format;
     else
