@@ -156,7 +156,8 @@ static struct cel_value qualify(struct eval *e, struct cel_value object, struct 
         return missing_key(e, key);
     }
     *ret_present = false;
-    /* Nobody sees the text of what may be absent, and writing it costs more than all the rest. */
+    /* The text is never shown for what may be absent, and writing it costs more than all the rest.
+     */
     return optional ? CEL_FAIL("no such key") : missing_key(e, key);
 }
 

@@ -139,7 +139,7 @@ enum status cel_program_new(const struct cel_env *env, struct cel_errors *errors
 /* What an evaluation cost and may cost. */
 struct cel_budget {
     uint64_t cost, cost_max;
-    uint64_t steps; /* of work.h, which the cost does not count */
+    uint64_t steps; /* the steps of work.h, which the cost does not count */
 };
 
 /*

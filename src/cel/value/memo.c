@@ -9,8 +9,8 @@ enum {
 struct cel_memo {
     struct cel_memo *next;
     const struct json_node *node;
-    const struct json_node **items; /* of a list */
-    struct slice text;              /* of a string */
+    const struct json_node **items; /* the items of a list */
+    struct slice text;              /* the value of a string */
 };
 
 /* A new one has neither items nor a text. NULL: no memory. */

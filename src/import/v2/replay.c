@@ -177,7 +177,7 @@ static enum status open_log(struct import_wal *wal, const struct v2_store_option
     enum status status =
         import_wal_open(wal, options->fs, options->wal_dir, snapshot->index, ret_error);
     const char *text = fault_text(wal->fault);
-    /* The log is damaged, which is said in etcd's words. */
+    /* The log is damaged; the error has etcd's words. */
     if (status != ST_OK && text)
         return error_set(ret_error, status, "%s", text);
     TRY(status);

@@ -262,7 +262,7 @@ static enum status set_extensions(struct compiler *c, struct schema *s,
                    : json_node_is_text(list, "map") ? SCHEMA_LIST_MAP
                                                     : SCHEMA_LIST_ATOMIC;
     s->preset = NULL;
-    /* null is no default, as in Kubernetes, also where it is allowed as a value. */
+    /* As in Kubernetes, null does not count as a default, even where it is allowed as a value. */
     const struct json_node *preset = json_node_named(node, "default");
     if (preset && preset->type != JSON_TYPE_NULL)
         TRY(keep_value(c, preset, &s->preset));

@@ -18,7 +18,7 @@ struct value_path {
     struct slice key;
     size_t index;
     bool is_item;
-    bool is_entry;           /* of a map: the first one of a path has a dot before it, too */
+    bool is_entry; /* the value of a map: the first one of a path has a dot before it, too */
     struct correlated *pair; /* with the previous value; NULL: none */
 };
 
@@ -619,7 +619,7 @@ static void check_enum(struct validation *r, const struct schema *s, const struc
     r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
         return; /* reported at the end */
-    /* In kube-openapi, null is none of the values, even if it is among them. */
+    /* In kube-openapi, null never equals one of the values, even if it is among them. */
     for (const struct json_node *item = s->more->values->first; item; item = item->next)
         if (item->type != JSON_TYPE_NULL && json_node_equal(item, value))
             return;

@@ -14,9 +14,9 @@
 enum {
     PODS_MAX = 3000,
     PAGE_PODS = 100,
-    TURN_BYTES = 64 << 10,     /* of pods that are reviewed in one turn */
+    TURN_BYTES = 64 << 10,     /* pods that are reviewed in one turn, as they are stored */
     POD_BYTES_MAX = 128 << 20, /* memory that the review of one pod may take */
-    WARNING_BYTES = 512, /* of those that have a limited length */
+    WARNING_BYTES = 512,       /* a warning whose length is limited */
 };
 #define SURVEY_NS (1 * NS_PER_S)
 

@@ -121,7 +121,7 @@ static void impossible_operations_are_refused(void **state)
     }
 }
 
-static void an_index_that_is_no_number_of_go_has_the_text_of_go(void **state)
+static void an_index_that_go_cannot_read_has_the_text_of_go(void **state)
 {
     static const struct {
         const char *patch, *end;
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(moves_that_nest_too_deeply_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(operations_on_a_long_list_find_their_items, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(an_index_that_is_no_number_of_go_has_the_text_of_go, setup,
+        cmocka_unit_test_setup_teardown(an_index_that_go_cannot_read_has_the_text_of_go, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(growing_copies_are_limited_by_the_arena, setup, teardown),
     };

@@ -14,9 +14,9 @@
 enum {
     /* Values of an expression that are written as JSON: fewer than there is memory for. */
     CREATED_STEPS_MAX = 400000,
-    CHANGE_COST = 50, /* of a mutation of an empty object */
+    CHANGE_COST = 50, /* the least that a mutation costs: that of an empty object */
     GARBAGE_BYTES_MAX = 4 << 20,
-    NODE_COST = 4, /* of each value in it: it is copied, checked and completed */
+    NODE_COST = 4, /* for each value in the object, which is copied, checked and completed */
 };
 
 /* A policy with a binding and a parameter. */
@@ -36,7 +36,7 @@ struct mutation {
      * the old ones take much memory, the newest one moves to the other arena. */
     const struct json_node *object;
     struct arena arenas[2], *arena;
-    size_t held_bytes; /* of the arena when the object had moved there */
+    size_t held_bytes; /* the size of the arena when the object had moved there */
     size_t next_key;   /* the one that is expected next */
     /* The kind of what a subresource takes instead of the object, such as an Eviction, by its
      * group, version and name alone; NULL: the object is of the kind of the rule. */

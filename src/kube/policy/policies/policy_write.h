@@ -65,7 +65,7 @@ struct kube_policy_write {
     void (*warn)(void *ctx, struct slice warning);
     void *ctx;
     struct clock *clock;                  /* NULL: times are not measured */
-    uint64_t cost;                        /* of the evaluations, up to now */
+    uint64_t cost;                        /* what the evaluations have cost up to now */
     size_t audited;                       /* failures of bindings with the action Audit */
     struct kube_policy_failure *failures; /* in the arena of the write */
 };

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { ROUND_COST = 20 }; /* of a round that evaluates nothing */
+enum { ROUND_COST = 20 }; /* what a round costs that evaluates nothing */
 
 #define OUT_OF_BUDGET \
     "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -12,7 +12,7 @@
 
 struct pod_checked {
     const struct json_node *metadata, *spec;
-    int64_t minor; /* of the standard, at most POD_SECURITY_NEWEST_MINOR */
+    int64_t minor; /* version of the standard, at most POD_SECURITY_NEWEST_MINOR */
     struct arena *arena;
     const char *reason;
     struct buf detail; /* empty: there are none */

@@ -20,10 +20,10 @@ static bool runs_windows(const struct pod_checked *c)
 
 struct setters {
     struct pod_words containers; /* whose member is bad */
-    struct pod_words values;     /* of the bad ones */
+    struct pod_words values;     /* the values of the bad ones */
     bool pod;                    /* that of the pod is bad */
     bool pod_sets;               /* the pod has the member */
-    bool user, role;             /* of seLinuxOptions */
+    bool user, role;             /* those of seLinuxOptions */
 };
 
 /* Whether a member that is set is bad; may add its value. */
