@@ -241,6 +241,82 @@ def cases():
     yield mutate("bulb-status", apply("Object{status: Object.status{on: true}, spec: Object.spec{watts: 9}}"), rules=[
         rule("bulbs/status", "UPDATE", group="example.com")], requests=[
             create("bulb-status", path=BULBS, spec={"watts": 1}), ("PATCH", f"{BULBS}/bulb-status/status", {"status": {"on": False}}, MERGE)])
+
+    # Scales, and what is posted.
+    def scaled(case, *texts, replicas=(2, 0), **more):
+        one = policy(case, *texts, rules=[rule("deployments/scale", "UPDATE", group="apps", resourceNames=[case])], **more)
+        del one["spec"]["matchConstraints"]["objectSelector"]
+        return [one], [binding(case)], [app(case), *(("PATCH", f"{DEPLOYMENTS}/{case}/scale", {"spec": {"replicas": n}}, MERGE)
+                                                     for n in replicas), ("GET", f"{DEPLOYMENTS}/{case}/scale")]
+    for number, text in enumerate((
+            "[JSONPatch{op: 'replace', path: '/spec/replicas', value: 7}]", "[JSONPatch{op: 'remove', path: '/spec/replicas'}]",
+            "[JSONPatch{op: 'replace', path: '/spec/replicas', value: -1}]",
+            "[JSONPatch{op: 'replace', path: '/spec/replicas', value: 'x'}]",
+            "[JSONPatch{op: 'add', path: '/spec/nothing', value: 1}]",
+            "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'a': 'b'}}]",
+            "[JSONPatch{op: 'add', path: '/spec/replicas', value: object.?spec.?replicas.orValue(0) + oldObject.spec.?replicas.orValue(0)}]",
+            "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]",
+            "[JSONPatch{op: 'remove', path: '/metadata/resourceVersion'}]",
+            "[JSONPatch{op: 'replace', path: '/metadata/resourceVersion', value: '1'}]",
+            "[JSONPatch{op: 'test', path: '/kind', value: 'x'}]",
+            "[JSONPatch{op: 'add', path: '/status/replicas', value: 9}]")):
+        yield scaled(f"scale-{number}", patch(text))
+    yield scaled("scale-apply", apply("Object{spec: Object.spec{replicas: 7}}"))
+    yield scaled("scale-apply-ignored", apply("Object{spec: Object.spec{replicas: 7}}"), failurePolicy="Ignore")
+    yield scaled("scale-again", patch("[JSONPatch{op: 'add', path: '/spec/replicas', value: object.?spec.?replicas.orValue(0) + 1}]"),
+                 reinvocationPolicy="IfNeeded")
+
+    def posted(case, part, body, *mutations, **more):
+        one = policy(case, *mutations, rules=[rule(f"pods/{part}", "CREATE", resourceNames=[case])], **more)
+        del one["spec"]["matchConstraints"]["objectSelector"]
+        return [one], [binding(case)], [
+            ("POST", PODS, {"metadata": {"name": case}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+            ("POST", f"{PODS}/{case}/{part}", {"metadata": {"name": case}, **body}), ("GET", f"{PODS}/{case}")]
+    target = {"target": {"kind": "Node", "name": "n"}}
+    for number, one in enumerate((
+            apply("Object{target: Object.target{name: 'other'}}"), apply("Object{metadata: Object.metadata{annotations: {'a': 'b'}}}"),
+            apply("Object{nothing: 1}"), apply("Object{metadata: Object.metadata{name: 'other'}}"),
+            patch("[JSONPatch{op: 'replace', path: '/target/name', value: object.target.name + request.name}]"),
+            patch("[JSONPatch{op: 'remove', path: '/target/name'}]"),
+            patch("[JSONPatch{op: 'replace', path: '/target/kind', value: 'Pod'}]"),
+            patch("[JSONPatch{op: 'replace', path: '/metadata/namespace', value: object.metadata.namespace + 'x'}]"),
+            patch("[JSONPatch{op: 'remove', path: '/target'}]"),
+            patch("[JSONPatch{op: 'replace', path: '/target', value: {'kind': 'X'}}]"))):
+        yield posted(f"bind-{number}", "binding", target, one)
+    for number, one in enumerate((
+            apply("Object{metadata: Object.metadata{labels: {'a': 'b'}}}"),
+            apply("Object{deleteOptions: Object.deleteOptions{dryRun: ['All']}}"),
+            patch("[JSONPatch{op: 'add', path: '/deleteOptions', value: Object.deleteOptions{dryRun: ['All']}}]"),
+            patch("[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]"),
+            patch("[JSONPatch{op: 'add', path: '/deleteOptions', value: {'nothing': 1}}]"),
+            patch("[JSONPatch{op: 'add', path: '/deleteOptions', value: {'preconditions': {'uid': 'x'}}}]"))):
+        yield posted(f"evict-{number}", "eviction", {}, one)
+    yield posted("evict-ignored", "eviction", {}, apply("Object{metadata: Object.metadata{labels: {'a': 'b'}}}"), failurePolicy="Ignore")
+    account, path = "/api/v1/namespaces/default/serviceaccounts", "/spec/expirationSeconds"
+    for number, one in enumerate((
+            patch(f"[JSONPatch{{op: 'replace', path: '{path}', value: object.spec.expirationSeconds / 7}}]"),
+            patch("[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]"),
+            patch(f"[JSONPatch{{op: 'remove', path: '{path}'}}]"),
+            patch("[JSONPatch{op: 'add', path: '/spec/boundObjectRef', value: {'kind': 'Secret', 'apiVersion': 'v1', 'name': 'none'}}]"),
+            patch("[JSONPatch{op: 'add', path: '/metadata/uid', value: 'x'}]"),
+            apply("Object{spec: Object.spec{expirationSeconds: 900}}"))):
+        name = f"token-{number}"
+        made = policy(name, one, rules=[rule("serviceaccounts/token", "CREATE", resourceNames=[name])])
+        del made["spec"]["matchConstraints"]["objectSelector"]
+        # Tokens differ: what would succeed is refused for another reason.
+        yield [made], [binding(name)], [("POST", account, {"metadata": {"name": name}}), ("POST", f"{account}/{name}/token", {
+            "spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}, "expirationSeconds": 3605}})]
+    for number, (part, one) in enumerate((
+            ("exec", patch("[JSONPatch{op: 'add', path: '/container', value: 'none'}]")),
+            ("attach", patch("[JSONPatch{op: 'replace', path: '/container', value: 'none'}]")),
+            ("attach", patch("[JSONPatch{op: 'add', path: '/nothing', value: 'none'}]")), ("exec", apply("Object{container: 'none'}")),
+            ("exec", patch("[JSONPatch{op: 'add', path: '/command', value: ['a']}]")))):
+        name = f"connect-{number}"
+        made = policy(name, one, rules=[rule(f"pods/{part}", "CONNECT", resourceNames=[name])])
+        del made["spec"]["matchConstraints"]["objectSelector"]
+        yield [made], [binding(name)], [
+            ("POST", PODS, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+            ("POST", f"{PODS}/{name}/{part}?container=c")]
     yield mutate("unbound", labels(x="'y'"), bound={"policy_name": "no-such-policy"})
     yield mutate("narrow", labels(x="'y'"), bound={"matchResources": {"resourceRules": [rule(operations="UPDATE")]}}, requests=[
         create("narrow"), ("PATCH", f"{CMS}/narrow", {"data": {"a": "c"}}, MERGE)])

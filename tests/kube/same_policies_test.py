@@ -22,6 +22,7 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
 CMS, PODS = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
 NAMESPACES = "/api/v1/namespaces"
+OPEN = "namespaces/default/pods/open"  # a pod that does not exist
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SCALERS = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 LAMPS = "/apis/example.com/v1beta1/namespaces/default/lamps"
@@ -193,6 +194,39 @@ def cases():
                    "POST", PODS, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
                    for name in ("evicted", "evictable")] + [
                    ("POST", f"{PODS}/{name}/eviction", {"metadata": {"name": name}}) for name in ("evicted", "evictable")])
+    seen = ("request.operation + ' ' + request.kind.kind + ' ' + request.resource.resource + '/' + request.subResource + ' ' + request.name"
+            " + (oldObject == null ? '' : ' old') + (request.options == null ? ' -' : ' ' + string(request.options.?kind.orValue('none'))) + ' '")
+    connects = [{"expression": "false", "messageExpression": seen + (
+        " + object.kind + ' ' + object.apiVersion + ' ' + object.?container.orValue('-') + ' ' + (has(object.command) && object.command != "
+        "null ? object.command.join(',') : '-') + ' ' + object.?path.orValue('-') + ' ' + (has(object.ports) ? object.ports.map(p, "
+        "string(p)).join(',') : '-') + ' ' + [object.?stdin, object.?stdout, object.?stderr, object.?tty].map(o, o.hasValue() ? "
+        "string(o.value()) : '-').join(',') + ' ' + string(has(object.command)) + string(has(object.path))")}]
+    yield deny("connect", *connects, rules=[
+        rule("pods/exec,pods/attach,pods/portforward,pods/proxy,services/proxy,nodes/proxy", "CONNECT")], selects=False, requests=[
+            (method, f"/api/v1/{path}") for path in (
+                f"{OPEN}/exec?container=c&command=a&command=b%20c&stdin=true&stdout=0&tty=false&stderr=False", f"{OPEN}/exec",
+                f"{OPEN}/attach?stdout=&stdin=FALSE", f"{OPEN}/attach?tty=1&tty=0", f"{OPEN}/portforward?ports=1,2&ports=65535",
+                f"{OPEN}/portforward", f"{OPEN}/portforward?ports=1,x", f"{OPEN}/portforward?ports=", f"{OPEN}/portforward?ports=65536",
+                f"{OPEN}:80/proxy", f"{OPEN}/proxy/", f"{OPEN}/proxy/a/b%20c/?x=y", f"{OPEN}/proxy/proxy/x?path=z", "nodes/n/proxy",
+                "nodes/n/proxy/pods", "nodes/n:1/proxy/", "namespaces/default/services/https:s:80/proxy/a") for method in ("GET", "POST")])
+    yield deny("connect-selector", "false", rules=[rule("pods/attach", "CONNECT")], selects=False, requests=[
+        ("POST", PODS, {"metadata": {"name": "connected"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})],
+        match={"objectSelector": {"matchExpressions": [{"key": "case", "operator": "DoesNotExist"}]}})
+    yield deny("connect-condition", "false", rules=[rule("pods/exec", "CONNECT")], selects=False, matchConditions=[
+        {"name": "c", "expression": "'shell' in object.?command.orValue([])"}], requests=[
+            ("POST", f"{PODS}/connected/exec?command=shell"), ("POST", f"{PODS}/none/exec?command=shell")])
+    tokens = "/api/v1/namespaces/default/serviceaccounts"
+    yield deny("token", {"expression": "object.spec.expirationSeconds == 1", "messageExpression": seen + (
+        " + object.kind + ' ' + object.apiVersion + ' ' + object.metadata.name + ' ' + object.metadata.namespace + ' ' + "
+        "string(object.metadata.uid == '') + ' ' + string(object.spec.expirationSeconds) + ' ' + string(size(object.spec.audiences)) + ' ' + "
+        "string(object.spec.boundObjectRef == null) + ' ' + object.status.token + ' ' + string(object.status.expirationTimestamp == null)")},
+        rules=[rule("serviceaccounts/token", "CREATE")], selects=False, requests=[
+            ("POST", tokens, {"metadata": {"name": "token"}}), *(("POST", f"{tokens}/{name}/token", body) for name, body in (
+                ("token", {"spec": {}}), ("token", {"spec": {"expirationSeconds": 700, "audiences": ["a", "b"]}}), ("none", {"spec": {}}),
+                ("token", {"metadata": {"name": "token", "namespace": "default"}, "spec": {}, "status": {"token": "x"}}),
+                ("token", {"spec": {"expirationSeconds": 10}}), ("token", {"spec": {"boundObjectRef": {"kind": "Other",
+                                                                                                       "apiVersion": "v1"}}}),
+                ("token", {"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}}})))])
     for exact in (False, True):
         name = "scaler-exact" if exact else "scaler"
         yield deny(name, "object.apiVersion == 'autoscaling/v2' && object.spec.metrics[0].resource.target.averageUtilization < 50"
@@ -270,6 +304,7 @@ REFUSED = [
     (POLICIES, policy("r-many", "1", "2 +", {"expression": "x", "messageExpression": "y"})),
     (POLICIES, policy("r-lines", "object.a ==\n  2 +\n  request.b")),
     (POLICIES, policy("r-overload", "1 == 'a'")),
+    (POLICIES, policy("r-no-fields", "authorizer.x == 1", "quantity('1').x == 1", "url('https://a').host == ''", "ip('1.1.1.1').x == 1")),
 ]
 
 

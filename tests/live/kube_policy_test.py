@@ -4,6 +4,7 @@ tests/kube/same_policies_test.py compares what they decide with a real kube-apis
 import http.client
 import json
 import re
+import time
 import unittest
 
 from kube import KubeServer, key_of, thing
@@ -125,6 +126,40 @@ class Policies(LiveTest):
         made = self.send("POST", path, {"spec": {"expirationSeconds": 900}}, code=201)
         self.assertEqual(len(made["status"]["token"].split(".")), 3)
         self.send("POST", path.replace("/x/", "/none/"), {"spec": {}}, code=404)
+
+    # -- What the server does itself --
+
+    def test_the_garbage_collector_is_a_user(self):
+        """It has the account of Kubernetes' controller, and tries again what a policy denies."""
+        self.policy("p", "request.userInfo.username != 'system:serviceaccount:kube-system:generic-garbage-collector' || "
+                    "!('system:serviceaccounts:kube-system' in request.userInfo.groups) || has(oldObject.metadata.labels)",
+                    operations="DELETE")
+        self.bind("p")
+        owner = self.send("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "owner"}}, code=201)
+        owners = [{"apiVersion": "v1", "kind": "Secret", "name": "owner", "uid": owner["metadata"]["uid"]}]
+        for name, labels in (("kept", {}), ("collected", {"a": "b"})):
+            self.config(name, 201, metadata={"ownerReferences": owners, "labels": labels})
+        self.send("DELETE", "/api/v1/namespaces/default/secrets/owner", code=200)
+        end = time.monotonic() + WAIT_SECONDS
+        while self.send("GET", f"{CMS}/collected")["kind"] != "Status":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.send("GET", f"{CMS}/kept", code=200)
+
+    def test_accounts_and_certificates_of_namespaces_are_written_by_their_controllers(self):
+        self.serve("--kube-namespace-objects=true", "--kube-bootstrap=true")
+        for name, resource, account in (("a", "serviceaccounts", "service-account-controller"), ("b", "configmaps",
+                                                                                                 "root-ca-cert-publisher")):
+            self.policy(name, f"request.userInfo.username == 'system:serviceaccount:kube-system:{account}' || request.namespace != 'n'",
+                        resources=resource, operations="CREATE")
+            self.bind(name)
+        self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}}, code=201)
+        self.send("POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "x"}}, code=422)
+        end = time.monotonic() + WAIT_SECONDS
+        for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+            while self.send("GET", f"/api/v1/namespaces/n/{path}")["kind"] == "Status":
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
 
     # -- When they apply --
 

@@ -152,7 +152,12 @@ static const struct cel_type *find_field(struct checker *c, uint32_t offset,
                                          const struct cel_type *object, struct slice name)
 {
     const struct cel_type *type = NULL;
-    if (object->object && object->object->field(object->object, name, c->arena, &type) != ST_OK)
+    /* Objects of the library, such as a quantity, have functions and no fields. */
+    if (!object->object) {
+        cel_error_add(c->errors, offset, "unexpected failed resolution of '%s'", object->name);
+        return &cel_type_ERROR;
+    }
+    if (object->object->field(object->object, name, c->arena, &type) != ST_OK)
         return or_error(c, NULL);
     if (!type)
         cel_error_add(c->errors, offset, "undefined field '%.*s'", SLICE_ARGS(name));

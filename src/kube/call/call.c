@@ -100,6 +100,12 @@ static void find_user(struct kube_call *call, struct kube_user_info *user)
     const struct kube_tokens *tokens = call->api->config->tokens;
     const struct kube_user *known = NULL;
     struct slice field;
+    if (call->request->own && call->request->own_account) {
+        kube_user_account(&call->arena, SLICE_LITERAL("kube-system"),
+                          slice_from_text(call->request->own_account), user);
+        kube_user_add_group(&call->arena, user, KUBE_GROUP_AUTHENTICATED);
+        return;
+    }
     if (kube_user_of_certificate(&call->arena, call->request, user))
         return;
     if (tokens && http_request_get(call->request, SLICE_LITERAL("authorization"), &field))

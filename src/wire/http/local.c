@@ -112,6 +112,7 @@ static enum status set_request(struct http_local *local, const struct http_local
         .major = 1,
         .minor = 1,
         .own = true,
+        .own_account = from->account,
     };
     local->x.request.target = local->x.request.path;
     return ST_OK;

@@ -22,6 +22,7 @@ struct http_local_request {
     struct slice query;        /* may be empty */
     struct slice content_type; /* type of the body */
     struct slice body;
+    const char *account; /* http_request.own_account; not copied */
 };
 
 /* How much of an answer is kept; the rest is dropped. */

@@ -13,6 +13,7 @@ static struct {
     struct http_exchange *exchange; /* exchange of a handler that answers later */
     int answers, ends;
     bool own;
+    const char *own_account;
     struct slice body;
 } seen;
 
@@ -42,6 +43,7 @@ static void keep(struct http_exchange *x, void *service, const struct http_reque
     (void)service;
     seen.exchange = x;
     seen.own = request->own;
+    seen.own_account = request->own_account;
     seen.body = request->body;
 }
 
@@ -49,8 +51,10 @@ static const struct http_route later = {.on_request = keep, .on_end = on_end};
 
 static struct http_local *send(void)
 {
-    struct http_local_request request = {
-        .method = SLICE_LITERAL("POST"), .path = SLICE_LITERAL("/a"), .body = SLICE_LITERAL("{}")};
+    struct http_local_request request = {.method = SLICE_LITERAL("POST"),
+                                         .path = SLICE_LITERAL("/a"),
+                                         .body = SLICE_LITERAL("{}"),
+                                         .account = "a"};
     struct http_local *local;
     assert_int_equal(http_local_send(&later, NULL, &request, &owner, &local), ST_OK);
     return local;
@@ -68,6 +72,7 @@ static void a_handler_answers_as_to_a_client(void **state)
     (void)state;
     struct http_local *local = send();
     assert_true(seen.own);
+    assert_string_equal(seen.own_account, "a");
     assert_true(slice_equal(seen.body, SLICE_LITERAL("{}")));
     assert_int_equal(http_exchange_now(seen.exchange), 7);
     assert_int_equal(seen.answers, 0);

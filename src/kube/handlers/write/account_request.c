@@ -258,10 +258,29 @@ static bool check_spec(struct kube_call *call, struct account_request *r)
     return true;
 }
 
+/* Names that the request gives have to be those of its path. */
+static bool check_name(struct kube_call *call, const struct account_request *r, const char *path,
+                       struct slice name, const char *what)
+{
+    struct slice given = text_of(call, r->object, path);
+    char message[384];
+    if (!given.len || slice_equal(given, name))
+        return true;
+    snprintf(message, sizeof(message),
+             "Invalid value: \"%.*s\": must match the service account %s if specified",
+             (int)size_min(given.len, 253), (const char *)given.ptr, what);
+    kube_status_cause(&call->status, "FieldValueInvalid", path, message);
+    return kube_fail_invalid(&call->status, SLICE_LITERAL(GROUP), SLICE_LITERAL("TokenRequest"),
+                             r->claims.account.name);
+}
+
 static bool check_names(struct kube_call *call, const struct account_request *r)
 {
     struct slice uid = text_of(call, r->object, "metadata.uid");
     char why[256];
+    if (!check_name(call, r, "metadata.name", r->claims.account.name, "name") ||
+        !check_name(call, r, "metadata.namespace", r->claims.namespace, "namespace"))
+        return false;
     if (!uid.len || slice_equal(uid, r->claims.account.uid))
         return true;
     snprintf(why, sizeof(why),
@@ -378,8 +397,7 @@ void kube_account_request(struct kube_call *call)
     call->handler.change = &r->change;
     r->meta = kube_call_meta(call, &call->arena);
     if (!kube_body_read_object(call, call->request, "TokenRequest", &r->object) ||
-        !kube_body_set_posted(call, r->object, GROUP "/v1", "TokenRequest") ||
-        !set_default(r)) {
+        !kube_body_set_posted(call, r->object, GROUP "/v1", "TokenRequest") || !set_default(r)) {
         kube_call_fail(call);
         return;
     }

@@ -50,6 +50,14 @@ static bool may_bind(struct kube_change *change, const struct json_node *pod)
                                          SLICE_LITERAL("pods/binding"), change->name, why);
 }
 
+/* A time that is not known. */
+static bool set_null(struct kube_meta *meta, struct json_node *to, const char *name)
+{
+    return json_node_put(meta->arena, to, name, json_node_new(meta->arena, JSON_TYPE_NULL)) ==
+               ST_OK ||
+           kube_fail_engine(meta->status, ST_NOMEM);
+}
+
 /* status.conditions: {"type":"PodScheduled","status":"True"}. A node that was only nominated is
  * forgotten. */
 static bool set_scheduled(struct kube_change *change, struct json_node *pod)
@@ -75,6 +83,7 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
     kube_time_text(meta->now_s, now);
     return kube_meta_set_text(meta, item, "type", SLICE_LITERAL("PodScheduled")) &&
            kube_meta_set_text(meta, item, "status", SLICE_LITERAL("True")) &&
+           set_null(meta, item, "lastProbeTime") &&
            kube_meta_set_text(meta, item, "lastTransitionTime", slice_from_text(now));
 }
 
@@ -130,21 +139,24 @@ static enum kube_decision bind(struct kube_change *change, const struct json_nod
     return KUBE_DECIDE_PUT;
 }
 
-static bool check_target(struct kube_call *call, const struct json_node *body, struct slice pod)
+/* For Kubernetes, what is wrong here is an error of the server. */
+static bool check_target(struct kube_call *call, const struct json_node *body)
 {
     const struct json_node *kind = json_node_path(body, "target.kind");
     const struct json_node *name = json_node_path(body, "target.name");
-    char message[192];
-    if (json_node_has_text(kind) && !json_node_is_text(kind, "Node")) {
-        snprintf(message, sizeof(message),
-                 "Unsupported value: \"%.*s\": supported values: \"Node\", \"<empty>\"",
+    bool of_node = !json_node_has_text(kind) || json_node_is_text(kind, "Node");
+    bool named = json_node_has_text(name);
+    char wrong[192] = "";
+    if (of_node && named)
+        return true;
+    if (!of_node)
+        snprintf(wrong, sizeof(wrong),
+                 "target.kind: Unsupported value: \"%.*s\": supported values: \"Node\", "
+                 "\"<empty>\"",
                  (int)size_min(kind->text.len, 64), (const char *)kind->text.ptr);
-        kube_status_cause(&call->status, "FieldValueNotSupported", "target.kind", message);
-    }
-    if (!name || name->type != JSON_TYPE_STRING || !name->text.len)
-        kube_status_cause(&call->status, "FieldValueRequired", "target.name", "Required value");
-    return !call->status.cause_count ||
-           kube_fail_invalid(&call->status, SLICE_EMPTY, SLICE_LITERAL("Binding"), pod);
+    bool both = !of_node && !named;
+    return kube_fail(&call->status, KUBE_UNKNOWN, "%s%s%s%s%s", both ? "[" : "", wrong,
+                     both ? ", " : "", named ? "" : "target.name: Required value", both ? "]" : "");
 }
 
 /* -- Both -- */
@@ -180,7 +192,7 @@ static enum kube_decision check(struct kube_change *change, const struct json_no
     bool fine = posting->evicts
                     ? kube_delete_options_of(call, json_node_named(body, "deleteOptions"),
                                              &posting->options)
-                    : check_target(call, body, change->name);
+                    : check_target(call, body);
     return fine ? KUBE_DECIDE_KEEP : KUBE_DECIDE_FAIL;
 }
 

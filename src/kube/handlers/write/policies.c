@@ -160,6 +160,17 @@ static bool keeps_name(struct kube_change *change)
     return false;
 }
 
+/* Nobody looks at the name of a Scale once it was mutated. */
+static bool keep_scale_name(struct kube_change *change, const struct json_node *before)
+{
+    struct json_node *metadata = json_node_named(change->object, "metadata");
+    const struct json_node *name = json_node_path(before, "metadata.name");
+    return !metadata || metadata->type != JSON_TYPE_OBJECT || !name ||
+           json_node_put(change->arena, metadata, "name", json_node_copy(change->arena, name)) ==
+               ST_OK ||
+           kube_fail_engine(&change->call->status, ST_NOMEM);
+}
+
 /* What belongs to the client is known before policies change the object, and their changes have no
  * manager, unless they change the managers; what only another path may change is then as it was. */
 static bool take(struct kube_change *change, const struct json_node *before)
@@ -168,7 +179,7 @@ static bool take(struct kube_change *change, const struct json_node *before)
     struct kube_call *call = change->call;
     bool creates = change->operation == KUBE_ADMISSION_CREATE;
     if (call->subresource == KUBE_SUBRESOURCE_SCALE)
-        return kube_update_take(change, before);
+        return keep_scale_name(change, before) && kube_update_take(change, before);
     if (call->kind->flags & KUBE_CUSTOM && !kube_custom_prune(call, change->object, &unknown))
         return false;
     if (!kube_meta_check(&change->meta, change->object) ||

@@ -24,10 +24,12 @@ enum {
 
 static const struct {
     const char *plural, *prefix, *name;
-    bool has_data; /* the certificate */
+    bool has_data;       /* the certificate */
+    const char *account; /* of Kubernetes' controller */
 } objects[] = {
-    {"serviceaccounts", "/registry/serviceaccounts/", "default", false},
-    {"configmaps", "/registry/configmaps/", "kube-root-ca.crt", true},
+    {"serviceaccounts", "/registry/serviceaccounts/", "default", false,
+     "service-account-controller"},
+    {"configmaps", "/registry/configmaps/", "kube-root-ca.crt", true, "root-ca-cert-publisher"},
 };
 
 enum step { READ_NAMESPACE, LOOK, WRITE };
@@ -251,6 +253,7 @@ static enum status send_object(struct furnisher *f)
     if (patches)
         TRY(buf_append_format(&path, "/%s", objects[f->object].name));
     TRY(write_body(f, &body));
+    f->request.account = objects[f->object].account;
     return kube_own_request_send(
         &f->request, &(struct http_local_request){
                          .method = patches ? SLICE_LITERAL("PATCH") : SLICE_LITERAL("POST"),

@@ -26,7 +26,9 @@ enum status kube_own_request_send(struct kube_own_request *request,
                                   const struct http_local_request *what)
 {
     struct http_local_owner owner = {.on_answer = on_answer, .now_ns = now_ns, .ctx = request};
+    struct http_local_request as = *what;
+    as.account = request->account;
     request->answered.fn = on_answered;
     kube_job_run(request->job);
-    return http_local_send(request->route, request->job->api, what, &owner, &request->local);
+    return http_local_send(request->route, request->job->api, &as, &owner, &request->local);
 }

@@ -15,6 +15,9 @@ struct kube_own_request {
     /* Set by the caller before the first request. */
     struct kube_job *job;
     const struct http_route *route; /* route of the API */
+    /* The service account with which Kubernetes' controller does the same: the user that admission
+     * policies see. In kube-system. */
+    const char *account;
     /* It was answered; the answer is valid until done returns, which calls kube_job_next. */
     void (*done)(struct kube_own_request *request, const struct http_local *answer);
 

@@ -349,7 +349,9 @@ void kube_policy_status_start(struct kube_api *api, const struct http_route *rou
     if (!api->config->checks_policies || !kube_admission_has_policies(api->admission))
         return;
     struct checker *c = xcalloc(1, sizeof(*c));
-    c->request =
-        (struct kube_own_request){.job = &c->follower.job, .route = route, .done = on_written};
+    c->request = (struct kube_own_request){.job = &c->follower.job,
+                                           .route = route,
+                                           .account = "validatingadmissionpolicy-status-controller",
+                                           .done = on_written};
     kube_follower_start(&c->follower, &type, api);
 }

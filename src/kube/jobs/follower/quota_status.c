@@ -689,7 +689,9 @@ void kube_quota_status_start(struct kube_api *api, const struct http_route *rout
     if (!api->config->counts_quotas)
         return;
     struct controller *c = xcalloc(1, sizeof(*c));
-    c->request =
-        (struct kube_own_request){.job = &c->follower.job, .route = route, .done = on_written};
+    c->request = (struct kube_own_request){.job = &c->follower.job,
+                                           .route = route,
+                                           .account = "resourcequota-controller",
+                                           .done = on_written};
     kube_follower_start(&c->follower, &type, api);
 }

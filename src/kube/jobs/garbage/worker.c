@@ -411,8 +411,10 @@ void garbage_work(struct garbage *garbage)
     for (; garbage->workers < GARBAGE_WORKERS_MAX && at != queue; at = at->next) {
         struct worker *w = xcalloc(1, sizeof(*w));
         w->garbage = garbage;
-        w->request =
-            (struct kube_own_request){.job = &w->job, .route = garbage->route, .done = on_answered};
+        w->request = (struct kube_own_request){.job = &w->job,
+                                               .route = garbage->route,
+                                               .account = "generic-garbage-collector",
+                                               .done = on_answered};
         garbage->refs++;
         garbage->workers++;
         kube_job_start(&w->job, &type, garbage->api);

@@ -133,6 +133,19 @@ static void parameters_and_variables_have_types(void **state)
                 " | params.spec.size == variables.n\\n | .................^\\n\"}"));
 }
 
+/* Kubernetes does not declare it there. */
+static void the_resource_of_the_request_cannot_be_asked_about(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        checked(POLICY(RULE("", "v1", "\"pods\""),
+                       VALIDATE("authorizer.requestResource.check('get').allowed()"))),
+        warning("{\"fieldRef\":\"spec.validations[0].expression\",\"warning\":\""
+                "/v1, Kind=Pod: ERROR: <input>:1:11: unexpected failed resolution of "
+                "'kubernetes.authorization.Authorizer'\\n"
+                " | authorizer.requestResource.check('get').allowed()\\n | ..........^\\n\"}"));
+}
+
 static void a_rule_names_ten_kinds_at_most(void **state)
 {
     (void)state;
@@ -192,6 +205,7 @@ int main(void)
         cmocka_unit_test(the_core_group_means_any_group),
         cmocka_unit_test(custom_resources_have_the_metadata_of_all_objects),
         cmocka_unit_test(parameters_and_variables_have_types),
+        cmocka_unit_test(the_resource_of_the_request_cannot_be_asked_about),
         cmocka_unit_test(a_rule_names_ten_kinds_at_most),
         cmocka_unit_test(only_so_many_names_are_looked_up),
     };
