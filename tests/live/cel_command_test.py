@@ -15,6 +15,8 @@ spec:
   ports: [80, 443]
 """
 
+# Each line contains the one before twice: 2^30 values.
+MANY_ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
 
 DEFINITION = """
 # A comment.
@@ -144,6 +146,8 @@ class Cel(LiveTest):
     def test_other_files_are_refused(self):
         for arguments, text, why in ((("check", "--schema", "-"), OBJECT, "is not a CustomResourceDefinition"),
                                      (("check", "--schema", "-"), "a: [", "is neither YAML nor JSON"),
+                                     (("check", "--schema", "-"), MANY_ALIASES, "it takes too much memory"),
+                                     (("eval", "-f", "-", "self"), MANY_ALIASES, "it takes too much memory"),
                                      (("check", "--schema", "/no/such"), "", "/no/such"),
                                      (("check", "--schema", "-", "1"), DEFINITION, "--schema is for check, without an expression"),
                                      (("eval", "--schema", "-"), DEFINITION, "--schema is for check, without an expression"),

@@ -22,12 +22,13 @@ static enum status read_definition(struct arena *arena, const char *path,
                                    struct json_node **ret_object, struct error *error)
 {
     AUTO(buf_fini) struct buf text = {0};
-    struct error why;
+    struct error why = {0};
     bool is_input = strcmp(path, "-") == 0;
     TRY(whole_file_read(is_input ? "/dev/stdin" : path, WHOLE_FILE_ANY, FILE_BYTES_MAX, &text,
                         error));
     if (yaml_tree_read(arena, buf_slice(&text), ret_object, &why) != ST_OK)
-        return error_set(error, ST_INVALID, "%.300s is neither YAML nor JSON: %s", path, why.text);
+        return error_set(error, ST_INVALID, "%.300s is neither YAML nor JSON: %s", path,
+                         why.text[0] ? why.text : "it takes too much memory");
     const struct json_node *kind = json_node_named(*ret_object, "kind");
     const struct json_node *version = json_node_named(*ret_object, "apiVersion");
     if (!kind || !json_node_is_text(kind, "CustomResourceDefinition") || !version ||

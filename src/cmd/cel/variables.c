@@ -90,11 +90,12 @@ enum status cel_variables_add_file(struct cel_variables *variables, const char *
 {
     AUTO(buf_fini) struct buf text = {0};
     struct json_node *node;
-    struct error why;
+    struct error why = {0};
     bool is_input = strcmp(path, "-") == 0;
     TRY(whole_file_read(is_input ? "/dev/stdin" : path, WHOLE_FILE_ANY, CEL_FILE_BYTES_MAX, &text,
                         error));
     if (yaml_tree_read(variables->work.arena, buf_slice(&text), &node, &why) != ST_OK)
-        return error_set(error, ST_INVALID, "%.300s is neither YAML nor JSON: %s", path, why.text);
+        return error_set(error, ST_INVALID, "%.300s is neither YAML nor JSON: %s", path,
+                         why.text[0] ? why.text : "it takes too much memory");
     return add(variables, SLICE_LITERAL("self"), node, error);
 }
