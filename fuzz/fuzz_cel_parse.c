@@ -1,4 +1,7 @@
-/* Input: an expression, which is parsed. */
+/*
+ * Input: an expression, which is parsed. It may be nested 250 times, and each level is a call for
+ * every operator that there could be. Each of up to 100 errors shows its line.
+ */
 #include "cost.h"
 
 #include "cel/syntax/parser.h"
@@ -6,7 +9,7 @@
 
 enum { ARENA_BYTES_MAX = 32 << 20 };
 
-FUZZ_INPUT(.memory_bytes = 2 * ARENA_BYTES_MAX)
+FUZZ_INPUT(.steps_per_byte = 2000, .stack_bytes = 1 << 20, .memory_bytes = 2 * ARENA_BYTES_MAX)
 {
     struct arena arena;
     struct cel_errors errors;

@@ -1,5 +1,6 @@
 #include "cel/library/operators.h"
 
+#include "cel/library/builtin.h"
 #include "cel/library/library.h"
 #include "cel/library/times.h"
 #include "cel/value/container.h"
@@ -205,6 +206,12 @@ struct cel_value cel_in(struct cel_work *work, const struct cel_value *args)
     }
     if (args[1].kind != CEL_LIST)
         return CEL_NO_OVERLOAD;
+    if (work->overload == CEL_WITHOUT_COST && args[0].kind == CEL_BYTES) {
+        /* cel-go looks into a set of constants, and panics at what cannot be in one. */
+        result = CEL_FAIL("internal error: runtime error: hash of unhashable type types.Bytes");
+        cel_end(work, result);
+        return result;
+    }
     cel_walk_init(&walk, work, args[1]);
     while (cel_walk_next(&walk, &key, &item)) {
         found = args[1].shape ? cel_equal(work, item, args[0]) : cel_equal(work, args[0], item);

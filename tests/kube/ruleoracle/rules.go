@@ -359,7 +359,7 @@ func (w *writer) transformed(depth int) (text string) {
 			fmt.Sprintf(".transformList(%s, %s, %s, %s) == []", first, second, w.condition(depth-1), value),
 			fmt.Sprintf(".transformMap(%s, %s, %s).size() > 1", first, second, value),
 			fmt.Sprintf(".transformMap(%s, %s, %s)[%s] == %s", first, second, second, first, value),
-			fmt.Sprintf(".transformMapEntry(%s, %s, {%s: %s}).size() > 1", first, second, value, second),
+			fmt.Sprintf(".transformMapEntry(%s, %s, {string(%s): %s}).size() > 1", first, second, value, second),
 			fmt.Sprintf(".transformMap(%s, %s, %s) == %s", first, second, second, at.text))
 	})
 	return text

@@ -203,6 +203,11 @@ static void rules_fail_as_those_of_cel_go(void **state)
          "Invalid value: failed rule: type(self.n) == list && type(self) != map", 7},
         {SHAPED("\"rule\":\"optional.of(self.n).optMap(v, self.n).hasValue()\""), NULL, 8},
         {SHAPED("\"rule\":\"optional.of(self.n).optMap(v, v).hasValue()\""), NULL, 11},
+        {SHAPED("\"rule\":\"true || dyn(b'a') in [1, 2]\""), NULL, 0},
+        {SHAPED("\"rule\":\"dyn(b'a') in [1, 2] || true\""),
+         "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
+         "types.Bytes evaluating rule: dyn(b'a') in [1, 2] || true",
+         0},
         {SHAPED("\"rule\":\"self.b != self.b\""),
          "Invalid value: \"object\": internal error: runtime error: hash of unhashable type "
          "[]uint8 evaluating rule: self.b != self.b",
