@@ -10,8 +10,9 @@ import time
 
 from sidebyside import definitions, servers, sizes
 
-TURNS = 5
-ROUTES, CONFIGS, POLICIES = 2000, 4000, 50
+ROUTES, CONFIGS, TURNS = 2000, 4000, 5
+PEERS_PART, PEERS_TURNS = 0.15, 3  # of the objects: a kube-apiserver takes twenty times as long for each
+POLICIES = 50
 ROUTES_PATH = "/apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes"
 CONFIGS_PATH = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -48,6 +49,10 @@ def programs(rules):
 
 # -- Servers --
 
+def is_peer(server):
+    return server.name == "etcd"
+
+
 def call(server, method, path, body=None):
     """Returns the status and the JSON of the answer."""
     context = ssl.create_default_context(cafile=server.own.cert)
@@ -64,6 +69,16 @@ def must(server, method, path, body=None):
     if status >= 300:
         raise servers.Failed(f"{server.name}: {method} {path}: {status} {str(answer)[:1000]}")
     return answer
+
+
+def replace(server, path, value):
+    """Again while others change it as well: controllers write the status of a definition."""
+    status = 409
+    while status == 409:
+        version = must(server, "GET", path)["metadata"]["resourceVersion"]
+        status, answer = call(server, "PUT", path, {**value, "metadata": {**value["metadata"], "resourceVersion": version}})
+    if status != 200:
+        raise servers.Failed(f"{server.name}: PUT {path}: {status} {str(answer)[:1000]}")
 
 
 def published(server, name):
@@ -83,6 +98,7 @@ def create_many(server, name, count, path, value):
     """Creates so many objects; the server's CPU for each, in microseconds, and the work of other processes. Before them some that
     are not measured, so that nothing else is under way."""
     file = server.directory / "object.json"
+    count = round(count * PEERS_PART) if is_peer(server) else count
     for prefix, number in (("first", count // 4), (name, count)):
         named = {**value, "metadata": {**value.get("metadata", {}), "name": f"{prefix}-{name}-{ZEROS}"}}
         file.write_text(json.dumps(named, separators=(",", ":")))
@@ -92,13 +108,13 @@ def create_many(server, name, count, path, value):
     return found["server_cpu_us_per_operation"], found["other_cores"]
 
 
-def in_turns(turn):
+def in_turns(turn, turns):
     """turn(number, with_them) for both, one after the other; medians with and without, and the most other work. The ratio is the
     median of those of neighbours, which see the machine alike."""
     sides = {True: [], False: []}
     other_cores = 0.0
     turn("warm", False)
-    for number in range(TURNS):
+    for number in range(turns):
         for with_them in (False, True) if number % 2 == 0 else (True, False):
             cost, other = turn(f"{number}", with_them)
             sides[with_them].append(cost)
@@ -126,14 +142,12 @@ def routes(server):
     must(server, "POST", DEFINITIONS_PATH, definition)
 
     def turn(number, with_rules):
-        path = f"{DEFINITIONS_PATH}/{definition['metadata']['name']}"
-        version = must(server, "GET", path)["metadata"]["resourceVersion"]
-        wanted = definition if with_rules else definitions.without_rules(definition)
-        must(server, "PUT", path, {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}})
+        replace(server, f"{DEFINITIONS_PATH}/{definition['metadata']['name']}",
+                definition if with_rules else definitions.without_rules(definition))
         await_status(server, 422 if with_rules else 201, ROUTES_PATH, wrong(route))
         return create_many(server, f"{'with' if with_rules else 'without'}-{number}", ROUTES, ROUTES_PATH, route)
 
-    with_rules, without, ratio, other_cores = in_turns(turn)
+    with_rules, without, ratio, other_cores = in_turns(turn, PEERS_TURNS if is_peer(server) else TURNS)
     return {"route.with_us": with_rules, "route.without_us": without, "route.ratio": ratio, "other_cores": other_cores}
 
 
@@ -180,6 +194,6 @@ def others(server):
             must(server, "DELETE", f"{ADMISSION_PATH}/{kind}")
         return found
 
-    with_policies, without, ratio, other_cores = in_turns(turn)
+    with_policies, without, ratio, other_cores = in_turns(turn, PEERS_TURNS if is_peer(server) else TURNS)
     return {"unconcerned.with_us": with_policies, "unconcerned.without_us": without, "unconcerned.ratio": ratio,
             "other_cores": other_cores}

@@ -71,7 +71,8 @@ class BenchReport(unittest.TestCase):
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
                 unittest.mock.patch("statistics.median"), \
                 unittest.mock.patch("sidebyside.kube_rows.pod_bytes", return_value=1), \
-                unittest.mock.patch.multiple("sidebyside.rule_rows", must=unittest.mock.MagicMock(), await_status=unittest.mock.DEFAULT,
+                unittest.mock.patch.multiple("sidebyside.rule_rows", must=unittest.mock.MagicMock(),
+                                             replace=unittest.mock.DEFAULT, await_status=unittest.mock.DEFAULT,
                                              published=unittest.mock.MagicMock(), create_many=lambda *_: (1, 0)):
             for row in rows.ROWS:
                 for server in [Cluster("vigil"), Cluster("etcd")] if row.of_cluster else [Server()]:
