@@ -14,8 +14,8 @@ struct cel_value;
  */
 struct cel_work {
     struct arena *arena;
-    int64_t steps_left; /* negative: the evaluation ends */
-    int64_t steps_kept; /* those that were left when it ended for another reason */
+    int64_t steps_left;        /* negative: the evaluation ends */
+    int64_t steps_kept;        /* those that were left when it ended for another reason */
     const struct regex *regex; /* the constant pattern of the call under way; NULL: it has none */
     const struct regex *last_regex; /* the last other pattern; NULL: there was none */
     struct slice last_pattern;
