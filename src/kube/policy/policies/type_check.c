@@ -39,9 +39,10 @@ static struct names read_names(struct kube_type_check *c, const struct json_node
                                const char *member, const char *bytes, bool all)
 {
     const struct json_node *list = json_node_named(rule, member), *item = json_node_items(list);
-    struct names names = {.items = item ? arena_calloc(c->arena, list->count, sizeof(struct slice))
-                                        : NULL};
+    struct names names = {0};
     struct slice text;
+    if (item && list->count <= KUBE_CHECKED_NAMES_MAX)
+        names.items = arena_calloc(c->arena, list->count, sizeof(*names.items));
     for (; item && names.items; item = item->next) {
         if (json_node_text(item, c->arena, &text) != ST_OK)
             continue;
@@ -87,9 +88,9 @@ static bool add_named(struct kube_type_check *c, struct kube_kinds *kinds, struc
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    if (!c->names_left)
+    if (c->comparisons_left < count)
         return false;
-    c->names_left--;
+    c->comparisons_left -= count;
     for (size_t i = 0; i < count; i++)
         if (is_named(rows[i], group, version, resource) &&
             (!add_kind(c, rows[i]) || ++*found == KUBE_CHECKED_KINDS_OF_RULE_MAX))
@@ -147,7 +148,7 @@ void kube_type_check_begin(struct kube_type_check *c, struct kube_kinds *kinds)
     const struct json_node *rule =
         json_node_items_at(c->policy, "spec.matchConstraints.resourceRules");
     const struct json_node *validations = validations_of(c);
-    c->names_left = KUBE_CHECKED_NAMES_MAX;
+    c->comparisons_left = KUBE_CHECKED_COMPARISONS_MAX;
     while (rule && add_rule(c, kinds, rule))
         rule = rule->next;
     if (c->kind_count)

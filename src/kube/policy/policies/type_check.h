@@ -20,8 +20,11 @@
 enum {
     KUBE_CHECKED_KINDS_OF_RULE_MAX = 10, /* as in Kubernetes */
     KUBE_CHECKED_KINDS_MAX = 100,        /* all rules together */
-    /* Combinations of a group, a version and a resource that are looked up for a policy. */
+    /* Groups, versions or resources of one rule; a longer list names no kind. */
     KUBE_CHECKED_NAMES_MAX = 1000,
+    /* Each combination of a group, a version and a resource is compared with all kinds, in one turn
+     * of the loop; further ones are not. */
+    KUBE_CHECKED_COMPARISONS_MAX = 1 << 20,
     /* Further warnings are left out. */
     KUBE_TYPE_WARNINGS_BYTES_MAX = 1 << 20,
 };
@@ -33,7 +36,7 @@ struct kube_type_check {
     const struct kube_kind *kinds[KUBE_CHECKED_KINDS_MAX]; /* by group, version and kind */
     size_t kind_count;
     const struct kube_kind *param_kind; /* NULL: not known, or none */
-    size_t names_left;                  /* how many more may be looked up */
+    size_t comparisons_left;
     struct buf *warnings; /* for each expression (type_check.c); empty: there is none */
     size_t warning_bytes;
 };

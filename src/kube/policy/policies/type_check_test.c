@@ -158,22 +158,39 @@ static void a_rule_names_ten_kinds_at_most(void **state)
     assert_string_equal(check.kinds[check.kind_count - 1]->kind, "ServiceAccount");
 }
 
-static void only_so_many_names_are_looked_up(void **state)
+/* A policy with two rules: of many groups and resources, which are none, and of pods. */
+static const char *with_names(struct buf *text, unsigned groups, unsigned resources)
+{
+    buf_reset(text, SIZE_MAX);
+    assert_int_equal(buf_append_text(text, "{\"spec\":{\"matchConstraints\":{\"resourceRules\":["
+                                           "{\"apiVersions\":[\"v1\"],\"apiGroups\":[\"g\""),
+                     ST_OK);
+    for (unsigned i = 1; i < groups; i++)
+        assert_int_equal(buf_append_text(text, ",\"g\""), ST_OK);
+    assert_int_equal(buf_append_text(text, "],\"resources\":[\"a\""), ST_OK);
+    for (unsigned i = 1; i < resources; i++)
+        assert_int_equal(buf_append_text(text, ",\"a\""), ST_OK);
+    assert_int_equal(buf_append_text(text, "]}," RULE("", "v1", "\"pods\"") "]}}}"), ST_OK);
+    assert_int_equal(buf_append(text, slice_of("", 1)), ST_OK);
+    return (const char *)text->ptr;
+}
+
+static void only_so_many_names_are_compared(void **state)
 {
     AUTO(buf_fini) struct buf text = {0};
+    size_t rows;
     (void)state;
-    assert_int_equal(buf_append_text(&text, "{\"spec\":{\"matchConstraints\":{\"resourceRules\":["
-                                            "{\"apiGroups\":[\"\"],\"apiVersions\":[\"v1\"],"
-                                            "\"resources\":[\"a\""),
-                     ST_OK);
-    for (unsigned i = 0; i < KUBE_CHECKED_NAMES_MAX; i++)
-        assert_int_equal(buf_append_format(&text, ",\"a%u\"", i), ST_OK);
-    /* Sorted, it is behind all others. */
-    assert_int_equal(buf_append(&text, slice_from_text(",\"pods\"]}]}}}\0")), ST_OK);
-    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
-    assert_string_equal(checked((const char *)text.ptr), "{}");
+    (void)kube_kinds_rows(kinds, &rows);
+    unsigned most = (unsigned)(KUBE_CHECKED_COMPARISONS_MAX / rows);
+    assert_in_range(most, 1000, 100000);
+    (void)checked(with_names(&text, most / 1000 + 1, 1000));
     assert_int_equal(check.kind_count, 0);
-    assert_int_equal(check.names_left, 0);
+    (void)checked(with_names(&text, most / 1000 - 1, 1000));
+    assert_int_equal(check.kind_count, 1);
+    /* A list that is too long is not compared at all. */
+    (void)checked(with_names(&text, 1, KUBE_CHECKED_NAMES_MAX + 1));
+    assert_int_equal(check.kind_count, 1);
+    assert_int_equal(check.comparisons_left, KUBE_CHECKED_COMPARISONS_MAX - rows);
 }
 
 static int set_up(void **state)
@@ -207,7 +224,7 @@ int main(void)
         cmocka_unit_test(parameters_and_variables_have_types),
         cmocka_unit_test(the_resource_of_the_request_cannot_be_asked_about),
         cmocka_unit_test(a_rule_names_ten_kinds_at_most),
-        cmocka_unit_test(only_so_many_names_are_looked_up),
+        cmocka_unit_test(only_so_many_names_are_compared),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
