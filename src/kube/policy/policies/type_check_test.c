@@ -158,7 +158,7 @@ static void a_rule_names_ten_kinds_at_most(void **state)
     assert_string_equal(check.kinds[check.kind_count - 1]->kind, "ServiceAccount");
 }
 
-/* A policy with two rules: of many groups and resources, which are none, and of pods. */
+/* A policy with two rules: one names many resources that do not exist, the other one pods. */
 static const char *with_names(struct buf *text, unsigned groups, unsigned resources)
 {
     buf_reset(text, SIZE_MAX);
