@@ -2,6 +2,7 @@
 
 #include "kube/call/respond.h"
 #include "kube/policy/access/identity.h"
+#include "kube/policy/admission/plugins/namespaces.h"
 
 /* What is gathered for a write, in the arena of its call. */
 struct kube_gathered {
@@ -163,4 +164,47 @@ enum kube_stepped kube_admit_quota(struct kube_change *change)
         return KUBE_STEP_FAIL;
     change->charges = (struct kube_charges){write.companions, write.companion_count};
     return KUBE_STEP_NEXT;
+}
+
+/* -- Namespaces -- */
+
+struct settling {
+    struct kube_facts_wait wait;
+    struct kube_facts facts;
+    struct kube_change *change;
+};
+
+/* The write has succeeded, so that it is also answered if the facts follow late. */
+static void on_settled(struct kube_facts_wait *wait)
+{
+    struct kube_change *change = CONTAINER_OF(wait, struct settling, wait)->change;
+    kube_facts_release(wait->facts);
+    if (kube_call_done(change->call))
+        kube_change_next(change);
+}
+
+enum kube_stepped kube_admit_settle(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    const struct json_node *object = change->object;
+    bool concerned = kube_labels_concern_pods(json_node_path(object, "metadata.labels")) ||
+                     kube_labels_concern_pods(json_node_path(change->old, "metadata.labels"));
+    if (change->dry_run || !concerned || !kube_admission_reviews_pods(call->api->admission))
+        return KUBE_STEP_NEXT;
+    struct settling *settling = arena_calloc(&call->arena, 1, sizeof(*settling));
+    if (!settling)
+        return KUBE_STEP_NEXT;
+    settling->change = change;
+    settling->wait = (struct kube_facts_wait){
+        .needs = 1u << KUBE_FACT_NAMESPACES,
+        .arena = &call->arena,
+        .account = call->arena.account,
+        .client = &call->exchange,
+        .facts = &settling->facts,
+        .revision = change->revision,
+        .go = on_settled,
+    };
+    kube_call_hold(call);
+    kube_facts_gather(call->api->admission->facts, &settling->wait);
+    return KUBE_STEP_LEFT;
 }

@@ -23,6 +23,10 @@ kube_step_fn kube_admit_check;
 /* The last of validating admission, as in Kubernetes: charges the write to quotas. */
 kube_step_fn kube_admit_quota;
 
+/* The write of a namespace is answered when admission knows its labels, so that they apply to the
+ * next pod, whichever thread serves it. */
+kube_step_fn kube_admit_settle;
+
 void kube_admit_release(struct kube_change *change);
 
 /* This attempt as the plugins see it. */

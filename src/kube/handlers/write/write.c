@@ -182,6 +182,7 @@ static const struct kube_step creates[] = {
     {kube_create_store, ON_LOOP},
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
+    {kube_admit_settle, ON_LOOP | NAMESPACE},
     {kube_create_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -225,6 +226,7 @@ static const struct kube_step updates[] = {
     {kube_store_write, ON_LOOP},      /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
+    {kube_admit_settle, ON_LOOP | NAMESPACE},
     {kube_update_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };

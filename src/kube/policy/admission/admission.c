@@ -178,6 +178,8 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
         kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_POLICY_BINDINGS));
     admission->mutating_bindings =
         kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_MUTATING_BINDINGS));
+    admission->labelled =
+        kube_lookup_peek(kube_facts_lookup(admission->facts, KUBE_FACT_NAMESPACES));
     return admission;
 }
 
@@ -222,7 +224,12 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
             rule++;
         if (rule == end || !rule->operations || (chain[i]->concerns && !chain[i]->concerns(kind)))
             continue;
-        *ret_needs |= chain[i]->needs;
+        /* No namespace has such labels; a namespace itself may be getting some. */
+        if (chain[i]->by_labels && kind->flags & KUBE_NAMESPACED &&
+            kube_lookup_is_empty(admission->labelled))
+            continue;
+        if (!chain[i]->by_labels || kind->flags & KUBE_NAMESPACED)
+            *ret_needs |= chain[i]->needs;
         plugins |= UINT32_C(1) << i;
     }
     return plugins;

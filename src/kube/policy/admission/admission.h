@@ -23,8 +23,9 @@ struct kube_admission_set {
     uint32_t enabled;
 };
 
-/* The plugins that are on by default, which are all but the optional ones. Without controllers no program creates the accounts that
- * ServiceAccount requires or removes the finalizers that StorageObjectInUseProtection adds. */
+/* The plugins that are on by default, which are all but the optional ones. Without controllers no
+ * program creates the accounts that ServiceAccount requires or removes the finalizers that
+ * StorageObjectInUseProtection adds. */
 struct kube_admission_set kube_admission_default(bool controllers);
 /* NamespaceLifecycle alone. */
 struct kube_admission_set kube_admission_least(void);
@@ -58,6 +59,7 @@ struct kube_admission {
     /* Bindings of policies that validate, and of those that mutate; empty: none applies to any
      * write. */
     const struct kube_lookup_peek *bindings, *mutating_bindings;
+    const struct kube_lookup_peek *labelled; /* namespaces with labels that configure a plugin */
 };
 
 /* The rows of the options are not used. */

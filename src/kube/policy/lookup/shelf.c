@@ -154,6 +154,10 @@ enum status kube_shelf_put(struct kube_shelf *shelf, const struct kube_lookup_ki
     TRY(read_data(kind, entry, kv.value));
     if (wants && object->data && !wants(ctx, object))
         return ST_OK;
+    if (kind->keeps && object->data && !kind->keeps(object->data)) {
+        kube_shelf_remove(shelf, kind, name);
+        return ST_OK;
+    }
     entry->bytes += entry->arena.held_bytes + VERSION_NODE_BYTES;
     if (object->data && kind->index_bytes)
         entry->bytes += kind->index_bytes(object);

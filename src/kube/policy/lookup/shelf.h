@@ -31,6 +31,8 @@ struct kube_lookup_kind {
      * object. The tree and its text are gone afterwards. NULL: the object is not usable, or the
      * arena ran out. Without the function, the whole tree is kept. */
     const void *(*read)(struct arena *arena, const struct json_node *object);
+    /* Which objects are kept; the lookup has no part of others. NULL: all of them. */
+    bool (*keeps)(const void *data);
     /* Which field has limits, and in a sentence for the user who exceeds them, which; NULL: none.
      */
     const char *limited, *limits;

@@ -324,6 +324,11 @@ static void look(struct kube_facts_wait *w)
     finish(w, status);
 }
 
+struct kube_lookup *kube_facts_lookup(struct kube_fact_finder *finder, enum kube_fact fact)
+{
+    return lookup_of(finder, fact);
+}
+
 void kube_facts_gather(struct kube_fact_finder *finder, struct kube_facts_wait *wait)
 {
     wait->finder = finder;

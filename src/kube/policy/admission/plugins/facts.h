@@ -92,6 +92,7 @@ struct kube_facts_wait {
     struct account *account; /* charged with what is read for this write; may be NULL, */
     struct http_exchange *const *client; /* and this, too: see kube/policy/lookup/read.h */
     struct kube_facts *facts;            /* zeroed; filled before go */
+    int64_t revision; /* a change that must be known; 0: the last one that the store has now */
     void (*go)(struct kube_facts_wait *wait);
     enum status status; /* in go; ST_TIMEOUT: the lookups do not follow the store */
 
@@ -101,13 +102,16 @@ struct kube_facts_wait {
     struct deferred soon;
     struct timer again;
     unsigned tries;
-    int64_t revision, until_ns;
+    int64_t until_ns;
     struct kube_lookup_read read;           /* reads what is not held, one kind after the other */
     size_t reads;                           /* which of them */
     struct slice name;                      /* that is looked for in it */
     struct kube_shelf *shelves[KUBE_FACTS]; /* owned: what was read */
     size_t charged;                         /* for them */
 };
+
+/* The lookup of one kind, which is created if no write has needed it so far. */
+struct kube_lookup *kube_facts_lookup(struct kube_fact_finder *finder, enum kube_fact fact);
 
 /* Calls go, perhaps at once. The facts must be released also if the status is not ST_OK. */
 void kube_facts_gather(struct kube_fact_finder *finder, struct kube_facts_wait *wait);

@@ -17,8 +17,22 @@ static const void *read_labels(struct arena *arena, const struct json_node *obje
     return copy;
 }
 
+bool kube_labels_concern_pods(const struct json_node *labels)
+{
+    static const struct slice prefix = SLICE_LITERAL("pod-security.kubernetes.io/");
+    const struct json_node *label = labels ? labels->first : NULL;
+    while (label && !slice_has_prefix(label->key, prefix))
+        label = label->next;
+    return label;
+}
+
+static bool keeps(const void *labels)
+{
+    return kube_labels_concern_pods(labels);
+}
+
 const struct kube_fact_row kube_namespace_labels = {
-    .kind = {.prefix = "/registry/namespaces/", .read = read_labels},
+    .kind = {.prefix = "/registry/namespaces/", .read = read_labels, .keeps = keeps},
     .is_own_namespace = true,
 };
 

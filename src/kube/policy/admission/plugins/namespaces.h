@@ -6,7 +6,11 @@
 
 extern const struct kube_fact_row kube_namespace_labels;
 
-/* NULL: it has none, or does not exist. */
+/* Whether a plugin is configured by these labels. Namespaces without such labels are not held, so
+ * that nearly every server holds none, and the plugin is passed by. NULL: none. */
+bool kube_labels_concern_pods(const struct json_node *labels);
+
+/* NULL: the namespace has none that concern pods, or does not exist. */
 const struct json_node *kube_labels_of_namespace(const struct kube_facts *facts);
 
 #endif

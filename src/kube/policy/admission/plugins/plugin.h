@@ -66,6 +66,7 @@ struct kube_admission_plugin {
     const char *name;
     bool is_optional; /* enabled only by its name */
     unsigned needs;   /* 1 << KUBE_FACT_… */
+    bool by_labels;   /* it concerns only objects in namespaces with such labels, and these */
     /* Those with operations; other writes do not get to the plugin. */
     struct kube_admission_rule rules[KUBE_ADMISSION_RULES_MAX];
     /* Excludes kinds that a rule includes. May be NULL. */

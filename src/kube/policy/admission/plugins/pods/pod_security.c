@@ -150,6 +150,7 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_pod_security = {
     .name = "PodSecurity",
     .needs = 1u << KUBE_FACT_NAMESPACES,
+    .by_labels = true,
     .rules =
         {
             {"", "pods", "", ON_BOTH},
