@@ -127,11 +127,9 @@ struct cel_program {
     uint32_t slot_count;
 };
 
-/*
- * ST_INVALID: an error was added; a constant cannot be converted, or a function is not implemented.
+/* ST_INVALID: an error was added; a constant cannot be converted, or a function is not implemented.
  * ST_NOMEM. The program is in errors->arena and borrows from the source, but not from the tree,
- * which may be in another arena.
- */
+ * which may be in another arena. */
 MUST_CHECK
 enum status cel_program_new(const struct cel_env *env, struct cel_errors *errors,
                             const struct cel_expr *root, const struct cel_program **ret_program);
@@ -142,10 +140,8 @@ struct cel_budget {
     uint64_t steps; /* the steps of work.h, which the cost does not count */
 };
 
-/*
- * The value of the expression, or an error; variables are in the order of the environment. Adds the
- * cost and the steps to the budget. All memory is in the arena.
- */
+/* The value of the expression, or an error; variables are in the order of the environment. Adds the
+ * cost and the steps to the budget. All memory is in the arena. */
 struct cel_value cel_eval(const struct cel_program *program, const struct cel_value *variables,
                           struct arena *arena, struct cel_budget *budget);
 

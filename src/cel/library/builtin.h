@@ -11,9 +11,6 @@
 /* NULL: there is no such function with so many arguments. */
 const struct cel_builtin *cel_builtin_find(struct slice function, uint32_t args);
 
-/* Instead of an overload: x in [constants], which cel-go turns into a set. */
-enum { CEL_WITHOUT_COST = -2 };
-
 /* The cost of an operator or call, as cel-go counts it; overload: its only one, CEL_WITHOUT_COST,
  * or -1. */
 uint64_t cel_overload_cost(int overload, const struct cel_value *args);

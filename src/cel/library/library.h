@@ -70,6 +70,14 @@ void cel_panic_not_list(struct cel_work *work, struct cel_value value);
 /* The text in quotes, as Go writes it into errors. "" without memory. */
 const char *cel_quoted(struct cel_work *work, struct slice text);
 
+/* Instead of an overload: x in [constants], which cel-go turns into a set. */
+enum { CEL_WITHOUT_COST = -2 };
+
+static inline bool cel_is_no_overload(struct cel_value value)
+{
+    return value.kind == CEL_ERROR && value.bytes == (const uint8_t *)cel_no_overload;
+}
+
 static inline struct cel_value cel_of_opaque(const struct cel_opaque *opaque)
 {
     return (struct cel_value){.kind = CEL_OPAQUE, .opaque = opaque};

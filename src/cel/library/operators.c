@@ -1,6 +1,5 @@
 #include "cel/library/operators.h"
 
-#include "cel/library/builtin.h"
 #include "cel/library/library.h"
 #include "cel/library/times.h"
 #include "cel/value/container.h"

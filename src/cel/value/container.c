@@ -274,18 +274,6 @@ void cel_make_constant(struct cel_value value)
         value.entries->is_constant = true;
 }
 
-bool cel_view_find(struct cel_work *work, struct cel_value view, struct slice key,
-                   struct cel_value *ret_value)
-{
-    const struct json_node *member = json_look_member(view.node, key);
-    if (!member)
-        return false;
-    if (view.shape)
-        return cel_shaped_member(work, view.shape, member, ret_value);
-    *ret_value = cel_of_json(work, member);
-    return true;
-}
-
 bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value key,
                   struct cel_value *ret_value)
 {

@@ -50,11 +50,6 @@ MUST_CHECK
 bool cel_map_find(struct cel_work *work, struct cel_value map, struct cel_value key,
                   struct cel_value *ret_value);
 
-/* The same for the member of a view, by its key in JSON. */
-MUST_CHECK
-bool cel_view_find(struct cel_work *work, struct cel_value view, struct slice key,
-                   struct cel_value *ret_value);
-
 /* Walks over the items of a list, or the entries of a map. */
 struct cel_walk {
     struct cel_work *work;

@@ -1,6 +1,5 @@
 #include "cel/value/shape.h"
 
-#include "cel/value/container.h"
 #include "cel/value/name.h"
 #include "cel/value/opaque.h"
 #include "cel/value/unknown.h"
@@ -145,6 +144,18 @@ bool cel_shaped_member(struct cel_work *work, const struct cel_shape *shape,
     if (!of_member || (shape->kind == CEL_SHAPE_OBJECT && member->type == JSON_TYPE_NULL))
         return false;
     *ret_value = cel_shaped(work, of_member, cel_of_json(work, member));
+    return true;
+}
+
+bool cel_view_find(struct cel_work *work, struct cel_value view, struct slice key,
+                   struct cel_value *ret_value)
+{
+    const struct json_node *member = json_look_member(view.node, key);
+    if (!member)
+        return false;
+    if (view.shape)
+        return cel_shaped_member(work, view.shape, member, ret_value);
+    *ret_value = cel_of_json(work, member);
     return true;
 }
 

@@ -62,6 +62,10 @@ bool cel_shaped_find(struct cel_work *work, struct cel_value map, struct cel_val
 MUST_CHECK
 bool cel_shaped_member(struct cel_work *work, const struct cel_shape *shape,
                        const struct json_node *member, struct cel_value *ret_value);
+/* The member of a view, which may have no shape, by its key in JSON. */
+MUST_CHECK
+bool cel_view_find(struct cel_work *work, struct cel_value view, struct slice key,
+                   struct cel_value *ret_value);
 /* The shape of a member of an object or map, by its key in JSON; NULL: expressions do not see it.
  */
 const struct cel_shape *cel_shape_member(const struct cel_shape *shape, struct slice key);

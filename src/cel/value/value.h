@@ -130,11 +130,6 @@ static inline bool cel_is_error(struct cel_value value)
     return value.kind == CEL_ERROR;
 }
 
-static inline bool cel_is_no_overload(struct cel_value value)
-{
-    return value.kind == CEL_ERROR && value.bytes == (const uint8_t *)cel_no_overload;
-}
-
 static inline bool cel_is_true(struct cel_value value)
 {
     return value.kind == CEL_BOOL && value.truth;
