@@ -96,35 +96,51 @@ CONFIGS = [  # of ConfigMaps
     "Object{metadata: Object.metadata{annotations: {'a': string(1 + 1)}}}", "Object{metadata: Object.metadata{name: 'other'}}",
     "Object{metadata: Object.metadata{namespace: 'other'}}", "Object{metadata: Object.metadata{uid: 'x'}}",
     "Object{metadata: Object.metadata{finalizers: ['example.com/a']}}", "Object{metadata: Object.metadata{labels: {'x': 'not valid!'}}}",
-    "Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u'}]}}",
-    "Object{kind: 'Other'}", "Object{apiVersion: 'v2'}", "Object{immutable: true}", "Object{immutable: 'true'}", "Object{binaryData: {'a': 'eA=='}}",
-    "Object{binaryData: {'a': '!'}}", "Object{data: {'a': 1 / 0 == 1 ? 'x' : 'y'}}", "Object{data: object.missing}", "Object{data: {'a': params.x}}",
+    "Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{apiVersion: 'v1', kind: 'Pod', name: 'p', uid: "
+    "'u'}]}}",
+    "Object{kind: 'Other'}", "Object{apiVersion: 'v2'}", "Object{immutable: true}", "Object{immutable: 'true'}",
+    "Object{binaryData: {'a': 'eA=='}}",
+    "Object{binaryData: {'a': '!'}}", "Object{data: {'a': 1 / 0 == 1 ? 'x' : 'y'}}", "Object{data: object.missing}",
+    "Object{data: {'a': params.x}}",
     "Object{data: {'a': namespaceObject.metadata.name}}", "Object{data: {'a': request.operation, 'b': request.name}}",
     "Object{data: {'op': oldObject == null ? 'new' : 'old'}}", "has(object.data) ? Object{} : Object{data: {'a': 'b'}}",
-    "Object{data: object.metadata.labels.transformMap(k, v, k + v)}", "Object{data: {'a': string(object)}}", "Object{data: {'a': optional.of('x')}}", "Object{data: {'a': dyn(1.5)}}", " Object{data: {'a': 'b'}} \n",
+    "Object{data: object.metadata.labels.transformMap(k, v, k + v)}", "Object{data: {'a': string(object)}}",
+    "Object{data: {'a': optional.of('x')}}", "Object{data: {'a': dyn(1.5)}}", " Object{data: {'a': 'b'}} \n",
 ]
 
 PATCHES = [  # of ConfigMaps with the data {"a": "b"}
     "[]", "[JSONPatch{op: 'add', path: '/data/x', value: 'y'}]", "[JSONPatch{op: 'replace', path: '/data', value: {'c': 'd'}}]",
-    "[JSONPatch{op: 'remove', path: '/data/a'}]", "[JSONPatch{op: 'remove', path: '/data/none'}]", "[JSONPatch{op: 'remove', path: '/data'}]",
+    "[JSONPatch{op: 'remove', path: '/data/a'}]", "[JSONPatch{op: 'remove', path: '/data/none'}]",
+    "[JSONPatch{op: 'remove', path: '/data'}]",
     "[JSONPatch{op: 'copy', from: '/data/a', path: '/data/b'}]", "[JSONPatch{op: 'move', from: '/data/a', path: '/data/b'}]",
     "[JSONPatch{op: 'test', path: '/data/a', value: 'b'}, JSONPatch{op: 'add', path: '/data/x', value: 'y'}]",
     "[JSONPatch{op: 'add', path: '/data/x', value: 'y'}, JSONPatch{op: 'test', path: '/data/a', value: 'z'}]",
-    "[JSONPatch{op: 'add', path: '/none/x', value: 'y'}]", "[JSONPatch{op: 'other', path: '/data/x', value: 'y'}]", "[JSONPatch{op: 'add', path: '/data/x'}]",
-    "[JSONPatch{op: 'add', path: '/data/x', value: 1}]", "[JSONPatch{op: 'add', path: '/data/x', value: null}]", "[JSONPatch{op: 'add', path: '/nothing', value: 1}]",
+    "[JSONPatch{op: 'add', path: '/none/x', value: 'y'}]", "[JSONPatch{op: 'other', path: '/data/x', value: 'y'}]",
+    "[JSONPatch{op: 'add', path: '/data/x'}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: 1}]", "[JSONPatch{op: 'add', path: '/data/x', value: null}]",
+    "[JSONPatch{op: 'add', path: '/nothing', value: 1}]",
     "[JSONPatch{op: 'add', path: '/data/x', value: object.none}]", "[JSONPatch{op: 'replace', path: '/data', value: Object.data{c: 'd'}}]",
-    "[JSONPatch{op: 'replace', path: '/data', value: Object{c: 'd'}}]", "[JSONPatch{op: 'replace', path: '/data', value: Object.data{c: Object.x{}}}]",
+    "[JSONPatch{op: 'replace', path: '/data', value: Object{c: 'd'}}]",
+    "[JSONPatch{op: 'replace', path: '/data', value: Object.data{c: Object.x{}}}]",
     "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/a~b'), value: 'x'}]",
     "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/a'), value: 'x'}]",
-    "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'a': 'b'}}]", "[JSONPatch{op: 'add', path: '/metadata/annotations/a', value: 'b'}]",
-    "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]", 
-    "[JSONPatch{op: 'remove', path: '/metadata/labels'}]", "[JSONPatch{op: 'remove', path: '/metadata'}]", "[JSONPatch{op: 'replace', path: '', value: {}}]",
-    "[JSONPatch{op: 'add', path: '/immutable', value: true}]", "[JSONPatch{op: 'add', path: '/immutable', value: 1.0}]", "[JSONPatch{op: 'add', path: '/data/x', value: b'abc'}]",
-    "[JSONPatch{op: 'add', path: '/data/x', value: duration('90s')}]", "[JSONPatch{op: 'add', path: '/data/x', value: timestamp('2026-01-02T03:04:05Z')}]",
-    "[JSONPatch{op: 'add', path: '/data/x', value: 9007199254740993}]", "object.data.map(k, JSONPatch{op: 'add', path: '/data/x' + k, value: object.data[k]})",
-    "has(object.immutable) ? [] : [JSONPatch{op: 'add', path: '/immutable', value: false}]", "[JSONPatch{op: 'add', path: object.data.a, value: 'x'}]",
-    "[JSONPatch{op: 'add', path: '/data/x', value: string(1 / 0)}]", "[JSONPatch{path: '/data/x', value: 'y'}]", "[JSONPatch{op: 'add', value: 'y'}]",
-    "[JSONPatch{}]", "[JSONPatch{op: dyn(1), path: '/data/x'}]", "[JSONPatch{op: 'copy', path: '/data/b'}]", "[JSONPatch{op: 'move', from: '/none', path: '/data/b'}]",
+    "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'a': 'b'}}]",
+    "[JSONPatch{op: 'add', path: '/metadata/annotations/a', value: 'b'}]",
+    "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]",
+    "[JSONPatch{op: 'remove', path: '/metadata/labels'}]", "[JSONPatch{op: 'remove', path: '/metadata'}]",
+    "[JSONPatch{op: 'replace', path: '', value: {}}]",
+    "[JSONPatch{op: 'add', path: '/immutable', value: true}]", "[JSONPatch{op: 'add', path: '/immutable', value: 1.0}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: b'abc'}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: duration('90s')}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: timestamp('2026-01-02T03:04:05Z')}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: 9007199254740993}]",
+    "object.data.map(k, JSONPatch{op: 'add', path: '/data/x' + k, value: object.data[k]})",
+    "has(object.immutable) ? [] : [JSONPatch{op: 'add', path: '/immutable', value: false}]",
+    "[JSONPatch{op: 'add', path: object.data.a, value: 'x'}]",
+    "[JSONPatch{op: 'add', path: '/data/x', value: string(1 / 0)}]", "[JSONPatch{path: '/data/x', value: 'y'}]",
+    "[JSONPatch{op: 'add', value: 'y'}]",
+    "[JSONPatch{}]", "[JSONPatch{op: dyn(1), path: '/data/x'}]", "[JSONPatch{op: 'copy', path: '/data/b'}]",
+    "[JSONPatch{op: 'move', from: '/none', path: '/data/b'}]",
     "[?optional.of(JSONPatch{op: 'add', path: '/data/x', value: 'y'})]",
 ]
 
@@ -142,10 +158,13 @@ OTHERS = [
     ("pod-security", OF_PODS, [apply("Object{spec: Object.spec{securityContext: Object.spec.securityContext{runAsUser: 1}}}")], pod),
     ("pod-grace", OF_PODS, [apply("Object{spec: Object.spec{terminationGracePeriodSeconds: 5}}")], pod),
     ("pod-resources", OF_PODS, [patch("[JSONPatch{op: 'add', path: '/spec/containers/0/resources/limits', value: {'cpu': '1'}}]")], pod),
-    ("pod-limits", OF_PODS, [apply("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', resources: Object.spec.containers.resources{"
-                                   "limits: {'cpu': '2000m', 'memory': '1Gi'}}}]}}")], pod),
-    ("pod-image", OF_PODS, [patch("[JSONPatch{op: 'replace', path: '/spec/containers/0/image', value: 'registry/' + object.spec.containers[0].image}]")], pod),
-    ("pod-append", OF_PODS, [patch("[JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'd', image: 'j'}}]")], pod),
+    ("pod-limits", OF_PODS, [apply("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', resources: "
+                                   "Object.spec.containers.resources{limits: {'cpu': '2000m', 'memory': '1Gi'}}}]}}")], pod),
+    ("pod-image",
+     OF_PODS, [patch("[JSONPatch{op: 'replace', path: '/spec/containers/0/image', value: 'registry/' + object.spec.containers[0].image}]")],
+     pod),
+    ("pod-append",
+     OF_PODS, [patch("[JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'd', image: 'j'}}]")], pod),
     ("pod-patch-type", OF_PODS, [patch("[JSONPatch{op: 'add', path: '/spec/priority', value: 'x'}]")], pod),
     ("pod-patch-unknown", OF_PODS, [patch("[JSONPatch{op: 'add', path: '/spec/nothing', value: 1}]")], pod),
     ("pod-invalid", OF_PODS, [apply("Object{spec: Object.spec{restartPolicy: 'Sometimes'}}")], pod),
@@ -156,32 +175,43 @@ OTHERS = [
                                      "annotations: {'a': 'b'}}}}}")], app),
     ("app-sidecar", OF_APPS, [apply("Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: "
                                     "[Object.spec.template.spec.containers{name: 'side', image: 'j'}]}}}}")], app),
-    ("app-strategy", OF_APPS, [patch("[JSONPatch{op: 'replace', path: '/spec/strategy', value: Object.spec.strategy{type: 'Recreate'}}]")], app),
+    ("app-strategy", OF_APPS, [patch("[JSONPatch{op: 'replace', path: '/spec/strategy', value: Object.spec.strategy{type: 'Recreate'}}]")],
+     app),
     ("app-selector", OF_APPS, [apply("Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'a': 'b'}}}}")], app),
     ("service-port", OF_SERVICES, [apply("Object{spec: Object.spec{ports: [Object.spec.ports{port: 81, name: 'b'}]}}")],
      lambda case: create(case, path=SERVICES, spec={"ports": [{"port": 80, "name": "a"}], "clusterIP": "None", "selector": {"a": "b"}})),
     ("service-selector", OF_SERVICES, [apply("Object{spec: Object.spec{selector: {'a': 'b'}}}")],
      lambda case: create(case, path=SERVICES, spec={"ports": [{"port": 80}], "clusterIP": "None"})),
-    ("bulb-color", OF_BULBS, [apply("Object{spec: Object.spec{color: 'red', watts: 5}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-default", OF_BULBS, [patch("[JSONPatch{op: 'add', path: '/spec', value: Object.spec{watts: 3}}]")], lambda case: create(case, path=BULBS)),
+    ("bulb-color", OF_BULBS, [apply("Object{spec: Object.spec{color: 'red', watts: 5}}")],
+     lambda case: create(case, path=BULBS, spec={"watts": 1})),
+    ("bulb-default", OF_BULBS, [patch("[JSONPatch{op: 'add', path: '/spec', value: Object.spec{watts: 3}}]")],
+     lambda case: create(case, path=BULBS)),
     ("bulb-default-spec", OF_BULBS, [apply("Object{spec: Object.spec{watts: 3}}")], lambda case: create(case, path=BULBS)),
     ("bulb-invalid", OF_BULBS, [apply("Object{spec: Object.spec{watts: 500}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
     ("bulb-type", OF_BULBS, [apply("Object{spec: Object.spec{watts: 'x'}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-patch-type", OF_BULBS, [patch("[JSONPatch{op: 'add', path: '/spec/watts', value: 'x'}]")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-undeclared", OF_BULBS, [apply("Object{spec: Object.spec{nothing: 1}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-tags", OF_BULBS, [apply("Object{spec: Object.spec{tags: ['b', 'c']}}")], lambda case: create(case, path=BULBS, spec={"tags": ["a", "b"]})),
-    ("bulb-parts", OF_BULBS, [apply("Object{spec: Object.spec{parts: [Object.spec.parts{name: 'a', size: 2}, Object.spec.parts{name: 'b'}]}}")],
+    ("bulb-patch-type", OF_BULBS, [patch("[JSONPatch{op: 'add', path: '/spec/watts', value: 'x'}]")],
+     lambda case: create(case, path=BULBS, spec={"watts": 1})),
+    ("bulb-undeclared", OF_BULBS, [apply("Object{spec: Object.spec{nothing: 1}}")],
+     lambda case: create(case, path=BULBS, spec={"watts": 1})),
+    ("bulb-tags", OF_BULBS, [apply("Object{spec: Object.spec{tags: ['b', 'c']}}")],
+     lambda case: create(case, path=BULBS, spec={"tags": ["a", "b"]})),
+    ("bulb-parts",
+     OF_BULBS, [apply("Object{spec: Object.spec{parts: [Object.spec.parts{name: 'a', size: 2}, Object.spec.parts{name: 'b'}]}}")],
      lambda case: create(case, path=BULBS, spec={"parts": [{"name": "a", "size": 1}, {"name": "z"}]})),
     ("bulb-plain", OF_BULBS, [apply("Object{spec: Object.spec{plain: ['x']}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-whole", OF_BULBS, [apply("Object{spec: Object.spec{whole: Object.spec.whole{a: 'x'}}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("bulb-status-field", OF_BULBS, [apply("Object{status: Object.status{on: true}}")], lambda case: create(case, path=BULBS, spec={"watts": 1})),
-    ("lamp", {"rules": [rule("lamps", "CREATE,UPDATE", group="example.com")]}, [labels(x="object.apiVersion")], lambda case: create(case, path=LAMPS)),
+    ("bulb-whole", OF_BULBS, [apply("Object{spec: Object.spec{whole: Object.spec.whole{a: 'x'}}}")],
+     lambda case: create(case, path=BULBS, spec={"watts": 1})),
+    ("bulb-status-field", OF_BULBS, [apply("Object{status: Object.status{on: true}}")],
+     lambda case: create(case, path=BULBS, spec={"watts": 1})),
+    ("lamp", {"rules": [rule("lamps", "CREATE,UPDATE", group="example.com")]}, [labels(x="object.apiVersion")],
+     lambda case: create(case, path=LAMPS)),
     ("lamp-patch", {"rules": [rule("lamps", "CREATE,UPDATE", group="example.com", version="v1beta1")]},
      [patch("[JSONPatch{op: 'add', path: '/spec', value: {'any': 'thing'}}]")], lambda case: create(case, path=LAMPS)),
     ("scaler", {"rules": [rule("horizontalpodautoscalers", "CREATE,UPDATE", group="autoscaling", version="v2")]},
      [apply("Object{spec: Object.spec{maxReplicas: 7}, metadata: Object.metadata{labels: {'seen': object.apiVersion.replace('/', '-')}}}")],
-     lambda case: create(case, path=SCALERS, spec={"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"},
-                                                  "targetCPUUtilizationPercentage": 60})),
+     lambda case: create(case, path=SCALERS, spec={
+         "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"},
+         "targetCPUUtilizationPercentage": 60})),
     ("namespace", {"rules": [rule("namespaces", "CREATE,UPDATE")]}, [labels(x="namespaceObject == null ? 'null' : 'set'")],
      lambda case: create(case, path=NAMESPACES)),
 ]
@@ -199,10 +229,11 @@ def cases():
     yield mutate("several", labels(x="'1'"), labels(y="object.metadata.labels.x"), patch(
         "[JSONPatch{op: 'add', path: '/metadata/labels/z', value: object.metadata.labels.y + '2'}]"))
     yield mutate("several-errors", apply("Object{nothing: 1}"), labels(y="'1'"), apply("Object{data: object.none}"))
-    yield mutate("several-ignored", apply("Object{nothing: 1}"), labels(y="'1'"), apply("Object{data: object.none}"), failurePolicy="Ignore")
+    yield mutate("several-ignored", apply("Object{nothing: 1}"), labels(y="'1'"), apply("Object{data: object.none}"),
+                 failurePolicy="Ignore")
     yield mutate("internal-ignored", patch("[JSONPatch{op: 'add', path: '/nothing', value: 1}]"), failurePolicy="Ignore")
-    yield mutate("variables", labels(x="variables.b"), variables=[{"name": "a", "expression": "object.metadata.name"},
-                                                                {"name": "b", "expression": "variables.a + '1'"}])
+    yield mutate("variables", labels(x="variables.b"), variables=[
+        {"name": "a", "expression": "object.metadata.name"}, {"name": "b", "expression": "variables.a + '1'"}])
     yield mutate("variable-again", labels(x="string(variables.n)", b="'b'"), labels(y="string(variables.n)"), variables=[
         {"name": "n", "expression": "object.metadata.labels.size()"}])
     yield mutate("variable-fails", labels(x="variables.a"), variables=[{"name": "a", "expression": "string(1 / 0)"}])
@@ -213,12 +244,14 @@ def cases():
     yield mutate("condition-ignored", labels(x="'y'"), failurePolicy="Ignore", matchConditions=[{"name": "c", "expression": "1 / 0 == 1"}])
     yield mutate("condition-errors", labels(x="'y'"), matchConditions=[
         {"name": "c", "expression": "1 / 0 == 1"}, {"name": "d", "expression": "object.none == 1"}])
-    yield mutate("update", labels(op="request.operation", old="oldObject == null ? 'none' : oldObject.metadata.labels.?op.orValue('no')"), requests=[
+    yield mutate("update", labels(op="request.operation", old="oldObject == null ? 'none' : oldObject.metadata.labels.?op.orValue('no')"),
+                 requests=[
         create("update", data={"a": "b"}), ("PUT", f"{CMS}/update", config("update", data={"a": "c"})),
         ("PATCH", f"{CMS}/update", {"data": {"b": "c"}}, MERGE), ("PATCH", f"{CMS}/update", {"data": {"b": "c"}}, MERGE)])
     yield mutate("update-only", labels(x="'y'"), rules=[rule(operations="UPDATE")], requests=[
         create("update-only"), ("PATCH", f"{CMS}/update-only", {"data": {"b": "c"}}, MERGE)])
-    yield mutate("update-name", patch("[JSONPatch{op: 'replace', path: '/metadata/name', value: 'z'}]"), rules=[rule(operations="UPDATE")], requests=[
+    yield mutate("update-name", patch("[JSONPatch{op: 'replace', path: '/metadata/name', value: 'z'}]"), rules=[rule(operations="UPDATE")],
+                 requests=[
         create("update-name"), ("PATCH", f"{CMS}/update-name", {"data": {"b": "c"}}, MERGE)])
     yield mutate("update-app", apply("Object{spec: Object.spec{replicas: 4}, status: Object.status{replicas: 9}}"), **OF_APPS, requests=[
         app("update-app"), ("PATCH", f"{DEPLOYMENTS}/update-app", {"spec": {"replicas": 2}}, MERGE)])
@@ -229,7 +262,8 @@ def cases():
     yield mutate("applied", labels(x="'y'"), requests=[
         ("PATCH", f"{CMS}/applied?fieldManager=m", {"apiVersion": "v1", "kind": "ConfigMap", **config("applied", data={"a": "b"})}, APPLY),
         ("PATCH", f"{CMS}/applied?fieldManager=m", {"apiVersion": "v1", "kind": "ConfigMap", **config("applied", data={"a": "c"})}, APPLY),
-        ("PATCH", f"{CMS}/applied?fieldManager=n", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"b": "c"}}, APPLY),
+        ("PATCH", f"{CMS}/applied?fieldManager=n", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"},
+                                                    "data": {"b": "c"}}, APPLY),
         ("PATCH", f"{CMS}/applied", {"data": {"z": "z"}}, MERGE)])
     yield mutate("dry", labels(x="'y'", dry="string(request.dryRun)"), requests=[
         ("POST", f"{CMS}?dryRun=All", config("dry")), ("GET", f"{CMS}/dry"), create("dry")])
@@ -240,7 +274,8 @@ def cases():
         ("PATCH", f"{PODS}/status/status", {"status": {"message": "x"}}, MERGE)])
     yield mutate("bulb-status", apply("Object{status: Object.status{on: true}, spec: Object.spec{watts: 9}}"), rules=[
         rule("bulbs/status", "UPDATE", group="example.com")], requests=[
-            create("bulb-status", path=BULBS, spec={"watts": 1}), ("PATCH", f"{BULBS}/bulb-status/status", {"status": {"on": False}}, MERGE)])
+            create("bulb-status", path=BULBS, spec={"watts": 1}),
+            ("PATCH", f"{BULBS}/bulb-status/status", {"status": {"on": False}}, MERGE)])
 
     # Scales, and what is posted.
     def scaled(case, *texts, replicas=(2, 0), **more):
@@ -254,7 +289,8 @@ def cases():
             "[JSONPatch{op: 'replace', path: '/spec/replicas', value: 'x'}]",
             "[JSONPatch{op: 'add', path: '/spec/nothing', value: 1}]",
             "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'a': 'b'}}]",
-            "[JSONPatch{op: 'add', path: '/spec/replicas', value: object.?spec.?replicas.orValue(0) + oldObject.spec.?replicas.orValue(0)}]",
+            "[JSONPatch{op: 'add', path: '/spec/replicas', value: object.?spec.?replicas.orValue(0) + "
+            "oldObject.spec.?replicas.orValue(0)}]",
             "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]",
             "[JSONPatch{op: 'remove', path: '/metadata/resourceVersion'}]",
             "[JSONPatch{op: 'replace', path: '/metadata/resourceVersion', value: '1'}]",
@@ -345,10 +381,12 @@ def cases():
     yield mutate("again-update", labels(n=count), reinvocationPolicy="IfNeeded", requests=[
         create("again-update"), ("PATCH", f"{CMS}/again-update", {"data": {"a": "c"}}, MERGE)])
     yield mutate("again-priority", apply("Object{spec: Object.spec{priorityClassName: 'system-cluster-critical'}}"), requests=[
-        pod("again-priority"), create("again-priority", path="/api/v1/namespaces/kube-system/pods", spec={"containers": [{"name": "c", "image": "i"}]})],
+        pod("again-priority"), create("again-priority", path="/api/v1/namespaces/kube-system/pods", spec={
+            "containers": [{"name": "c", "image": "i"}]})],
         **OF_PODS)
     yield mutate("dear", labels(x="[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, "
-                                  "[0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, [0,1,2,3,4,5,6,7,8,9].all(f, a + b + c + d + e + f >= 0)))))) ? 'x' : 'y'"))
+                                  "[0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, [0,1,2,3,4,5,6,7,8,9].all(f, a + b + c + d + "
+                                  "e + f >= 0)))))) ? 'x' : 'y'"))
     loop = ("[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, "
             "[0,1,2,3,4,5,6,7,8,9].all(d, a + b + c + d >= 0))))")
     yield mutate("worker", labels(x=f"{loop} ? 'x' : 'y'"), reinvocationPolicy="IfNeeded", requests=[
@@ -365,22 +403,26 @@ ORDERLESS = [
 
 REFUSED = [
     (POLICIES, policy(f"r-{number}", *mutations, **spec)) for number, (mutations, spec) in enumerate([
-        ([apply("object.")], {}), ([apply("'a'")], {}), ([apply("object")], {}), ([apply("dyn(Object{})")], {}), ([apply("Object.spec{}")], {}),
+        ([apply("object.")], {}), ([apply("'a'")], {}), ([apply("object")], {}), ([apply("dyn(Object{})")], {}),
+        ([apply("Object.spec{}")], {}),
         ([apply("[Object{}]")], {}), ([apply("JSONPatch{}")], {}), ([apply("Object")], {}), ([apply("Object{spec: }")], {}),
         ([apply("Object{a: 1}.a")], {}), ([apply("Objects{}")], {}), ([apply("has(object.x) ? Object{} : object")], {}),
-        ([patch("JSONPatch{}")], {}), ([patch("[Object{}]")], {}), ([patch("[1]")], {}), ([patch("[]")], {"reinvocationPolicy": "Sometimes"}),
+        ([patch("JSONPatch{}")], {}), ([patch("[Object{}]")], {}), ([patch("[1]")], {}),
+        ([patch("[]")], {"reinvocationPolicy": "Sometimes"}),
         ([patch("[JSONPatch{op: 1}]")], {}), ([patch("[JSONPatch{none: 1}]")], {}), ([patch("[JSONPatch{op: 'add'}, Object{}]")], {}),
         ([patch("[JSONPatch{path: jsonpatch.escapeKey(1)}]")], {}), ([patch("[dyn(JSONPatch{})]")], {}), ([patch("object.items")], {}),
         ([apply("Object{a: params.x}")], {}), ([apply("Object{a: variables.x}")], {}), ([apply("Object{a: request.none}")], {}),
         ([apply("Object{a: variables.x}")], {"variables": [{"name": "x", "expression": "Object{}"}]}),
         ([apply("Object{a: variables.x}")], {"variables": [{"name": "x", "expression": "jsonpatch.escapeKey('a')"}]}),
         ([apply("Object{}")], {"matchConditions": [{"name": "x", "expression": "Object{} == null"}]}),
-        ([apply("Object{}")], {"matchConditions": [{"name": "x", "expression": "variables.x"}], "variables": [{"name": "x", "expression": "true"}]}),
+        ([apply("Object{}")], {"matchConditions": [{"name": "x", "expression": "variables.x"}],
+                               "variables": [{"name": "x", "expression": "true"}]}),
         ([apply("")], {}), ([apply(" ")], {}), ([{"patchType": "ApplyConfiguration"}], {}), ([{"patchType": "JSONPatch"}], {}),
         ([{"patchType": "Other"}], {}), ([{**apply("Object{}"), **patch("[]"), "patchType": "JSONPatch"}], {}),
         ([{**apply("Object{}"), **patch("[]"), "patchType": "ApplyConfiguration"}], {}), ([], {}),
         ([apply("Object{}")], {"failurePolicy": "Other"}), ([apply("Object{}")], {"rules": [rule(operations="DELETE")]}),
-        ([apply("Object{a: \n  1 +\n 'x'}")], {}), ([apply("Object{?a: 1}")], {}), ([apply("[Object.a{}, Object.b{}] == [] ? Object{} : Object{}")], {}),
+        ([apply("Object{a: \n  1 +\n 'x'}")], {}), ([apply("Object{?a: 1}")], {}),
+        ([apply("[Object.a{}, Object.b{}] == [] ? Object{} : Object{}")], {}),
     ])]
 
 
@@ -407,7 +449,8 @@ class SameMutations(SideBySide):
         self.wait_for(LAMPS)
         self.wait_for(BULBS)
         for name, data in (("param-a", "a"), ("param-c", "c")):
-            self.create(CMS, {"metadata": {"name": name, "labels": {"set": "one" if name == "param-c" else "other"}}, "data": {"name": data}})
+            labelled = {"name": name, "labels": {"set": "one" if name == "param-c" else "other"}}
+            self.create(CMS, {"metadata": labelled, "data": {"name": data}})
         table = [*cases(), *ORDERLESS]
         for made, bindings, _ in table:
             for one in made:

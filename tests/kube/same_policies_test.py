@@ -195,7 +195,8 @@ def cases():
                    for name in ("evicted", "evictable")] + [
                    ("POST", f"{PODS}/{name}/eviction", {"metadata": {"name": name}}) for name in ("evicted", "evictable")])
     seen = ("request.operation + ' ' + request.kind.kind + ' ' + request.resource.resource + '/' + request.subResource + ' ' + request.name"
-            " + (oldObject == null ? '' : ' old') + (request.options == null ? ' -' : ' ' + string(request.options.?kind.orValue('none'))) + ' '")
+            " + (oldObject == null ? '' : ' old') + (request.options == null ? ' -' : ' ' + "
+            "string(request.options.?kind.orValue('none'))) + ' '")
     connects = [{"expression": "false", "messageExpression": seen + (
         " + object.kind + ' ' + object.apiVersion + ' ' + object.?container.orValue('-') + ' ' + (has(object.command) && object.command != "
         "null ? object.command.join(',') : '-') + ' ' + object.?path.orValue('-') + ' ' + (has(object.ports) ? object.ports.map(p, "
@@ -218,8 +219,10 @@ def cases():
     tokens = "/api/v1/namespaces/default/serviceaccounts"
     yield deny("token", {"expression": "object.spec.expirationSeconds == 1", "messageExpression": seen + (
         " + object.kind + ' ' + object.apiVersion + ' ' + object.metadata.name + ' ' + object.metadata.namespace + ' ' + "
-        "string(object.metadata.uid == '') + ' ' + string(object.spec.expirationSeconds) + ' ' + string(size(object.spec.audiences)) + ' ' + "
-        "string(object.spec.boundObjectRef == null) + ' ' + object.status.token + ' ' + string(object.status.expirationTimestamp == null)")},
+        "string(object.metadata.uid == '') + ' ' + string(object.spec.expirationSeconds) + ' ' + "
+        "string(size(object.spec.audiences)) + ' ' + "
+        "string(object.spec.boundObjectRef == null) + ' ' + object.status.token + ' ' + "
+        "string(object.status.expirationTimestamp == null)")},
         rules=[rule("serviceaccounts/token", "CREATE")], selects=False, requests=[
             ("POST", tokens, {"metadata": {"name": "token"}}), *(("POST", f"{tokens}/{name}/token", body) for name, body in (
                 ("token", {"spec": {}}), ("token", {"spec": {"expirationSeconds": 700, "audiences": ["a", "b"]}}), ("none", {"spec": {}}),

@@ -140,7 +140,8 @@ class Names(LiveTest):
         self.await_health(server)
         lines = [json.loads(line) for line in (self.scratch / "kube-apiserver.log").read_text().splitlines()]
         flags = [line["flags"] for line in lines if line["level"] == "warn" and "have no effect here" in line["msg"]]
-        self.assertEqual(flags, [["audit-policy-file", "enable-admission-plugins=NodeRestriction", "enable-admission-plugins=PodNodeSelector"]])
+        self.assertEqual(flags, [["audit-policy-file", "enable-admission-plugins=NodeRestriction",
+                                  "enable-admission-plugins=PodNodeSelector"]])
 
     def test_help_has_no_insecure_port_and_unknown_flags_are_refused(self):
         program = str(self.assets / "kube-apiserver")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""PodSecurity: labels apply to the next pod, whichever thread serves it; the survey of a namespace's pods is bounded and blocks no other client.
-What the standards say is compared with Kubernetes in tests/kube/same_security_test.py."""
+"""PodSecurity: labels apply to the next pod, whichever thread serves it; the survey of a namespace's pods is bounded, and its clients
+may leave. What the standards say is compared with Kubernetes in tests/kube/same_security_test.py."""
 import concurrent.futures
 import http.client
 import json

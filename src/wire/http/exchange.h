@@ -40,7 +40,7 @@ struct http_request {
     bool secure;          /* came over TLS */
     bool guarded;         /* it did not, and the server refuses pages of other origins */
     bool own;             /* made by the server itself (wire/http/local.h), which may do anything */
-    const char *own_account; /* then: for whom, if the service distinguishes that; NULL: itself */
+    const char *own_account; /* then: the account it stands for; NULL: the server */
     /* The common name of the client's verified certificate; NULL without one. */
     const char *peer_name;
     const struct http_certificate *certificate; /* wire/http/certificate.h; NULL if peer_name is */

@@ -80,7 +80,7 @@ func runTables(path string) {
 	}
 }
 
-// What there is to ask about an expression: its value and cost, and the estimate.
+// The questions about an expression: its value and cost, and the estimate.
 func answers(text string) (all []request) {
 	if value, valid := evaluate(text); valid {
 		all = append(all, value)

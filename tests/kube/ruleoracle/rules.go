@@ -90,7 +90,7 @@ func (w *writer) reach(kind string) (place, bool) {
 	return place{}, false
 }
 
-// The path, or what there is if there is no such value.
+// The path, or the other expression if there is no such value.
 func (w *writer) guarded(at place, otherwise string) string {
 	end := strings.LastIndexAny(at.text, ".[")
 	if end < 0 || strings.HasSuffix(at.text, ")") {

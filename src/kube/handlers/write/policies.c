@@ -160,7 +160,7 @@ static bool keeps_name(struct kube_change *change)
     return false;
 }
 
-/* Nobody looks at the name of a Scale once it was mutated. */
+/* The name of a Scale has no effect once it was mutated. */
 static bool keep_scale_name(struct kube_change *change, const struct json_node *before)
 {
     struct json_node *metadata = json_node_named(change->object, "metadata");

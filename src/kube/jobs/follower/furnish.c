@@ -25,7 +25,7 @@ enum {
 static const struct {
     const char *plural, *prefix, *name;
     bool has_data;       /* the certificate */
-    const char *account; /* of Kubernetes' controller */
+    const char *account; /* that Kubernetes' controller uses */
 } objects[] = {
     {"serviceaccounts", "/registry/serviceaccounts/", "default", false,
      "service-account-controller"},

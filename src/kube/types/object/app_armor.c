@@ -3,7 +3,7 @@
 #define FIELD "appArmorProfile"
 
 enum {
-    PROFILE_BYTES_MAX = 4095, /* of a path, in Linux */
+    PROFILE_BYTES_MAX = 4095, /* the longest path in Linux */
     /* Each is looked for in all containers; a pod with more has some that name none. */
     ANNOTATIONS_MAX = 256,
 };

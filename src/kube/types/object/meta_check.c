@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { SHOWN_BYTES_MAX = 322 }; /* of a value in a message */
+enum { SHOWN_BYTES_MAX = 322 }; /* a value in a message */
 
 /* -- Types -- */
 
