@@ -84,6 +84,22 @@ class Mutations(LiveTest):
             self.bind(name)
         self.assertEqual(self.config("x")["data"], {"order": "abcac"})
 
+    def test_mutations_are_counted_by_policy_and_error(self):
+        self.policy("counted", "Object{data: {'a': 'b'}}")
+        self.bind("counted")
+        self.policy("failing", "Object{data: {'a': string(1 / int(object.metadata.name.size() - 1))}}", failurePolicy="Ignore")
+        self.bind("failing")
+        for name in ("x", "long", "y"):
+            self.config(name)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        connection.close()
+        rows = {line.split("{", 1)[1] for line in page.splitlines() if line.startswith("apiserver_mutating_admission_policy_check_total{")}
+        self.assertEqual(rows, {'policy="counted",policy_binding="counted",error_type="no_error"} 3',
+                                'policy="failing",policy_binding="failing",error_type="no_error"} 1',
+                                'policy="failing",policy_binding="failing",error_type="invalid_error"} 2'})
+
     def test_every_attempt_of_an_update_is_mutated_once(self):
         self.config("x")
         self.policy("p", COUNT, operations="UPDATE")

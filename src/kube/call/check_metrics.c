@@ -16,6 +16,7 @@ enum { NAME_BYTES = 256, LABELS_BYTES = 2048 };
 struct row {
     struct list in_metrics; /* links kube_check_metrics.rows */
     uint64_t slots[METRIC_SLOTS];
+    bool mutates;
     size_t len;
     char labels[]; /* its key */
 };
@@ -64,10 +65,11 @@ static const char *escape(struct slice name, char to[2 * NAME_BYTES])
 static void write_labels(const struct kube_check *check, struct slice policy, struct slice binding,
                          char to[LABELS_BYTES])
 {
-    char first[2 * NAME_BYTES], second[2 * NAME_BYTES];
-    snprintf(to, LABELS_BYTES,
-             "policy=\"%s\",policy_binding=\"%s\",error_type=\"%s\",enforcement_action=\"%s\"",
-             escape(policy, first), escape(binding, second), check->error_type, check->action);
+    char first[2 * NAME_BYTES], second[2 * NAME_BYTES], action[64] = "";
+    if (check->action)
+        snprintf(action, sizeof(action), ",enforcement_action=\"%s\"", check->action);
+    snprintf(to, LABELS_BYTES, "policy=\"%s\",policy_binding=\"%s\",error_type=\"%s\"%s",
+             escape(policy, first), escape(binding, second), check->error_type, action);
 }
 
 /* NULL: there are too many rows, or no memory. */
@@ -101,6 +103,7 @@ void kube_check_count(struct kube_check_metrics *metrics, const struct kube_chec
     }
     if (!row)
         return;
+    row->mutates = !check->action; /* only their rows have no action in their labels */
     unsigned slot = 0;
     while (slot < durations.count && check->elapsed_ns > durations.bounds[slot])
         slot++;
@@ -116,23 +119,44 @@ static uint64_t count_of(const struct row *row)
     return count;
 }
 
-void kube_check_metrics_write(struct kube_check_metrics *metrics, struct metric_page *page)
+/* The rows of one kind of policies. */
+struct family {
+    bool mutates;
+    const char *total, *total_help, *seconds, *seconds_help;
+};
+
+static void write_family(const struct kube_check_metrics *metrics, const struct family *family,
+                         struct metric_page *page)
 {
-    static const char total[] = "apiserver_validating_admission_policy_check_total";
-    static const char seconds[] = "apiserver_validating_admission_policy_check_duration_seconds";
     const struct row *row;
     char labels[LABELS_BYTES];
+    metric_page_head(page, family->total, METRIC_COUNTER, family->total_help);
+    LIST_FOREACH (row, &metrics->rows, in_metrics) {
+        snprintf(labels, sizeof(labels), "%.*s", SLICE_ARGS(labels_of(row)));
+        if (row->mutates == family->mutates)
+            metric_page_row(page, family->total, labels, count_of(row));
+    }
+    metric_page_head(page, family->seconds, METRIC_HISTOGRAM, family->seconds_help);
+    LIST_FOREACH (row, &metrics->rows, in_metrics) {
+        snprintf(labels, sizeof(labels), "%.*s", SLICE_ARGS(labels_of(row)));
+        if (row->mutates == family->mutates)
+            metric_page_row_histogram(page, family->seconds, labels, &durations, row->slots);
+    }
+}
+
+void kube_check_metrics_write(struct kube_check_metrics *metrics, struct metric_page *page)
+{
+    static const struct family families[] = {
+        {false, "apiserver_validating_admission_policy_check_total",
+         "Validations of admission policies that have failed, by what was done.",
+         "apiserver_validating_admission_policy_check_duration_seconds",
+         "The time that these validations took to evaluate."},
+        {true, "apiserver_mutating_admission_policy_check_total",
+         "Mutations of admission policies, by their errors.",
+         "apiserver_mutating_admission_policy_check_duration_seconds",
+         "The time that these mutations took."},
+    };
     LOCK_SCOPE(&metrics->lock);
-    metric_page_head(page, total, METRIC_COUNTER,
-                     "Validations of admission policies that have failed, by what was done.");
-    LIST_FOREACH (row, &metrics->rows, in_metrics) {
-        snprintf(labels, sizeof(labels), "%.*s", SLICE_ARGS(labels_of(row)));
-        metric_page_row(page, total, labels, count_of(row));
-    }
-    metric_page_head(page, seconds, METRIC_HISTOGRAM,
-                     "The time that these validations took to evaluate.");
-    LIST_FOREACH (row, &metrics->rows, in_metrics) {
-        snprintf(labels, sizeof(labels), "%.*s", SLICE_ARGS(labels_of(row)));
-        metric_page_row_histogram(page, seconds, labels, &durations, row->slots);
-    }
+    for (size_t i = 0; i < COUNT_OF(families); i++)
+        write_family(metrics, &families[i], page);
 }

@@ -1,9 +1,9 @@
 /*
  * Counters of what single admission policies and their bindings have decided, as Kubernetes counts
- * it: failures, and what was done about them. Their labels name policies, so that rows are made
- * when they are needed; beyond a limit all others share a row.
+ * it: validations that have failed, with what was done about them, and mutations. Their labels name
+ * policies, so that rows are made when they are needed; beyond a limit all others share a row.
  *
- * One for a server, with a lock: failures are rare, and an evaluation takes much longer.
+ * One for a server, with a lock: an evaluation takes much longer.
  */
 #ifndef VIGIL_KUBE_CALL_CHECK_METRICS_H
 #define VIGIL_KUBE_CALL_CHECK_METRICS_H
@@ -19,7 +19,8 @@ struct kube_check_metrics;
 /* What was counted; texts are labels. */
 struct kube_check {
     struct slice policy, binding;
-    const char *error_type, *action;
+    const char *error_type;
+    const char *action; /* NULL: a mutation */
     int64_t elapsed_ns;
 };
 

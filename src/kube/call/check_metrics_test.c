@@ -46,6 +46,23 @@ static void policies_are_counted_by_their_names(void **state)
     kube_check_metrics_free(metrics);
 }
 
+static void mutations_have_metrics_of_their_own(void **state)
+{
+    (void)state;
+    metrics = kube_check_metrics_new();
+    count("p");
+    kube_check_count(metrics, &(struct kube_check){.policy = SLICE_LITERAL("p"),
+                                                   .binding = SLICE_LITERAL("b"),
+                                                   .error_type = "no_error",
+                                                   .elapsed_ns = 600});
+    assert_page_has(TOTAL "\"p\",policy_binding=\"b\"," REST "1\n");
+    assert_page_has("apiserver_mutating_admission_policy_check_total{policy=\"p\","
+                    "policy_binding=\"b\",error_type=\"no_error\"} 1\n");
+    assert_page_has("apiserver_mutating_admission_policy_check_duration_seconds_count{policy=\"p\","
+                    "policy_binding=\"b\",error_type=\"no_error\"} 1\n");
+    kube_check_metrics_free(metrics);
+}
+
 static void beyond_the_limit_policies_share_a_row(void **state)
 {
     char name[32];
@@ -64,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_are_counted_by_their_names),
+        cmocka_unit_test(mutations_have_metrics_of_their_own),
         cmocka_unit_test(beyond_the_limit_policies_share_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,7 @@ static bool begin_write(struct kube_change *change, const struct kube_policy_cas
         .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX - f->spent,
         .is_attempt = first,
         .arena = &f->arena,
+        .checks = f->checks,
         .clock = call->api->clock,
         .status = &call->status,
         .warn = warn,
@@ -244,7 +245,9 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
     if (!begin_write(change, f->cases + f->validating, f->count - f->validating, &write) ||
         !make_mutable(change, &write))
         return KUBE_STEP_FAIL;
-    switch (kube_policy_mutate(&write, mutating, &after)) {
+    enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
+    f->checks = write.checks;
+    switch (verdict) {
     case KUBE_POLICY_TOO_DEAR:
         return KUBE_STEP_LONG;
     case KUBE_POLICY_ASKS:
@@ -364,7 +367,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     if (verdict == KUBE_POLICY_ASKS)
         return ask(change, &write);
     f->audited += write.audited;
-    f->failures = write.failures;
+    f->checks = write.checks;
     return verdict == KUBE_POLICY_ADMITS;
 }
 

@@ -60,10 +60,10 @@ struct kube_policy_facts {
     struct kube_rbac_fetch *fetches[KUBE_POLICY_FETCHES]; /* for the question being answered */
     size_t fetch_count;
 
-    struct kube_policy_failure *failures; /* to be counted */
-    size_t audited;                       /* likewise */
-    bool checked;                         /* by an attempt before, which may have added warnings: */
-    size_t warned;                        /* length of call->warnings before them */
+    struct kube_policy_check *checks; /* to be counted */
+    size_t audited;                   /* likewise */
+    bool checked;                     /* by an attempt before, which may have added warnings: */
+    size_t warned;                    /* length of call->warnings before them */
 };
 
 /* On the thread of the API. */

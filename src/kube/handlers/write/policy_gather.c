@@ -30,13 +30,13 @@ void kube_policies_release(struct kube_change *change)
         engine_range_close(&call->range);
     if (f->audited)
         kube_count_total(&call->api->counter, KUBE_TOTAL_POLICY_AUDITS, f->audited);
-    for (const struct kube_policy_failure *failed = f->failures; failed; failed = failed->next)
+    for (const struct kube_policy_check *check = f->checks; check; check = check->next)
         kube_count_check(&call->api->counter,
-                         &(struct kube_check){.policy = failed->policy,
-                                              .binding = failed->binding,
-                                              .error_type = failed->error_type,
-                                              .action = failed->action,
-                                              .elapsed_ns = failed->elapsed_ns});
+                         &(struct kube_check){.policy = check->policy,
+                                              .binding = check->binding,
+                                              .error_type = check->error_type,
+                                              .action = check->action,
+                                              .elapsed_ns = check->elapsed_ns});
     for (size_t i = 0; i < f->count; i++) {
         kube_lookup_release(f->cases[i].policy_object);
         kube_lookup_release(f->cases[i].binding_object);

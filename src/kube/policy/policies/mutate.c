@@ -562,7 +562,11 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
             meets = meets && (!m->mutating->again || runs_again(m, invocation));
         }
         if (meets && i < policy->mutation_count && convert(m, asked, invocation->kind)) {
+            struct clock *clock = m->run.write->clock;
+            int64_t begin = clock ? clock_mono_ns(clock) : 0;
             error = mutate(m, invocation, &policy->mutations[i], &r);
+            kube_policy_note(&r, m->denied ? SLICE_LITERAL("denied") : error,
+                             clock ? clock_mono_ns(clock) - begin : 0, NULL);
             (void)convert(m, invocation->kind, asked);
         }
         kube_policy_round_fini(&r);
@@ -612,6 +616,7 @@ static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
         mutating->key_count = keys;
         return asks ? KUBE_POLICY_ASKS : KUBE_POLICY_TOO_DEAR;
     }
+    kube_policy_give_notes(&m->run);
     if (m->denied)
         return KUBE_POLICY_DENIES;
     if (m->run.limit.reached) {

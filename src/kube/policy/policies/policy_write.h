@@ -21,11 +21,12 @@ struct kube_policy_case {
     size_t param_count;
 };
 
-/* What has failed and what was done about it, for metrics; the texts are Kubernetes' labels. */
-struct kube_policy_failure {
-    struct kube_policy_failure *next;
+/* What metrics count, with Kubernetes' labels: a validation that has failed, or a mutation. */
+struct kube_policy_check {
+    struct kube_policy_check *next;
     struct slice policy, binding;
-    const char *error_type, *action;
+    const char *error_type;
+    const char *action; /* what was done about a failed validation; NULL: it is a mutation */
     int64_t elapsed_ns;
 };
 
@@ -64,10 +65,10 @@ struct kube_policy_write {
     struct kube_status *status;
     void (*warn)(void *ctx, struct slice warning);
     void *ctx;
-    struct clock *clock;                  /* NULL: times are not measured */
-    uint64_t cost;                        /* what the evaluations have cost up to now */
-    size_t audited;                       /* failures of bindings with the action Audit */
-    struct kube_policy_failure *failures; /* in the arena of the write */
+    struct clock *clock;              /* NULL: times are not measured */
+    uint64_t cost;                    /* what the evaluations have cost up to now */
+    size_t audited;                   /* failures of bindings with the action Audit */
+    struct kube_policy_check *checks; /* in the arena of the write; others may be in the list */
 };
 
 #endif

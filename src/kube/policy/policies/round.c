@@ -116,6 +116,46 @@ static struct slice join_errors(struct kube_policy_run *run,
     return first ? first->error : SLICE_EMPTY;
 }
 
+/* Kubernetes finds the type of an error by its text, and a validation that is false has one, too.
+ */
+static const char *error_type_of(struct slice why)
+{
+    if (!why.len)
+        return "no_error";
+    if (slice_has_prefix(why, SLICE_LITERAL("compilation")))
+        return "compile_error";
+    if (slice_has_prefix(why, SLICE_LITERAL("validation failed due to running out of cost budget")))
+        return "out_of_budget";
+    return "invalid_error";
+}
+
+void kube_policy_note(struct kube_policy_round *r, struct slice error, int64_t elapsed_ns,
+                      const char *action)
+{
+    struct kube_policy_run *run = r->run;
+    struct kube_policy_check *check = arena_alloc(run->write->arena, sizeof(*check));
+    if (!check) {
+        run->no_memory = true;
+        return;
+    }
+    *check = (struct kube_policy_check){.next = run->checks,
+                                        .policy = r->policy->name,
+                                        .binding = r->binding->name,
+                                        .error_type = error_type_of(error),
+                                        .action = action,
+                                        .elapsed_ns = elapsed_ns};
+    run->checks = check;
+}
+
+void kube_policy_give_notes(struct kube_policy_run *run)
+{
+    struct kube_policy_check **end = &run->checks;
+    while (*end)
+        end = &(*end)->next;
+    *end = run->write->checks;
+    run->write->checks = TAKE(run->checks);
+}
+
 /* Conditions see no namespace. */
 bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret_error)
 {

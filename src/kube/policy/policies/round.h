@@ -27,6 +27,7 @@ struct kube_policy_run {
     struct kube_policy_write *write;
     struct kube_evaluation_limit limit;
     struct kube_policy_inputs_cache inputs;
+    struct kube_policy_check *checks; /* the newest first */
     bool no_memory;
 };
 
@@ -66,6 +67,12 @@ struct kube_policy_result kube_policy_evaluate(struct kube_policy_round *round,
                                                const struct kube_expression *expression);
 /* Whether the round is over, because nothing that it finds counts. */
 bool kube_policy_round_over(const struct kube_policy_round *round);
+
+/* Notes what metrics count; the error may be empty. */
+void kube_policy_note(struct kube_policy_round *round, struct slice error, int64_t elapsed_ns,
+                      const char *action);
+/* The verdict is final: the notes are added to those of the write. */
+void kube_policy_give_notes(struct kube_policy_run *run);
 
 /* False: the policy does not concern this write, or that is unknown, with the error. */
 MUST_CHECK

@@ -17,7 +17,6 @@ struct validation {
     struct slice message;
     enum kube_reason reason;
     struct warning *warnings, **end;
-    struct kube_policy_failure *failures, **failures_end;
     size_t audited;
 };
 
@@ -65,57 +64,28 @@ static void add_warning(struct kube_policy_round *r, struct slice why)
     v->end = &warning->next;
 }
 
-/* Kubernetes finds the type of an error by its text, and a validation that is false has one, too.
- */
-static const char *error_type_of(struct slice why)
-{
-    if (slice_has_prefix(why, SLICE_LITERAL("compilation")))
-        return "compile_error";
-    if (slice_has_prefix(why, SLICE_LITERAL("validation failed due to running out of cost budget")))
-        return "out_of_budget";
-    return "invalid_error";
-}
-
-static void note(struct kube_policy_round *r, struct slice why, int64_t elapsed_ns,
-                 const char *action)
-{
-    struct validation *v = of_run(r->run);
-    struct kube_policy_failure *failure = arena_alloc(v->run.write->arena, sizeof(*failure));
-    if (!failure) {
-        v->run.no_memory = true;
-        return;
-    }
-    *failure = (struct kube_policy_failure){.policy = r->policy->name,
-                                            .binding = r->binding->name,
-                                            .error_type = error_type_of(why),
-                                            .action = action,
-                                            .elapsed_ns = elapsed_ns};
-    *v->failures_end = failure;
-    v->failures_end = &failure->next;
-}
-
 /* A validation has failed, or could not be made: what the binding says is done. */
 static void act(struct kube_policy_round *r, struct slice why, enum kube_reason reason,
                 int64_t elapsed_ns)
 {
     if (r->binding->actions & KUBE_ACTION_DENY) {
         add_denial(of_run(r->run), r->policy, r->binding, why, reason);
-        note(r, why, elapsed_ns, "deny");
+        kube_policy_note(r, why, elapsed_ns, "deny");
     }
     if (r->binding->actions & KUBE_ACTION_WARN) {
         add_warning(r, why);
-        note(r, why, elapsed_ns, "warn");
+        kube_policy_note(r, why, elapsed_ns, "warn");
     }
     if (r->binding->actions & KUBE_ACTION_AUDIT) {
         of_run(r->run)->audited++;
-        note(r, why, elapsed_ns, "audit");
+        kube_policy_note(r, why, elapsed_ns, "audit");
     }
 }
 
 static void act_on_error(struct kube_policy_round *r, struct slice why, int64_t elapsed_ns)
 {
     if (r->policy->ignores_failures)
-        note(r, why, elapsed_ns, "allow");
+        kube_policy_note(r, why, elapsed_ns, "allow");
     else
         act(r, why, KUBE_INVALID, elapsed_ns);
 }
@@ -218,7 +188,7 @@ static void evaluate_annotations(struct kube_policy_round *r)
     for (size_t i = 0; i < policy->annotation_count && !kube_policy_round_over(r); i++)
         if (results[i].error.len && !policy->ignores_failures) {
             add_denial(of_run(r->run), policy, r->binding, results[i].error, KUBE_INVALID);
-            note(r, results[i].error, results[i].elapsed_ns, "deny");
+            kube_policy_note(r, results[i].error, results[i].elapsed_ns, "deny");
         }
 }
 
@@ -259,7 +229,6 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
                                                        .unusable = deny_unusable};
     struct validation v = {.run = {.write = write, .limit = {.left = write->cost_max}}};
     v.end = &v.warnings;
-    v.failures_end = &v.failures;
     kube_policy_visit(&v.run, &visitor);
     if (v.run.no_memory || arena_ran_out(write->arena)) {
         (void)kube_fail_engine(write->status, ST_NOMEM);
@@ -279,7 +248,7 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
     for (const struct warning *warning = v.warnings; warning; warning = warning->next)
         write->warn(write->ctx, warning->text);
     write->audited = v.audited;
-    write->failures = v.failures;
+    kube_policy_give_notes(&v.run);
     if (!v.denied)
         return KUBE_POLICY_ADMITS;
     struct kube_field_error *cause = arena_calloc(write->arena, 1, sizeof(*cause));
