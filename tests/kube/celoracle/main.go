@@ -13,8 +13,8 @@
 //	go run ./celoracle tables PROGRAM              asks for the expressions in the tests of Kubernetes' libraries; see tables.go
 //	go run ./celoracle corpus PROGRAM FOLDER...    asks for the inputs of fuzzers; see corpus.go
 //	go run ./celoracle try PROGRAM EXPRESSION...   shows both answers
-//	go run ./celoracle functions                   writes src/cel/check/overloads.inc
-//	go run ./celoracle printable                   writes src/codec/printable.inc
+//	go run ./celoracle functions                   prints src/cel/check/overloads.inc
+//	go run ./celoracle printable                   prints src/codec/printable.inc
 package main
 
 import (

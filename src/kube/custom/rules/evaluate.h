@@ -1,6 +1,7 @@
 /*
- * The rules of a schema (x-kubernetes-validations) are evaluated when an object is written: those
- * of a value in their order, then those below it, sorted by name. A rule that mentions oldSelf runs
+ * The rules of a schema (x-kubernetes-validations) are evaluated when an object is written, by
+ * kube/handlers/write/custom_rules.c: those of a value in their order, then those below it, sorted
+ * by name. A rule that mentions oldSelf runs
  * if there is an old value (schema/correlate.h), or if optionalOldSelf says so. A failed rule on an
  * unchanged value is only a warning. Order, texts and costs are Kubernetes'.
  *

@@ -385,7 +385,6 @@ static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
     return n;
 }
 
-/* Makes one event or sends it until the room is full; it may be nothing. */
 /* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
 {
