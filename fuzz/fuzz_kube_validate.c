@@ -41,7 +41,7 @@ static void know(struct known *known, struct arena *arena, unsigned choice,
     known->object = (struct kube_lookup_object){SLICE_LITERAL("default"), SLICE_LITERAL("known"),
                                                 .revision = 1, .data = data};
     known->all = &known->object;
-    objects->named = row->named_by ? &known->object : NULL;
+    objects->named = row->named_by || row->is_own_namespace ? &known->object : NULL;
     objects->standard =
         row->is_default && row->is_default(known->object.data) ? &known->object : NULL;
     objects->all = &known->all;
@@ -79,6 +79,12 @@ static bool validate(struct write *w, const struct json_node *object, const stru
     return valid;
 }
 
+static void drop_warning(void *ctx, struct slice warning)
+{
+    (void)ctx;
+    assert(warning.len);
+}
+
 /* Whether the object could be stored. */
 static bool run(struct write *w, struct json_node *object, const struct json_node *old)
 {
@@ -95,6 +101,7 @@ static bool run(struct write *w, struct json_node *object, const struct json_nod
         .old = old,
         .facts = &w->known.facts,
         .status = &w->status,
+        .warn = drop_warning,
     };
     admitted.plugins = kube_admission_concerns(&w->admission, w->kind, admitted.subresource,
                                                admitted.operation, &needs);
@@ -118,6 +125,9 @@ static bool have_same_name(const struct json_node *object, const struct json_nod
     return name && old_name && json_node_equal(name, old_name);
 }
 
+/* Namespaces may have labels that configure plugins. */
+static const struct kube_lookup_peek not_empty = {0};
+
 static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigned choices,
                       const struct slice *texts)
 {
@@ -127,7 +137,7 @@ static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigne
         .arena = arena,
         .kind = kind,
         .part = choices & OF_STATUS ? KUBE_VALIDATE_STATUS : KUBE_VALIDATE_OBJECT,
-        .admission = {.set = kube_admission_default(true)},
+        .admission = {.set = kube_admission_default(true), .labelled = &not_empty},
     };
     for (size_t i = 0; i < TEXTS; i++)
         if (json_tree_read(arena, texts[i], &trees[i], &error) != ST_OK)
