@@ -267,7 +267,9 @@ class SameEnabled(Cases, SideBySide):
     refuses = True
     flags = (*SideBySide.flags,
              "--kube-enable-admission-plugins=ServiceAccount,StorageObjectInUseProtection,DenyServiceExternalIPs")
-    their_flags = (*SideBySide.their_flags, "--enable-admission-plugins=DenyServiceExternalIPs")
+    # Instead of ServiceAccount, which is disabled in other tests, one that is off in any case.
+    their_flags = (*SideBySide.their_flags, "--enable-admission-plugins=DenyServiceExternalIPs",
+                   "--disable-admission-plugins=PodNodeSelector")
 
 
 class SameDisabled(Cases, SideBySide):
