@@ -68,7 +68,9 @@ def without_owners(answer):
 
 class SameDefaults(SideBySide):
     client = Client
-    flags = ("--kube-garbage-collector=false", WITHOUT_ADMISSION.replace("--disable", "--kube-disable"))
+    # Without what kube-controller-manager does to objects, because none runs beside the kube-apiserver.
+    flags = ("--kube-garbage-collector=false", "--kube-quota-controller=false", "--kube-policy-status=false",
+             WITHOUT_ADMISSION.replace("--disable", "--kube-disable"))
     their_flags = ("--request-timeout=30s", WITHOUT_ADMISSION)
 
     def send_both(self, *case):

@@ -211,7 +211,7 @@ class SameEndpoints(SideBySide):
                     peer = theirs["paths"][path][method]
                     for key in ("operationId", "x-kubernetes-action", "x-kubernetes-group-version-kind"):
                         self.assertEqual(operation[key], peer[key])
-                    mine = {p["name"] for p in operation["parameters"]}
+                    mine = {p["name"] for p in operation.get("parameters", [])}
                     known = peer.get("parameters", []) + theirs["paths"][path]["parameters"]
                     self.assertLessEqual(mine, {p.get("name") or p["$ref"].split("/")[-1].rsplit("-", 1)[0] for p in known})
         for name, definition in theirs["definitions"].items():

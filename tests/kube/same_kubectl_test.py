@@ -533,7 +533,8 @@ class SameKubectl(unittest.TestCase):
         cls.root = root = pathlib.Path(scratch.name)
         port = free_port()
         cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}",
-                                                      "--kube-garbage-collector=false"]).start()
+                                                      "--kube-garbage-collector=false", "--kube-quota-controller=false",
+                                                      "--kube-policy-status=false"]).start()
         cls.addClassCleanup(cls.server.stop)
         cls.backend = Server(str(root / "backend")).start()
         cls.addClassCleanup(cls.backend.stop)
