@@ -1,6 +1,7 @@
 #include "kube/policy/policies/policy.h"
 
 #include "kube/policy/policies/index.h"
+#include "kube/types/go_text.h"
 
 #define WHY_LARGE "it takes more memory than this server allows for one policy"
 #define WHY_NESTED "its variables use each other too deeply"
@@ -15,20 +16,6 @@ static struct slice text_of(struct arena *arena, const struct json_node *from, c
 {
     struct slice text = SLICE_EMPTY;
     (void)!json_node_text(json_node_named(from, name), arena, &text);
-    return text;
-}
-
-static bool is_space(uint8_t ch)
-{
-    return ch == ' ' || (ch >= '\t' && ch <= '\r');
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.len && is_space(text.ptr[0]))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && is_space(text.ptr[text.len - 1]))
-        text.len--;
     return text;
 }
 
@@ -123,7 +110,7 @@ static void read_validations(struct reading *r, const struct json_node *list)
         struct kube_validation *to = &policy->validations[policy->validation_count++];
         struct slice message = text_of(r->arena, item, "messageExpression");
         to->reason = reason_of(item);
-        to->message = trim(text_of(r->arena, item, "message"));
+        to->message = go_trim(text_of(r->arena, item, "message"));
         compile(r, text_of(r->arena, item, "expression"), KUBE_RETURNS_BOOL, &to->expression);
         to->has_message_expression = message.len;
         r->scope.has_authorizer = false;

@@ -1,6 +1,7 @@
 #include "kube/policy/policies/validate.h"
 
 #include "kube/policy/policies/round.h"
+#include "kube/types/go_text.h"
 
 enum { MESSAGE_BYTES_MAX = 5 * 1024 }; /* the value of a messageExpression, as in Kubernetes */
 
@@ -101,30 +102,20 @@ static void deny_unusable(struct kube_policy_run *run, const struct kube_policy 
 
 /* -- Validations -- */
 
-static struct slice trimmed(struct slice text)
-{
-    while (text.len && (text.ptr[0] == ' ' || (text.ptr[0] >= '\t' && text.ptr[0] <= '\r')))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && (text.ptr[text.len - 1] == ' ' ||
-                        (text.ptr[text.len - 1] >= '\t' && text.ptr[text.len - 1] <= '\r')))
-        text.len--;
-    return text;
-}
-
 static struct slice message_of(struct kube_policy_round *r,
                                const struct kube_validation *validation,
                                const struct kube_policy_result *message)
 {
     struct slice text = SLICE_EMPTY;
     if (message->evaluated && !message->error.len && message->value.kind == CEL_STRING)
-        text = trimmed(cel_text(message->value));
+        text = go_trim(cel_text(message->value));
     if (text.len > MESSAGE_BYTES_MAX || (text.len && memchr(text.ptr, '\n', text.len)))
         text = SLICE_EMPTY;
     if (!text.len)
         text = validation->message;
     return text.len ? text
                     : kube_policy_format(r->run, "failed expression: %.*s",
-                                         SLICE_ARGS(trimmed(validation->expression.text)));
+                                         SLICE_ARGS(go_trim(validation->expression.text)));
 }
 
 static void act_on(struct kube_policy_round *r, const struct kube_validation *validation,
