@@ -7,8 +7,9 @@ vigil_failing_memory(client_names_resolver_test client_connect_connection_test c
                      client_watch_object_test client_v2_v2_poller_test client_v2_v2_response_test
                      client_v2_v2_watch_test)
 
-# The same, and the loops of a client are observed (src/client/sim/faulty_sim_test.h).
-foreach(test sim_client_sim sim_client_protocol sim_channel sim_parts_sim sim_object_watch_sim)
+# The same, and the loops of a client or a pool are observed (src/client/sim/faulty_sim_test.h).
+foreach(test http_http_pool http_http_pool_faults http_http_pool_hostile http_pool_route
+        sim_client_sim sim_client_protocol sim_channel sim_parts_sim sim_object_watch_sim)
     vigil_failing_memory(client_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")

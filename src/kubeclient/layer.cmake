@@ -31,10 +31,6 @@ foreach(test
     call_kube
     call_list_each
     call_request_cases
-    http_http_pool
-    http_http_pool_faults
-    http_http_pool_hostile
-    http_pool_route
     informer_handler
     informer_informer
     informer_informer_faults

@@ -3,13 +3,13 @@
 #include "base/metric/counter.h"
 #include "client/call/version.h"
 #include "client/connect/error.h"
+#include "client/http/proxy_environment.h"
 #include "client/names/resolver.h"
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
 #include "kubeclient/call/rate_limiter.h"
 #include "kubeclient/connect/server_url.h"
 #include "kubeclient/discovery/discovery.h"
-#include "kubeclient/http/proxy_environment.h"
 
 #include <stdlib.h>
 

@@ -13,10 +13,10 @@
 
 #include "base/random.h"
 #include "client/driver/driver.h"
+#include "client/http/http_pool.h"
 #include "kubeclient/connect/credentials.h"
 #include "kubeclient/connect/kubeconfig.h"
 #include "kubeclient/connect/server_backoff.h"
-#include "kubeclient/http/http_pool.h"
 
 #include <vigil/kube/client.h>
 

@@ -1,5 +1,5 @@
 /* Proxies of the environment, with the rules of Go. */
-#include "kubeclient/http/proxy_environment.h"
+#include "client/http/proxy_environment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

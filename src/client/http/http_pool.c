@@ -1,8 +1,8 @@
-#include "kubeclient/http/http_pool.h"
+#include "client/http/http_pool.h"
 
 #include "client/connect/connection.h"
-#include "kubeclient/http/http_attempt.h"
-#include "kubeclient/http/pool_route.h"
+#include "client/http/http_attempt.h"
+#include "client/http/pool_route.h"
 
 #include <stdio.h>
 #include <stdlib.h>

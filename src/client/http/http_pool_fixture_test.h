@@ -3,13 +3,13 @@
  * wrong (client/sim/faulty_sim_test.h), and requests that record what becomes of them. One file of
  * a program includes this.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_HTTP_POOL_FIXTURE_TEST_H
-#define VIGIL_KUBECLIENT_HTTP_HTTP_POOL_FIXTURE_TEST_H
+#ifndef VIGIL_CLIENT_HTTP_HTTP_POOL_FIXTURE_TEST_H
+#define VIGIL_CLIENT_HTTP_HTTP_POOL_FIXTURE_TEST_H
 
+#include "client/http/http_pool.h"
 #include "client/names/dns_table_test.h"
 #include "client/names/resolver.h"
 #include "client/sim/faulty_sim_test.h"
-#include "kubeclient/http/http_pool.h"
 #include "net/server.h"
 #include "net/tls/certs_test.h"
 #include "net/tls/server_context.h"

@@ -1,4 +1,4 @@
-#include "kubeclient/http/pool_route.h"
+#include "client/http/pool_route.h"
 
 #include <stdio.h>
 

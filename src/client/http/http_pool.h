@@ -22,13 +22,13 @@
  * Owned by a client; all functions on its loop's thread. No function of a request is called from
  * within http_pool_start. Missing memory ends the request.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_HTTP_POOL_H
-#define VIGIL_KUBECLIENT_HTTP_HTTP_POOL_H
+#ifndef VIGIL_CLIENT_HTTP_HTTP_POOL_H
+#define VIGIL_CLIENT_HTTP_HTTP_POOL_H
 
 #include "base/error.h"
 #include "client/connect/connector.h"
+#include "client/http/pool_request.h"
 #include "client/names/endpoint.h"
-#include "kubeclient/http/pool_request.h"
 
 struct http_pool;
 

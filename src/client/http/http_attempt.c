@@ -1,4 +1,4 @@
-#include "kubeclient/http/http_attempt.h"
+#include "client/http/http_attempt.h"
 
 #include "client/connect/connection.h"
 

@@ -1,4 +1,4 @@
-#include "kubeclient/http/proxy_environment.h"
+#include "client/http/proxy_environment.h"
 
 #include "wire/http/field.h"
 

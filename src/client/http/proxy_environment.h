@@ -6,8 +6,8 @@
  *
  * The lower-case names are used, too. Loopback addresses and "localhost" never have a proxy.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_PROXY_ENVIRONMENT_H
-#define VIGIL_KUBECLIENT_HTTP_PROXY_ENVIRONMENT_H
+#ifndef VIGIL_CLIENT_HTTP_PROXY_ENVIRONMENT_H
+#define VIGIL_CLIENT_HTTP_PROXY_ENVIRONMENT_H
 
 #include "client/names/endpoint.h"
 

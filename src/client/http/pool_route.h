@@ -8,13 +8,13 @@
  * As in Go, a proxy of HTTP forwards requests to servers without TLS, and makes tunnels to others.
  * Embedded in a pool; the loop's thread.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_POOL_ROUTE_H
-#define VIGIL_KUBECLIENT_HTTP_POOL_ROUTE_H
+#ifndef VIGIL_CLIENT_HTTP_POOL_ROUTE_H
+#define VIGIL_CLIENT_HTTP_POOL_ROUTE_H
 
 #include "base/buf.h"
 #include "client/connect/connector.h"
 #include "client/connect/proxy.h"
-#include "kubeclient/http/pool_request.h"
+#include "client/http/pool_request.h"
 
 struct pool_route {
     struct endpoint server;

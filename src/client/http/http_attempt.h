@@ -9,11 +9,11 @@
  * Owned by its pool_request, whose on_head and on_body it calls; what its end means is decided by
  * the pool. The loop's thread.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_HTTP_ATTEMPT_H
-#define VIGIL_KUBECLIENT_HTTP_HTTP_ATTEMPT_H
+#ifndef VIGIL_CLIENT_HTTP_HTTP_ATTEMPT_H
+#define VIGIL_CLIENT_HTTP_HTTP_ATTEMPT_H
 
 #include "base/container/list.h"
-#include "kubeclient/http/pool_request.h"
+#include "client/http/pool_request.h"
 #include "wire/http/http1/client.h"
 #include "wire/http/http2/client.h"
 

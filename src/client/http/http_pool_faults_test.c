@@ -3,7 +3,7 @@
  * happens, every request ends exactly once, nothing is executed twice, and the pool can be used
  * afterwards.
  */
-#include "kubeclient/http/http_pool_fixture_test.h"
+#include "client/http/http_pool_fixture_test.h"
 
 /* -- One scenario, with every fault -- */
 

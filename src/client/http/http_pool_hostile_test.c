@@ -1,6 +1,6 @@
 /* The pool and servers that refuse, leave, fall silent, or violate HTTP. */
 #include "client/connect/connection_fixture_test.h"
-#include "kubeclient/http/http_pool_fixture_test.h"
+#include "client/http/http_pool_fixture_test.h"
 #include "wire/h2/client_test.h"
 
 static void begin(struct pool_world *w, bool http2)

@@ -6,8 +6,8 @@
  *
  * Embedded by its owner; the loop's thread. http_pool.h sends it.
  */
-#ifndef VIGIL_KUBECLIENT_HTTP_POOL_REQUEST_H
-#define VIGIL_KUBECLIENT_HTTP_POOL_REQUEST_H
+#ifndef VIGIL_CLIENT_HTTP_POOL_REQUEST_H
+#define VIGIL_CLIENT_HTTP_POOL_REQUEST_H
 
 #include "base/status.h"
 #include "wire/http/field.h"

@@ -1,6 +1,6 @@
 /* Requests through proxies. */
 #include "client/connect/relay_test.h"
-#include "kubeclient/http/http_pool_fixture_test.h"
+#include "client/http/http_pool_fixture_test.h"
 
 #define BYTES(text)                               \
     {                                             \

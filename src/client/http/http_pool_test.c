@@ -1,7 +1,7 @@
 /* Requests over the pool to our own server: protocols, connections, limits, failures. */
 #include "client/connect/relay_test.h"
-#include "kubeclient/http/http_attempt.h"
-#include "kubeclient/http/http_pool_fixture_test.h"
+#include "client/http/http_attempt.h"
+#include "client/http/http_pool_fixture_test.h"
 
 /* With TLS and both protocols, and without TLS. */
 static const struct pool_case {
