@@ -8,6 +8,8 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,6 +24,7 @@ NAMESPACES = "/api/v1/namespaces"
 LABEL = "pod-security.kubernetes.io/"
 # Warnings of what Vigil does not do, and of old fields and annotations in Kubernetes, which do not concern PodSecurity.
 OTHERS = re.compile(r'"this server has no audit log|\bdeprecated (since|in) v1')
+WAIT_SECONDS = 30
 PUBLISHED_LEAST, PASSING_LEAST = 4200, 700
 MADE = re.compile(r"\bmade-[a-z0-9]{5}\b")
 PLACE = re.compile(r"/(baseline|restricted)/(v1\.\d+)/(pass|fail)/")
@@ -59,7 +62,7 @@ def module():
     return pathlib.Path(shown.stdout.strip())
 
 
-class SameSecurity(SideBySide):
+class Compared(SideBySide):
     client = Client
     their_flags = (*SideBySide.their_flags, "--disable-admission-plugins=ServiceAccount", "--allow-privileged=true")
 
@@ -80,6 +83,8 @@ class SameSecurity(SideBySide):
         self.assertEqual(self.same("POST", NAMESPACES, namespace(name, **modes))[0], 201)
         return f"{NAMESPACES}/{name}"
 
+
+class SameSecurity(Compared):
     def test_published_pods_pass_and_fail(self):
         """Kubernetes says which of them pass; both servers must agree with that, and with each other in what they answer. Some that
         were valid when a version was new are invalid pods today, whatever the standard says."""
@@ -183,6 +188,90 @@ class SameSecurity(SideBySide):
             for query in ("?dryRun=All", ""):
                 warned += len(self.same("PATCH", path + query, {"metadata": {"labels": labels(**modes)}}, MERGE)[1])
         self.assertGreater(warned, 10)
+
+
+CONFIG = {
+    "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
+        {"name": "PodSecurity", "configuration": {
+            "apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration",
+            "defaults": {"enforce": "baseline", "warn": "restricted", "warn-version": "v1.25", "audit": "restricted"},
+            "exemptions": {"usernames": ["jane"], "namespaces": ["kube-system", "free"], "runtimeClasses": ["sandbox"]}}}]}
+
+
+class SameConfiguredSecurity(Compared):
+    """Both servers read the same file, and know the same users."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.files = tempfile.TemporaryDirectory()
+        config, tokens = pathlib.Path(cls.files.name, "admission.json"), pathlib.Path(cls.files.name, "tokens.csv")
+        config.write_text(json.dumps(CONFIG))
+        tokens.write_text("the-token,admin,admin,system:masters\nweak-token,jane,jane\n")
+        cls.flags = (*SideBySide.flags, f"--kube-admission-control-config-file={config}", f"--kube-token-file={tokens}",
+                     "--kube-authorization-mode=RBAC", "--kube-disable-admission-plugins=ServiceAccount")
+        cls.their_flags = (*Compared.their_flags, f"--admission-control-config-file={config}")
+        super().setUpClass()
+        cls.ours.token = cls.theirs.token
+        cls.wait_for("/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin")
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.files.cleanup()
+
+    def as_jane(self, *case):
+        tokens = self.theirs.token, self.ours.token
+        self.theirs.token = self.ours.token = "weak-token"
+        try:
+            return self.same(*case)
+        finally:
+            self.theirs.token, self.ours.token = tokens
+
+    def metrics(self, client):
+        """A kube-apiserver that was built without a version considers every version as later than its own."""
+        with client.open("GET", "/metrics", accept="*/*") as response:
+            text = re.sub(r'policy_version="v1\.\d+"', 'policy_version="future"', response.read().decode())
+        return sorted(line for line in text.splitlines() if line.startswith("pod_security_"))
+
+    def test_exemptions_and_defaults(self):
+        self.assertEqual(self.same("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+            "metadata": {"name": "jane"}, "subjects": [{"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}],
+            "roleRef": {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}})[0], 201)
+        self.assertEqual(self.same("POST", "/apis/node.k8s.io/v1/runtimeclasses", {
+            "metadata": {"name": "sandbox"}, "handler": "h"})[0], 201)
+        sandboxed = "POST", NAMESPACES + "/default/pods?dryRun=All", pod("p", {**GOOD, "runtimeClassName": "sandbox"})
+        end = time.monotonic() + WAIT_SECONDS
+        while self.theirs.send(*sandboxed)[0] != 201:  # until its RuntimeClass plugin knows the class
+            self.assertLess(time.monotonic(), end)
+        self.assertEqual(self.ours.send(*sandboxed)[0], 201)
+        before = [self.metrics(client) for client in (self.theirs, self.ours)]
+        plain = self.made("plain")
+        strict = self.made("strict", enforce="restricted")
+        future = self.made("future", enforce="baseline", enforce_version="v1.99")
+        code, warnings = self.same("POST", NAMESPACES, namespace("free", enforce="restricted", warn_version="v1.9"))
+        self.assertEqual((code, len(warnings)), (201, 1))
+        for modes in ({"enforce": "baseline"}, {"enforce": "restricted", "audit": "baseline"}, {"warn": "baseline"},
+                      {"enforce": "privileged"}, {"enforce": "restricted", "warn": "privileged", "warn_version": "v1.3"}):
+            self.same("PATCH", NAMESPACES + "/free", {"metadata": {"labels": labels(**modes)}}, MERGE)
+        for path in (plain, strict, future, NAMESPACES + "/free"):
+            apps = path.replace("/api/v1", "/apis/apps/v1")
+            for spec in (GOOD, PLAIN, BAD, {**BAD, "runtimeClassName": "sandbox"}):
+                for ask in (self.same, self.as_jane):
+                    ask("POST", f"{path}/pods?dryRun=All", pod("p", spec))
+                    ask("POST", f"{apps}/deployments?dryRun=All", workload(spec))
+            self.as_jane("POST", f"{path}/pods", pod("q", BAD))
+            self.same("PATCH", f"{path}/pods/q", {"metadata": {"labels": {"x": "y"}}}, MERGE)
+            self.same("PATCH", f"{path}/pods/q", {"spec": {"containers": [{"name": "c", "image": "j"}]}},
+                      "application/strategic-merge-patch+json")
+            self.same("PATCH", f"{path}/pods/q/ephemeralcontainers", {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}},
+                      "application/strategic-merge-patch+json")
+        # Exempt pods are not counted among those of the namespace.
+        self.as_jane("POST", f"{plain}/pods", pod("r", {**BAD, "runtimeClassName": "sandbox"}))
+        self.assertGreater(len(self.same("PATCH", plain, {"metadata": {"labels": labels(enforce="restricted")}}, MERGE)[1]), 1)
+        after = [self.metrics(client) for client in (self.theirs, self.ours)]
+        self.assertEqual(before[1], before[0])
+        self.assertEqual(after[1], after[0])
+        self.assertGreater(len(after[0]), len(before[0]))
 
 
 if __name__ == "__main__":

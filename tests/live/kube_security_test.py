@@ -9,7 +9,7 @@ import time
 import unittest
 
 from kube import KubeServer
-from server import WAIT_SECONDS, LiveTest, only_vigil
+from server import WAIT_SECONDS, LiveTest, Server, only_vigil
 
 LABEL = "pod-security.kubernetes.io/"
 MERGE = "application/merge-patch+json"
@@ -26,11 +26,16 @@ def pod(name, spec=None):
 
 @only_vigil
 class Security(LiveTest):
+    token = None
+
     def serve(self, *args):
         self.server = KubeServer(self.scratch / "data", ["--io-threads", str(THREADS), *args])
         self.addCleanup(self.server.kill)
         self.addCleanup(self.server.close)
-        self.server.start()
+        if self.token:
+            Server.start(self.server)  # without a request: it would need the token
+        else:
+            self.server.start()
         self.connections = [self.connect() for _ in range(2 * THREADS)]
 
     def connect(self):
@@ -41,7 +46,8 @@ class Security(LiveTest):
     def send(self, method, path, body=None, at=0, content_type="application/json"):
         """Returns the code, the body and the warnings."""
         connection = self.connections[at % len(self.connections)]
-        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": content_type})
+        fields = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": content_type, **fields})
         answer = connection.getresponse()
         warnings = [text.split('"', 1)[1][:-1].replace('\\"', '"') for text in answer.headers.get_all("Warning", [])]
         return answer.status, json.loads(answer.read()), warnings
@@ -101,6 +107,48 @@ class Security(LiveTest):
                 self.assertEqual(answer.status, 201)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(create, range(4)))
+
+    def test_a_survey_begins_with_one_pod_of_each_controller(self):
+        """More pods than are reviewed belong to one controller. Those of others come later in the order of names."""
+        self.serve("--kube-garbage-collector=false")  # the controllers do not exist
+        pods = self.namespace("n")
+
+        def owned(uid, spec):
+            owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": uid, "uid": uid, "controller": True}
+            return {"spec": spec, "ownerReferences": [owner] if uid else []}
+
+        wide = {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 1, "hostPort": 1}]}]}
+        stored = {f"p{i:05}": owned("many", BAD) for i in range(SURVEYED_MAX + 100)}
+        stored.update({"y0": owned("few", wide), "y1": owned("few", wide), "z": owned(None, wide)})
+        for name, one in stored.items():
+            one["metadata"] = {"name": name, "namespace": "n", "uid": name, "ownerReferences": one.pop("ownerReferences")}
+        self.server.namespace = "n"
+        self.server.put_many("pods", stored)
+        warnings = self.label("n", enforce="baseline")
+        total = len(stored)
+        self.assertIn(f" of {total} existing pods", warnings[0])
+        reviewed = int(warnings[0].split(" first ")[1].split()[0])
+        self.assertEqual(warnings[2:], [f"p00000 (and {reviewed - 3} other pods): host namespaces", "y0 (and 1 other pod): hostPort"])
+        self.assertGreater(reviewed, 4)
+
+    def test_an_admission_configuration_exempts_users_and_namespaces(self):
+        config, tokens = self.scratch / "admission.yaml", self.scratch / "tokens.csv"
+        (self.scratch / "security.json").write_text(json.dumps({
+            "apiVersion": "pod-security.admission.config.k8s.io/v1beta1", "kind": "PodSecurityConfiguration",
+            "defaults": {"enforce": "baseline"}, "exemptions": {"namespaces": ["free"], "usernames": ["jane"]}}))
+        config.write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"
+                          "plugins:\n- name: PodSecurity\n  path: security.json\n")
+        tokens.write_text("a-token,admin,admin\nb-token,jane,jane\n")
+        self.token = "a-token"
+        self.serve(f"--kube-admission-control-config-file={config}", f"--kube-token-file={tokens}")
+        pods = self.namespace("n")
+        self.assertEqual(self.want(403, "POST", pods, pod("p"))[0]["message"], f'pods "p" is forbidden: {REFUSAL}')
+        self.token = "b-token"
+        self.want(201, "POST", pods, pod("p"))
+        self.token = "a-token"
+        self.want(201, "POST", self.namespace("free"), pod("p"))
+        self.assertEqual(self.label("free", enforce="restricted"), [
+            'namespace "free" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored'])
 
     def test_a_survey_ends_and_clients_may_leave(self):
         self.serve()

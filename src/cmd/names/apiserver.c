@@ -28,6 +28,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, ARENA_BYTES_MAX = 1 << 20, REMOVE_FILES_OPE
 static const struct renamed {
     const char *flag, *ours;
 } renamed[] = {
+    {"admission-control-config-file", "kube-admission-control-config-file"},
     {"advertise-address", "kube-advertise-address"},
     {"api-audiences", "kube-api-audiences"},
     {"client-ca-file", "kube-client-ca-file"},

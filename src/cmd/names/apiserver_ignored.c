@@ -8,7 +8,6 @@
 #define NO_OIDC "tokens of OpenID Connect are not accepted"
 #define NO_TOKEN_HOOK "tokens are not verified by other programs"
 #define NO_OTHER_AUTHORIZER "only the modes AlwaysAllow, Node and RBAC exist"
-#define NO_CONFIGURED_PLUGIN "no admission plugin reads a configuration"
 
 #define HARMLESS(flag) \
     {                  \
@@ -25,7 +24,6 @@
 
 static const struct apiserver_ignored flags[] = {
     REFUSED("admission-control", "name plugins with --enable-admission-plugins"),
-    REFUSED("admission-control-config-file", NO_CONFIGURED_PLUGIN),
     HARMLESS("aggregator-reject-forwarding-redirect"),
     HARMLESS("allow-metric-labels"),
     HARMLESS("allow-metric-labels-manifest"),

@@ -192,7 +192,6 @@ static void flags_on_which_one_relies_are_refused(void **state)
         "--audit-log-path=f",
         "--oidc-issuer-url=u",
         "--oidc-client-id=c",
-        "--admission-control-config-file=f",
         "--anonymous-auth=false",
         "--enable-admission-plugins=PodNodeSelector",
         "--authorization-config=f",

@@ -122,9 +122,9 @@ static void find_user(struct kube_call *call, struct kube_user_info *user)
 const struct kube_user_info *kube_call_user(struct kube_call *call)
 {
     static const struct kube_user_info none;
-    if (call->identity)
-        return kube_identity_user(call->identity);
-    if (!call->user) {
+    if (call->identity) {
+        call->user = kube_identity_user(call->identity);
+    } else if (!call->user) {
         struct kube_user_info *user = arena_calloc(&call->arena, 1, sizeof(*user));
         if (!user)
             return &none; /* the arena remembers it */

@@ -35,6 +35,7 @@ enum {
 struct kube_metrics {
     struct metric_set *set;            /* owned */
     struct kube_check_metrics *checks; /* owned */
+    struct pod_security_metrics *pods; /* the same */
     const struct kube_kind *kinds;
     unsigned kind_count; /* number of built-in kinds; the next number is for all others */
 };
@@ -61,6 +62,7 @@ enum status kube_metrics_new(struct kube_metrics **ret_metrics)
         return status;
     }
     metrics->checks = kube_check_metrics_new();
+    metrics->pods = pod_security_metrics_new();
     *ret_metrics = metrics;
     return ST_OK;
 }
@@ -71,6 +73,7 @@ void kube_metrics_free(struct kube_metrics *metrics)
         return;
     metric_set_free(metrics->set);
     kube_check_metrics_free(metrics->checks);
+    pod_security_metrics_free(metrics->pods);
     free(metrics);
 }
 
@@ -131,6 +134,11 @@ void kube_count_check(const struct kube_counter *counter, const struct kube_chec
 {
     if (counter->metrics)
         kube_check_count(counter->metrics->checks, check);
+}
+
+struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter)
+{
+    return counter->metrics ? counter->metrics->pods : NULL;
 }
 
 /* -- The page -- */
@@ -262,6 +270,7 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                         "Audit.",
                         total(metrics, KUBE_TOTAL_POLICY_AUDITS));
     kube_check_metrics_write(metrics->checks, page);
+    pod_security_metrics_write(metrics->pods, page);
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",
                       total(metrics, KUBE_TOTAL_HELD_PEAK));

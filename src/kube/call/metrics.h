@@ -9,6 +9,7 @@
 
 #include "base/metric/page.h"
 #include "kube/call/check_metrics.h"
+#include "kube/policy/security/metrics.h"
 #include "kube/types/kind.h"
 
 struct kube_metrics;
@@ -77,6 +78,8 @@ void kube_count_total(const struct kube_counter *counter, enum kube_total what, 
 /* Raises the total to `value` if it is lower. */
 void kube_count_peak(const struct kube_counter *counter, enum kube_total what, uint64_t value);
 void kube_count_check(const struct kube_counter *counter, const struct kube_check *check);
+/* NULL: nothing is counted. */
+struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter);
 /* duration_ns -1: the duration is not measured. */
 void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,
                         const struct kube_kind *kind, unsigned code, int64_t duration_ns);

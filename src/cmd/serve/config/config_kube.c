@@ -1,6 +1,7 @@
 #include "cmd/serve/config/config_kube.h"
 
 #include "base/xalloc.h"
+#include "cmd/serve/config/admission_file.h"
 #include "io/whole_file.h"
 #include "kube/call/config.h"
 
@@ -139,6 +140,8 @@ enum status config_kube_admission(const struct serve_options *options, struct ar
                               "kube-enable-admission-plugins", error));
     TRY(kube_admission_disable(set, options->kube_disable_admission_plugins,
                                "kube-disable-admission-plugins", error));
+    if (*options->kube_admission_control_config_file)
+        TRY(admission_file_read(options->kube_admission_control_config_file, arena, set, error));
     *ret_set = set;
     return ST_OK;
 }

@@ -49,7 +49,7 @@ struct serve_options {
     int64_t warning_apply_duration_ns, warning_unary_request_duration_ns;
 
     /* Kubernetes API */
-    const char *listen_kube_urls;
+    const char *listen_kube_urls, *kube_admission_control_config_file;
     const char *kube_token_file, *kube_client_ca_file, *kube_api_audiences;
     const char *kube_service_account_issuer, *kube_service_account_key_file;
     const char *kube_service_account_signing_key_file, *kube_advertise_address;

@@ -3,6 +3,7 @@
 #include "kube/call/respond.h"
 #include "kube/policy/access/identity.h"
 #include "kube/policy/admission/plugins/namespaces.h"
+#include "kube/policy/security/settings.h"
 
 /* What is gathered for a write, in the arena of its call. */
 struct kube_gathered {
@@ -67,6 +68,9 @@ enum kube_stepped kube_admit_gather(struct kube_change *change)
     if (!change->decide)
         change->plugins = kube_admission_concerns(
             call->api->admission, call->kind, call->path.subresource, change->operation, &needs);
+    /* Users may be exempt. They are known only on this thread. */
+    if (change->plugins && call->api->admission->set.pod_security->users.count)
+        (void)kube_call_user(call);
     /* Without roles and bindings every client may do everything. */
     if (call->identity && kube_write_right_of(&call->arena, &act, &right) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
@@ -131,6 +135,8 @@ struct kube_admission_write kube_admit_write(struct kube_change *change,
         .object = object,
         .old = old,
         .facts = gathered ? &gathered->facts : &none,
+        .pod_security = call->api->admission->set.pod_security,
+        .pod_metrics = kube_counter_pods(&call->api->counter),
         .right = gathered && gathered->right.count ? &gathered->right : NULL,
         .status = &call->status,
         .warn = warn,

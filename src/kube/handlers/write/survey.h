@@ -4,8 +4,11 @@
  * refuses the write. The answer has a Warning for each way in which pods violate the standard, with
  * the first of them and their number.
  *
- * At most 3,000 pods are reviewed, in the order of their names, for at most a second; another
- * Warning says if there are more. A turn of the loop reviews as many as a few milliseconds allow.
+ * At most 3,000 pods are reviewed, for at most a second; another Warning says if there are more. As
+ * in Kubernetes, the first ones are those without a controller and one of each controller. A first
+ * pass over the pods, in the order of their names, finds these, and a second one reviews the
+ * others. A turn of the loop reviews as many as a few milliseconds allow. Namespaces and runtime
+ * classes may be exempt.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_SURVEY_H
 #define VIGIL_KUBE_HANDLERS_WRITE_SURVEY_H

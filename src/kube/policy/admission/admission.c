@@ -8,6 +8,7 @@
 #include "kube/policy/admission/plugins/namespaces.h"
 #include "kube/policy/admission/plugins/plugins.h"
 #include "kube/policy/policies/finder.h"
+#include "kube/policy/security/settings.h"
 
 #include <stdio.h>
 
@@ -82,7 +83,7 @@ static const struct kube_admission_absent absent[] = {
 
 struct kube_admission_set kube_admission_default(bool controllers)
 {
-    struct kube_admission_set set = {0};
+    struct kube_admission_set set = {.pod_security = &pod_security_unconfigured};
     /* These two plugins need what kube-controller-manager does: it creates the accounts and removes
      * the finalizers. */
     for (size_t i = 0; i < COUNT_OF(chain); i++)
@@ -94,7 +95,7 @@ struct kube_admission_set kube_admission_default(bool controllers)
 
 struct kube_admission_set kube_admission_least(void)
 {
-    return (struct kube_admission_set){.enabled = 1};
+    return (struct kube_admission_set){1, &pod_security_unconfigured};
 }
 
 const struct kube_admission_absent *kube_admission_absent(struct slice name)
@@ -117,6 +118,11 @@ static uint32_t bit_of(struct slice name)
 bool kube_admission_exists(struct slice name)
 {
     return bit_of(name);
+}
+
+bool kube_admission_is_enabled(const struct kube_admission_set *set, struct slice name)
+{
+    return set->enabled & bit_of(name);
 }
 
 static enum status fail_unknown(struct slice name, const char *flag, struct error *error)
@@ -224,12 +230,14 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
             rule++;
         if (rule == end || !rule->operations || (chain[i]->concerns && !chain[i]->concerns(kind)))
             continue;
-        /* No namespace has such labels; a namespace itself may be getting some. */
-        if (chain[i]->by_labels && kind->flags & KUBE_NAMESPACED &&
-            kube_lookup_is_empty(admission->labelled))
-            continue;
-        if (!chain[i]->by_labels || kind->flags & KUBE_NAMESPACED)
+        if (!chain[i]->is_idle) {
             *ret_needs |= chain[i]->needs;
+        } else if (kind->flags & KUBE_NAMESPACED) {
+            if (!kube_lookup_is_empty(admission->labelled))
+                *ret_needs |= chain[i]->needs;
+            else if (chain[i]->is_idle(admission->set.pod_security, kind))
+                continue;
+        }
         plugins |= UINT32_C(1) << i;
     }
     return plugins;

@@ -14,13 +14,15 @@
 #include "kube/policy/admission/plugins/plugin.h"
 
 struct kube_policy_finder;
+struct pod_security_settings;
 
 /* What the plugins have to know about objects of other kinds, by enum kube_fact. */
 extern const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS];
 
-/* Which plugins are enabled: bits of their places in the chain. */
+/* Which plugins are enabled, and how they are configured. */
 struct kube_admission_set {
-    uint32_t enabled;
+    uint32_t enabled;                                 /* bits of their places in the chain */
+    const struct pod_security_settings *pod_security; /* kube/policy/security/settings.h */
 };
 
 /* The plugins that are on by default, which are all but the optional ones. Without controllers no
@@ -31,6 +33,7 @@ struct kube_admission_set kube_admission_default(bool controllers);
 struct kube_admission_set kube_admission_least(void);
 
 bool kube_admission_exists(struct slice name);
+bool kube_admission_is_enabled(const struct kube_admission_set *set, struct slice name);
 
 /* A plugin of Kubernetes that does not exist here. */
 struct kube_admission_absent {

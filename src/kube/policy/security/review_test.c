@@ -1,4 +1,5 @@
 #include "kube/policy/security/review.h"
+#include "kube/policy/security/settings.h"
 
 #include "kube/policy/admission/trees_test.h"
 
@@ -211,7 +212,7 @@ static void labels_choose_the_standards(void **state)
         {"{'pod-security.kubernetes.io/enforce-version':'v1.999999999999999999'}",
          "privileged:v1.999999999999999999", "privileged:latest", "privileged:latest", true},
     };
-    const struct pod_policy defaults = pod_policy_default();
+    const struct pod_policy defaults = pod_security_unconfigured.defaults;
     char text[POD_STANDARD_BYTES];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -226,7 +227,7 @@ static void labels_choose_the_standards(void **state)
 
 static void labels_that_cannot_be_read_are_errors(void **state)
 {
-    const struct pod_policy defaults = pod_policy_default();
+    const struct pod_policy defaults = pod_security_unconfigured.defaults;
     struct kube_field_errors errors = {.arena = &arena};
     struct pod_policy policy;
     (void)state;

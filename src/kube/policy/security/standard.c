@@ -12,12 +12,6 @@ static const char *const levels[] = {
     [POD_LEVEL_RESTRICTED] = "restricted",
 };
 
-struct pod_policy pod_policy_default(void)
-{
-    const struct pod_standard all = {POD_LEVEL_PRIVILEGED, POD_VERSION_LATEST};
-    return (struct pod_policy){all, all, all};
-}
-
 bool pod_level_read(struct slice text, enum pod_level *ret_level)
 {
     for (size_t i = 0; i < COUNT_OF(levels); i++)
@@ -26,6 +20,11 @@ bool pod_level_read(struct slice text, enum pod_level *ret_level)
             return true;
         }
     return false;
+}
+
+const char *pod_level_name(enum pod_level level)
+{
+    return levels[level];
 }
 
 bool pod_version_read(struct slice text, int64_t *ret_minor)
@@ -39,7 +38,7 @@ bool pod_version_read(struct slice text, int64_t *ret_minor)
         return false;
     struct slice digits = slice_sub(text, 3, text.len - 3);
     bool is_padded = digits.len > 1 && digits.ptr[0] == '0';
-    if (is_padded || !slice_decimal(digits, &minor))
+    if (is_padded || !slice_decimal(digits, &minor) || minor > INT64_MAX)
         return false;
     *ret_minor = (int64_t)minor;
     return true;
@@ -91,7 +90,7 @@ static bool read_level(struct labels *labels, const char *mode, enum pod_level i
     *ret_readable = label && pod_level_read(text, &standard->level);
     if (label && !*ret_readable) {
         standard->level = if_unreadable;
-        report(labels, mode, label, "must be one of privileged, baseline, restricted");
+        report(labels, mode, label, POD_LEVEL_RULE);
     }
     return label;
 }
@@ -104,7 +103,7 @@ static bool read_version(struct labels *labels, const char *mode, struct pod_sta
     if (label && !pod_version_read(text, &standard->minor)) {
         standard->minor = POD_VERSION_LATEST;
         snprintf(name, sizeof(name), "%s-version", mode);
-        report(labels, name, label, "must be \"latest\" or \"v1.x\"");
+        report(labels, name, label, POD_VERSION_RULE);
     }
     return label;
 }
@@ -138,6 +137,13 @@ bool pod_policy_read(const struct json_node *labels, const struct pod_policy *de
 bool pod_standard_equal(const struct pod_standard *a, const struct pod_standard *b)
 {
     return a->level == b->level && a->minor == b->minor;
+}
+
+bool pod_standard_is_stricter(const struct pod_standard *now, const struct pod_standard *before)
+{
+    if (pod_standard_equal(now, before) || now->level == POD_LEVEL_PRIVILEGED)
+        return false;
+    return now->minor != before->minor || now->level > before->level;
 }
 
 bool pod_policy_is_privileged(const struct pod_policy *policy)

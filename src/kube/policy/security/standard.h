@@ -31,11 +31,11 @@ struct pod_policy {
     struct pod_standard enforce, warn, audit;
 };
 
-/* All privileged, latest. */
-struct pod_policy pod_policy_default(void);
-
 /* "restricted", "v1.35" or "latest". False: the text is something else. */
+#define POD_LEVEL_RULE "must be one of privileged, baseline, restricted"
+#define POD_VERSION_RULE "must be \"latest\" or \"v1.x\""
 bool pod_level_read(struct slice text, enum pod_level *ret_level);
+const char *pod_level_name(enum pod_level level);
 bool pod_version_read(struct slice text, int64_t *ret_minor);
 
 /*
@@ -49,6 +49,8 @@ bool pod_policy_read(const struct json_node *labels, const struct pod_policy *de
                      struct kube_field_errors *errors);
 
 bool pod_standard_equal(const struct pod_standard *a, const struct pod_standard *b);
+/* Whether pods that were allowed before may be refused now. */
+bool pod_standard_is_stricter(const struct pod_standard *now, const struct pod_standard *before);
 /* Whether pods may do everything without a Warning. */
 bool pod_policy_is_privileged(const struct pod_policy *policy);
 

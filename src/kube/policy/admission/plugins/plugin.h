@@ -14,6 +14,8 @@
 #include "kube/types/object/meta.h"
 
 struct kube_companion;
+struct pod_security_metrics;
+struct pod_security_settings;
 
 enum kube_admission_operation {
     KUBE_ADMISSION_CREATE,
@@ -46,9 +48,11 @@ struct kube_admission_write {
     const struct kube_user_info *user; /* NULL: nothing has asked for it so far */
     struct random *random;
     bool dry_run;
-    struct json_node *object;       /* NULL: it is deleted */
-    const struct json_node *old;    /* NULL: it is created */
-    const struct kube_facts *facts; /* those that the plugins of this kind need */
+    struct json_node *object;                         /* NULL: it is deleted */
+    const struct json_node *old;                      /* NULL: it is created */
+    const struct kube_facts *facts;                   /* those that the plugins of this kind need */
+    const struct pod_security_settings *pod_security; /* kube/policy/security/settings.h */
+    struct pod_security_metrics *pod_metrics; /* kube/policy/security/metrics.h; may be NULL */
     /* Whether the user may do what this write does besides its request; NULL: it may. */
     const struct kube_write_right *right;
     /* Written together with the object; the charge that adds the first allocates room for
@@ -66,7 +70,10 @@ struct kube_admission_plugin {
     const char *name;
     bool is_optional; /* enabled only by its name */
     unsigned needs;   /* 1 << KUBE_FACT_… */
-    bool by_labels;   /* it concerns only objects in namespaces with such labels, and these */
+    /* For plugins that labels of the namespace configure: whether this one does nothing to such
+     * objects in namespaces without them. Its facts are needed only if there are such labels. NULL:
+     * labels do not matter. */
+    bool (*is_idle)(const struct pod_security_settings *settings, const struct kube_kind *kind);
     /* Those with operations; other writes do not get to the plugin. */
     struct kube_admission_rule rules[KUBE_ADMISSION_RULES_MAX];
     /* Excludes kinds that a rule includes. May be NULL. */

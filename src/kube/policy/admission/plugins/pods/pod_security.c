@@ -2,12 +2,17 @@
  * PodSecurity: the labels of a namespace say by which of the Pod Security Standards
  * (kube/policy/security/standard.h) its pods are judged. A pod that violates the enforced one is
  * refused; workloads, whose pods would be refused later, and pods that violate the one of the mode
- * "warn" cause a Warning. The labels themselves must be valid.
+ * "warn" cause a Warning; those of the mode "audit" are only counted. The labels themselves must be
+ * valid. An admission configuration can set the standards of namespaces without labels, and exempt
+ * users, namespaces and runtime classes.
  */
 #include "kube/policy/admission/plugins/plugins.h"
 
+#include "kube/policy/access/rbac/user.h"
 #include "kube/policy/admission/plugins/namespaces.h"
+#include "kube/policy/security/metrics.h"
 #include "kube/policy/security/review.h"
+#include "kube/policy/security/settings.h"
 
 #include <stdio.h>
 
@@ -30,25 +35,39 @@ static bool has_same_errors(const struct kube_field_errors *a, const struct kube
     return !one && !other;
 }
 
+/* An exempt namespace whose labels would change something. */
+static bool warn_exempt(struct kube_admission_write *write, struct slice name,
+                        const struct pod_policy *policy)
+{
+    AUTO(buf_fini) struct buf warning = {0};
+    const struct json_node *labels = json_node_path(write->object, "metadata.labels");
+    if (pod_security_warn_exempt(write->pod_security, name, labels, policy, &warning) != ST_OK)
+        return fail_no_memory(write);
+    if (warning.len)
+        write->warn(write->warned, buf_slice(&warning));
+    return true;
+}
+
 static bool check_namespace(struct kube_admission_write *write)
 {
-    const struct pod_policy defaults = pod_policy_default();
+    const struct pod_policy *defaults = &write->pod_security->defaults;
     const struct json_node *object = write->object;
     struct kube_field_errors errors = {.arena = write->arena}, had = {.arena = write->arena};
-    struct pod_policy policy;
+    struct pod_policy policy, before;
     struct slice name;
-    if (pod_policy_read(json_node_path(object, "metadata.labels"), &defaults, write->arena, &policy,
-                        &errors))
-        return true;
-    if (write->old &&
-        !pod_policy_read(json_node_path(write->old, "metadata.labels"), &defaults, write->arena,
-                         &policy, &had) &&
-        has_same_errors(&errors, &had))
-        return true;
     if (json_node_text(json_node_path(object, "metadata.name"), write->arena, &name) != ST_OK)
         return fail_no_memory(write);
-    return kube_fail_field_errors(write->status, &errors, slice_from_text(write->kind->group),
-                                  slice_from_text(write->kind->kind), name);
+    bool fine = pod_policy_read(json_node_path(object, "metadata.labels"), defaults, write->arena,
+                                &policy, &errors);
+    bool was_fine = !write->old || pod_policy_read(json_node_path(write->old, "metadata.labels"),
+                                                   defaults, write->arena, &before, &had);
+    if (!fine && (was_fine || !has_same_errors(&errors, &had)))
+        return kube_fail_field_errors(write->status, &errors, slice_from_text(write->kind->group),
+                                      slice_from_text(write->kind->kind), name);
+    if (!pod_names_have(&write->pod_security->namespaces, name) ||
+        (write->old && !pod_standard_is_stricter(&policy.enforce, &before.enforce)))
+        return true;
+    return warn_exempt(write, name, &policy);
 }
 
 /* -- Pods and their templates -- */
@@ -78,43 +97,61 @@ static bool changes_images(const struct json_node *pod, const struct json_node *
            !has_same_images(pod, old, "spec.ephemeralContainers");
 }
 
+static struct pod_request request_of(const struct kube_admission_write *write)
+{
+    enum pod_part part = POD_PART_WHOLE;
+    if (slice_is(write->subresource, "ephemeralcontainers"))
+        part = POD_PART_EPHEMERAL_CONTAINERS;
+    else if (slice_is(write->subresource, "resize"))
+        part = POD_PART_RESIZE;
+    return (struct pod_request){.updates = write->old,
+                                .is_controller = !kube_kind_is(write->kind, "", "pods"),
+                                .part = part};
+}
+
+/* Calls decide with what violates the standard. */
+static bool review(struct kube_admission_write *write, enum pod_mode mode,
+                   const struct pod_standard *standard, const struct json_node *pod,
+                   bool (*decide)(struct kube_admission_write *write,
+                                  const struct pod_standard *standard, struct slice violations))
+{
+    AUTO(buf_fini) struct buf violations = {0};
+    const struct pod_request request = request_of(write);
+    if (pod_review(standard, json_node_named(pod, "metadata"), json_node_named(pod, "spec"),
+                   write->arena, true, &violations) != ST_OK)
+        return fail_no_memory(write);
+    /* Kubernetes counts pods that comply with a standard only if it is enforced. */
+    if (violations.len || mode == POD_MODE_ENFORCE)
+        pod_security_count(write->pod_metrics, &request, mode, standard, !violations.len);
+    return !violations.len || decide(write, standard, buf_slice(&violations));
+}
+
 static bool enforce(struct kube_admission_write *write, const struct pod_standard *standard,
-                    const struct buf *violations)
+                    struct slice violations)
 {
     char text[POD_STANDARD_BYTES];
-    return !violations->len || kube_admission_forbid(write, "violates PodSecurity \"%s\": %.*s",
-                                                     pod_standard_text(standard, text),
-                                                     SLICE_ARGS(buf_slice(violations)));
+    return kube_admission_forbid(write, "violates PodSecurity \"%s\": %.*s",
+                                 pod_standard_text(standard, text), SLICE_ARGS(violations));
 }
 
 static bool warn(struct kube_admission_write *write, const struct pod_standard *standard,
-                 const struct buf *violations)
+                 struct slice violations)
 {
     char text[POD_STANDARD_BYTES];
-    struct buf warning = {0};
-    enum status status = ST_OK;
-    if (violations->len)
-        status =
-            buf_append_format(&warning, "would violate PodSecurity \"%s\": %.*s",
-                              pod_standard_text(standard, text), SLICE_ARGS(buf_slice(violations)));
-    if (status == ST_OK && warning.len)
-        write->warn(write->warned, buf_slice(&warning));
-    buf_fini(&warning);
-    return status == ST_OK || fail_no_memory(write);
+    AUTO(buf_fini) struct buf warning = {0};
+    if (buf_append_format(&warning, "would violate PodSecurity \"%s\": %.*s",
+                          pod_standard_text(standard, text), SLICE_ARGS(violations)) != ST_OK)
+        return fail_no_memory(write);
+    write->warn(write->warned, buf_slice(&warning));
+    return true;
 }
 
-static bool review(struct kube_admission_write *write, const struct pod_standard *standard,
-                   const struct json_node *pod,
-                   bool (*decide)(struct kube_admission_write *write,
-                                  const struct pod_standard *standard,
-                                  const struct buf *violations))
+/* There is no audit log: the violation is only counted. */
+static bool audit(struct kube_admission_write *write, const struct pod_standard *standard,
+                  struct slice violations)
 {
-    struct buf violations = {0};
-    enum status status = pod_review(standard, json_node_named(pod, "metadata"),
-                                    json_node_named(pod, "spec"), write->arena, true, &violations);
-    bool fine = status == ST_OK ? decide(write, standard, &violations) : fail_no_memory(write);
-    buf_fini(&violations);
-    return fine;
+    (void)write, (void)standard, (void)violations;
+    return true;
 }
 
 static const struct json_node *template_of(const struct kube_admission_write *write)
@@ -127,22 +164,75 @@ static const struct json_node *template_of(const struct kube_admission_write *wr
     return json_node_path(object, "spec.template");
 }
 
+static bool is_exempt(const struct kube_admission_write *write)
+{
+    const struct pod_security_settings *settings = write->pod_security;
+    return pod_names_have(&settings->namespaces, write->namespace) ||
+           (settings->users.count && write->user &&
+            pod_names_have(&settings->users, write->user->name));
+}
+
+static bool has_exempt_runtime(const struct kube_admission_write *write,
+                               const struct json_node *pod)
+{
+    struct slice class;
+    const struct json_node *node = json_node_path(pod, "spec.runtimeClassName");
+    return write->pod_security->runtime_classes.count && node &&
+           json_node_text(node, write->arena, &class) == ST_OK &&
+           pod_names_have(&write->pod_security->runtime_classes, class);
+}
+
+static bool evaluate(struct kube_admission_write *write, const struct pod_policy *policy,
+                     const struct json_node *pod, bool enforces)
+{
+    /* A pod that is refused is counted by the mode "audit", but causes no Warning. */
+    return review(write, POD_MODE_AUDIT, &policy->audit, pod, audit) &&
+           (!enforces || review(write, POD_MODE_ENFORCE, &policy->enforce, pod, enforce)) &&
+           review(write, POD_MODE_WARN, &policy->warn, pod, warn);
+}
+
+static bool check_pod(struct kube_admission_write *write)
+{
+    const struct pod_request request = request_of(write);
+    const struct json_node *pod = request.is_controller ? template_of(write) : write->object;
+    struct kube_field_errors errors = {.arena = write->arena};
+    struct pod_policy policy;
+    if (is_exempt(write)) {
+        pod_security_count_exempt(write->pod_metrics, &request);
+        return true;
+    }
+    bool readable = pod_policy_read(kube_labels_of_namespace(write->facts),
+                                    &write->pod_security->defaults, write->arena, &policy, &errors);
+    bool is_privileged = policy.warn.level == POD_LEVEL_PRIVILEGED &&
+                         policy.audit.level == POD_LEVEL_PRIVILEGED &&
+                         (request.is_controller || policy.enforce.level == POD_LEVEL_PRIVILEGED);
+    if (readable && is_privileged) {
+        if (!request.is_controller)
+            pod_security_count(write->pod_metrics, &request, POD_MODE_ENFORCE, &policy.enforce,
+                               true);
+        return true;
+    }
+    if (!json_node_is_set(pod) ||
+        (!request.is_controller && write->old && !changes_images(write->object, write->old)))
+        return true;
+    if (has_exempt_runtime(write, pod)) {
+        pod_security_count_exempt(write->pod_metrics, &request);
+        return true;
+    }
+    if (!readable)
+        pod_security_count_error(write->pod_metrics, &request);
+    return evaluate(write, &policy, pod, !request.is_controller);
+}
+
 static bool check(struct kube_admission_write *write)
 {
-    const struct pod_policy defaults = pod_policy_default();
-    const struct json_node *object = write->object;
-    bool is_pod = kube_kind_is(write->kind, "", "pods");
-    struct pod_policy policy;
-    if (kube_kind_is(write->kind, "", "namespaces"))
-        return check_namespace(write);
-    pod_policy_read(kube_labels_of_namespace(write->facts), &defaults, write->arena, &policy, NULL);
-    if (pod_policy_is_privileged(&policy) ||
-        (is_pod && write->old && !changes_images(object, write->old)))
-        return true;
-    if (is_pod && !review(write, &policy.enforce, object, enforce))
-        return false;
-    const struct json_node *pod = is_pod ? object : template_of(write);
-    return !json_node_is_set(pod) || review(write, &policy.warn, pod, warn);
+    return kube_kind_is(write->kind, "", "namespaces") ? check_namespace(write) : check_pod(write);
+}
+
+/* Pods in privileged namespaces are counted. */
+static bool is_idle(const struct pod_security_settings *settings, const struct kube_kind *kind)
+{
+    return !kube_kind_is(kind, "", "pods") && pod_security_is_trivial(settings);
 }
 
 #define ON_BOTH (KUBE_ON_CREATE | KUBE_ON_UPDATE)
@@ -150,11 +240,12 @@ static bool check(struct kube_admission_write *write)
 const struct kube_admission_plugin kube_pod_security = {
     .name = "PodSecurity",
     .needs = 1u << KUBE_FACT_NAMESPACES,
-    .by_labels = true,
+    .is_idle = is_idle,
     .rules =
         {
             {"", "pods", "", ON_BOTH},
             {"", "pods", "ephemeralcontainers", KUBE_ON_UPDATE},
+            {"", "pods", "resize", KUBE_ON_UPDATE},
             {"", "namespaces", "", ON_BOTH},
             {"", "podtemplates", "", ON_BOTH},
             {"", "replicationcontrollers", "", ON_BOTH},
