@@ -247,6 +247,27 @@ static enum status add_authorization(const struct apiserver_flags *flags, struct
     return ST_OK;
 }
 
+/* As in kube-apiserver, which would not know what is meant. */
+static enum status check_plugins(const struct apiserver_flags *flags, struct error *error)
+{
+    const char *enabled = get_or(flags, "enable-admission-plugins", "");
+    const char *rest = get_or(flags, "disable-admission-plugins", "");
+    struct slice name, other;
+    while (option_list_next(&rest, &name)) {
+        if (!kube_admission_exists(name) && !kube_admission_absent(name))
+            return error_set(error, ST_INVALID,
+                             "disable-admission-plugins plugin \"%.*s\" is unknown",
+                             (int)size_min(name.len, 100), (const char *)name.ptr);
+        for (const char *at = enabled; option_list_next(&at, &other);)
+            if (slice_equal(name, other))
+                return error_set(error, ST_INVALID,
+                                 "[%.*s] in enable-admission-plugins and "
+                                 "disable-admission-plugins overlapped",
+                                 SLICE_ARGS(name));
+    }
+    return ST_OK;
+}
+
 /* Kubernetes' defaults include those that rely on controllers. A plugin that Vigil does not have is
  * like a flag without effect. */
 static enum status add_plugins(const struct apiserver_flags *flags, struct arena *arena,
@@ -255,6 +276,7 @@ static enum status add_plugins(const struct apiserver_flags *flags, struct arena
     const char *rest = get_or(flags, "enable-admission-plugins", "");
     const char *enabled = "ServiceAccount,StorageObjectInUseProtection";
     struct slice name;
+    TRY(check_plugins(flags, error));
     while (option_list_next(&rest, &name)) {
         const struct kube_admission_absent *absent = kube_admission_absent(name);
         const char *what = format(arena, "enable-admission-plugins=%.*s", SLICE_ARGS(name));

@@ -196,6 +196,8 @@ static void flags_on_which_one_relies_are_refused(void **state)
         "--enable-admission-plugins=PodNodeSelector",
         "--authorization-config=f",
         "--enable-admission-plugins=Priority,EventRateLimit",
+        "--enable-admission-plugins=AlwaysAdmit",
+        "--enable-admission-plugins=NamespaceExists",
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -220,6 +222,15 @@ static void flags_on_which_one_relies_are_refused(void **state)
     assert_int_equal(parse(f, "--etcd-servers=x", "--enable-admission-plugins=Nothing", NULL),
                      ST_OK);
     refused(f, translate(f), "enable-admission-plugins plugin \"Nothing\" is unknown");
+    assert_int_equal(parse(f, "--etcd-servers=x", "--disable-admission-plugins=Nothing", NULL),
+                     ST_OK);
+    refused(f, translate(f), "disable-admission-plugins plugin \"Nothing\" is unknown");
+    assert_int_equal(parse(f, "--etcd-servers=x",
+                           "--disable-admission-plugins=Priority,PodSecurity",
+                           "--enable-admission-plugins=PodSecurity", NULL),
+                     ST_OK);
+    refused(f, translate(f),
+            "[PodSecurity] in enable-admission-plugins and disable-admission-plugins overlapped");
 }
 
 /* As in the manifests that kubeadm writes. */

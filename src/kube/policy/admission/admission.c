@@ -55,26 +55,26 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
 #define NOT_CALLED "webhooks are not called"
 
 static const struct kube_admission_absent absent[] = {
-    {.name = "AlwaysAdmit"}, /* does nothing */
+    {.name = "AlwaysAdmit", .why = "it does nothing in Kubernetes, either"},
     {.name = "AlwaysDeny", .why = NOT_CHECKED},
     {.name = "AlwaysPullImages", .why = "the pull policy of images is not changed"},
-    {.name = "ClusterTrustBundleAttest", .why = NOT_CHECKED},
-    {.name = "EventRateLimit", .why = NOT_CHECKED},
+    {.name = "ClusterTrustBundleAttest", .why = "cluster trust bundles are not served"},
+    {.name = "EventRateLimit", .why = "the rate of events is not limited"},
     {.name = "ExtendedResourceToleration", .why = "tolerations are not added"},
     {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
     {.name = "JobValidation", .why = NOT_CHECKED},
     {.name = "LimitPodHardAntiAffinityTopology", .why = NOT_CHECKED},
     {.name = "MutatingAdmissionWebhook", .why = NOT_CALLED},
     {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
-    {.name = "NamespaceExists"}, /* NamespaceLifecycle checks the same */
+    {.name = "NamespaceExists", .why = "NamespaceLifecycle checks that namespaces exist"},
     {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
     {.name = "NodeRestriction", .why = NOT_CHECKED, .usual = true},
     {.name = "OwnerReferencesPermissionEnforcement", .why = NOT_CHECKED},
     {.name = "PodGroupProtection", .why = "finalizers are not added"},
-    {.name = "PodGroupWorkloadExists", .why = NOT_CHECKED},
-    {.name = "PodNodeSelector", .why = NOT_CHECKED},
-    {.name = "PodResizeValidator", .why = NOT_CHECKED},
-    {.name = "PodTolerationRestriction", .why = NOT_CHECKED},
+    {.name = "PodGroupWorkloadExists", .why = "pod groups are not served"},
+    {.name = "PodNodeSelector", .why = "node selectors of namespaces are not added to pods"},
+    {.name = "PodResizeValidator", .why = "resized pods are not compared with their nodes"},
+    {.name = "PodTolerationRestriction", .why = "tolerations of namespaces have no effect"},
     {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
     {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
 };
@@ -127,8 +127,13 @@ bool kube_admission_is_enabled(const struct kube_admission_set *set, struct slic
 
 static enum status fail_unknown(struct slice name, const char *flag, struct error *error)
 {
+    const struct kube_admission_absent *row = kube_admission_absent(name);
     char known[512];
     size_t len = 0;
+    if (row)
+        return error_set(error, ST_INVALID,
+                         "--%s: the admission plugin %s does not exist in Vigil: %s", flag,
+                         row->name, row->why);
     for (size_t i = 0; i < COUNT_OF(chain) && len < sizeof(known); i++) {
         int more =
             snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "", chain[i]->name);

@@ -38,15 +38,15 @@ bool kube_admission_is_enabled(const struct kube_admission_set *set, struct slic
 /* A plugin of Kubernetes that does not exist here. */
 struct kube_admission_absent {
     const char *name;
-    const char *why; /* what its users rely on and do not get; NULL: nothing */
+    const char *why; /* what its users rely on and do not get */
     bool usual;      /* kubeadm always names it */
 };
 /* NULL: it exists, or Kubernetes has none of that name. */
 const struct kube_admission_absent *kube_admission_absent(struct slice name);
 
 /* Enables or disables the plugins of a list, "A,B". A plugin of Kubernetes that does not exist here
- * can be disabled, but not enabled. ST_INVALID: the error names the plugin and lists those that
- * exist. */
+ * can be disabled, but not enabled. ST_INVALID: the error names the plugin and says what is
+ * missing, or lists those that exist. */
 MUST_CHECK
 enum status kube_admission_enable(struct kube_admission_set *set, const char *list,
                                   const char *flag, struct error *error);

@@ -64,8 +64,73 @@ static void unknown_plugins_are_named_with_those_that_exist(void **state)
     assert_non_null(strstr(error.text, "--flag: there is no admission plugin \"Nothing\" here, "
                                        "only NamespaceLifecycle, "));
     assert_int_equal(kube_admission_enable(&some, "PodNodeSelector", "flag", &error), ST_INVALID);
-    assert_non_null(strstr(error.text, "\"PodNodeSelector\""));
+    assert_string_equal(error.text,
+                        "--flag: the admission plugin PodNodeSelector does not exist in "
+                        "Vigil: node selectors of namespaces are not added to pods");
     assert_int_equal(some.enabled, before.enabled);
+}
+
+/* The list of kube-apiserver 1.36. */
+static void every_plugin_of_kubernetes_exists_or_is_refused_with_a_reason(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "AlwaysAdmit",
+        "AlwaysDeny",
+        "AlwaysPullImages",
+        "CertificateApproval",
+        "CertificateSigning",
+        "CertificateSubjectRestriction",
+        "ClusterTrustBundleAttest",
+        "DefaultIngressClass",
+        "DefaultStorageClass",
+        "DefaultTolerationSeconds",
+        "DenyServiceExternalIPs",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "ImagePolicyWebhook",
+        "JobValidation",
+        "LimitPodHardAntiAffinityTopology",
+        "LimitRanger",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "NamespaceLifecycle",
+        "NodeDeclaredFeatureValidator",
+        "NodeRestriction",
+        "OwnerReferencesPermissionEnforcement",
+        "PersistentVolumeClaimResize",
+        "PodGroupProtection",
+        "PodGroupWorkloadExists",
+        "PodNodeSelector",
+        "PodResizeValidator",
+        "PodSecurity",
+        "PodTolerationRestriction",
+        "PodTopologyLabels",
+        "Priority",
+        "ResourceQuota",
+        "RuntimeClass",
+        "ServiceAccount",
+        "StorageObjectInUseProtection",
+        "TaintNodesByCondition",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+    };
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct kube_admission_set some = kube_admission_least();
+        struct error error;
+        struct slice name = slice_from_text(names[i]);
+        const struct kube_admission_absent *absent = kube_admission_absent(name);
+        bool enabled = kube_admission_enable(&some, names[i], "flag", &error) == ST_OK;
+        assert_int_equal(enabled, kube_admission_exists(name));
+        assert_int_equal(enabled, !absent);
+        assert_int_equal(enabled, kube_admission_is_enabled(&some, name));
+        if (!enabled)
+            assert_non_null(strstr(error.text, absent->why));
+        assert_int_equal(kube_admission_disable(&some, names[i], "flag", &error), ST_OK);
+        assert_false(kube_admission_is_enabled(&some, name));
+    }
 }
 
 /* -- Writes -- */
@@ -285,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plugins_are_enabled_and_disabled_by_name),
         cmocka_unit_test(unknown_plugins_are_named_with_those_that_exist),
+        cmocka_unit_test(every_plugin_of_kubernetes_exists_or_is_refused_with_a_reason),
         cmocka_unit_test(pods_get_what_their_cluster_adds),
         cmocka_unit_test(facts_are_as_new_as_the_store),
         cmocka_unit_test(a_client_that_leaves_while_facts_are_gathered_leaves_nothing_behind),
