@@ -2,7 +2,7 @@
 
 #include "client/connect/proxy.h"
 #include "client/connect/transport.h"
-#include "client/names/resolver.h"
+#include "client/names/address_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,9 @@ struct connection {
     char goaway_text[GOAWAY_TEXT_BYTES];
 
     /* Until it is open. */
-    struct lookup *lookup;     /* owned; NULL: none is under way */
-    struct address *addresses; /* owned */
+    struct lookup *lookup;         /* owned; NULL: none is under way */
+    struct address_search *search; /* owned; NULL: none is under way */
+    struct address *addresses;     /* owned */
     size_t address_count, address_next;
     int64_t deadline_ns;         /* deadline of all attempts together */
     int64_t attempt_deadline_ns; /* deadline of the current address */
@@ -89,7 +90,10 @@ static void schedule(struct connection *c)
 static void drop_addresses(struct connection *c)
 {
     lookup_cancel(c->lookup);
+    if (c->search)
+        c->search->cancel(c->search);
     c->lookup = NULL;
+    c->search = NULL;
     free(c->addresses);
     c->addresses = NULL;
     c->address_count = c->address_next = 0;
@@ -542,6 +546,7 @@ static void on_lookup(void *owner, const struct lookup_result *result)
     struct connection *c = owner;
     c->busy++;
     c->lookup = NULL;
+    c->search = NULL;
     if (result->status == ST_OK)
         connect_to(c, result->addresses, result->address_count);
     else
@@ -606,6 +611,18 @@ static void on_turn_end(struct deferred *deferred)
 
 /* -- for the owner -- */
 
+static enum status begin_lookup(struct connection *c)
+{
+    const struct address_source *source = c->connector->options.addresses;
+    const struct proxy *proxy = proxy_of(c);
+    const struct endpoint *first = proxy ? &proxy->endpoint : &c->endpoint;
+    struct lookup_hooks hooks = {on_lookup, c};
+    if (source && !proxy)
+        return source->start(source->ctx, hooks, &c->search);
+    return resolver_lookup_host(c->connector->options.resolver, slice_from_text(first->host),
+                                first->port, hooks, &c->lookup);
+}
+
 enum status connection_new(struct connector *connector, const struct endpoint *endpoint,
                            enum session_protocol protocol, struct connection_hooks hooks,
                            struct connection **ret_connection)
@@ -627,12 +644,7 @@ enum status connection_new(struct connector *connector, const struct endpoint *e
     /* Without a lookup there is no event to begin with: the end of the turn is. Hooks are never
      * called from within this function. */
     bool begins_itself = endpoint->is_path || (c->secure && !connector->options.tls);
-    const struct endpoint *first = proxy_of(c) ? &proxy_of(c)->endpoint : endpoint;
-    enum status status =
-        begins_itself
-            ? ST_OK
-            : resolver_lookup_host(connector->options.resolver, slice_from_text(first->host),
-                                   first->port, (struct lookup_hooks){on_lookup, c}, &c->lookup);
+    enum status status = begins_itself ? ST_OK : begin_lookup(c);
     if (status != ST_OK) {
         destroy(c);
         return status;
@@ -689,7 +701,7 @@ void connection_shutdown(struct connection *c)
 void connection_check(const struct connection *c)
 {
     assert((unsigned)c->state < COUNT_OF(moves));
-    assert(!c->lookup || c->state == CONNECTION_LOOKING_UP);
+    assert(!(c->lookup || c->search) || c->state == CONNECTION_LOOKING_UP);
     bool connected = c->state >= CONNECTION_CONNECTING && c->state < CONNECTION_CLOSED;
     assert(transport_is_open(&c->transport) == connected);
     assert(!c->transport.tls || (c->secure && c->state >= CONNECTION_SHAKING));

@@ -13,6 +13,7 @@
 #include "wire/h2/limits.h"
 #include "wire/http/http1/client.h"
 
+struct address_source;
 struct network;
 struct proxy;
 struct resolver;
@@ -27,8 +28,11 @@ struct connector_options {
     struct tls_client_source *tls; /* borrowed; NULL: only endpoints without TLS can be used */
     const struct proxy *proxy;     /* borrowed: reaches the servers, except for Unix sockets; NULL:
                                       none */
-    const char *server_name;       /* borrowed: verified instead of the endpoint's host; "": not */
-    int64_t connect_timeout_ns;    /* from the start until the server has answered */
+    /* Borrowed: asked for the addresses of servers instead of the resolver, which is only asked for
+     * those of proxies; NULL: none. */
+    const struct address_source *addresses;
+    const char *server_name;    /* borrowed: verified instead of the endpoint's host; "": not */
+    int64_t connect_timeout_ns; /* from the start until the server has answered */
     struct h2_limits h2;
     struct http1_client_limits http1;
     struct tls_client_limits tls_limits;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* One allocation: the fields, then the bytes of all texts. */
+/* One allocation: the fields, then the bytes of all texts that are copied. */
 struct http_attempt_text {
     struct slice method, target, body;
     size_t field_count;
@@ -23,7 +23,7 @@ static struct slice put(uint8_t **at, struct slice text)
 
 static struct http_attempt_text *copy_text(const struct pool_request_params *p)
 {
-    size_t bytes = p->method.len + p->target.len + p->body.len;
+    size_t bytes = p->method.len + p->target.len + (p->borrows_body ? 0 : p->body.len);
     for (size_t i = 0; i < p->field_count; i++)
         bytes += p->fields[i].name.len + p->fields[i].value.len;
     size_t before = sizeof(struct http_attempt_text) + p->field_count * sizeof(struct http_field);
@@ -33,7 +33,7 @@ static struct http_attempt_text *copy_text(const struct pool_request_params *p)
     uint8_t *at = (uint8_t *)text + before;
     text->method = put(&at, p->method);
     text->target = put(&at, p->target);
-    text->body = put(&at, p->body);
+    text->body = p->borrows_body ? p->body : put(&at, p->body);
     text->field_count = p->field_count;
     for (size_t i = 0; i < p->field_count; i++) {
         text->fields[i].name = put(&at, p->fields[i].name);

@@ -608,6 +608,8 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
                         options->protocol == HTTP_POOL_HTTP2, &pool->connector.options, error));
     if (pool->route.forwards)
         pool->protocol = SESSION_HTTP1;
+    if (options->authority)
+        snprintf(pool->route.authority, sizeof(pool->route.authority), "%s", options->authority);
     *ret_pool = TAKE(pool);
     return ST_OK;
 }

@@ -41,6 +41,7 @@ enum http_pool_protocol {
 struct http_pool_options {
     struct connector_options connector;
     struct endpoint endpoint;
+    const char *authority; /* copied; for Host and :authority; NULL: that of the endpoint */
     const char *proxy_url; /* copied; "http://user:password@proxy:3128", "https://…", "socks5://…";
                               NULL: none */
     enum http_pool_protocol protocol;

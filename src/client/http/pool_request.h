@@ -36,15 +36,17 @@ enum pool_request_reached {
     POOL_REQUEST_ANSWERED,  /* something of the response has arrived */
 };
 
-/* Texts are copied. Fields do not include host, content-length, and those that belong to a
- * connection: connection, keep-alive, proxy-connection, te, transfer-encoding, upgrade. */
+/* Texts are copied, except for a body that is borrowed. Fields do not include host, content-length,
+ * and those that belong to a connection: connection, keep-alive, proxy-connection, te,
+ * transfer-encoding, upgrade. */
 struct pool_request_params {
     struct slice method;
     struct slice target; /* "/api/v1/pods?watch=1" */
     const struct http_field *fields;
     size_t field_count;
     struct slice body;
-    bool waits; /* for events: a response without progress is not a stall */
+    bool borrows_body; /* it is not copied, and stays until the request has ended */
+    bool waits;        /* for events: a response without progress is not a stall */
 };
 
 /* Embedded by its owner; zeroed except for ops, it is idle. The other fields are the pool's. */

@@ -25,6 +25,7 @@ struct kube_namespaces;
 struct kube_registry;
 struct kube_search_budget;
 struct kube_watches;
+struct kube_webhook_caller;
 
 struct kube_api {
     const struct kube_config *config;
@@ -44,9 +45,10 @@ struct kube_api {
     struct kube_lookup_pool *lookups;     /* those of the config, or */
     struct kube_lookup_pool *own_lookups; /* owned; NULL: that of the config */
     struct kube_access *access; /* owned; kube/policy/access/access.h; NULL: no authorization */
-    struct kube_admission *admission; /* owned; kube/policy/admission/admission.h */
-    struct kube_registry *registry;   /* owned; kube/call/registry.h */
-    struct kube_anonymous anonymous;  /* in front of a cluster only */
+    struct kube_admission *admission;     /* owned; kube/policy/admission/admission.h */
+    struct kube_registry *registry;       /* owned; kube/call/registry.h */
+    struct kube_webhook_caller *webhooks; /* owned; kube/webhook/caller.h */
+    struct kube_anonymous anonymous;      /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;
     struct kube_counter counter;

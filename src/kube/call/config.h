@@ -13,6 +13,7 @@ struct kube_metrics;
 struct kube_service_ranges;
 struct kube_start_settings;
 struct kube_tokens;
+struct kube_webhook_settings;
 struct schema_pool;
 struct worker;
 
@@ -44,8 +45,9 @@ struct kube_config {
     int64_t compaction_s; /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/jobs/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;
-    const struct kube_service_ranges *services; /* kube/policy/reservations.h; NULL: services get
-                                                   neither addresses nor node ports */
+    const struct kube_service_ranges *services;   /* kube/policy/reservations.h; NULL: services get
+                                                     neither addresses nor node ports */
+    const struct kube_webhook_settings *webhooks; /* kube/webhook/settings.h; NULL: the system's */
     struct worker *worker; /* io/worker.h, for large requests; NULL: there is none */
 };
 

@@ -25,6 +25,7 @@
 #include "kube/server/meta_routes.h"
 #include "kube/server/openapi.h"
 #include "kube/server/routes.h"
+#include "kube/webhook/caller.h"
 
 /* The state with the parts to which it has pointers. */
 struct kube_api_whole {
@@ -96,6 +97,12 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
         });
     api->admission = open_admission(api);
     api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
+    api->webhooks = kube_webhook_caller_new(&(struct kube_webhook_caller_options){
+        .shard = api->shard,
+        .loop = api->loop,
+        .under_way = &api->under_way,
+        .settings = config->webhooks,
+    });
     TRY(kube_counter_init(&api->counter, config->metrics));
     TRY(http_routes_new(&api->routes));
     http_routes_set_gate(api->routes, kube_gate, api);
@@ -138,6 +145,7 @@ void kube_api_stop(struct kube_api *api)
     kube_registry_stop(api->registry);
     kube_access_stop(api->access);
     kube_admission_stop(api->admission);
+    kube_webhook_caller_stop(api->webhooks);
     kube_anonymous_stop(&api->anonymous);
     kube_jobs_stop(api->jobs);
 }
@@ -154,6 +162,7 @@ void kube_api_free(struct kube_api *api)
     kube_registry_free(api->registry);
     kube_access_free(api->access);
     kube_admission_free(api->admission);
+    kube_webhook_caller_free(api->webhooks);
     kube_lookup_pool_free(api->own_lookups);
     http_routes_free(api->routes);
     kube_routes_free(api);

@@ -15,7 +15,13 @@ struct kube_webhook_target {
     struct slice service_namespace, service_name, service_path;
     uint16_t service_port;
     struct slice ca_pem; /* trusted authorities; empty: those of the system */
-    uint64_t hash;       /* of all of it: equal targets share their connections */
+    uint64_t hash;       /* covers the fields above: equal targets share their connections */
+
+    /* What follows from it. */
+    struct slice host;      /* which TLS verifies: "example.com", "::1", "name.namespace.svc" */
+    uint16_t port;          /* that of the URL or the service */
+    struct slice authority; /* for Host: "example.com", "[::1]:8443", "name.namespace.svc:443" */
+    struct slice path;      /* "/validate", cleaned and escaped as client-go does it */
 };
 
 /* Reads clientConfig, whose text is copied into the arena. NULL: no memory, or it is not valid,
@@ -25,5 +31,14 @@ const struct kube_webhook_target *kube_webhook_target_read(struct arena *arena,
 
 bool kube_webhook_target_equal(const struct kube_webhook_target *a,
                                const struct kube_webhook_target *b);
+
+static inline bool kube_webhook_target_is_service(const struct kube_webhook_target *target)
+{
+    return target->service_name.len > 0;
+}
+
+/* Whether the server is this machine: a URL with "localhost" or a loopback address. Only these are
+ * called over HTTP/2, as in Kubernetes. */
+bool kube_webhook_target_is_local(const struct kube_webhook_target *target);
 
 #endif
