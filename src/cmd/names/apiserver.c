@@ -316,6 +316,8 @@ enum status apiserver_translate(const struct apiserver_flags *flags, struct aren
     TRY(add_authorization(flags, arena, &args, error));
     add(&args, arena, "kube-allow-privileged",
         is_true(get_or(flags, "allow-privileged", "false")) ? "true" : "false");
+    /* Flux, Argo CD and kubectl's move to server-side applies rely on it. */
+    add(&args, arena, "kube-managed-fields", "all");
     add_serving_pair(flags, arena, &args);
     for (size_t i = 0; i < COUNT_OF(renamed); i++) {
         const char *value = apiserver_flags_get(flags, renamed[i].flag);

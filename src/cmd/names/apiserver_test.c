@@ -114,6 +114,7 @@ static void flags_of_envtest_are_translated(void **state)
     assert_true(has_arg(f, "--kube-client-ca-file=/nowhere/ca.crt"));
     assert_true(has_arg(f, "--auto-tls=true")); /* there is no pair in the directory */
     assert_true(has_arg(f, "--kube-allow-privileged=true"));
+    assert_true(has_arg(f, "--kube-managed-fields=all"));
     assert_string_equal(f->args.without_effect, "");
 }
 

@@ -37,12 +37,13 @@ struct kube_config {
     struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each API has its own */
     _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
     bool unprivileged;                /* privileged containers are refused */
-    bool garbage;                     /* kube/jobs/garbage/garbage.h: garbage is collected */
-    bool leaves_namespaces;           /* kube/jobs/purge.h: others empty them */
-    bool furnishes;       /* kube/jobs/follower/furnish.h: namespaces get their objects */
-    bool counts_quotas;   /* kube/jobs/follower/quota_status.h: quotas get their status */
-    bool checks_policies; /* kube/jobs/follower/policy_status.h: policies get their status */
-    int64_t compaction_s; /* kube/jobs/compaction.h; 0: the cluster is not compacted */
+    bool owns_new; /* kube/handlers/write/apply.h: objects have managers from their create on */
+    bool garbage;  /* kube/jobs/garbage/garbage.h: garbage is collected */
+    bool leaves_namespaces; /* kube/jobs/purge.h: others empty them */
+    bool furnishes;         /* kube/jobs/follower/furnish.h: namespaces get their objects */
+    bool counts_quotas;     /* kube/jobs/follower/quota_status.h: quotas get their status */
+    bool checks_policies;   /* kube/jobs/follower/policy_status.h: policies get their status */
+    int64_t compaction_s;   /* kube/jobs/compaction.h; 0: the cluster is not compacted */
     /* kube/jobs/start.h: of the objects that exist from the start; NULL: only namespaces do */
     const struct kube_start_settings *start;
     const struct kube_service_ranges *services;   /* kube/policy/reservations.h; NULL: services get

@@ -156,5 +156,6 @@ void kube_bootstrap_start(struct kube_api *api, void (*done)(struct kube_api *ap
     arena_init(&b->arena, NULL, 0, KUBE_START_ARENA_BYTES_MAX);
     must(kube_start_init(&b->start, api->config->start, &b->arena,
                          clock_real_ns(api->clock) / NS_PER_S));
+    b->start.owned = api->config->owns_new;
     kube_job_start(&b->job, &bootstrap_type, api);
 }

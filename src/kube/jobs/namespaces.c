@@ -7,6 +7,7 @@
 #include "kube/jobs/bootstrap.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/purge.h"
+#include "kube/merge/apply/created.h"
 #include "kube/types/object/object.h"
 #include "kube/types/object/strategy.h"
 
@@ -159,9 +160,11 @@ static bool make_value(struct default_job *creation, const char *name)
     buf_reset(&creation->value, SIZE_MAX);
     return object && kube_meta_object(&meta, object, "metadata", &metadata) &&
            kube_meta_set_text(&meta, metadata, "name", slice_from_text(name)) &&
-           kube_meta_check(&meta, object) && kube_meta_create(&meta, object) &&
-           kube_strategy_create(&meta, object) && kube_meta_order(&meta, object) &&
-           json_tree_write(object, &creation->value) == ST_OK;
+           kube_meta_check(&meta, object) && kube_strategy_decode(&meta, object) &&
+           (!job->api->config->owns_new ||
+            created_by_server(meta.arena, meta.kind, meta.now_s, object) == ST_OK) &&
+           kube_meta_create(&meta, object) && kube_strategy_create(&meta, object) &&
+           kube_meta_order(&meta, object) && json_tree_write(object, &creation->value) == ST_OK;
 }
 
 /* Tries again after a failure, without a request: a client that waits until the server is ready

@@ -1,6 +1,7 @@
 #include "kube/jobs/start.h"
 
 #include "codec/json/writer.h"
+#include "kube/merge/apply/created.h"
 #include "kube/types/object/meta.h"
 #include "kube/types/storage.h"
 
@@ -237,7 +238,9 @@ enum status kube_start_value(const struct kube_start *start, size_t place, struc
     TRY(json_tree_read(arena, slice_from_text(row->json), &object, &error));
     bool made = kube_meta_object(&meta, object, "metadata", &metadata) &&
                 kube_meta_set_text(&meta, metadata, "name", slice_from_text(row->name)) &&
-                kube_meta_check(&meta, object) && kube_meta_create(&meta, object) &&
-                set_times(&meta, object) && kube_meta_order(&meta, object);
+                kube_meta_check(&meta, object) &&
+                (!start->owned || created_by_server(arena, meta.kind, now_s, object) == ST_OK) &&
+                kube_meta_create(&meta, object) && set_times(&meta, object) &&
+                kube_meta_order(&meta, object);
     return made ? json_tree_write(object, to) : ST_NOMEM;
 }

@@ -29,6 +29,7 @@ struct kube_start {
     struct arena *arena;
     const struct kube_start_object *own; /* those that depend on the settings */
     size_t own_count;
+    bool owned; /* the objects have managedFields; set after kube_start_init */
 };
 
 /* Bytes that a start needs in its arena, besides the keys. */

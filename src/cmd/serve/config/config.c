@@ -217,6 +217,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .version = VIGIL_VERSION,
         .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
         .unprivileged = !options->kube_allow_privileged,
+        .owns_new = options->kube_managed_fields == SERVE_MANAGED_FIELDS_ALL,
         .garbage = options->kube_garbage_collector,
         .leaves_namespaces = !options->kube_namespace_controller,
         .furnishes = options->kube_namespace_objects,

@@ -66,6 +66,11 @@ static const struct option kube[] = {
               "comma, the first is used."),
     FLAG_TEXT("kube-service-node-port-range", serve_options, kube_service_node_port_range,
               "30000-32767", "The first and the last node port of services."),
+    FLAG_ENUM("kube-managed-fields", serve_options, kube_managed_fields, "apply",
+              "The objects that have managedFields: all, as in Kubernetes, or those that a client "
+              "has applied to, from the first apply on, which makes objects smaller and writes "
+              "cheaper. Under the name kube-apiserver it is all.",
+              "apply|all"),
     FLAG_ENUM("kube-undecodable", serve_options, kube_undecodable, "error",
               "How a watch handles a stored value that is not a JSON object: end with an error, "
               "as Kubernetes does, or skip and count it.",

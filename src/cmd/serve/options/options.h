@@ -11,6 +11,7 @@
 enum serve_log_format { SERVE_LOG_AUTO, SERVE_LOG_JSON, SERVE_LOG_CONSOLE };
 enum serve_compaction_mode { SERVE_COMPACT_PERIODIC, SERVE_COMPACT_REVISION };
 enum serve_undecodable { SERVE_UNDECODABLE_ERROR, SERVE_UNDECODABLE_SKIP };
+enum serve_managed_fields { SERVE_MANAGED_FIELDS_APPLY, SERVE_MANAGED_FIELDS_ALL };
 enum serve_upstream_reads { SERVE_READS_MIRROR, SERVE_READS_FORWARD };
 enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
 
@@ -59,7 +60,7 @@ struct serve_options {
     bool kube_urls_given;        /* not a flag: listen_kube_urls was given */
     int kube_authorization_mode; /* enum kube_authorization */
     const char *kube_enable_admission_plugins, *kube_disable_admission_plugins;
-    int kube_undecodable; /* enum serve_undecodable */
+    int kube_undecodable, kube_managed_fields; /* enum serve_undecodable, serve_managed_fields */
     int64_t kube_history_ns;
     size_t kube_history_bytes;
 

@@ -5,6 +5,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/merge/apply/apply.h"
 #include "kube/merge/apply/conflict.h"
+#include "kube/merge/apply/created.h"
 #include "kube/merge/apply/fields_v1.h"
 #include "kube/merge/apply/scale_owners.h"
 #include "kube/types/object/kind_rules.h"
@@ -245,6 +246,97 @@ static bool zero_object(struct job *job, struct json_node **ret_zero)
     return *ret_zero || no_memory(job);
 }
 
+/* -- Scale -- */
+
+/* Where each version of the kind has its replicas. */
+static bool find_paths(struct job *job)
+{
+    const struct kube_kind *kind = job->call->kind;
+    const struct kube_custom *custom = kube_custom_of(kind);
+    size_t count = custom ? custom->definition->version_count : 1;
+    struct scale_path *paths = arena_calloc(job->meta->arena, count, sizeof(*paths));
+    char text[KUBE_API_VERSION_BYTES];
+    if (!paths)
+        return no_memory(job);
+    for (size_t i = 0; i < count; i++) {
+        const struct kube_custom *version = custom ? &custom->definition->versions[i] : NULL;
+        paths[i].path = version ? version->replicas_path : "spec.replicas";
+        kube_kind_api_version(version ? &version->kind : kind, text);
+        if (arena_dup(job->meta->arena, slice_from_text(text), &paths[i].api_version) != ST_OK)
+            return no_memory(job);
+    }
+    job->paths = (struct scale_paths){paths, count};
+    return true;
+}
+
+/* What is owned is a Scale from now on. */
+static bool turn_to_scale(struct job *job)
+{
+    job->of_scale = true;
+    job->kind = SLICE_LITERAL("Scale");
+    snprintf(job->api_version, sizeof(job->api_version), SCALE_API_VERSION);
+    job->apply.manager.api_version = slice_from_text(job->api_version);
+    return find_paths(job) && find_type(job);
+}
+
+/* Replaces the managers of the Scale by those that the object will have. */
+static bool own_replicas(struct job *job, const struct json_node *list)
+{
+    struct managed object = {.arena = job->meta->arena};
+    char version[KUBE_API_VERSION_BYTES];
+    struct slice api_version;
+    kube_kind_api_version(job->call->kind, version);
+    enum status status = arena_dup(job->meta->arena, slice_from_text(version), &api_version);
+    if (status == ST_OK)
+        status = managed_read(&object, list);
+    if (status == ST_OK)
+        status = scale_owners_put(&object, &job->paths, api_version, &job->managed, &job->managed);
+    return status == ST_OK || fail(job, status);
+}
+
+static const char *replicas_path(const struct job *job)
+{
+    const struct kube_custom *custom = kube_custom_of(job->call->kind);
+    return custom && custom->replicas_path ? custom->replicas_path : "spec.replicas";
+}
+
+/* The part of a Scale that changes. Go omits a number of 0. */
+static enum status make_scale(struct job *job, const struct json_node *object,
+                              struct json_node **ret_scale)
+{
+    struct arena *arena = job->meta->arena;
+    const struct json_node *replicas = json_node_path(object, replicas_path(job));
+    struct json_node *spec = json_node_new(arena, JSON_TYPE_OBJECT);
+    *ret_scale = json_node_new(arena, JSON_TYPE_OBJECT);
+    if (!spec || !*ret_scale)
+        return ST_NOMEM;
+    if (replicas && !kube_is_zero(replicas))
+        TRY(json_node_put(arena, spec, "replicas", json_node_copy(arena, replicas)));
+    return json_node_set(arena, *ret_scale, SLICE_LITERAL("spec"), spec);
+}
+
+/*
+ * As in Kubernetes, a change of scale is tracked on a Scale whose owners are those of the replicas:
+ * without owners nothing is tracked, and an update by which a manager keeps or gets the replicas
+ * becomes an entry of its own without a time.
+ */
+static bool update_scale(struct job *job, const struct json_node *stored,
+                         const struct json_node *object)
+{
+    struct json_node *live, *scale;
+    enum status status = ST_OK;
+    if (!turn_to_scale(job))
+        return false;
+    status = scale_owners_of(&job->managed, &job->paths);
+    if (status == ST_OK && job->managed.count)
+        status = make_scale(job, stored, &live);
+    if (status == ST_OK && job->managed.count)
+        status = make_scale(job, object, &scale);
+    if (status == ST_OK && job->managed.count)
+        status = apply_update(&job->apply, live, scale, &job->managed);
+    return status == ST_OK ? own_replicas(job, list_of(stored)) : fail(job, status);
+}
+
 /* -- Updates -- */
 
 /* The managedFields of the request if it may set them, else the stored ones. */
@@ -269,32 +361,17 @@ static enum status read_managed(struct job *job, const struct json_node *stored,
     return ST_OK;
 }
 
-/*
- * Kubernetes tracks a change of scale on a temporary Scale whose owners are those of replicas:
- * without owners nothing is tracked, and a new manager gets no time.
- */
-static bool scale_is_owned(const struct job *job)
+/* An object without its managedFields; both share everything else. */
+static struct json_node *without_list(struct arena *arena, const struct json_node *object)
 {
-    const struct kube_custom *custom = kube_custom_of(job->call->kind);
-    const char *path = custom && custom->replicas_path ? custom->replicas_path : "spec.replicas";
-    for (size_t i = 0; i < job->managed.count; i++)
-        if (scale_owns(job->managed.entries[i].set, path))
-            return true;
-    return false;
-}
-
-static enum status update(struct job *job, const struct json_node *stored,
-                          const struct json_node *object)
-{
-    struct slice id;
-    if (job->call->subresource != KUBE_SUBRESOURCE_SCALE)
-        return apply_update(&job->apply, stored, object, &job->managed);
-    if (!scale_is_owned(job))
-        return ST_OK;
-    TRY(managed_id(job->meta->arena, &job->apply.manager, &id));
-    struct managed_entry *entry = managed_find(&job->managed, id);
-    job->apply.now = entry ? entry->time : SLICE_EMPTY;
-    return apply_update(&job->apply, stored, object, &job->managed);
+    struct json_node *copy = json_node_copy_members(arena, object), *metadata;
+    if (!copy || !list_of(object))
+        return copy;
+    metadata = json_node_copy_members(arena, json_node_named(object, "metadata"));
+    if (json_node_put(arena, copy, "metadata", metadata) != ST_OK)
+        return NULL;
+    kube_apply_disown(copy);
+    return copy;
 }
 
 bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
@@ -315,17 +392,70 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
         return fail(&job, status);
     if (!job.managed.count)
         return true;
-    live = json_node_copy(meta->arena, stored);
+    if (call->subresource == KUBE_SUBRESOURCE_SCALE)
+        return update_scale(&job, stored, object) && put_list(&job, object);
+    live = without_list(meta->arena, stored);
     if (!live)
         return no_memory(&job);
-    kube_apply_disown(live);
-    status = update(&job, live, object);
+    status = apply_update(&job.apply, live, object, &job.managed);
     if (status == ST_NOMEM || status == ST_LIMIT)
         return fail(&job, status);
     /* An object that does not fit its type has no owners, as in Kubernetes; the write succeeds. */
     if (status != ST_OK)
         job.managed.count = 0;
     return put_list(&job, object);
+}
+
+/* -- New objects -- */
+
+/* With managedFields that the client has sent, of an object that it restores, or with items that
+ * only a comparison tells apart. */
+static bool own_compared(struct job *job, struct json_node *object)
+{
+    struct json_node *zero;
+    enum status status = managed_read(&job->managed, list_of(object));
+    if (status == ST_MALFORMED)
+        job->managed.count = 0;
+    else if (status != ST_OK)
+        return fail(job, status);
+    kube_apply_disown(object);
+    if (!zero_object(job, &zero))
+        return false;
+    status = apply_update(&job->apply, zero, object, &job->managed);
+    if (status == ST_NOMEM || status == ST_LIMIT)
+        return fail(job, status);
+    if (status != ST_OK)
+        job->managed.count = 0;
+    return put_list(job, object);
+}
+
+bool kube_apply_own_new(const struct kube_meta *meta, struct kube_call *call,
+                        struct json_node *object)
+{
+    struct job job;
+    struct json_node *list;
+    if (!call->api->config->owns_new) {
+        kube_apply_disown(object);
+        return true;
+    }
+    if (!begin(&job, meta, call))
+        return false;
+    if (list_of(object))
+        return own_compared(&job, object);
+    struct created created = {
+        .arena = meta->arena,
+        .type = job.apply.type,
+        .reset = job.apply.reset,
+        .manager = job.apply.manager,
+        .now = job.apply.now,
+    };
+    enum status status = created_list(&created, object, &list);
+    if (status == ST_NOT_FOUND)
+        return own_compared(&job, object);
+    if (status == ST_OK && list)
+        status = json_node_set(meta->arena, json_node_named(object, "metadata"),
+                               SLICE_LITERAL("managedFields"), list);
+    return status == ST_OK || fail(&job, status);
 }
 
 /* -- Times -- */
@@ -607,63 +737,16 @@ static bool run(struct job *job, struct json_node *live, struct json_node *list,
     return status == ST_OK || fail(job, status);
 }
 
-/* -- Scale -- */
-
-/* Where each version of the kind has its replicas. */
-static bool find_paths(struct job *job)
-{
-    const struct kube_kind *kind = job->call->kind;
-    const struct kube_custom *custom = kube_custom_of(kind);
-    size_t count = custom ? custom->definition->version_count : 1;
-    struct scale_path *paths = arena_calloc(job->meta->arena, count, sizeof(*paths));
-    char text[KUBE_API_VERSION_BYTES];
-    if (!paths)
-        return no_memory(job);
-    for (size_t i = 0; i < count; i++) {
-        const struct kube_custom *version = custom ? &custom->definition->versions[i] : NULL;
-        paths[i].path = version ? version->replicas_path : "spec.replicas";
-        kube_kind_api_version(version ? &version->kind : kind, text);
-        if (arena_dup(job->meta->arena, slice_from_text(text), &paths[i].api_version) != ST_OK)
-            return no_memory(job);
-    }
-    job->paths = (struct scale_paths){paths, count};
-    return true;
-}
-
-static bool begin_scale(struct job *job, const struct kube_meta *meta, struct kube_call *call)
-{
-    if (!begin(job, meta, call))
-        return false;
-    if (call->subresource != KUBE_SUBRESOURCE_SCALE)
-        return true;
-    job->of_scale = true;
-    job->kind = SLICE_LITERAL("Scale");
-    snprintf(job->api_version, sizeof(job->api_version), SCALE_API_VERSION);
-    job->apply.manager.api_version = slice_from_text(job->api_version);
-    return find_paths(job) && find_type(job);
-}
-
-/* Replaces the managers of the Scale by those that the object will have. */
-static bool own_replicas(struct job *job, const struct json_node *list)
-{
-    struct managed object = {.arena = job->meta->arena};
-    char version[KUBE_API_VERSION_BYTES];
-    struct slice api_version;
-    kube_kind_api_version(job->call->kind, version);
-    enum status status = arena_dup(job->meta->arena, slice_from_text(version), &api_version);
-    if (status == ST_OK)
-        status = managed_read(&object, list);
-    if (status == ST_OK)
-        status = scale_owners_put(&object, &job->paths, api_version, &job->managed, &job->managed);
-    return status == ST_OK || fail(job, status);
-}
+/* -- The whole -- */
 
 bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct json_node *stored,
                 const struct json_node *config, struct json_node **ret_object)
 {
     struct job job;
     struct json_node *live = stored, *list = list_of(stored), *object;
-    if (!begin_scale(&job, meta, call) || !check_kind(&job, config) || !check_types(&job, config))
+    if (!begin(&job, meta, call) ||
+        (call->subresource == KUBE_SUBRESOURCE_SCALE && !turn_to_scale(&job)) ||
+        !check_kind(&job, config) || !check_types(&job, config))
         return false;
     job.apply.manager.applied = true;
     job.apply.force = call->query.force;

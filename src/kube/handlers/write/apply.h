@@ -1,7 +1,8 @@
 /*
  * The ownership of fields in writes (kube/merge/apply/): a PATCH that applies a configuration, and
- * the effect of other writes on the managedFields of objects that have some. Objects that were
- * never applied have none and cost nothing. Functions return false with call->status set.
+ * the effect of other writes on the managedFields of objects that have some. Whether objects have
+ * some from their create on, or from the first apply on, is a setting; those without cost nothing.
+ * Functions return false with call->status set.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_APPLY_H
 #define VIGIL_KUBE_HANDLERS_WRITE_APPLY_H
@@ -24,7 +25,13 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
                       const struct json_node *stored, const struct json_node *sent,
                       struct json_node *object);
 
-/* Removes the managedFields of a new object: nothing has an owner before the first apply. */
+/* Sets the managedFields of a new object, which the client owns, or removes them: without
+ * config->owns_new nothing has an owner before the first apply. */
+MUST_CHECK
+bool kube_apply_own_new(const struct kube_meta *meta, struct kube_call *call,
+                        struct json_node *object);
+
+/* Removes the managedFields. */
 void kube_apply_disown(struct json_node *object);
 
 /* After mutating admission: managedFields that are not valid are again those before it, with a

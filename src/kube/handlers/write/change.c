@@ -37,6 +37,19 @@ enum status kube_object_encode(const struct json_node *object, struct buf *to)
     return to->len <= KUBE_OBJECT_BYTES_MAX ? ST_OK : ST_REQUEST_TOO_LARGE;
 }
 
+bool kube_change_encode(struct kube_change *change)
+{
+    struct json_node *metadata = json_node_named(change->object, "metadata");
+    struct json_node *list = json_node_named(metadata, "managedFields");
+    enum status status = kube_object_encode(change->object, &change->encoded);
+    if (status == ST_REQUEST_TOO_LARGE && list) {
+        json_node_remove(metadata, list);
+        status = kube_object_encode(change->object, &change->encoded);
+    }
+    change->value = buf_slice(&change->encoded);
+    return status == ST_OK || kube_fail_engine(&change->call->status, status);
+}
+
 static void respond(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;

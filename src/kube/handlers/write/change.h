@@ -62,7 +62,6 @@ struct kube_change {
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
     const struct kube_step *steps, *step;
     unsigned concerns; /* which of the steps it has */
-    bool is_owned;     /* its managers are known: what changes from now on has none */
     bool goes_on;      /* errors in metadata are reported with those that validation finds */
 
     /* The body of a PUT or PATCH, the same for each attempt. */
@@ -131,6 +130,10 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);
 enum { KUBE_OBJECT_BYTES_MAX = 1536 * 1024 };
 MUST_CHECK
 enum status kube_object_encode(const struct json_node *object, struct buf *to);
+
+/* Encodes the object. One that is too large has no managedFields: these are of less importance. */
+MUST_CHECK
+bool kube_change_encode(struct kube_change *change);
 
 /* Answers with the object. */
 void kube_change_respond(struct kube_change *change, unsigned code);

@@ -26,10 +26,7 @@ enum kube_stepped kube_create_decode(struct kube_change *change)
     struct kube_call *call = change->call;
     change->operation = KUBE_ADMISSION_CREATE;
     change->arena = &call->arena;
-    if (!kube_body_read_object(call, call->request, call->kind->kind, &change->object))
-        return KUBE_STEP_FAIL;
-    kube_apply_disown(change->object);
-    return KUBE_STEP_NEXT;
+    return kube_body_read_object(call, call->request, call->kind->kind, &change->object);
 }
 
 enum kube_stepped kube_create_complete(struct kube_change *change)
@@ -60,7 +57,15 @@ enum kube_stepped kube_create_complete(struct kube_change *change)
 
 enum kube_stepped kube_create_default(struct kube_change *change)
 {
-    return kube_default(change->arena, change->call->kind, change->object, &change->call->status);
+    return kube_strategy_decode(&change->meta, change->object) &&
+           kube_default(change->arena, change->call->kind, change->object, &change->call->status);
+}
+
+/* An apply that creates the object has set its managers. */
+enum kube_stepped kube_create_own(struct kube_change *change)
+{
+    bool applied = change->of_update && change->patches;
+    return applied || kube_apply_own_new(&change->meta, change->call, change->object);
 }
 
 /* The name that the object has by now, which may have been generated. A PUT or PATCH has the name
@@ -79,13 +84,6 @@ enum kube_stepped kube_create_prepare(struct kube_change *change)
            kube_strategy_create(&change->meta, change->object) && take_name(change);
 }
 
-static bool encode(struct kube_change *change)
-{
-    enum status status = kube_object_encode(change->object, &change->encoded);
-    change->value = buf_slice(&change->encoded);
-    return status == ST_OK || kube_fail_engine(&change->call->status, status);
-}
-
 enum kube_stepped kube_create_encode(struct kube_change *change)
 {
     struct kube_call *call = change->call;
@@ -102,7 +100,7 @@ enum kube_stepped kube_create_encode(struct kube_change *change)
         return KUBE_STEP_FAIL;
     change->decision = KUBE_DECIDE_PUT;
     change->prepared = true; /* another attempt skips the steps that are marked ONCE */
-    return encode(change);
+    return kube_change_encode(change);
 }
 
 /* -- The namespace -- */
@@ -164,7 +162,8 @@ static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
 static void rename_object(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
-    if (kube_meta_rename(&change->meta, change->object) && take_name(change) && encode(change))
+    if (kube_meta_rename(&change->meta, change->object) && take_name(change) &&
+        kube_change_encode(change))
         kube_change_again(change, KUBE_AGAIN_READ);
     else
         kube_call_fail(call);
@@ -286,7 +285,7 @@ static void on_owner(struct engine_op *op)
 static void encode_again(struct kube_call *call)
 {
     struct kube_change *change = call->handler.change;
-    if (encode(change))
+    if (kube_change_encode(change))
         kube_change_again(change, KUBE_AGAIN_READ);
     else
         kube_call_fail(call);

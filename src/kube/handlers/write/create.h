@@ -14,6 +14,8 @@ kube_step_fn kube_create_decode;
 /* Checks the metadata of the object and sets its defaults, as a decoder does: it is complete when
  * it is admitted. */
 kube_step_fn kube_create_complete, kube_create_default;
+/* The owners of fields, before anything but the client changes the object. */
+kube_step_fn kube_create_own;
 /* Reads the namespace, which must exist and not be in deletion. */
 kube_step_fn kube_create_read_namespace;
 /* What the server sets: name, uid, times, the initial status. */

@@ -311,8 +311,6 @@ static enum kube_stepped mutate_new(struct kube_change *change)
 static enum kube_stepped mutate_stored(struct kube_change *change)
 {
     struct kube_mutating mutating = {.arena = change->arena};
-    if (!kube_update_own_first(change))
-        return KUBE_STEP_FAIL;
     struct json_node *before = change->object;
     enum kube_stepped stepped = run_pass(change, &mutating);
     if (stepped == KUBE_STEP_NEXT && mutating.mutated) {

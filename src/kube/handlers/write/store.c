@@ -156,9 +156,7 @@ enum kube_stepped kube_store_encode(struct kube_change *change)
     if (kube_conversion_concerns(call->kind) &&
         !kube_conversion_to_stored(call, &change->scratch, change->object))
         return KUBE_STEP_FAIL;
-    enum status status = kube_object_encode(change->object, &change->encoded);
-    change->value = buf_slice(&change->encoded);
-    return status == ST_OK || kube_fail_engine(&call->status, status);
+    return kube_change_encode(change);
 }
 
 /* Whether the object is unchanged and wants an address or port that is in use; the next attempt

@@ -291,16 +291,6 @@ static bool check_version_given(struct kube_change *change, struct json_node *wa
                              slice_from_text(call->kind->plural), change->name);
 }
 
-/* An apply has set the owners; other writes update them if the object has any. */
-static bool keep_owners(struct kube_change *change)
-{
-    struct json_node *wanted = change->wanted, *object = change->object;
-    if (!applies(change))
-        return kube_apply_track(&change->meta, change->call, change->old, wanted, object);
-    return object == wanted || replace(change, json_node_named(object, "metadata"),
-                                       json_node_named(wanted, "metadata"), "managedFields");
-}
-
 /* An object that is being deleted is removed with its last finalizer. */
 static bool is_over(struct kube_change *change, struct json_node *object)
 {
@@ -373,7 +363,6 @@ static bool put_new(struct kube_change *change, struct json_node **ret_object)
         return false;
     if (call->path.subresource.len || !(call->rules & KUBE_CREATES_ON_PUT))
         return kube_call_not_found(call);
-    kube_apply_disown(object);
     *ret_object = object;
     return kube_meta_absent(&change->meta, object, change->key) && drop_version(change, object);
 }
@@ -416,7 +405,6 @@ enum kube_stepped kube_update_decode(struct kube_change *change)
 
 enum kube_stepped kube_update_make(struct kube_change *change)
 {
-    change->is_owned = false;
     change->meta.patched = change->patches;
     change->meta.of_status = change->call->subresource == KUBE_SUBRESOURCE_STATUS;
     change->meta.goes_on = change->goes_on;
@@ -438,17 +426,21 @@ enum kube_stepped kube_update_default(struct kube_change *change)
                                    &call->status);
     if (call->path.subresource.len)
         return KUBE_STEP_NEXT;
+    if (!kube_strategy_decode(&change->meta, change->object))
+        return KUBE_STEP_FAIL;
     return change->patches
                ? kube_default_changed(arena, call->kind, change->old, change->object, &call->status)
                : kube_default(arena, call->kind, change->object, &call->status);
 }
 
-bool kube_update_own_first(struct kube_change *change)
+/* An apply has set the owners; other writes update them if the object has any. */
+enum kube_stepped kube_update_own(struct kube_change *change)
 {
-    if (change->is_owned)
-        return true;
-    change->is_owned = true;
-    return keep_owners(change);
+    struct json_node *wanted = change->wanted, *object = change->object;
+    if (!applies(change))
+        return kube_apply_track(&change->meta, change->call, change->old, wanted, object);
+    return object == wanted || replace(change, json_node_named(object, "metadata"),
+                                       json_node_named(wanted, "metadata"), "managedFields");
 }
 
 bool kube_update_take(struct kube_change *change, const struct json_node *before)
@@ -470,10 +462,9 @@ enum kube_stepped kube_update_prepare(struct kube_change *change)
                             change->key);
 }
 
-enum kube_stepped kube_update_own(struct kube_change *change)
+enum kube_stepped kube_update_conclude(struct kube_change *change)
 {
-    if ((!change->is_owned && !keep_owners(change)) ||
-        !kube_meta_order(&change->meta, change->object) ||
+    if (!kube_meta_order(&change->meta, change->object) ||
         !kube_apply_keep_times(&change->meta, change->old, change->object))
         return KUBE_STEP_FAIL;
     /* The client has removed the last finalizer of an object that was to be deleted. An object

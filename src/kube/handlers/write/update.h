@@ -14,12 +14,12 @@ kube_step_fn kube_update_decode;
  * that this request may change. */
 kube_step_fn kube_update_make;
 kube_step_fn kube_update_default;
+/* The owners of fields, before anything but the client changes the object. */
+kube_step_fn kube_update_own;
 /* What the server sets and what it does not let a client change: metadata, generation. */
 kube_step_fn kube_update_prepare;
-/* The owners of fields; and whether the object is written, kept or removed. */
-kube_step_fn kube_update_own;
-/* The owners before policies mutate the object. Once for each attempt. */
-bool kube_update_own_first(struct kube_change *change);
+/* Whether the object is written, kept or removed. */
+kube_step_fn kube_update_conclude;
 /* A mutated object, or Scale, without what this request may not change; before: the object before
  * it was mutated. */
 bool kube_update_take(struct kube_change *change, const struct json_node *before);

@@ -149,6 +149,7 @@ static const struct kube_step creates[] = {
     {kube_create_complete, JOINS},
     {kube_custom_default, CUSTOM},
     {kube_create_default, 0},
+    {kube_create_own, 0}, /* what follows is not the client's */
     {kube_create_read_namespace, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
     {kube_policies_gather, ON_LOOP | BOUND},
@@ -199,6 +200,7 @@ static const struct kube_step updates[] = {
     {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
     {kube_custom_default, CUSTOM},
     {kube_update_default, 0},
+    {kube_update_own, 0}, /* what follows is not the client's */
     /* Mutating admission. */
     {kube_admit_mutate, 0},
     {kube_policies_ask, ON_LOOP | ASKED},
@@ -218,7 +220,7 @@ static const struct kube_step updates[] = {
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
     {kube_admit_quota, 0},
-    {kube_update_own, 0},
+    {kube_update_conclude, 0},
     {kube_store_encode, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */

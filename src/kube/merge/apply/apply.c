@@ -9,31 +9,10 @@ static enum status combine(const struct apply_request *apply, enum field_operati
     return field_set_combine(apply->typed.arena, operation, a, b, ret_set);
 }
 
-/* Fields that no manager owns, because they identify the object. */
-static const char *const identity[][2] = {
-    {"apiVersion"},
-    {"kind"},
-    {"metadata"},
-    {"metadata", "name"},
-    {"metadata", "namespace"},
-    {"metadata", "creationTimestamp"},
-    {"metadata", "selfLink"},
-    {"metadata", "uid"},
-    {"metadata", "clusterName"},
-    {"metadata", "generation"},
-    {"metadata", "managedFields"},
-    {"metadata", "resourceVersion"},
-};
-
 static enum status without_identity(const struct apply_request *apply, const struct field_set *set,
                                     const struct field_set **ret_set)
 {
-    const struct field_set *path, *all = NULL;
-    for (size_t i = 0; i < COUNT_OF(identity); i++) {
-        TRY(field_set_of_path(apply->typed.arena, identity[i], identity[i][1] ? 2 : 1, &path));
-        TRY(combine(apply, FIELD_UNION, all, path, &all));
-    }
-    return combine(apply, FIELD_DIFFERENCE, set, all, ret_set);
+    return combine(apply, FIELD_DIFFERENCE, set, &managed_unowned, ret_set);
 }
 
 static enum status without_reset(const struct apply_request *apply, const struct field_set *set,

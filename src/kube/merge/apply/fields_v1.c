@@ -166,7 +166,7 @@ enum status go_json_append(const struct json_node *node, struct buf *to)
     return buf_append(to, slice_of(plain.ptr + from, plain.len - from));
 }
 
-static enum status write_element(const struct field_element *element, struct buf *to)
+enum status field_element_write(const struct field_element *element, struct buf *to)
 {
     buf_reset(to, SIZE_MAX);
     switch (element->step) {
@@ -199,7 +199,7 @@ static enum status write_level(struct arena *arena, const struct field_set *set,
         const struct field_entry *entry = &set->entries[i];
         struct json_node *below;
         TRY(write_level(arena, entry->below, entry->marks, text, &below));
-        TRY(write_element(&entry->element, text));
+        TRY(field_element_write(&entry->element, text));
         TRY(below ? json_node_set(arena, tree, buf_slice(text), below) : ST_NOMEM);
     }
     *ret_tree = tree;

@@ -31,6 +31,10 @@ MUST_CHECK
 enum status fields_v1_write(struct arena *arena, const struct field_set *set,
                             struct json_node **ret_tree);
 
+/* Replaces the text by the step: "f:spec", `k:{"port":80}`. ST_NOMEM. */
+MUST_CHECK
+enum status field_element_write(const struct field_element *element, struct buf *to);
+
 /* Appends ".spec", `[name="a"]`, `[="x"]` or "[0]". ST_NOMEM. */
 MUST_CHECK
 enum status field_element_append(const struct field_element *element, struct arena *arena,

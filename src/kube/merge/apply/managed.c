@@ -5,6 +5,36 @@
 
 #include <stdlib.h>
 
+/* -- Fields without owners -- */
+
+#define NAMED(text)                                                                           \
+    {                                                                                         \
+        .element = {.step = FIELD_NAME, .name = {(const uint8_t *)(text), sizeof(text) - 1}}, \
+        .marks = FIELD_MEMBER,                                                                \
+    }
+
+/* Sorted, as in every set. */
+static struct field_entry of_metadata[] = {
+    NAMED("clusterName"),
+    NAMED("creationTimestamp"),
+    NAMED("generation"),
+    NAMED("managedFields"),
+    NAMED("name"),
+    NAMED("namespace"),
+    NAMED("resourceVersion"),
+    NAMED("selfLink"),
+    NAMED("uid"),
+};
+static const struct field_set metadata = {of_metadata, COUNT_OF(of_metadata)};
+static struct field_entry of_object[] = {
+    NAMED("apiVersion"),
+    NAMED("kind"),
+    {.element = {.step = FIELD_NAME, .name = {(const uint8_t *)"metadata", 8}},
+     .marks = FIELD_MEMBER,
+     .below = &metadata},
+};
+const struct field_set managed_unowned = {of_object, COUNT_OF(of_object)};
+
 /* -- Identifiers -- */
 
 static void member(struct json_node *object, struct arena *arena, const char *key,
@@ -194,10 +224,10 @@ static int entry_order(const void *a, const void *b)
     return order ? order : slice_compare(m->manager.subresource, n->manager.subresource);
 }
 
-static enum status write_entry(struct arena *arena, const struct managed_entry *entry,
-                               struct json_node **ret_node)
+enum status managed_write_entry(struct arena *arena, const struct managed_entry *entry,
+                                struct json_node *fields, struct json_node **ret_node)
 {
-    struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT), *fields;
+    struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
     enum status status = ST_OK;
     if (!object)
         return ST_NOMEM;
@@ -208,7 +238,6 @@ static enum status write_entry(struct arena *arena, const struct managed_entry *
     member(object, arena, "time", entry->time, &status);
     member(object, arena, "fieldsType", SLICE_LITERAL("FieldsV1"), &status);
     TRY(status);
-    TRY(fields_v1_write(arena, entry->set, &fields));
     TRY(json_node_set(arena, object, SLICE_LITERAL("fieldsV1"), fields));
     member(object, arena, "subresource", entry->manager.subresource, &status);
     *ret_node = object;
@@ -220,12 +249,13 @@ enum status managed_write(const struct managed *managed, struct json_node **ret_
     *ret_list = NULL;
     if (!managed->count)
         return ST_OK;
-    struct json_node *list = json_node_new(managed->arena, JSON_TYPE_ARRAY), *node;
+    struct json_node *list = json_node_new(managed->arena, JSON_TYPE_ARRAY), *fields, *node;
     if (!list)
         return ST_NOMEM;
     qsort(managed->entries, managed->count, sizeof(*managed->entries), entry_order);
     for (size_t i = 0; i < managed->count; i++) {
-        TRY(write_entry(managed->arena, &managed->entries[i], &node));
+        TRY(fields_v1_write(managed->arena, managed->entries[i].set, &fields));
+        TRY(managed_write_entry(managed->arena, &managed->entries[i], fields, &node));
         TRY(json_node_insert(list, NULL, node));
     }
     *ret_list = list;

@@ -33,6 +33,9 @@ struct managed {
     size_t count, capacity;
 };
 
+/* The fields that no manager owns, because they identify the object. */
+extern const struct field_set managed_unowned;
+
 /*
  * The identifier: the entry as JSON without fields, time and (for an apply) version. Conflicts are
  * sorted by it. ST_NOMEM.
@@ -47,6 +50,11 @@ enum status managed_read(struct managed *managed, const struct json_node *list);
 /* The entries in the order of Kubernetes. *ret_list NULL: there are none. ST_NOMEM. */
 MUST_CHECK
 enum status managed_write(const struct managed *managed, struct json_node **ret_list);
+
+/* An entry with fields that are given as JSON instead of its set. ST_NOMEM. */
+MUST_CHECK
+enum status managed_write_entry(struct arena *arena, const struct managed_entry *entry,
+                                struct json_node *fields, struct json_node **ret_node);
 
 /* NULL if there is no such entry. */
 struct managed_entry *managed_find(const struct managed *managed, struct slice id);

@@ -18,7 +18,6 @@ static const struct rule_row {
     {"io.k8s.api.core.v1.LimitRangeItem", default_limit_range},
     {"io.k8s.api.core.v1.NodeSpec", default_node_spec},
     {"io.k8s.api.core.v1.NodeStatus", default_node_status},
-    {"io.k8s.api.core.v1.PersistentVolumeClaim", default_claim},
     {"io.k8s.api.core.v1.Pod", default_pod},
     {"io.k8s.api.core.v1.PodSpec", default_pod_spec},
     {"io.k8s.api.core.v1.PodStatus", default_pod_status},

@@ -63,8 +63,6 @@ enum status default_node_status(struct arena *arena, struct json_node *status);
 MUST_CHECK
 enum status default_limit_range(struct arena *arena, struct json_node *item);
 MUST_CHECK
-enum status default_claim(struct arena *arena, struct json_node *claim);
-MUST_CHECK
 enum status default_network_policy(struct arena *arena, struct json_node *spec);
 MUST_CHECK
 enum status default_csi_driver(struct arena *arena, struct json_node *spec);

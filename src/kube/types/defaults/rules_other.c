@@ -139,21 +139,6 @@ enum status default_limit_range(struct arena *arena, struct json_node *item)
     return ST_OK;
 }
 
-/* -- Claims -- */
-
-/* The source of the data has two fields, of which one is newer; each is set from the other. */
-enum status default_claim(struct arena *arena, struct json_node *claim)
-{
-    struct json_node *spec = json_node_named(claim, "spec");
-    const struct json_node *old = json_node_named(spec, "dataSource");
-    const struct json_node *reference = json_node_named(spec, "dataSourceRef");
-    if (old && !reference)
-        return default_set_copy(arena, spec, "dataSourceRef", old);
-    if (reference && !old && default_lacks(reference, "namespace"))
-        return default_set_copy(arena, spec, "dataSource", reference);
-    return ST_OK;
-}
-
 /* -- Network policies -- */
 
 static enum status add_text(struct arena *arena, struct json_node *list, const char *text)

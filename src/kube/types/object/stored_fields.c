@@ -112,6 +112,14 @@ static bool update_volume(const struct kube_meta *meta, const struct json_node *
     return same || set_transition(meta, volume);
 }
 
+bool kube_stored_fields_decode(const struct kube_meta *meta, struct json_node *object)
+{
+    return !kube_kind_is(meta->kind, "apps", "daemonsets") ||
+           json_node_member(json_node_path(object, "metadata.annotations"),
+                            SLICE_LITERAL(TEMPLATE_GENERATION)) ||
+           set_generation(meta, object, 0);
+}
+
 bool kube_stored_fields_create(const struct kube_meta *meta, struct json_node *object)
 {
     if (kube_kind_is(meta->kind, "", "pods")) {

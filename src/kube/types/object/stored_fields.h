@@ -14,6 +14,9 @@
 
 #include "kube/types/object/meta.h"
 
+/* What a decoded object has of them: a daemon set always has its annotation. */
+MUST_CHECK
+bool kube_stored_fields_decode(const struct kube_meta *meta, struct json_node *object);
 /* For a new object that has its uid and, if the kind has one, its phase. */
 MUST_CHECK
 bool kube_stored_fields_create(const struct kube_meta *meta, struct json_node *object);

@@ -62,6 +62,23 @@ static bool normalize_content(const struct kube_meta *meta, struct json_node *ob
     return true;
 }
 
+/* -- Claims -- */
+
+/* The source of the data has two fields, of which one is newer; each is set from the other. */
+static bool set_data_source(const struct kube_meta *meta, struct json_node *claim)
+{
+    struct json_node *spec = json_node_named(claim, "spec");
+    const struct json_node *old = json_node_named(spec, "dataSource");
+    const struct json_node *reference = json_node_named(spec, "dataSourceRef");
+    bool has_old = json_node_is_set(old), has_reference = json_node_is_set(reference);
+    if (has_old == has_reference ||
+        (has_reference && json_node_has_text(json_node_named(reference, "namespace"))))
+        return true;
+    return json_node_put(meta->arena, spec, has_old ? "dataSourceRef" : "dataSource",
+                         json_node_copy(meta->arena, has_old ? old : reference)) == ST_OK ||
+           kube_fail_engine(meta->status, ST_NOMEM);
+}
+
 /* -- Creating and updating -- */
 
 static bool set_phase(const struct kube_meta *meta, struct json_node *object, const char *phase)
@@ -81,12 +98,23 @@ static bool set_name_label(const struct kube_meta *meta, struct json_node *objec
            kube_meta_set_text(meta, labels, "kubernetes.io/metadata.name", name);
 }
 
+bool kube_strategy_decode(const struct kube_meta *meta, struct json_node *object)
+{
+    /* A name that is generated later is set as label with it. */
+    bool labelled = kube_kind_is(meta->kind, "", "namespaces") &&
+                    json_node_has_text(json_node_path(object, "metadata.name"));
+    return normalize_content(meta, object) && (!labelled || set_name_label(meta, object)) &&
+           kube_stored_fields_decode(meta, object);
+}
+
 bool kube_strategy_update(const struct kube_meta *meta, const struct json_node *old,
                           struct json_node *object)
 {
     bool sets_fields = kube_kind_rules(meta->kind) & KUBE_SETS_FIELDS;
     return normalize_content(meta, object) &&
            (!sets_fields || kube_stored_fields_update(meta, old, object)) &&
+           (!kube_kind_is(meta->kind, "", "persistentvolumeclaims") ||
+            set_data_source(meta, object)) &&
            (!kube_kind_is(meta->kind, "", "namespaces") || set_name_label(meta, object));
 }
 
@@ -120,6 +148,8 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
         json_node_remove(object, status);
     if (kube_kind_is(meta->kind, "", "namespaces"))
         return create_namespace(meta, object);
+    if (kube_kind_is(meta->kind, "", "persistentvolumeclaims") && !set_data_source(meta, object))
+        return false;
     if (kube_kind_is(meta->kind, "", "pods") || kube_kind_is(meta->kind, "", "persistentvolumes") ||
         kube_kind_is(meta->kind, "", "persistentvolumeclaims"))
         return set_phase(meta, object, "Pending") &&

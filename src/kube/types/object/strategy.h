@@ -9,6 +9,13 @@
 #include "kube/types/object/meta.h"
 
 /*
+ * What Go's types make of an object when it is decoded: the stringData of a secret is part of its
+ * data, and a namespace that has a name has it as a label, and a daemon set has an annotation.
+ */
+MUST_CHECK
+bool kube_strategy_decode(const struct kube_meta *meta, struct json_node *object);
+
+/*
  * Prepares a new object: removes its status or sets the initial phase, adds the finalizer and the
  * name label of a namespace, and encodes the stringData of a secret into data.
  */
