@@ -247,6 +247,36 @@ static inline const struct kube_webhook_target *hook_at(struct hook_world *w, co
                        w->ca);
 }
 
+/* -- Objects -- */
+
+static inline void hook_put_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+}
+
+/* ' stands for ". An empty value: the key is deleted. */
+static inline void hook_put(struct hook_world *w, const char *key, const char *value)
+{
+    struct arena arena;
+    char text[4096];
+    struct engine_write write = {
+        .op = {.done = hook_put_done, .arena = &arena, .principal = ENGINE_SERVER}};
+    snprintf(text, sizeof(text), "%s", value);
+    for (char *at = text; *at; at++)
+        *at = *at == '\'' ? '"' : *at;
+    struct pb_put_request put = {.key = slice_from_text(key), .value = slice_from_text(text)};
+    struct pb_delete_range_request gone = {.key = slice_from_text(key)};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (*value)
+        engine_put(w->shard, &write, &put);
+    else
+        engine_delete_range(w->shard, &write, &gone);
+    while (fake_step(w->engine))
+        ;
+    engine_write_close(&write);
+    arena_fini(&arena);
+}
+
 /* -- Calls -- */
 
 static inline void hook_start(struct hook_world *w, struct hook_call *c,
