@@ -182,7 +182,7 @@ static enum status read_entry(struct admission_file *f, struct slice plugin,
 {
     const struct configured *row = find_configured(plugin);
     const struct kube_admission_absent *absent = kube_admission_absent(plugin);
-    const struct json_node *config;
+    const struct json_node *config = NULL;
     if (!json_node_is_set(json_node_named(entry, "configuration")) &&
         !json_node_has_text(json_node_named(entry, "path")))
         return ST_OK;
