@@ -11,6 +11,7 @@
 #include "kube/call/metrics.h"
 #include "kube/custom/schema_pool.h"
 #include "kube/policy/access/account_token.h"
+#include "kube/policy/access/node/node_view.h"
 #include "kube/policy/lookup/stock.h"
 #include "net/shard.h"
 #include "net/tls/self_signed.h"
@@ -119,6 +120,8 @@ static void write_kube_metrics(void *ctx, struct metric_page *page)
     kube_metrics_write(kube->metrics, page);
     schema_pool_write_metrics(kube->schemas, page);
     kube_lookup_pool_write_metrics(kube->lookups, page);
+    if (kube->nodes)
+        kube_nodes_write_metrics(kube->nodes, page);
 }
 
 /* etcd warns at every start; here the warning appears only if authentication is enabled. */
@@ -481,6 +484,8 @@ enum status server_start(const struct server_config *config, struct server **ret
         TRY(trimmer_start(server->budget, &server->trimmer));
     if (config->kube_wanted)
         server->kube.lookups = kube_lookup_pool_new(server->budget);
+    if (config->kube_wanted && server->kube.authorization >= KUBE_AUTHORIZATION_NODE)
+        server->kube.nodes = kube_nodes_new(server->budget, 0);
     if (config->open_auth)
         server->auth = *config->open_auth;
     else
@@ -551,6 +556,7 @@ void server_free(struct server *server)
     server_tls_free(server->tls);
     close_engine(server);
     kube_lookup_pool_free(server->kube.lookups); /* which has an account with the budget */
+    kube_nodes_free(server->kube.nodes);         /* the same */
     trimmer_free(server->trimmer);
     budget_free(server->budget); /* everything charged to it has been released */
     if (!server->config->open_auth)

@@ -53,16 +53,17 @@ class Apiserver:
         key = directory / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         tokens = directory / "tokens.csv"
-        plugins = "--disable-admission-plugins="
-        given = any(flag.startswith(plugins) for flag in flags)
+        # Flags with a list of values add to each other.
+        defaults = [default for default in ("--disable-admission-plugins=ServiceAccount", "--authorization-mode=RBAC")
+                    if not any(flag.startswith(default.split("=")[0] + "=") for flag in flags)]
         tokens.write_text("the-token,admin,admin,system:masters\nweak-token,jane,jane\n")
         self.process = subprocess.Popen(
             [str(KUBE / "kube-apiserver"), f"--etcd-servers={etcd}", "--bind-address=127.0.0.1",
              f"--secure-port={self.port}", f"--cert-dir={directory}/certs", f"--token-auth-file={tokens}",
              "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
              f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/24",
-             "--advertise-address=127.0.0.1", "--authorization-mode=RBAC",
-             *(() if given else (plugins + "ServiceAccount",)), f"--etcd-compaction-interval={COMPACT}",
+             "--advertise-address=127.0.0.1", *defaults,
+             f"--etcd-compaction-interval={COMPACT}",
              "--lease-reuse-duration-seconds=1", "--event-ttl=5s", "--request-timeout=60s",
              *flags],
             stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)

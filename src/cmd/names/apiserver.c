@@ -229,21 +229,37 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* The first mode that allows a request decides, so AlwaysAllow makes the others irrelevant. Node
- * only grants what kubelets need. */
+/* The same mode twice is a mistake. */
+static enum status check_twice(const char *modes, struct error *error)
+{
+    struct slice one, other;
+    for (const char *rest = modes; option_list_next(&rest, &one);)
+        for (const char *later = rest; option_list_next(&later, &other);)
+            if (slice_equal(one, other))
+                return error_set(
+                    error, ST_INVALID,
+                    "--authorization-mode \"%.100s\" has mode specified more than once", modes);
+    return ST_OK;
+}
+
+/* The first mode that allows a request decides, so AlwaysAllow makes the others irrelevant. */
 static enum status add_authorization(const struct apiserver_flags *flags, struct arena *arena,
                                      struct apiserver_args *args, struct error *error)
 {
-    const char *modes = get_or(flags, "authorization-mode", "AlwaysAllow");
+    const char *modes = get_or(flags, "authorization-mode", "AlwaysAllow"), *all = "";
     struct slice item;
+    TRY(check_twice(modes, error));
     for (const char *rest = modes; option_list_next(&rest, &item);)
         if (!slice_is(item, "AlwaysAllow") && !slice_is(item, "RBAC") && !slice_is(item, "Node"))
             return error_set(error, ST_INVALID,
                              "--authorization-mode %.*s is not supported by Vigil, which has "
                              "AlwaysAllow, Node and RBAC",
                              (int)size_min(item.len, 100), item.ptr);
+    for (const char *rest = modes; option_list_next(&rest, &item);)
+        all = *all ? format(arena, "%s,%.*s", all, SLICE_ARGS(item))
+                   : format(arena, "%.*s", SLICE_ARGS(item));
     add(args, arena, "kube-authorization-mode",
-        list_has(modes, "AlwaysAllow") ? "AlwaysAllow" : "RBAC");
+        list_has(modes, "AlwaysAllow") ? "AlwaysAllow" : all);
     return ST_OK;
 }
 
@@ -286,8 +302,6 @@ static enum status add_plugins(const struct apiserver_flags *flags, struct arena
             return error_set(error, ST_INVALID,
                              "enable-admission-plugins plugin \"%.*s\" is unknown",
                              (int)size_min(name.len, 100), (const char *)name.ptr);
-        else if (absent->usual)
-            append(&args->not_enforced, arena, what);
         else
             TRY(ignore(flags, arena, args, what, absent->why, error));
     }

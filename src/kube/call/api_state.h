@@ -21,6 +21,7 @@ struct kube_admission;
 struct kube_event_cache;
 struct kube_jobs;
 struct kube_lookup_pool;
+struct kube_nodes;
 struct kube_namespaces;
 struct kube_registry;
 struct kube_search_budget;
@@ -44,6 +45,7 @@ struct kube_api {
     void *metrics_ctx;
     struct kube_lookup_pool *lookups;     /* those of the config, or */
     struct kube_lookup_pool *own_lookups; /* owned; NULL: that of the config */
+    struct kube_nodes *own_nodes;         /* the same */
     struct kube_access *access; /* owned; kube/policy/access/access.h; NULL: no authorization */
     struct kube_admission *admission;     /* owned; kube/policy/admission/admission.h */
     struct kube_registry *registry;       /* owned; kube/call/registry.h */

@@ -2,6 +2,8 @@
 #ifndef VIGIL_KUBE_CALL_CONFIG_H
 #define VIGIL_KUBE_CALL_CONFIG_H
 
+#include "kube/policy/access/rbac/authorization.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,14 +12,13 @@ struct kube_account_keys;
 struct kube_admission_set;
 struct kube_lookup_pool;
 struct kube_metrics;
+struct kube_nodes;
 struct kube_service_ranges;
 struct kube_start_settings;
 struct kube_tokens;
 struct kube_webhook_settings;
 struct schema_pool;
 struct worker;
-
-enum kube_authorization { KUBE_AUTHORIZATION_ALWAYS_ALLOW, KUBE_AUTHORIZATION_RBAC };
 
 /* Borrowed by the APIs and outlives them. Nothing in it changes, except what it points to. */
 struct kube_config {
@@ -34,9 +35,10 @@ struct kube_config {
     _Atomic bool *unmade; /* kube/jobs/namespaces.h: the first objects could not be written; may be
                              NULL */
     struct kube_lookup_pool *lookups; /* kube/policy/lookup/stock.h; NULL: each API has its own */
-    struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each API has its own */
-    _Atomic int *anonymous;           /* kube/call/anonymous.h; may be NULL */
-    bool unprivileged;                /* privileged containers are refused */
+    struct kube_nodes *nodes; /* kube/policy/access/node/node_view.h; NULL: each API has its own */
+    struct schema_pool *schemas; /* kube/custom/schema_pool.h; NULL: each API has its own */
+    _Atomic int *anonymous;      /* kube/call/anonymous.h; may be NULL */
+    bool unprivileged;           /* privileged containers are refused */
     bool owns_new; /* kube/handlers/write/apply.h: objects have managers from their create on */
     bool garbage;  /* kube/jobs/garbage/garbage.h: garbage is collected */
     bool leaves_namespaces; /* kube/jobs/purge.h: others empty them */

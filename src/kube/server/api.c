@@ -18,6 +18,7 @@
 #include "kube/jobs/garbage/garbage.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/policy/access/access.h"
+#include "kube/policy/access/node/node_view.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/policy/lookup/stock.h"
 #include "kube/server/dispatch.h"
@@ -85,7 +86,9 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     kube_namespaces_init(api->namespaces);
     api->own_lookups = config->lookups ? NULL : kube_lookup_pool_new(NULL);
     api->lookups = config->lookups ? config->lookups : api->own_lookups;
-    if (config->authorization == KUBE_AUTHORIZATION_RBAC)
+    bool authorizes_nodes = config->authorization >= KUBE_AUTHORIZATION_NODE;
+    api->own_nodes = authorizes_nodes && !config->nodes ? kube_nodes_new(NULL, 0) : NULL;
+    if (config->authorization != KUBE_AUTHORIZATION_ALWAYS_ALLOW)
         api->access = kube_access_new(&(struct kube_access_options){
             .shard = api->shard,
             .loop = api->loop,
@@ -94,6 +97,8 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
             .tokens = api->config->tokens,
             .accounts = api->config->accounts,
             .pool = api->lookups,
+            .authorization = config->authorization,
+            .nodes = api->own_nodes ? api->own_nodes : config->nodes,
         });
     api->admission = open_admission(api);
     api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
@@ -164,6 +169,7 @@ void kube_api_free(struct kube_api *api)
     kube_admission_free(api->admission);
     kube_webhook_caller_free(api->webhooks);
     kube_lookup_pool_free(api->own_lookups);
+    kube_nodes_free(api->own_nodes);
     http_routes_free(api->routes);
     kube_routes_free(api);
     kube_selections_fini(&api->selections);

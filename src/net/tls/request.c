@@ -119,12 +119,13 @@ enum tls_request tls_request_check(struct slice pem)
     return result;
 }
 
-static enum tls_request find_organization(const X509_NAME *subject, struct slice name,
-                                          bool *ret_has)
+/* Whether one of the names of a type is this one, or the last of them. */
+static enum tls_request find_name(const X509_NAME *subject, int type, bool last, struct slice name,
+                                  bool *ret_has)
 {
     bool has = false;
     for (int at = -1;
-         !has && (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;) {
+         (last || !has) && (at = X509_NAME_get_index_by_NID(subject, type, at)) >= 0;) {
         unsigned char *text = NULL;
         int len =
             ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
@@ -138,7 +139,8 @@ static enum tls_request find_organization(const X509_NAME *subject, struct slice
     return TLS_REQUEST_FINE;
 }
 
-static enum tls_request look_for_organization(struct slice pem, struct slice name, bool *ret_has)
+static enum tls_request look_for(struct slice pem, int type, bool last, struct slice name,
+                                 bool *ret_has)
 {
     AUTO(block_fini) struct block b = {0};
     enum tls_request read = read_block(pem, &b);
@@ -148,17 +150,28 @@ static enum tls_request look_for_organization(struct slice pem, struct slice nam
     AUTO(request_freep) X509_REQ *request = d2i_X509_REQ(NULL, &at, b.len);
     if (!request)
         return TLS_REQUEST_DAMAGED;
-    return find_organization(X509_REQ_get_subject_name(request), name, ret_has);
+    return find_name(X509_REQ_get_subject_name(request), type, last, name, ret_has);
 }
 
 /* As above, a fault is one only if it is found twice. */
-enum tls_request tls_request_has_organization(struct slice pem, struct slice name, bool *ret_has)
+static enum tls_request look_twice(struct slice pem, int type, bool last, struct slice name,
+                                   bool *ret_has)
 {
-    enum tls_request result = look_for_organization(pem, name, ret_has);
-    if (result != TLS_REQUEST_FINE && look_for_organization(pem, name, ret_has) != result)
+    enum tls_request result = look_for(pem, type, last, name, ret_has);
+    if (result != TLS_REQUEST_FINE && look_for(pem, type, last, name, ret_has) != result)
         result = TLS_REQUEST_NO_MEMORY;
     ERR_clear_error();
     return result;
+}
+
+enum tls_request tls_request_has_organization(struct slice pem, struct slice name, bool *ret_has)
+{
+    return look_twice(pem, NID_organizationName, false, name, ret_has);
+}
+
+enum tls_request tls_request_has_name(struct slice pem, struct slice name, bool *ret_has)
+{
+    return look_twice(pem, NID_commonName, true, name, ret_has);
 }
 
 static enum tls_chain check_certificate(const struct block *b, char ret_type[TLS_PEM_TYPE_BYTES])

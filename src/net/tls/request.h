@@ -22,6 +22,9 @@ enum tls_request tls_request_check(struct slice pem);
  * TLS_REQUEST_OTHER_PEM and TLS_REQUEST_DAMAGED if it cannot be read. */
 enum tls_request tls_request_has_organization(struct slice pem, struct slice name, bool *ret_has);
 
+/* The same for its common name, of which the last counts. */
+enum tls_request tls_request_has_name(struct slice pem, struct slice name, bool *ret_has);
+
 enum tls_chain {
     TLS_CHAIN_FINE,
     TLS_CHAIN_EMPTY,

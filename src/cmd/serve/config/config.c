@@ -116,7 +116,7 @@ static bool clients_use_sockets_alone(const struct serve_config *config)
 /* The rules in the store decide what a client may do, also one without credentials. */
 static bool authorizes(const struct serve_options *options)
 {
-    return options->kube_authorization_mode == KUBE_AUTHORIZATION_RBAC;
+    return options->kube_authorization_mode != KUBE_AUTHORIZATION_ALWAYS_ALLOW;
 }
 
 /* True when the Kubernetes URL would admit local users that the client URLs refuse, by certificates
@@ -225,8 +225,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .checks_policies = options->kube_policy_status,
     };
     TRY(set_kube_access(config, options, error));
-    TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission,
-                              &config->server.kube.webhooks, error));
+    TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission, error));
     TRY(config_kube_services(options, &config->arena, &config->server.kube.services, error));
     TRY(config_kube_start(find_kube_url(config), options, &config->arena,
                           &config->server.kube.start, error));

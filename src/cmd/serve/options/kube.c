@@ -17,23 +17,24 @@ static const struct option kube[] = {
               "Who may do what in the Kubernetes API. AlwaysAllow: every client with access may "
               "do everything. RBAC: a client may do what roles and bindings allow its user and "
               "groups, as in Kubernetes; members of system:masters may do everything, and a "
-              "client without credentials is system:anonymous.",
-              "AlwaysAllow|RBAC"),
+              "client without credentials is system:anonymous. Node: the user system:node:NAME in "
+              "the group system:nodes may do what the kubelet of this node must, such as read the "
+              "secrets of its own pods. With both, what one of them allows.",
+              "AlwaysAllow|RBAC|Node|Node,RBAC|RBAC,Node"),
     FLAG_LIST(
         "kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
         "Admission plugins of the Kubernetes API that are enabled besides those that are "
         "by default: all that Vigil has but DenyServiceExternalIPs, and two of them only with "
-        "--kube-authorization-mode=RBAC, because they rely on kube-controller-manager. "
+        "another --kube-authorization-mode, because they rely on kube-controller-manager. "
         "ServiceAccount refuses pods until their account is created, and "
         "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
     FLAG_LIST("kube-disable-admission-plugins", serve_options, kube_disable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are disabled, by the names that "
               "Kubernetes has for them."),
-    FLAG_TEXT(
-        "kube-admission-control-config-file", serve_options, kube_admission_control_config_file, "",
-        "A file with the configuration of admission plugins, an AdmissionConfiguration in "
-        "YAML or JSON: defaults and exemptions of PodSecurity, and how the server signs in at "
-        "webhooks."),
+    FLAG_TEXT("kube-admission-control-config-file", serve_options,
+              kube_admission_control_config_file, "",
+              "A file with the configuration of admission plugins, an AdmissionConfiguration in "
+              "YAML or JSON: defaults and exemptions of PodSecurity."),
     FLAG_TRUE("kube-allow-privileged", serve_options, kube_allow_privileged,
               "Accept pods, and templates of pods, with privileged containers. Under the name "
               "kube-apiserver the flag is --allow-privileged, and the default is false, as "

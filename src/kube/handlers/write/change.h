@@ -91,6 +91,7 @@ struct kube_change {
     struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
     struct kube_mutating *mutating;     /* a new object, between two passes; NULL: no pass so far */
     struct kube_survey *survey;         /* kube/handlers/write/survey.c; NULL: none */
+    struct kube_node_facts *node_facts; /* kube/handlers/write/node_facts.h; NULL: nothing so far */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
     struct slice value;       /* the bytes of the object; empty: it did not exist */
     void (*follow)(struct kube_change *change); /* set by decide: called when it is written */

@@ -24,7 +24,8 @@ struct review {
     struct json_node *object, *status;
     struct kube_user_info subject; /* for a SubjectAccessReview */
     struct kube_rbac_wait wait;
-    struct kube_rbac_fetch *fetches[2]; /* owned: roles and bindings that are not held */
+    /* Owned: the graph of nodes, and roles and bindings that are not held. */
+    struct kube_rbac_fetch *fetches[3];
     size_t fetch_count;
     struct kube_sign_in sign_in;
     struct kube_texts audiences; /* for a TokenReview */
@@ -77,6 +78,42 @@ static struct slice text_of(struct kube_call *call, const struct json_node *from
     return text; /* the arena remembers a failure */
 }
 
+/* Appends "key=value" with the escapes of a field selector. */
+static enum status append_field(struct buf *to, struct slice key, struct slice value)
+{
+    TRY(buf_append_text(to, to->len ? "," : ""));
+    TRY(buf_append(to, key));
+    TRY(buf_append_text(to, "="));
+    for (size_t i = 0; i < value.len; i++) {
+        bool special = memchr("\\,=", value.ptr[i], 3);
+        TRY(buf_append_text(to, special ? "\\" : ""));
+        TRY(buf_append(to, slice_sub(value, i, 1)));
+    }
+    return ST_OK;
+}
+
+/* As text, with the requirements that are understood: `In` with one value. As in
+ * Kubernetes, others only make it less specific. */
+static struct slice field_selector_of(struct kube_call *call, const struct json_node *resource)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    const struct json_node *selector = json_node_named(resource, "fieldSelector");
+    const struct json_node *item = json_node_items_at(selector, "requirements");
+    struct slice copy = text_of(call, selector, "rawSelector");
+    if (!item)
+        return copy;
+    for (; item; item = item->next) {
+        const struct json_node *value = json_node_items_at(item, "values");
+        struct slice key = text_of(call, item, "key"), one = SLICE_EMPTY;
+        if (!json_node_text_is(item, "operator", "In") || !value || value->next)
+            continue;
+        if (json_node_text(value, &call->arena, &one) != ST_OK ||
+            append_field(&text, key, one) != ST_OK)
+            return SLICE_EMPTY; /* it allows less */
+    }
+    return arena_dup(&call->arena, buf_slice(&text), &copy) == ST_OK ? copy : SLICE_EMPTY;
+}
+
 static struct kube_attributes attributes_of(struct kube_call *call, const struct json_node *spec)
 {
     const struct json_node *resource = json_node_named(spec, "resourceAttributes");
@@ -92,6 +129,7 @@ static struct kube_attributes attributes_of(struct kube_call *call, const struct
         .subresource = text_of(call, resource, "subresource"),
         .namespace = text_of(call, resource, "namespace"),
         .name = text_of(call, resource, "name"),
+        .field_selector = field_selector_of(call, resource),
     };
 }
 
@@ -222,8 +260,8 @@ static bool answer_rules(struct review *r)
     if (!namespace.len)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "no namespace on request");
     if (call->api->access)
-        complete = kube_rbac_rules(call->api->access->rbac, &call->arena, kube_call_user(call),
-                                   namespace, &rules, reason);
+        complete = kube_rbac_list_rules(call->api->access->rbac, &call->arena, kube_call_user(call),
+                                        namespace, &rules, reason);
     if (call->api->access && kube_rbac_lacks(call->api->access->rbac))
         return false; /* it is decided again */
     return set_object(call, r->object, "spec", json_node_new(&call->arena, JSON_TYPE_OBJECT)) &&

@@ -52,6 +52,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
+#include "kube/handlers/write/node_facts.h"
 #include "kube/handlers/write/policies.h"
 #include "kube/handlers/write/reserve.h"
 #include "kube/handlers/write/store.h"
@@ -134,7 +135,9 @@ enum {
     JUDGED = 1 << 16,      /* facts were gathered for policies */
     ASKED = 1 << 17,       /* their evaluation has asked something */
     NAMESPACE = 1 << 18,   /* namespaces */
-    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY | NAMESPACE,
+    OF_NODE = 1 << 19,     /* pods, and tokens of accounts, which nodes may write with limits */
+    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY | NAMESPACE |
+           OF_NODE,
 };
 
 struct kube_step {
@@ -152,6 +155,7 @@ static const struct kube_step creates[] = {
     {kube_create_own, 0}, /* what follows is not the client's */
     {kube_create_read_namespace, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
+    {kube_node_gather, ON_LOOP | OF_NODE},
     {kube_policies_gather, ON_LOOP | BOUND},
     /* Mutating admission. */
     {kube_admit_mutate, ONCE},
@@ -255,6 +259,7 @@ static const struct kube_step changes[] = {
 /* What is posted to an object and is not stored itself, and the options of a connection, before
  * anything is done about it. */
 static const struct kube_step admits[] = {
+    {kube_node_check_posted, ON_LOOP | OF_NODE},
     {kube_policies_gather, ON_LOOP | BOUND},
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_mutate, JUDGED},
@@ -393,7 +398,7 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
                        (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
                        (strcmp(kind->group, "admissionregistration.k8s.io") == 0 ? POLICY : 0) |
                        (whole && kube_kind_is(kind, "", "namespaces") ? NAMESPACE : 0) |
-                       (guarded ? GUARDED : 0);
+                       (guarded ? GUARDED : 0) | (kube_node_may_write(call) ? OF_NODE : 0);
     call->handler.change = change;
     call->on_free = kube_change_free;
     run(call);

@@ -6,7 +6,14 @@ struct kube_access *kube_access_new(const struct kube_access_options *options)
 {
     struct kube_access *access = xcalloc(1, sizeof(*access));
     access->options = *options;
-    access->rbac = kube_rbac_new(options->shard, options->loop, options->under_way, options->pool);
+    access->rbac = kube_rbac_new(&(struct kube_rbac_options){
+        .shard = options->shard,
+        .loop = options->loop,
+        .under_way = options->under_way,
+        .pool = options->pool,
+        .nodes = options->nodes,
+        .authorization = options->authorization,
+    });
     return access;
 }
 

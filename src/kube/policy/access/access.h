@@ -1,6 +1,6 @@
 /*
- * Who may use an API, if roles and bindings decide it: what the requests of one I/O thread share
- * for that. One per API, on its thread.
+ * Who may use an API, if roles and bindings or the node authorizer decide it: what the requests of
+ * one I/O thread share for that. One per API, on its thread.
  *
  *     head of a request ─► identity.c: sign in ─► impersonate ─► authorize ─► the body is read
  */
@@ -22,6 +22,8 @@ struct kube_access_options {
     const struct kube_tokens *tokens;         /* NULL: none */
     const struct kube_account_keys *accounts; /* NULL: no tokens of service accounts */
     struct kube_lookup_pool *pool;            /* kube/policy/lookup/stock.h */
+    enum kube_authorization authorization;    /* not ALWAYS_ALLOW */
+    struct kube_nodes *nodes;                 /* if nodes are authorized */
 };
 
 struct kube_access {

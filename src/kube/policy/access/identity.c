@@ -13,8 +13,8 @@ enum {
     ARENA_BYTES_MAX = 1 << 20,
     FIRST_BYTES = 1024,
     /* One for the namespace of a service account that is impersonated, one for that of the request,
-     * and one again if the first has become too old. */
-    FETCHES_MAX = 3,
+     * one again if the first has become too old, and one for the graph of nodes. */
+    FETCHES_MAX = 4,
 };
 
 enum state { SIGNING_IN, DECIDING, ADMITTED, REFUSED };

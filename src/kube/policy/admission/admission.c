@@ -6,6 +6,7 @@
 #include "kube/policy/admission/amounts/quota.h"
 #include "kube/policy/admission/plugins/namespace_lifecycle.h"
 #include "kube/policy/admission/plugins/namespaces.h"
+#include "kube/policy/admission/plugins/nodes/node_restriction.h"
 #include "kube/policy/admission/plugins/plugins.h"
 #include "kube/policy/policies/finder.h"
 #include "kube/policy/security/settings.h"
@@ -21,6 +22,7 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_namespace_lifecycle,
     &kube_limit_ranger,
     &kube_service_account,
+    &kube_node_restriction,
     &kube_node_taint,
     &kube_pod_security,
     &kube_priority,
@@ -68,7 +70,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
     {.name = "NamespaceExists", .why = "NamespaceLifecycle checks that namespaces exist"},
     {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
-    {.name = "NodeRestriction", .why = NOT_CHECKED, .usual = true},
     {.name = "OwnerReferencesPermissionEnforcement", .why = NOT_CHECKED},
     {.name = "PodGroupProtection", .why = "finalizers are not added"},
     {.name = "PodGroupWorkloadExists", .why = "pod groups are not served"},
@@ -216,7 +217,8 @@ void kube_admission_free(struct kube_admission *admission)
 static bool matches(const struct kube_admission_rule *rule, const struct kube_kind *kind,
                     struct slice subresource, enum kube_admission_operation operation)
 {
-    return rule->operations >> operation & 1 && slice_is(subresource, rule->subresource) &&
+    return rule->operations >> operation & 1 &&
+           (!rule->subresource || slice_is(subresource, rule->subresource)) &&
            (!rule->plural || kube_kind_is(kind, rule->group, rule->plural));
 }
 
@@ -261,6 +263,11 @@ bool kube_admission_mutates_by_policies(const struct kube_admission *admission)
 bool kube_admission_reviews_pods(const struct kube_admission *admission)
 {
     return admission->set.enabled & bit_of(slice_from_text(kube_pod_security.name));
+}
+
+bool kube_admission_restricts_nodes(const struct kube_admission *admission)
+{
+    return admission->set.enabled & bit_of(slice_from_text(kube_node_restriction.name));
 }
 
 bool kube_admission_needs_namespace(const struct kube_admission *admission)

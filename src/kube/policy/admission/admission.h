@@ -39,7 +39,6 @@ bool kube_admission_is_enabled(const struct kube_admission_set *set, struct slic
 struct kube_admission_absent {
     const char *name;
     const char *why; /* what its users rely on and do not get */
-    bool usual;      /* kubeadm always names it */
 };
 /* NULL: it exists, or Kubernetes has none of that name. */
 const struct kube_admission_absent *kube_admission_absent(struct slice name);
@@ -84,6 +83,8 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission);
 bool kube_admission_has_policies(const struct kube_admission *admission);
 /* The same for PodSecurity. */
 bool kube_admission_reviews_pods(const struct kube_admission *admission);
+/* The same for NodeRestriction. */
+bool kube_admission_restricts_nodes(const struct kube_admission *admission);
 /* The same for MutatingAdmissionPolicy. */
 bool kube_admission_mutates_by_policies(const struct kube_admission *admission);
 

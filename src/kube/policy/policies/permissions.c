@@ -19,7 +19,8 @@ static bool is_same(const struct kube_permission *p, const struct cel_question *
            a->of_resource == !q->of_path && slice_equal(a->verb, q->verb) &&
            slice_equal(a->path, q->path) && slice_equal(a->group, q->group) &&
            slice_equal(a->resource, q->resource) && slice_equal(a->subresource, q->subresource) &&
-           slice_equal(a->namespace, q->namespace) && slice_equal(a->name, q->name);
+           slice_equal(a->namespace, q->namespace) && slice_equal(a->name, q->name) &&
+           slice_equal(a->field_selector, q->field_selector);
 }
 
 /* Without memory the arena of the write remembers it, and the write fails. */
@@ -41,6 +42,7 @@ static void note(struct kube_permissions *p, const struct cel_question *q)
         {q->subresource, &a->subresource},
         {q->namespace, &a->namespace},
         {q->name, &a->name},
+        {q->field_selector, &a->field_selector},
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (arena_dup(p->arena, texts[i].from, texts[i].to) != ST_OK)
@@ -53,7 +55,8 @@ static void note(struct kube_permissions *p, const struct cel_question *q)
     p->unknown++;
 }
 
-/* Roles know no selectors, and so do not limit what is allowed by them. */
+/* Roles know no selectors, and so do not limit what is allowed by them; the node authorizer knows
+ * field selectors. */
 static bool decide(const struct cel_access *access, struct cel_work *work,
                    const struct cel_question *question, struct cel_answer *ret_answer)
 {

@@ -42,6 +42,75 @@ static struct slice selected_name(struct arena *arena, const struct kube_attribu
     return name;
 }
 
+/* -- Field selectors -- */
+
+/* Up to the next comma that no backslash precedes. */
+static struct slice cut_term(struct slice *rest)
+{
+    size_t at = 0;
+    while (at < rest->len && rest->ptr[at] != ',')
+        at += rest->ptr[at] == '\\' && at + 1 < rest->len ? 2 : 1;
+    struct slice term = slice_sub(*rest, 0, at);
+    *rest = at < rest->len ? slice_sub(*rest, at + 1, rest->len - at - 1) : SLICE_EMPTY;
+    return term;
+}
+
+/* False: the term has no operator. */
+static bool split_term(struct slice term, struct slice *ret_field, bool *ret_equal,
+                       struct slice *ret_value)
+{
+    for (size_t i = 0; i < term.len; i++) {
+        bool follows = i + 1 < term.len && term.ptr[i + 1] == '=';
+        bool differs = term.ptr[i] == '!' && follows;
+        if (term.ptr[i] != '=' && !differs)
+            continue;
+        size_t end = i + (follows ? 2 : 1);
+        *ret_field = slice_sub(term, 0, i);
+        *ret_equal = !differs;
+        *ret_value = slice_sub(term, end, term.len - end);
+        return true;
+    }
+    return false;
+}
+
+/* Compares a value without its escapes. False in *ret_valid: a character must be escaped, or must
+ * not be. */
+static bool is_value(struct slice escaped, struct slice value, bool *ret_valid)
+{
+    size_t at = 0;
+    bool same = true;
+    *ret_valid = true;
+    for (size_t i = 0; i < escaped.len && *ret_valid; i++) {
+        bool escape = escaped.ptr[i] == '\\';
+        i += escape;
+        uint8_t c = i < escaped.len ? escaped.ptr[i] : 0;
+        bool special = c == '\\' || c == ',' || c == '=';
+        *ret_valid = special == escape && i < escaped.len;
+        same = same && at < value.len && value.ptr[at] == c;
+        at++;
+    }
+    return same && at == value.len;
+}
+
+bool kube_attributes_select(const struct kube_attributes *attributes, struct slice field,
+                            struct slice value)
+{
+    struct slice rest = attributes->field_selector, of, text;
+    bool found = false, equal, valid;
+    while (rest.len) {
+        struct slice term = cut_term(&rest);
+        if (!term.len)
+            continue;
+        if (!split_term(term, &of, &equal, &text))
+            return false;
+        bool same = is_value(text, value, &valid);
+        if (!valid)
+            return false;
+        found = found || (equal && same && slice_equal(of, field));
+    }
+    return found;
+}
+
 /* -- Paths -- */
 
 static void set_resource(struct arena *arena, const struct http_request *request,
@@ -59,17 +128,21 @@ static void set_resource(struct arena *arena, const struct http_request *request
     /* As in Kubernetes, the namespace of a namespace is itself. */
     if (slice_is(path->resource, "namespaces") && !path->namespace.len)
         a->namespace = path->name;
-    if (!a->name.len && slice_is(a->verb, "get")) {
-        struct kube_query query;
-        struct kube_status ignored;
-        /* A request whose query is not valid fails later, whatever it is called here. */
-        bool valid = kube_query_parse(arena, request->query, &query, &ignored);
-        a->verb = valid && query.watch ? TEXT("watch") : TEXT("list");
-        if (valid)
-            a->name = selected_name(arena, a, path->version, query.field_selector);
-    } else if (!a->name.len && slice_is(a->verb, "delete")) {
+    /* A watch by its path, which is deprecated, has no selector here, as in Kubernetes. */
+    bool deletes = slice_is(a->verb, "delete");
+    if (a->name.len || (!deletes && !slice_is(a->verb, "get")))
+        return;
+    struct kube_query query;
+    struct kube_status ignored;
+    /* A request whose query is not valid fails later, whatever it is called here. */
+    bool valid = kube_query_parse(arena, request->query, &query, &ignored);
+    a->field_selector = valid ? query.field_selector : SLICE_EMPTY;
+    if (deletes)
         a->verb = TEXT("deletecollection");
-    }
+    else
+        a->verb = valid && query.watch ? TEXT("watch") : TEXT("list");
+    if (!deletes)
+        a->name = selected_name(arena, a, path->version, a->field_selector);
 }
 
 /* A path with more parts than the handlers know, such as …/pods/x/proxy/y: they do not serve it, and

@@ -15,12 +15,18 @@ struct kube_attributes {
     bool of_resource;
     struct slice verb;
     struct slice group, resource, subresource, namespace, name; /* for a resource */
-    struct slice path;                                          /* otherwise */
+    struct slice field_selector; /* that of a list, watch or deletecollection; may be empty */
+    struct slice path;           /* otherwise */
 };
 
 /* In the arena, which remembers if it ran out. */
 void kube_attributes_of(struct arena *arena, const struct http_request *request,
                         struct kube_attributes *ret_attributes);
+
+/* Whether the field selector requires this value of the field. Fields are not compared with those
+ * of the kind; a selector that cannot be parsed requires nothing. */
+bool kube_attributes_select(const struct kube_attributes *attributes, struct slice field,
+                            struct slice value);
 
 /* Fails with Kubernetes' text: `pods is forbidden: User "x" cannot list resource "pods" in API
  * group

@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "codec/json/field_fault.h"
 #include "engine/engine.h"
+#include "kube/policy/access/rbac/node_authorizer.h"
 #include "kube/policy/access/rbac/rbac_private.h"
 
 #include <stdio.h>
@@ -43,21 +44,28 @@ const struct kube_lookup_kind *kube_rbac_kind(const char *prefix)
     return NULL;
 }
 
-struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
-                                struct kube_lookup_pool *pool)
+struct kube_rbac *kube_rbac_new(const struct kube_rbac_options *options)
 {
     struct kube_rbac *rbac = xcalloc(1, sizeof(*rbac));
-    rbac->shard = shard;
-    rbac->loop = loop;
+    rbac->authorization = options->authorization;
+    rbac->shard = options->shard;
+    rbac->loop = options->loop;
     rbac->again.fn = on_again;
     list_init(&rbac->fetched);
     list_init(&rbac->behind);
     for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         rbac->lookups[i] = kube_lookup_new(&(struct kube_lookup_options){
-            .shard = shard,
-            .loop = loop,
-            .under_way = under_way,
-            .stock = kube_lookup_pool_get(pool, &rows[i], 0),
+            .shard = options->shard,
+            .loop = options->loop,
+            .under_way = options->under_way,
+            .stock = kube_lookup_pool_get(options->pool, &rows[i], 0),
+        });
+    if (options->authorization >= KUBE_AUTHORIZATION_NODE)
+        rbac->nodes = kube_node_view_new(&(struct kube_node_view_options){
+            .shard = options->shard,
+            .loop = options->loop,
+            .under_way = options->under_way,
+            .nodes = options->nodes,
         });
     return rbac;
 }
@@ -67,6 +75,7 @@ void kube_rbac_stop(struct kube_rbac *rbac)
     for (size_t i = 0; rbac && i < KUBE_RBAC_KINDS; i++)
         kube_lookup_stop(rbac->lookups[i]);
     if (rbac) {
+        kube_node_view_stop(rbac->nodes);
         loop_timer_cancel(rbac->loop, &rbac->again);
         on_again(&rbac->again); /* ends those that wait */
     }
@@ -79,6 +88,7 @@ void kube_rbac_free(struct kube_rbac *rbac)
     assert(list_empty(&rbac->fetched));
     for (size_t i = 0; i < KUBE_RBAC_KINDS; i++)
         kube_lookup_free(rbac->lookups[i]);
+    kube_node_view_free(rbac->nodes);
     free(rbac);
 }
 
@@ -93,7 +103,7 @@ bool kube_rbac_ready(struct kube_rbac *rbac)
 /* The revision up to which all of them are known. */
 static int64_t revision_of(const struct kube_rbac *rbac)
 {
-    int64_t revision = INT64_MAX;
+    int64_t revision = rbac->nodes ? kube_node_view_revision(rbac->nodes) : INT64_MAX;
     for (size_t i = 0; i < KUBE_RBAC_KINDS; i++) {
         int64_t known = kube_lookup_revision(rbac->lookups[i]);
         revision = known < revision ? known : revision;
@@ -387,13 +397,13 @@ static void note_lack(const struct visit *v, struct slice role)
 
 void kube_rbac_begin(struct kube_rbac *rbac, const void *owner)
 {
-    rbac->lack.user = NULL;
+    rbac->lack = (struct kube_rbac_lack){0};
     rbac->owner = owner;
 }
 
 bool kube_rbac_lacks(const struct kube_rbac *rbac)
 {
-    return rbac->lack.user;
+    return rbac->lack.user || rbac->lack.nodes;
 }
 
 /* -- Reasons -- */
@@ -451,14 +461,12 @@ static bool goes_on(struct visit *v, const struct kube_rule *rule)
     return !kube_rule_allows(rule, v->attributes);
 }
 
-bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
-                      const struct kube_attributes *attributes,
-                      char ret_reason[KUBE_RBAC_REASON_BYTES])
+static bool roles_allow(struct kube_rbac *rbac, const struct kube_user_info *user,
+                        const struct kube_attributes *attributes,
+                        char ret_reason[KUBE_RBAC_REASON_BYTES])
 {
     struct visit v = {.rbac = rbac, .user = user, .fn = goes_on, .attributes = attributes};
     *ret_reason = 0;
-    if (kube_texts_have(&user->groups, KUBE_GROUP_MASTERS))
-        return true;
     visit_user(&v, attributes->of_resource ? attributes->namespace : SLICE_EMPTY);
     if (v.ended) {
         AUTO(buf_fini) struct buf text = {0};
@@ -472,6 +480,47 @@ bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
         note_lack(&v, SLICE_EMPTY);
     visit_fini(&v);
     return v.ended;
+}
+
+static bool node_may(struct kube_rbac *rbac, const struct kube_user_info *user,
+                     const struct kube_attributes *attributes,
+                     char ret_reason[KUBE_RBAC_REASON_BYTES])
+{
+    enum kube_node_decision decision =
+        kube_node_decide(rbac->nodes, user, attributes, ret_reason, KUBE_RBAC_REASON_BYTES);
+    rbac->lack.nodes = rbac->lack.nodes || decision == KUBE_NODE_LACKS;
+    return decision == KUBE_NODE_ALLOWED;
+}
+
+typedef bool authorizer(struct kube_rbac *rbac, const struct kube_user_info *user,
+                        const struct kube_attributes *attributes,
+                        char ret_reason[KUBE_RBAC_REASON_BYTES]);
+
+/* In the order in which they decide. */
+static authorizer *const authorizers[][2] = {
+    [KUBE_AUTHORIZATION_RBAC] = {roles_allow},
+    [KUBE_AUTHORIZATION_NODE] = {node_may},
+    [KUBE_AUTHORIZATION_NODE_RBAC] = {node_may, roles_allow},
+    [KUBE_AUTHORIZATION_RBAC_NODE] = {roles_allow, node_may},
+};
+
+bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
+                      const struct kube_attributes *attributes,
+                      char ret_reason[KUBE_RBAC_REASON_BYTES])
+{
+    authorizer *const *both = authorizers[rbac->authorization];
+    char second[KUBE_RBAC_REASON_BYTES];
+    *ret_reason = 0;
+    if (kube_texts_have(&user->groups, KUBE_GROUP_MASTERS) ||
+        both[0](rbac, user, attributes, ret_reason))
+        return true;
+    if (!both[1])
+        return false;
+    bool allowed = both[1](rbac, user, attributes, second);
+    size_t len = allowed ? 0 : strlen(ret_reason);
+    snprintf(ret_reason + len, KUBE_RBAC_REASON_BYTES - len, "%s%s", len && *second ? "\n" : "",
+             second);
+    return allowed;
 }
 
 static bool collect(struct visit *v, const struct kube_rule *rule)
@@ -506,6 +555,35 @@ bool kube_rbac_rules(struct kube_rbac *rbac, struct arena *arena, const struct k
     visit_user(&v, namespace);
     note_lack(&v, SLICE_EMPTY);
     return finish(&v, ret_rules, ret_reason);
+}
+
+/* As Kubernetes joins the errors of several authorizers. Without memory the reason stays. */
+static void add_reason(char *reason, const char *more, bool before)
+{
+    AUTO(buf_fini) struct buf all = {0};
+    size_t len = strlen(reason);
+    bool list = len && reason[0] == '[';
+    struct slice old = slice_of(reason + list, len - (list ? 2 : 0)), new = slice_from_text(more);
+    struct slice first = before ? new : old, last = before ? old : new;
+    if (buf_append_format(&all, "[%.*s, %.*s]", SLICE_ARGS(first), SLICE_ARGS(last)) == ST_OK)
+        snprintf(reason, KUBE_RBAC_REASON_BYTES, "%.*s", SLICE_ARGS(len ? buf_slice(&all) : new));
+}
+
+bool kube_rbac_list_rules(struct kube_rbac *rbac, struct arena *arena,
+                          const struct kube_user_info *user, struct slice namespace,
+                          struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES])
+{
+    struct slice node;
+    bool complete = true;
+    *ret_rules = (struct kube_rules){0};
+    *ret_reason = 0;
+    if (rbac->authorization != KUBE_AUTHORIZATION_NODE)
+        complete = kube_rbac_rules(rbac, arena, user, namespace, ret_rules, ret_reason);
+    if (!rbac->nodes || !kube_user_is_node(user, &node))
+        return complete;
+    add_reason(ret_reason, "node authorizer does not support user rule resolution",
+               rbac->authorization == KUBE_AUTHORIZATION_NODE_RBAC);
+    return false;
 }
 
 bool kube_rbac_role_rules(struct kube_rbac *rbac, struct arena *arena,

@@ -1,6 +1,8 @@
 /*
  * Authorization by roles and bindings, as Kubernetes' RBAC authorizer decides: rules only allow,
- * and what no rule allows is refused. Members of system:masters may do everything.
+ * and what no rule allows is refused. Members of system:masters may do everything. Before or after
+ * the roles the node authorizer may be asked (kube/policy/access/rbac/node_authorizer.h), which
+ * only allows, too; the reasons of a refusal are those of both.
  *
  *     user and groups ─► bindings whose subject it is ─► their roles ─► rules ─► allowed or not
  *
@@ -20,10 +22,12 @@
 #ifndef VIGIL_KUBE_POLICY_ACCESS_RBAC_RBAC_H
 #define VIGIL_KUBE_POLICY_ACCESS_RBAC_RBAC_H
 
+#include "kube/policy/access/rbac/authorization.h"
 #include "kube/policy/access/rbac/rule.h"
 #include "kube/policy/lookup/lookup.h"
 
 struct engine_shard;
+struct kube_nodes;
 struct kube_rbac;
 struct loop;
 
@@ -32,8 +36,17 @@ enum { KUBE_RBAC_REASON_BYTES = 1024 };
 /* How decisions use the objects with this prefix; NULL: they do not. */
 const struct kube_lookup_kind *kube_rbac_kind(const char *prefix);
 
-struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
-                                struct kube_lookup_pool *pool);
+/* All borrowed. */
+struct kube_rbac_options {
+    struct engine_shard *shard;
+    struct loop *loop;
+    size_t *under_way; /* counter of the API */
+    struct kube_lookup_pool *pool;
+    struct kube_nodes *nodes; /* if nodes are authorized */
+    enum kube_authorization authorization;
+};
+
+struct kube_rbac *kube_rbac_new(const struct kube_rbac_options *options);
 void kube_rbac_stop(struct kube_rbac *rbac); /* accepts NULL */
 void kube_rbac_free(struct kube_rbac *rbac); /* must be stopped; accepts NULL */
 
@@ -62,8 +75,8 @@ void kube_rbac_begin(struct kube_rbac *rbac, const void *owner);
 /* Whether a decision since then that was not a yes has lacked what is not held. */
 bool kube_rbac_lacks(const struct kube_rbac *rbac);
 
-/* The decision with Kubernetes' reason: which binding allows it, or which roles are missing. Must
- * be ready. */
+/* The decision of all authorizers with Kubernetes' reason: which binding allows it, or which roles
+ * are missing, or what the node lacks. Must be ready. */
 MUST_CHECK
 bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
                       const struct kube_attributes *attributes,
@@ -76,6 +89,13 @@ MUST_CHECK
 bool kube_rbac_rules(struct kube_rbac *rbac, struct arena *arena, const struct kube_user_info *user,
                      struct slice namespace, struct kube_rules *ret_rules,
                      char ret_reason[KUBE_RBAC_REASON_BYTES]);
+
+/* The same as an answer to the user, which depends on the authorizers: nodes may also do what is
+ * not in the list, and then the reason says so. */
+MUST_CHECK
+bool kube_rbac_list_rules(struct kube_rbac *rbac, struct arena *arena,
+                          const struct kube_user_info *user, struct slice namespace,
+                          struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES]);
 
 /* The rules of the role that a binding in this namespace refers to, which the user writes. False:
  * there is no such role, or it has too many; the reason says so. */

@@ -104,7 +104,7 @@ static void finish(struct kube_rbac_fetch *f, enum status status)
         discard(f);
         return;
     }
-    if (status == ST_OK)
+    if (status == ST_OK && !f->of_nodes)
         list_push_front(&f->rbac->fetched, &f->in_rbac);
     f->go(f->ctx);
 }
@@ -187,11 +187,19 @@ static void next_kind(struct kube_rbac_fetch *f)
     finish(f, ST_OK);
 }
 
+static void on_nodes(struct kube_node_wait *wait)
+{
+    finish(CONTAINER_OF(wait, struct kube_rbac_fetch, node_wait), wait->status);
+}
+
 static void on_start(struct deferred *deferred)
 {
     struct kube_rbac_fetch *f = CONTAINER_OF(deferred, struct kube_rbac_fetch, start);
     f->started = true;
-    if (f->status == ST_OK)
+    f->node_wait.go = on_nodes;
+    if (f->of_nodes)
+        kube_node_view_wait(f->rbac->nodes, &f->node_wait);
+    else if (f->status == ST_OK)
         next_kind(f);
     else
         finish(f, f->status);
@@ -235,7 +243,8 @@ struct kube_rbac_fetch *kube_rbac_fetch_new(struct kube_rbac *rbac, struct accou
     arena_init(&f->arena, NULL, 0, ARENA_BYTES_MAX);
     if (account)
         account_ref(account);
-    f->status = copy_lack(f, &rbac->lack);
+    f->of_nodes = rbac->lack.nodes;
+    f->status = f->of_nodes ? ST_OK : copy_lack(f, &rbac->lack);
     f->start.fn = on_start;
     loop_defer(rbac->loop, &f->start);
     return f;
@@ -252,7 +261,9 @@ void kube_rbac_fetch_free(struct kube_rbac_fetch *f)
         return;
     f->abandoned = true;
     loop_defer_cancel(&f->start);
-    if (f->ended || !f->started)
+    if (f->of_nodes && f->started && !f->ended)
+        kube_node_view_forget(&f->node_wait);
+    if (f->ended || !f->started || f->of_nodes)
         discard(f);
     else
         kube_lookup_read_give_up(&f->reads[f->at]);

@@ -1,6 +1,7 @@
 /*
  * Reads from the store what a decision of kube_rbac has lacked, because it is not held: the
- * bindings of one user in one namespace and the roles that these refer to. As long as a fetch
+ * bindings of one user in one namespace and the roles that these refer to; or waits until the graph
+ * of nodes was read. As long as a fetch
  * exists, decisions of its owner about the same user and namespace use what it has read.
  *
  *     cluster role bindings ─► role bindings ─► roles ─► cluster roles ─► those that they select

@@ -2,6 +2,7 @@
 #ifndef VIGIL_KUBE_POLICY_ACCESS_RBAC_RBAC_PRIVATE_H
 #define VIGIL_KUBE_POLICY_ACCESS_RBAC_RBAC_PRIVATE_H
 
+#include "kube/policy/access/node/node_view.h"
 #include "kube/policy/access/rbac/binding.h"
 #include "kube/policy/access/rbac/rbac.h"
 #include "kube/policy/access/rbac/role.h"
@@ -18,6 +19,7 @@ enum kube_rbac_kind {
 
 /* What the last decisions would have needed and is not held. All borrowed from their arguments. */
 struct kube_rbac_lack {
+    bool nodes;                        /* the graph of nodes was not read so far; nothing else */
     const struct kube_user_info *user; /* NULL: nothing */
     struct slice namespace;
     struct slice role; /* a role that must be known, besides those of the user; empty: none */
@@ -25,6 +27,8 @@ struct kube_rbac_lack {
 
 struct kube_rbac {
     struct kube_lookup *lookups[KUBE_RBAC_KINDS];
+    enum kube_authorization authorization;
+    struct kube_node_view *nodes; /* NULL: there is no node authorizer */
     struct engine_shard *shard;
     struct loop *loop;
     struct list behind;  /* waits until the lookups are as new as the store was */
@@ -42,6 +46,8 @@ struct kube_rbac_fetch {
     struct deferred start;
     bool started, ended;
     bool abandoned; /* freed by its caller while it was reading */
+    bool of_nodes;  /* it waits for the graph of nodes, and reads nothing itself */
+    struct kube_node_wait node_wait;
     enum status status;
     struct account *account; /* a reference; may be NULL */
     struct http_exchange *const *client;

@@ -14,6 +14,7 @@
 #include "kube/types/object/meta.h"
 
 struct kube_companion;
+struct kube_node_facts;
 struct pod_security_metrics;
 struct pod_security_settings;
 
@@ -26,7 +27,7 @@ enum kube_admission_operation {
 /* Writes that a plugin concerns. */
 struct kube_admission_rule {
     const char *group, *plural; /* a built-in kind, in whatever version; plural NULL: every kind */
-    const char *subresource;    /* "": the object itself */
+    const char *subresource;    /* "": the object itself; NULL: it and all of its subresources */
     unsigned operations;        /* KUBE_ON_… */
 };
 enum {
@@ -48,13 +49,17 @@ struct kube_admission_write {
     const struct kube_user_info *user; /* NULL: nothing has asked for it so far */
     struct random *random;
     bool dry_run;
-    struct json_node *object;                         /* NULL: it is deleted */
-    const struct json_node *old;                      /* NULL: it is created */
-    const struct kube_facts *facts;                   /* those that the plugins of this kind need */
+    struct json_node *object;       /* NULL: it is deleted */
+    const struct json_node *wanted; /* what the client wants in an update, of which a status is only
+                                       a part; NULL: the object */
+    bool patched;                   /* it is the stored object with a patch */
+    const struct json_node *old;    /* NULL: it is created */
+    const struct kube_facts *facts; /* those that the plugins of this kind need */
     const struct pod_security_settings *pod_security; /* kube/policy/security/settings.h */
     struct pod_security_metrics *pod_metrics; /* kube/policy/security/metrics.h; may be NULL */
     /* Whether the user may do what this write does besides its request; NULL: it may. */
     const struct kube_write_right *right;
+    struct kube_node_facts *nodes; /* for NodeRestriction; NULL: it needs nothing */
     /* Written together with the object; the charge that adds the first allocates room for
      * KUBE_ADMISSION_COMPANIONS_MAX in the arena. */
     struct kube_companion *companions;
