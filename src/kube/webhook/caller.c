@@ -124,25 +124,26 @@ static enum status open_resolver(struct kube_webhook_caller *caller)
 }
 
 static enum status open_system_tls(struct kube_webhook_caller *caller,
-                                   const struct kube_webhook_target *target, struct error *error)
+                                   const struct kube_webhook_target *target,
+                                   enum kube_webhook_use use, struct error *error)
 {
     struct kube_webhook_base *base = &caller->base;
-    if (base->system_tls || !kube_webhook_peer_shares_tls(base->settings, target))
+    if (base->system_tls || !kube_webhook_peer_shares_tls(base->settings, target, use))
         return ST_OK;
     return tls_client_source_new(&TLS_CLIENT_OPTIONS_NONE, (struct tls_source_hooks){0},
                                  &base->system_tls, error);
 }
 
 static enum status make_peer(struct kube_webhook_caller *caller,
-                             const struct kube_webhook_target *target,
+                             const struct kube_webhook_target *target, enum kube_webhook_use use,
                              struct kube_webhook_peer **ret_peer, struct error *error)
 {
     if (!make_room(caller))
         return ST_REQUEST_TOO_MANY_REQUESTS;
     if (open_resolver(caller) != ST_OK)
         return error_no_memory(error);
-    TRY(open_system_tls(caller, target, error));
-    TRY(kube_webhook_peer_new(&caller->base, target, ret_peer, error));
+    TRY(open_system_tls(caller, target, use, error));
+    TRY(kube_webhook_peer_new(&caller->base, target, use, ret_peer, error));
     list_push_front(&caller->peers, &(*ret_peer)->in_caller);
     caller->peer_count++;
     expire_later(caller);
@@ -150,11 +151,12 @@ static enum status make_peer(struct kube_webhook_caller *caller,
 }
 
 static struct kube_webhook_peer *find_peer(struct kube_webhook_caller *caller,
-                                           const struct kube_webhook_target *target)
+                                           const struct kube_webhook_target *target,
+                                           enum kube_webhook_use use)
 {
     struct kube_webhook_peer *peer;
     LIST_FOREACH (peer, &caller->peers, in_caller)
-        if (kube_webhook_target_equal(&peer->target, target)) {
+        if (peer->use == use && kube_webhook_target_equal(&peer->target, target)) {
             list_remove(&peer->in_caller);
             list_push_front(&caller->peers, &peer->in_caller);
             return peer;
@@ -355,27 +357,45 @@ static enum status append_path(const struct kube_webhook_attempt *a, struct buf 
     return buf_append(to, a->timeout);
 }
 
+/* Adds the fields of the user in whose name the server calls. */
+static enum status sign_in(struct kube_webhook_peer *peer, int64_t now_ns,
+                           struct http_field *fields, size_t *count, struct buf *authorization)
+{
+    const struct kube_webhook_credentials *credentials = peer->credentials;
+    if (!credentials)
+        return ST_OK;
+    assert(credentials->field_count < KUBE_WEBHOOK_FIELDS_MAX);
+    for (size_t i = 0; i < credentials->field_count; i++)
+        fields[(*count)++] = credentials->fields[i];
+    if (!peer->token.path)
+        return ST_OK;
+    (void)token_file_refresh(&peer->token, now_ns);
+    TRY(buf_append_text(authorization, "Bearer "));
+    TRY(buf_append(authorization, buf_slice(&peer->token.token)));
+    fields[(*count)++] =
+        (struct http_field){SLICE_LITERAL("Authorization"), buf_slice(authorization)};
+    return ST_OK;
+}
+
 static enum status post(struct kube_webhook_attempt *a)
 {
-    enum { OWN_FIELDS = 4, FIELDS_MAX = 16 };
-    const struct kube_webhook_credentials *credentials = a->peer->credentials;
-    size_t signs = credentials ? size_min(credentials->field_count, FIELDS_MAX - OWN_FIELDS) : 0;
-    struct http_field fields[FIELDS_MAX] = {
+    enum { OWN_FIELDS = 4 };
+    size_t count = OWN_FIELDS;
+    struct http_field fields[OWN_FIELDS + KUBE_WEBHOOK_FIELDS_MAX] = {
         {SLICE_LITERAL("User-Agent"), a->call->agent},
         {SLICE_LITERAL("Accept"), SLICE_LITERAL("application/json, */*")},
         {SLICE_LITERAL("Content-Type"), SLICE_LITERAL("application/json")},
         {SLICE_LITERAL("Accept-Encoding"), SLICE_LITERAL("gzip")},
     };
-    AUTO(buf_fini) struct buf path = {0};
-    for (size_t i = 0; i < signs; i++)
-        fields[OWN_FIELDS + i] = credentials->fields[i];
+    AUTO(buf_fini) struct buf path = {0}, authorization = {0};
+    TRY(sign_in(a->peer, now_of(a->caller), fields, &count, &authorization));
     TRY(append_path(a, &path));
     return http_pool_start(a->peer->pool, &a->request,
                            &(struct pool_request_params){
                                .method = SLICE_LITERAL("POST"),
                                .target = buf_slice(&path),
                                .fields = fields,
-                               .field_count = OWN_FIELDS + signs,
+                               .field_count = count,
                                .body = a->call->body,
                                .borrows_body = true,
                            });
@@ -426,9 +446,9 @@ static enum status admit(struct kube_webhook_attempt *a, struct error *error)
         return ST_STOPPED;
     if (caller->calls > KUBE_WEBHOOK_CALLS_MAX)
         return ST_REQUEST_TOO_MANY_REQUESTS;
-    peer = find_peer(caller, a->call->target);
+    peer = find_peer(caller, a->call->target, a->call->use);
     if (!peer)
-        TRY(make_peer(caller, a->call->target, &peer, error));
+        TRY(make_peer(caller, a->call->target, a->call->use, &peer, error));
     if (peer->calls >= KUBE_WEBHOOK_CALLS_PER_TARGET_MAX)
         return ST_REQUEST_TOO_MANY_REQUESTS;
     a->peer = peer;

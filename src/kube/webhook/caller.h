@@ -48,6 +48,7 @@ void kube_webhook_caller_free(struct kube_webhook_caller *caller); /* stopped; a
 struct kube_webhook_call {
     /* Set by the caller, and borrowed until done. */
     const struct kube_webhook_target *target;
+    enum kube_webhook_use use;
     struct slice body;       /* JSON */
     int64_t timeout_ns;      /* for everything; the URL says "timeout=10s", rounded up */
     struct slice agent;      /* User-Agent: "kube-apiserver-admission" */

@@ -61,8 +61,8 @@ static inline void hook_note(struct hook_site *site, const struct http_request *
     int at = snprintf(site->seen, sizeof(site->seen), "%.*s %.*s %u host=%.*s",
                       SLICE_ARGS(request->method), SLICE_ARGS(request->target), request->major,
                       SLICE_ARGS(request->host));
-    static const char *const names[] = {"user-agent", "accept", "content-type", "accept-encoding",
-                                        "authorization"};
+    static const char *const names[] = {"user-agent",      "accept",        "content-type",
+                                        "accept-encoding", "authorization", "impersonate-user"};
     struct slice value;
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (http_request_get(request, slice_from_text(names[i]), &value))
@@ -150,7 +150,8 @@ static inline void hook_certify(struct hook_world *w, struct test_wish wish)
     test_certs_write_server(certs);
 }
 
-static inline void hook_world_init(struct hook_world *w)
+/* With these users for webhooks that validate. */
+static inline void hook_world_init_users(struct hook_world *w, struct kube_webhook_users users)
 {
     static const struct dns_row names[] = {{"server.test", "127.0.0.1"}, {NULL, NULL}};
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -173,6 +174,7 @@ static inline void hook_world_init(struct hook_world *w)
         .network = &faults.network,
         .resolver = &w->server.backend,
         .environment = hook_no_environment,
+        .users = {[KUBE_WEBHOOK_VALIDATES] = users},
     };
     w->caller = kube_webhook_caller_new(&(struct kube_webhook_caller_options){
         .shard = w->shard,
@@ -180,6 +182,11 @@ static inline void hook_world_init(struct hook_world *w)
         .under_way = &w->under_way,
         .settings = &w->settings,
     });
+}
+
+static inline void hook_world_init(struct hook_world *w)
+{
+    hook_world_init_users(w, (struct kube_webhook_users){0});
 }
 
 static inline void hook_run(struct hook_world *w, int64_t ns)
@@ -245,6 +252,36 @@ static inline const struct kube_webhook_target *hook_at(struct hook_world *w, co
 {
     return hook_target(w, "{'url':'https://server.test:%u%s','caBundle':'%s'}", hook_port(w), path,
                        w->ca);
+}
+
+/* -- Objects -- */
+
+static inline void hook_put_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+}
+
+/* ' stands for ". An empty value: the key is deleted. */
+static inline void hook_put(struct hook_world *w, const char *key, const char *value)
+{
+    struct arena arena;
+    char text[4096];
+    struct engine_write write = {
+        .op = {.done = hook_put_done, .arena = &arena, .principal = ENGINE_SERVER}};
+    snprintf(text, sizeof(text), "%s", value);
+    for (char *at = text; *at; at++)
+        *at = *at == '\'' ? '"' : *at;
+    struct pb_put_request put = {.key = slice_from_text(key), .value = slice_from_text(text)};
+    struct pb_delete_range_request gone = {.key = slice_from_text(key)};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    if (*value)
+        engine_put(w->shard, &write, &put);
+    else
+        engine_delete_range(w->shard, &write, &gone);
+    while (fake_step(w->engine))
+        ;
+    engine_write_close(&write);
+    arena_fini(&arena);
 }
 
 /* -- Calls -- */

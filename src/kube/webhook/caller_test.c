@@ -1,4 +1,5 @@
 /* Calls of webhooks by URL: what is sent, what an answer becomes, failures, limits. */
+#include "base/temp_dir_test.h"
 #include "client/connect/relay_test.h"
 #include "kube/webhook/answer.h"
 #include "kube/webhook/caller_fixture_test.h"
@@ -73,6 +74,99 @@ static void timeout_is_rounded_up(void **state)
             assert_non_null(strstr(w.site.seen, rows[i].text));
     }
     hook_world_fini(&w);
+}
+
+/* -- Users -- */
+
+static const char *seen_of(struct hook_world *w, enum kube_webhook_use use)
+{
+    struct hook_call c = {.call = {.use = use}};
+    hook_start(w, &c, hook_at(w, "/hook/x"), 2 * NS_PER_S);
+    hook_run(w, 3 * NS_PER_S);
+    assert_int_equal(c.ends, 1);
+    assert_int_equal(c.call.status, ST_OK);
+    return strstr(w->site.seen, "accept-encoding=gzip") + strlen("accept-encoding=gzip");
+}
+
+static void server_signs_in_with_the_users_of_its_plugin(void **state)
+{
+    (void)state;
+    static const struct http_field fields[] = {
+        {SLICE_LITERAL("authorization"), SLICE_LITERAL("Basic YQ==")},
+        {SLICE_LITERAL("impersonate-user"), SLICE_LITERAL("bob")}};
+    static const struct kube_webhook_credentials rows[] = {
+        {.hosts = SLICE_LITERAL("other.test"), .token_file = "", .token = "", .cert_file = ""},
+        {.hosts = SLICE_LITERAL("*"),
+         .fields = fields,
+         .field_count = 2,
+         .token_file = "",
+         .token = "",
+         .cert_file = ""}};
+    struct hook_world w;
+    hook_world_init_users(&w, (struct kube_webhook_users){.rows = rows, .count = 2});
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_VALIDATES),
+                        " authorization=Basic YQ== impersonate-user=bob");
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_MUTATES), "");
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_CONVERTS), "");
+    assert_int_equal(faults.connects, 3); /* each use has connections of its own */
+    hook_world_fini(&w);
+}
+
+static void write_token(const char *path, const char *token)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(token, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void token_file_is_read_again(void **state)
+{
+    (void)state;
+    char dir[TEMP_DIR_BYTES], path[TEMP_DIR_BYTES + 8];
+    temp_dir_make_fast("token", dir);
+    snprintf(path, sizeof(path), "%s/token", dir);
+    const struct kube_webhook_credentials all = {.token_file = path, .token = "", .cert_file = ""};
+    struct hook_world w;
+    hook_world_init_users(&w, (struct kube_webhook_users){.others = &all});
+    struct hook_call c = {.call = {.use = KUBE_WEBHOOK_VALIDATES}};
+    hook_start(&w, &c, hook_at(&w, "/hook/x"), 2 * NS_PER_S);
+    hook_run(&w, 3 * NS_PER_S);
+    assert_non_null(strstr(c.error, path)); /* there is none */
+    write_token(path, "one\n");
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_VALIDATES), " authorization=Bearer one");
+    write_token(path, "two");
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_VALIDATES), " authorization=Bearer one");
+    hook_run(&w, TOKEN_FILE_VALID_NS);
+    assert_string_equal(seen_of(&w, KUBE_WEBHOOK_VALIDATES), " authorization=Bearer two");
+    temp_dir_remove(dir);
+    hook_world_fini(&w);
+}
+
+static void users_are_chosen_by_host_and_port(void **state)
+{
+    (void)state;
+    static const struct kube_webhook_credentials rows[] = {
+        {.hosts = SLICE_LITERAL("a.b.svc:8443")}, {.hosts = SLICE_LITERAL("a.b.svc")},
+        {.hosts = SLICE_LITERAL("*.b.svc")},      {.hosts = SLICE_LITERAL("*.svc:8443")},
+        {.hosts = SLICE_LITERAL("[::1]:443")},    {.hosts = SLICE_LITERAL("*")}};
+    static const struct {
+        const char *host;
+        uint16_t port;
+        ssize_t row;
+    } cases[] = {
+        {"a.b.svc", 8443, 0}, {"a.b.svc", 443, 1}, {"a.b.svc", 1, 5}, {"c.b.svc", 443, 2},
+        {"c.b.svc", 8443, 3}, {"::1", 443, 4},     {"b.svc", 443, 5}, {"x", 443, 5},
+    };
+    struct kube_webhook_users users = {.rows = rows, .count = COUNT_OF(rows)};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_ptr_equal(
+            kube_webhook_credentials_find(&users, slice_from_text(cases[i].host), cases[i].port),
+            &rows[cases[i].row]);
+    users.count--;
+    assert_null(kube_webhook_credentials_find(&users, SLICE_LITERAL("x"), 443));
+    users.others = &rows[0];
+    assert_ptr_equal(kube_webhook_credentials_find(&users, SLICE_LITERAL("x"), 443), &rows[0]);
 }
 
 /* -- What an answer becomes -- */
@@ -254,6 +348,9 @@ int main(void)
         cmocka_unit_test(call_is_answered),
         cmocka_unit_test(url_of_this_machine_gets_http2),
         cmocka_unit_test(timeout_is_rounded_up),
+        cmocka_unit_test(server_signs_in_with_the_users_of_its_plugin),
+        cmocka_unit_test(token_file_is_read_again),
+        cmocka_unit_test(users_are_chosen_by_host_and_port),
         cmocka_unit_test(answers_become_the_errors_of_client_go),
         cmocka_unit_test(redirect_is_not_followed),
         cmocka_unit_test(server_that_cannot_be_reached_fails_the_call),

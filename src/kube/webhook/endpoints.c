@@ -308,24 +308,39 @@ static void start_range(struct kube_webhook_endpoints *e)
     engine_range_start(e->options.shard, &e->range, &e->request);
 }
 
+static enum status add_byte(struct arena *arena, struct slice key, char byte, struct slice *ret_key)
+{
+    uint8_t *longer = arena_alloc(arena, key.len + 1);
+    if (!longer)
+        return ST_NOMEM;
+    slice_copy(longer, key);
+    longer[key.len] = (uint8_t)byte;
+    *ret_key = slice_of(longer, key.len + 1);
+    return ST_OK;
+}
+
 static enum status make_request(struct kube_webhook_endpoints *e)
 {
-    const struct kube_webhook_target *t = e->target;
     static const struct {
         const char *prefix;
-        bool by_name, is_range;
+        bool by_name;
     } rows[] = {
-        [SERVICE] = {"/registry/services/specs/", true, false},
-        [NAMED_SLICES] = {"/registry/endpointslices/", true, true},
-        [ALL_SLICES] = {"/registry/endpointslices/", false, true},
-        [ENDPOINTS] = {"/registry/services/endpoints/", true, false},
+        [SERVICE] = {"/registry/services/specs/", true},
+        [NAMED_SLICES] = {"/registry/endpointslices/", true},
+        [ALL_SLICES] = {"/registry/endpointslices/", false},
+        [ENDPOINTS] = {"/registry/services/endpoints/", true},
     };
-    e->request = (struct pb_range_request){0};
-    TRY(kube_key_make(&e->arena, rows[e->step].prefix, t->service_namespace,
-                      rows[e->step].by_name ? t->service_name : SLICE_EMPTY, &e->request.key));
-    return rows[e->step].is_range
-               ? kube_prefix_end(&e->arena, e->request.key, &e->request.range_end)
-               : ST_OK;
+    const struct kube_webhook_target *t = e->target;
+    struct slice name = rows[e->step].by_name ? t->service_name : SLICE_EMPTY, key;
+    TRY(kube_key_make(&e->arena, rows[e->step].prefix, t->service_namespace, name, &key));
+    e->request = (struct pb_range_request){.key = key};
+    if (e->step == ALL_SLICES)
+        return kube_prefix_end(&e->arena, key, &e->request.range_end);
+    if (e->step != NAMED_SLICES)
+        return ST_OK;
+    /* "name-…": '.' follows '-'. */
+    TRY(add_byte(&e->arena, key, '-', &e->request.key));
+    return add_byte(&e->arena, key, '.', &e->request.range_end);
 }
 
 static void begin_step(struct kube_webhook_endpoints *e, enum step step)
@@ -397,13 +412,7 @@ static bool take_some(struct kube_webhook_endpoints *e)
     if (!more)
         return false;
     /* The next operation begins behind the last key. */
-    uint8_t *key = arena_alloc(&e->arena, last.len + 1);
-    if (!key)
-        return false;
-    slice_copy(key, last);
-    key[last.len] = 0;
-    e->request.key = slice_of(key, last.len + 1);
-    return true;
+    return add_byte(&e->arena, last, 0, &e->request.key) == ST_OK;
 }
 
 static void read_on(struct kube_webhook_endpoints *e)

@@ -30,11 +30,18 @@ static bool has_certificate(const struct kube_webhook_credentials *credentials)
     return credentials && (*credentials->cert_file || credentials->cert_pem.len);
 }
 
-bool kube_webhook_peer_shares_tls(const struct kube_webhook_settings *settings,
-                                  const struct kube_webhook_target *target)
+static const struct kube_webhook_credentials *credentials_of(
+    const struct kube_webhook_settings *settings, const struct kube_webhook_target *target,
+    enum kube_webhook_use use)
 {
-    return !target->ca_pem.len &&
-           !has_certificate(kube_webhook_credentials_find(settings, target->host, target->port));
+    return kube_webhook_credentials_find(&settings->users[use], target->host, target->port);
+}
+
+bool kube_webhook_peer_shares_tls(const struct kube_webhook_settings *settings,
+                                  const struct kube_webhook_target *target,
+                                  enum kube_webhook_use use)
+{
+    return !target->ca_pem.len && !has_certificate(credentials_of(settings, target, use));
 }
 
 static enum status open_tls(struct kube_webhook_peer *peer, struct error *error)
@@ -99,20 +106,32 @@ static enum status open_pool(struct kube_webhook_peer *peer, const struct kube_w
     return status;
 }
 
+/* -- Tokens -- */
+
+static enum status open_token(struct kube_webhook_peer *peer, int64_t now_ns, struct error *error)
+{
+    const struct kube_webhook_credentials *c = peer->credentials;
+    if (!c || !*c->token_file)
+        return ST_OK;
+    return token_file_init(&peer->token, c->token_file, *c->token ? c->token : NULL, now_ns, error);
+}
+
 /* -- Life -- */
 
 enum status kube_webhook_peer_new(const struct kube_webhook_base *base,
                                   const struct kube_webhook_target *target,
-                                  struct kube_webhook_peer **ret_peer, struct error *error)
+                                  enum kube_webhook_use use, struct kube_webhook_peer **ret_peer,
+                                  struct error *error)
 {
     AUTO(kube_webhook_peer_freep) struct kube_webhook_peer *peer = xcalloc(1, sizeof(*peer));
     list_init(&peer->in_caller);
     arena_init(&peer->arena, NULL, 0, SIZE_MAX);
     if (!copy_target(peer, target))
         return error_no_memory(error);
-    peer->credentials =
-        kube_webhook_credentials_find(base->settings, peer->target.host, peer->target.port);
-    if (!kube_webhook_peer_shares_tls(base->settings, &peer->target))
+    peer->use = use;
+    peer->credentials = credentials_of(base->settings, target, use);
+    TRY(open_token(peer, loop_now_ns(base->loop), error));
+    if (!kube_webhook_peer_shares_tls(base->settings, target, use))
         TRY(open_tls(peer, error));
     open_endpoints(peer, base);
     TRY(open_pool(peer, base, error));
@@ -129,6 +148,7 @@ void kube_webhook_peer_free(struct kube_webhook_peer *peer)
     http_pool_free(peer->pool);
     kube_webhook_endpoints_close(peer->endpoints);
     tls_client_source_free(peer->tls);
+    token_file_fini(&peer->token);
     arena_fini(&peer->arena);
     free(peer);
 }

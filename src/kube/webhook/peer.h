@@ -9,6 +9,7 @@
 
 #include "base/container/list.h"
 #include "client/http/http_pool.h"
+#include "client/http/token_file.h"
 #include "kube/webhook/settings.h"
 #include "kube/webhook/target.h"
 
@@ -30,8 +31,10 @@ struct kube_webhook_base {
 struct kube_webhook_peer {
     struct list in_caller;             /* links those of the caller, the latest used first */
     struct kube_webhook_target target; /* its own copy */
+    enum kube_webhook_use use;         /* whose calls it makes */
     struct arena arena;                /* has the texts of the target */
     const struct kube_webhook_credentials *credentials; /* may be NULL */
+    struct token_file token;                            /* that of the credentials; zeroed: none */
     struct tls_client_source *tls;                      /* owned; NULL: that of the base */
     struct kube_webhook_endpoints *endpoints;           /* owned; NULL: the target has a URL */
     struct http_pool *pool;                             /* owned */
@@ -43,13 +46,15 @@ struct kube_webhook_peer {
 MUST_CHECK
 enum status kube_webhook_peer_new(const struct kube_webhook_base *base,
                                   const struct kube_webhook_target *target,
-                                  struct kube_webhook_peer **ret_peer, struct error *error);
+                                  enum kube_webhook_use use, struct kube_webhook_peer **ret_peer,
+                                  struct error *error);
 /* Not from within a function of its pool. Calls under way end. Accepts NULL. */
 void kube_webhook_peer_free(struct kube_webhook_peer *peer);
 DEFINE_CLEANUP(struct kube_webhook_peer *, kube_webhook_peer_free)
 
 /* Whether it needs the authorities of the system, which are the same for all such peers. */
 bool kube_webhook_peer_shares_tls(const struct kube_webhook_settings *settings,
-                                  const struct kube_webhook_target *target);
+                                  const struct kube_webhook_target *target,
+                                  enum kube_webhook_use use);
 
 #endif

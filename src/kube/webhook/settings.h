@@ -6,10 +6,14 @@
 #define VIGIL_KUBE_WEBHOOK_SETTINGS_H
 
 #include "client/http/proxy_environment.h"
+#include "kube/webhook/target.h"
 #include "wire/http/field.h"
 
 struct network;
 struct resolver_backend;
+
+/* Header fields of a user that are sent with each call, the one with its token included. */
+enum { KUBE_WEBHOOK_FIELDS_MAX = 12 };
 
 /* How the server signs in at webhooks: a user of the kubeconfig that an admission configuration
  * names. */
@@ -19,18 +23,26 @@ struct kube_webhook_credentials {
     struct slice hosts;
     const struct http_field *fields; /* sent with each call: Authorization, Impersonate-User … */
     size_t field_count;
+    /* A file with a token, which is read again as it changes, and the token that is used until it
+     * has been read; "": none. */
+    const char *token_file, *token;
     /* A certificate and its key, as files, or as PEM; "" and empty: none. */
     const char *cert_file, *key_file;
     struct slice cert_pem, key_pem;
+};
+
+/* The users of one kubeconfig. */
+struct kube_webhook_users {
+    const struct kube_webhook_credentials *rows;
+    size_t count;
+    const struct kube_webhook_credentials *others; /* for hosts of no row; may be NULL */
 };
 
 struct kube_webhook_settings {
     struct network *network;                 /* that of the loops of all threads */
     const struct resolver_backend *resolver; /* where addresses of names come from */
     proxy_environment_fn *environment;       /* names the proxy */
-    const struct kube_webhook_credentials *credentials;
-    size_t credential_count;
-    const struct kube_webhook_credentials *others; /* for hosts of no row; may be NULL */
+    struct kube_webhook_users users[KUBE_WEBHOOK_USES];
 };
 
 /* Those of the operating system and the program's environment, without credentials. */
@@ -43,6 +55,6 @@ struct kube_webhook_settings kube_webhook_settings_system(void);
  * NULL: the server does not sign in.
  */
 const struct kube_webhook_credentials *kube_webhook_credentials_find(
-    const struct kube_webhook_settings *settings, struct slice host, uint16_t port);
+    const struct kube_webhook_users *users, struct slice host, uint16_t port);
 
 #endif

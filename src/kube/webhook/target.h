@@ -10,6 +10,15 @@
 
 #include <stdint.h>
 
+/* What calls the webhook. The server signs in only at webhooks of admission, each plugin with users
+ * of its own (kube/webhook/settings.h). */
+enum kube_webhook_use {
+    KUBE_WEBHOOK_CONVERTS,
+    KUBE_WEBHOOK_VALIDATES,
+    KUBE_WEBHOOK_MUTATES,
+    KUBE_WEBHOOK_USES
+};
+
 struct kube_webhook_target {
     struct slice url; /* "https://host:port/path"; empty: it is a service */
     struct slice service_namespace, service_name, service_path;

@@ -1,9 +1,9 @@
 #include "kubeclient/connect/credentials.h"
 
+#include "client/http/token_file.h"
 #include "io/loop.h"
 #include "kubeclient/connect/exec_plugin.h"
 #include "kubeclient/connect/impersonation.h"
-#include "kubeclient/connect/token_file.h"
 #include "wire/http/basic_auth.h"
 #include "wire/http/http1/parser.h"
 

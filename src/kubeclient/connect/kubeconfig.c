@@ -508,6 +508,72 @@ enum status kubeconfig_load(const char *paths, const char *context, struct kubec
     return status;
 }
 
+/* -- All users -- */
+
+/* The name of the user of the current context; NULL: there is no such context, or it has none. */
+static enum status read_current_user(struct reading *r, const char **ret_name)
+{
+    const char *context;
+    *ret_name = NULL;
+    TRY(get_text(r, r->sources[0].root, "current-context", &context));
+    const struct json_node *entry = context ? find_entry(r, "contexts", context, "context") : NULL;
+    return entry ? get_text(r, entry, "user", ret_name) : ST_OK;
+}
+
+static enum status read_users(struct reading *r, struct kubeconfig_users *users)
+{
+    const struct json_node *list = json_look_member(r->sources[0].root, SLICE_LITERAL("users"));
+    size_t count = count_items(list);
+    r->path = r->sources[0].path;
+    if (count > KUBECONFIG_USERS_MAX)
+        return error_set(r->error, ST_LIMIT, "%s: more than %d users", r->path,
+                         KUBECONFIG_USERS_MAX);
+    users->items = arena_calloc(&r->config->arena, count + 1, sizeof(*users->items));
+    if (!users->items)
+        return error_no_memory(r->error);
+    for (const struct json_node *entry = count ? list->first : NULL; entry; entry = entry->next) {
+        struct kubeconfig_user *user = &users->items[users->count];
+        TRY(get_text(r, entry, "name", &user->name));
+        if (!user->name)
+            return error_set(r->error, ST_MALFORMED, "%s: a user has no name", r->path);
+        TRY(read_user(r, user->name));
+        /* What was read goes to the user; the arena stays. */
+        user->config = *r->config;
+        user->config.arena = (struct arena){0};
+        *r->config = (struct kubeconfig){.arena = r->config->arena};
+        users->count++;
+    }
+    return read_current_user(r, &users->current);
+}
+
+enum status kubeconfig_users_load(const char *path, struct kubeconfig_users *ret_users,
+                                  struct error *error)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct kubeconfig config = {0};
+    struct kubeconfig_users users = {0};
+    struct reading r = {.config = &config, .error = error};
+    TRY(whole_file_read(path, WHOLE_FILE_ANY, KUBECONFIG_BYTES_MAX, &text, error));
+    arena_init(&config.arena, NULL, 0, KUBECONFIG_ARENA_BYTES_MAX);
+    enum status status = parse(&r, &(struct kubeconfig_file){path, buf_slice(&text)});
+    if (status == ST_OK)
+        status = read_users(&r, &users);
+    if (arena_ran_out(&config.arena))
+        status = error_no_memory(error);
+    if (status == ST_OK) {
+        *ret_users = users;
+        ret_users->arena = config.arena;
+    } else {
+        kubeconfig_fini(&config);
+    }
+    return status;
+}
+
+void kubeconfig_users_fini(struct kubeconfig_users *users)
+{
+    arena_fini(&users->arena);
+}
+
 /* -- In a pod -- */
 
 static enum status read_account(struct reading *r, const char *host, const char *port,

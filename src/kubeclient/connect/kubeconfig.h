@@ -93,6 +93,26 @@ MUST_CHECK
 enum status kubeconfig_load(const char *paths, const char *context, struct kubeconfig *ret_config,
                             struct error *error);
 
+/*
+ * All users of one file, for a server that signs in at many others: it chooses a user by the name
+ * of the host, and no cluster matters. Texts are in the arena of the list.
+ */
+enum { KUBECONFIG_USERS_MAX = 1000 };
+struct kubeconfig_user {
+    const char *name;
+    struct kubeconfig config; /* only what belongs to a user; its arena is not used */
+};
+struct kubeconfig_users {
+    struct arena arena;
+    struct kubeconfig_user *items;
+    size_t count;
+    const char *current; /* the user of the current context; NULL: there is none */
+};
+MUST_CHECK
+enum status kubeconfig_users_load(const char *path, struct kubeconfig_users *ret_users,
+                                  struct error *error);
+void kubeconfig_users_fini(struct kubeconfig_users *users); /* accepts a zeroed one */
+
 /* In a pod: the address from the environment (KUBERNETES_SERVICE_HOST and _PORT), the rest from the
  * files of the service account in a directory. ST_NOT_FOUND: this is not a pod. */
 #define KUBECONFIG_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"

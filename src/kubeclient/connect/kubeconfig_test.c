@@ -1,5 +1,6 @@
 #include "kubeclient/connect/kubeconfig.h"
 
+#include "base/buf.h"
 #include "base/failing_memory_test.h"
 #include "base/temp_dir_test.h"
 
@@ -340,9 +341,81 @@ static void missing_memory_is_reported(void **state)
     assert_true(each_allocation_fails(read_context, "two") > 1);
 }
 
+/* -- All users -- */
+
+static enum status load_users(const char *text, struct kubeconfig_users *users, struct error *error)
+{
+    char dir[TEMP_DIR_BYTES], path[TEMP_DIR_BYTES + 8];
+    temp_dir_make_fast("users", dir);
+    snprintf(path, sizeof(path), "%s/config", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    enum status status = kubeconfig_users_load(path, users, error);
+    temp_dir_remove(dir);
+    return status;
+}
+
+static void users_are_listed_without_clusters(void **state)
+{
+    (void)state;
+    struct kubeconfig_users users;
+    struct error error;
+    assert_int_equal(load_users("users:\n"
+                                "- {name: '*', user: {token: t-1, as: bob}}\n"
+                                "- {name: a.b.svc, user: {username: u, password: p}}\n"
+                                "- {name: c, user: {tokenFile: t, client-certificate-data: QQ==, "
+                                "client-key: k}}\n"
+                                "contexts: [{name: x, context: {user: c}}]\n"
+                                "current-context: x\n",
+                                &users, &error),
+                     ST_OK);
+    assert_int_equal(users.count, 3);
+    assert_string_equal(users.current, "c");
+    assert_string_equal(users.items[0].name, "*");
+    assert_string_equal(users.items[0].config.token, "t-1");
+    assert_string_equal(users.items[0].config.impersonate.user, "bob");
+    assert_null(users.items[1].config.token);
+    assert_null(users.items[1].config.impersonate.user);
+    assert_string_equal(users.items[1].config.password, "p");
+    assert_true(slice_is(users.items[2].config.cert.data, "A"));
+    assert_non_null(strstr(users.items[2].config.key.file, "/k"));
+    assert_non_null(strstr(users.items[2].config.token_file, "/t"));
+    kubeconfig_users_fini(&users);
+    assert_int_equal(load_users("{}", &users, &error), ST_OK);
+    assert_int_equal(users.count, 0);
+    assert_null(users.current);
+    kubeconfig_users_fini(&users);
+    assert_int_equal(load_users("current-context: none", &users, &error), ST_OK);
+    assert_null(users.current);
+    kubeconfig_users_fini(&users);
+}
+
+static void users_that_cannot_be_read_are_refused(void **state)
+{
+    (void)state;
+    struct kubeconfig_users users;
+    struct error error;
+    AUTO(buf_fini) struct buf many = {0};
+    assert_int_equal(load_users("users: [{user: {token: t}}]", &users, &error), ST_MALFORMED);
+    assert_non_null(strstr(error.text, "a user has no name"));
+    assert_int_equal(
+        load_users("users: [{name: a, user: {token: t, username: u}}]", &users, &error),
+        ST_MALFORMED);
+    assert_int_equal(kubeconfig_users_load("/nowhere", &users, &error), ST_NOT_FOUND);
+    assert_int_equal(buf_append_text(&many, "users:\n"), ST_OK);
+    for (int i = 0; i <= KUBECONFIG_USERS_MAX; i++)
+        assert_int_equal(buf_append_text(&many, "- {name: a}\n"), ST_OK);
+    assert_int_equal(buf_append(&many, slice_of("", 1)), ST_OK);
+    assert_int_equal(load_users((const char *)many.ptr, &users, &error), ST_LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(users_are_listed_without_clusters),
+        cmocka_unit_test(users_that_cannot_be_read_are_refused),
         cmocka_unit_test(current_context_is_read),
         cmocka_unit_test(paths_are_relative_to_the_file),
         cmocka_unit_test(password_is_read),

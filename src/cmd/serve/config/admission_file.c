@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "cmd/serve/config/typed.h"
+#include "cmd/serve/config/webhook_users.h"
 #include "kube/policy/security/settings.h"
 
 #include <limits.h>
@@ -48,6 +49,12 @@ static const struct typed_type pod_security_type = {
                {"exemptions", TYPED_OBJECT, &exemptions_type}},
 };
 
+static const struct typed_type webhook_type = {
+    .name = "WebhookAdmissionConfiguration",
+    .versions = {"apiserver.config.k8s.io/v1"},
+    .fields = {{"kubeConfigFile", TYPED_TEXT, NULL}, {"staticManifestsDir", TYPED_TEXT, NULL}},
+};
+
 /* -- Plugins -- */
 
 /* The file while it is read. */
@@ -56,6 +63,7 @@ struct admission_file {
     struct arena *arena; /* holds what the set points to, */
     struct arena trees;  /* and this one everything else */
     struct kube_admission_set *set;
+    struct kube_webhook_settings *webhooks;
     struct error *error;
 };
 
@@ -86,6 +94,42 @@ static enum status read_pod_security(struct admission_file *f, const struct json
     return ST_OK;
 }
 
+/* The path of the kubeconfig; empty: there is none. */
+static enum status read_webhooks(struct admission_file *f, enum kube_webhook_use use,
+                                 const struct json_node *config, struct error *why)
+{
+    char path[PATH_MAX];
+    struct slice file;
+    const struct json_node *node = json_node_named(config, "kubeConfigFile");
+    if (json_node_has_text(json_node_named(config, "staticManifestsDir")))
+        return error_set(
+            why, ST_INVALID,
+            "staticManifestsDir: webhooks are not read from files: create them through "
+            "the API");
+    if (!json_node_has_text(node))
+        return ST_OK;
+    if (json_node_text(node, &f->trees, &file) != ST_OK)
+        return error_no_memory(why);
+    if (file.ptr[0] != '/' || file.len >= sizeof(path) || memchr(file.ptr, 0, file.len))
+        return error_set(why, ST_INVALID,
+                         "kubeConfigFile: Invalid value: \"%.*s\": must be an absolute file path",
+                         (int)size_min(file.len, 300), (const char *)file.ptr);
+    snprintf(path, sizeof(path), "%.*s", SLICE_ARGS(file));
+    return webhook_users_read(path, f->arena, &f->webhooks->users[use], why);
+}
+
+static enum status read_validating(struct admission_file *f, const struct json_node *config,
+                                   struct error *why)
+{
+    return read_webhooks(f, KUBE_WEBHOOK_VALIDATES, config, why);
+}
+
+static enum status read_mutating(struct admission_file *f, const struct json_node *config,
+                                 struct error *why)
+{
+    return read_webhooks(f, KUBE_WEBHOOK_MUTATES, config, why);
+}
+
 static const struct configured {
     const char *plugin;
     const struct typed_type *type;
@@ -94,6 +138,8 @@ static const struct configured {
                         struct error *why);
 } configured[] = {
     {"PodSecurity", &pod_security_type, read_pod_security},
+    {"MutatingAdmissionWebhook", &webhook_type, read_mutating},
+    {"ValidatingAdmissionWebhook", &webhook_type, read_validating},
 };
 
 static const struct configured *find_configured(struct slice plugin)
@@ -136,7 +182,7 @@ static enum status read_entry(struct admission_file *f, struct slice plugin,
 {
     const struct configured *row = find_configured(plugin);
     const struct kube_admission_absent *absent = kube_admission_absent(plugin);
-    const struct json_node *config;
+    const struct json_node *config = NULL;
     if (!json_node_is_set(json_node_named(entry, "configuration")) &&
         !json_node_has_text(json_node_named(entry, "path")))
         return ST_OK;
@@ -186,9 +232,11 @@ static enum status read_file(struct admission_file *f)
 }
 
 enum status admission_file_read(const char *path, struct arena *arena,
-                                struct kube_admission_set *set, struct error *error)
+                                struct kube_admission_set *set,
+                                struct kube_webhook_settings *webhooks, struct error *error)
 {
-    struct admission_file file = {.path = path, .arena = arena, .set = set, .error = error};
+    struct admission_file file = {
+        .path = path, .arena = arena, .set = set, .webhooks = webhooks, .error = error};
     arena_init(&file.trees, NULL, 0, ARENA_BYTES);
     enum status status = read_file(&file);
     arena_fini(&file.trees);

@@ -15,11 +15,13 @@
 #include "base/error.h"
 #include "base/memory/arena.h"
 #include "kube/policy/admission/admission.h"
+#include "kube/webhook/settings.h"
 
-/* Completes the set, whose plugins are known; what it points to is in the arena. The error names
- * the file and what is wrong in it. */
+/* Completes the set, whose plugins are known, and the users of the settings of webhooks; what they
+ * point to is in the arena. The error names the file and what is wrong in it. */
 MUST_CHECK
 enum status admission_file_read(const char *path, struct arena *arena,
-                                struct kube_admission_set *set, struct error *error);
+                                struct kube_admission_set *set,
+                                struct kube_webhook_settings *webhooks, struct error *error);
 
 #endif

@@ -12,6 +12,7 @@ static char dir[TEMP_DIR_BYTES];
 static char path[TEMP_DIR_BYTES + 16];
 static struct arena arena;
 static struct kube_admission_set set;
+static struct kube_webhook_settings webhooks;
 static struct error error;
 
 static int setup(void **state)
@@ -21,6 +22,7 @@ static int setup(void **state)
     snprintf(path, sizeof(path), "%s/file.yaml", dir);
     arena_init(&arena, NULL, 0, 1 << 20);
     set = kube_admission_default(false);
+    webhooks = (struct kube_webhook_settings){0};
     return 0;
 }
 
@@ -52,7 +54,7 @@ static void write_file(const char *name, const char *text)
 static void accepted(const char *text)
 {
     write_file("file.yaml", text);
-    if (admission_file_read(path, &arena, &set, &error) != ST_OK)
+    if (admission_file_read(path, &arena, &set, &webhooks, &error) != ST_OK)
         fail_msg("%s", error.text);
 }
 
@@ -60,7 +62,7 @@ static void accepted(const char *text)
 static void refused(const char *text, const char *why)
 {
     write_file("file.yaml", text);
-    assert_int_not_equal(admission_file_read(path, &arena, &set, &error), ST_OK);
+    assert_int_not_equal(admission_file_read(path, &arena, &set, &webhooks, &error), ST_OK);
     if (strncmp(error.text, path, strlen(path)) != 0 || !strstr(error.text, why))
         assert_string_equal(error.text, why);
 }
@@ -149,7 +151,7 @@ static void files_and_lists_have_limits(void **state)
         assert_int_equal(buf_append_text(&text, "# a comment of some length\n"), ST_OK);
     assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
     write_file("file.yaml", (const char *)text.ptr);
-    assert_int_equal(admission_file_read(path, &arena, &set, &error), ST_LIMIT);
+    assert_int_equal(admission_file_read(path, &arena, &set, &webhooks, &error), ST_LIMIT);
 }
 
 int main(void)

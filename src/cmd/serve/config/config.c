@@ -225,7 +225,8 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .checks_policies = options->kube_policy_status,
     };
     TRY(set_kube_access(config, options, error));
-    TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission, error));
+    TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission,
+                              &config->server.kube.webhooks, error));
     TRY(config_kube_services(options, &config->arena, &config->server.kube.services, error));
     TRY(config_kube_start(find_kube_url(config), options, &config->arena,
                           &config->server.kube.start, error));

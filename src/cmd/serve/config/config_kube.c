@@ -131,10 +131,14 @@ enum status config_kube_start(const struct url *url, const struct serve_options 
 }
 
 enum status config_kube_admission(const struct serve_options *options, struct arena *arena,
-                                  const struct kube_admission_set **ret_set, struct error *error)
+                                  const struct kube_admission_set **ret_set,
+                                  const struct kube_webhook_settings **ret_webhooks,
+                                  struct error *error)
 {
-    size_t bytes = sizeof(struct kube_admission_set);
+    size_t bytes = sizeof(struct kube_admission_set), more = sizeof(struct kube_webhook_settings);
     struct kube_admission_set *set = xalloc_check(arena_alloc(arena, bytes), bytes);
+    struct kube_webhook_settings *webhooks = xalloc_check(arena_alloc(arena, more), more);
+    *webhooks = kube_webhook_settings_system();
     *set =
         kube_admission_default(options->kube_authorization_mode != KUBE_AUTHORIZATION_ALWAYS_ALLOW);
     TRY(kube_admission_enable(set, options->kube_enable_admission_plugins,
@@ -142,7 +146,9 @@ enum status config_kube_admission(const struct serve_options *options, struct ar
     TRY(kube_admission_disable(set, options->kube_disable_admission_plugins,
                                "kube-disable-admission-plugins", error));
     if (*options->kube_admission_control_config_file)
-        TRY(admission_file_read(options->kube_admission_control_config_file, arena, set, error));
+        TRY(admission_file_read(options->kube_admission_control_config_file, arena, set, webhooks,
+                                error));
     *ret_set = set;
+    *ret_webhooks = webhooks;
     return ST_OK;
 }

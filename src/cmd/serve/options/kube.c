@@ -31,10 +31,11 @@ static const struct option kube[] = {
     FLAG_LIST("kube-disable-admission-plugins", serve_options, kube_disable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are disabled, by the names that "
               "Kubernetes has for them."),
-    FLAG_TEXT("kube-admission-control-config-file", serve_options,
-              kube_admission_control_config_file, "",
-              "A file with the configuration of admission plugins, an AdmissionConfiguration in "
-              "YAML or JSON: defaults and exemptions of PodSecurity."),
+    FLAG_TEXT(
+        "kube-admission-control-config-file", serve_options, kube_admission_control_config_file, "",
+        "A file with the configuration of admission plugins, an AdmissionConfiguration in "
+        "YAML or JSON: defaults and exemptions of PodSecurity, and how the server signs in at "
+        "webhooks."),
     FLAG_TRUE("kube-allow-privileged", serve_options, kube_allow_privileged,
               "Accept pods, and templates of pods, with privileged containers. Under the name "
               "kube-apiserver the flag is --allow-privileged, and the default is false, as "

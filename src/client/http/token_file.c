@@ -1,4 +1,4 @@
-#include "kubeclient/connect/token_file.h"
+#include "client/http/token_file.h"
 
 #include "io/whole_file.h"
 #include "wire/http/http1/parser.h"

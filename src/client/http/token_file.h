@@ -4,10 +4,10 @@
  * after it was read, less 10 seconds. While the file cannot be read or is empty, the last token is
  * used.
  *
- * Owned by the credentials of a client; its loop's thread.
+ * Owned by the credentials of a client, or by what calls a webhook; its loop's thread.
  */
-#ifndef VIGIL_KUBECLIENT_CONNECT_TOKEN_FILE_H
-#define VIGIL_KUBECLIENT_CONNECT_TOKEN_FILE_H
+#ifndef VIGIL_CLIENT_HTTP_TOKEN_FILE_H
+#define VIGIL_CLIENT_HTTP_TOKEN_FILE_H
 
 #include "base/buf.h"
 #include "base/clock.h"
