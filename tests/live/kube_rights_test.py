@@ -33,7 +33,8 @@ class Rights(LiveTest):
         tokens = self.scratch / "tokens"
         tokens.write_text("".join(f"token-{user},{user},{user}{',system:masters' if user == 'admin' else ''}\n" for user in USERS))
         self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.port}", f"--kube-token-file={tokens}",
-                                        "--kube-authorization-mode=RBAC", "--io-threads=4"])
+                                        "--kube-authorization-mode=RBAC", "--io-threads=4",
+                                        "--kube-enable-admission-plugins=OwnerReferencesPermissionEnforcement"])
 
     def send(self, user, method, path, body=None, kind="application/json"):
         """On a new connection, so that several threads answer. Returns code, body and warnings."""
@@ -63,6 +64,31 @@ class Rights(LiveTest):
         """Gives the user a cluster role with these rules, everywhere or in one namespace."""
         self.create("admin", f"{RBAC}/clusterroles", name, rules=list(rules))
         self.bind("admin", name, user, namespace=namespace)
+
+    def test_owners_need_permission_to_delete_and_to_set_finalizers(self):
+        """What a user was just allowed counts at once, on every thread."""
+        maps = "/api/v1/namespaces/default/configmaps"
+        self.allow("alice", "maps", rule("create patch", "", "configmaps"))
+        uid = self.create("admin", maps, "owner")["metadata"]["uid"]
+        self.create("admin", maps, "kept")
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+        blocking = {"metadata": {"ownerReferences": [dict(owner, blockOwnerDeletion=True)]}}
+        self.create("alice", maps, "mine", metadata={"ownerReferences": [owner]})
+        refused = self.create("alice", maps, "other", 403, **blocking)["message"]
+        self.assertEqual(refused, 'configmaps "other" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a '
+                                  "resource you can't set finalizers on: , <nil>")
+        self.allow("alice", "finalizers", dict(rule("update", "", "configmaps/finalizers"), resourceNames=["owner"]))
+        self.create("alice", maps, "other", **blocking)
+
+        def patch(code, body):
+            return self.write("alice", "PATCH", f"{maps}/kept", body, code, kind="application/merge-patch+json")
+
+        refused = patch(403, {"metadata": {"ownerReferences": [owner]}})["message"]
+        self.assertEqual(refused, 'configmaps "kept" is forbidden: cannot set an ownerRef on a resource you can\'t delete: , <nil>')
+        patch(200, {"data": {"a": "b"}})
+        self.allow("alice", "deletes", rule("delete", "", "configmaps"))
+        patch(200, {"metadata": {"ownerReferences": [owner]}})
+        patch(200, blocking)
 
     def test_policies_need_permission_to_read_their_parameters(self):
         admission = "/apis/admissionregistration.k8s.io/v1"

@@ -21,13 +21,13 @@ static const struct option kube[] = {
               "the group system:nodes may do what the kubelet of this node must, such as read the "
               "secrets of its own pods. With both, what one of them allows.",
               "AlwaysAllow|RBAC|Node|Node,RBAC|RBAC,Node"),
-    FLAG_LIST(
-        "kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
-        "Admission plugins of the Kubernetes API that are enabled besides those that are "
-        "by default: all that Vigil has but DenyServiceExternalIPs, and two of them only with "
-        "another --kube-authorization-mode, because they rely on kube-controller-manager. "
-        "ServiceAccount refuses pods until their account is created, and "
-        "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
+    FLAG_LIST("kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
+              "Admission plugins of the Kubernetes API that are enabled besides those that are "
+              "by default: all that Vigil has but DenyServiceExternalIPs and "
+              "OwnerReferencesPermissionEnforcement, and two of them only with another "
+              "--kube-authorization-mode, because they rely on kube-controller-manager. "
+              "ServiceAccount refuses pods until their account is created, and "
+              "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
     FLAG_LIST("kube-disable-admission-plugins", serve_options, kube_disable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are disabled, by the names that "
               "Kubernetes has for them."),

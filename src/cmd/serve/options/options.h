@@ -128,8 +128,7 @@ struct serve_options {
     int64_t ping_idle_time_ns;
 
     /* Logging */
-    int log_level;
-    int log_format; /* enum serve_log_format */
+    int log_level, log_format; /* the latter is enum serve_log_format */
     const char *log_outputs;
     int logger; /* the same for all */
     bool enable_log_rotation;

@@ -6,6 +6,7 @@
 #include "kube/policy/access/guard.h"
 #include "kube/policy/access/identity.h"
 #include "kube/policy/access/rbac/rbac_fetch.h"
+#include "kube/policy/admission/admission.h"
 
 /* What is read for the check of an object, in the arena of its call. */
 struct kube_guard {
@@ -63,7 +64,13 @@ enum kube_stepped kube_change_guard(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     struct kube_guard *guard = change->guard;
-    if (change->decision != KUBE_DECIDE_PUT)
+    const struct kube_user_info *user = kube_identity_user(call->identity);
+    struct slice subresource = call->path.subresource;
+    bool owned = kube_admission_guards_owners(call->api->admission) &&
+                 kube_guard_applies_to_owners(user, call->kind, subresource) &&
+                 kube_owners_change(change->object, change->old);
+    if (change->decision != KUBE_DECIDE_PUT ||
+        (!owned && !kube_guard_applies(user, call->kind, subresource)))
         return KUBE_STEP_NEXT;
     if (!guard)
         guard = change->guard = arena_calloc(&call->arena, 1, sizeof(*guard));
@@ -83,12 +90,13 @@ enum kube_stepped kube_change_guard(struct kube_change *change)
     struct kube_guarded_write write = {
         .rbac = call->api->access->rbac,
         .owner = guard,
-        .user = kube_identity_user(call->identity),
+        .user = user,
         .kind = call->kind,
         .verb = slice_from_text(verbs[call->verb]),
         .namespace = call->path.namespace,
         .name = call->path.name,
-        .subresource = call->path.subresource,
+        .subresource = subresource,
+        .owned = owned,
         .kinds = kube_registry_kinds(call->api->registry),
         .policy = guard->other,
         .arena = &call->arena,

@@ -384,8 +384,9 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     const struct kube_kind *kind = call->kind;
     bool whole = !call->path.subresource.len;
     unsigned rules = call->rules;
-    bool guarded = call->identity && kube_guard_applies(kube_identity_user(call->identity), kind,
-                                                        call->path.subresource);
+    const struct kube_user_info *user = call->identity ? kube_identity_user(call->identity) : NULL;
+    bool guarded = user && (kube_guard_applies(user, kind, call->path.subresource) ||
+                            kube_admission_guards_owners(call->api->admission));
     bool custom = kind->flags & KUBE_CUSTOM, validated = is_validated(call);
     change->goes_on =
         validated || (custom && (whole || call->subresource == KUBE_SUBRESOURCE_STATUS));

@@ -41,6 +41,13 @@ bool kube_guard_applies(const struct kube_user_info *user, const struct kube_kin
     return guard_of(kind, subresource) && !kube_texts_have(&user->groups, KUBE_GROUP_MASTERS);
 }
 
+bool kube_guard_applies_to_owners(const struct kube_user_info *user, const struct kube_kind *kind,
+                                  struct slice subresource)
+{
+    return !(kube_kind_is(kind, "", "pods") && slice_is(subresource, "status")) &&
+           !kube_texts_have(&user->groups, KUBE_GROUP_MASTERS);
+}
+
 /* -- For the checks -- */
 
 struct slice kube_guard_text(struct kube_guard_check *c, const struct json_node *from,
@@ -92,10 +99,10 @@ enum status kube_guard_needs(const struct kube_guarded_write *write, struct slic
 {
     const struct guard *guard = guard_of(write->kind, write->subresource);
     const struct kube_kind *policies =
-        guard->policies ? kube_builtin_find(slice_from_text(guard->group),
-                                            slice_from_text(write->kind->version),
-                                            slice_from_text(guard->policies))
-                        : NULL;
+        guard && guard->policies ? kube_builtin_find(slice_from_text(guard->group),
+                                                     slice_from_text(write->kind->version),
+                                                     slice_from_text(guard->policies))
+                                 : NULL;
     struct kube_guard_check c;
     struct error ignored;
     *ret_key = SLICE_EMPTY;
@@ -120,10 +127,11 @@ bool kube_guard_check(const struct kube_guarded_write *write, struct slice value
         return kube_fail_later(
             write->status, SLICE_LITERAL("roles and bindings are being read, please try again"));
     check_init(&c, write);
+    const struct guard *guard = guard_of(write->kind, write->subresource);
     bool fine = read_tree(&c, value, &c.object) && read_tree(&c, old, &c.old);
     if (fine) {
         c.name = kube_guard_text(&c, json_node_named(c.object, "metadata"), "name");
-        fine = guard_of(write->kind, write->subresource)->check(&c);
+        fine = (!guard || guard->check(&c)) && (!write->owned || kube_owner_check(&c));
     }
     if (fine && arena_ran_out(&c.arena))
         fine = kube_fail_engine(write->status, ST_NOMEM);

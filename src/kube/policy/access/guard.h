@@ -4,6 +4,8 @@
  *     roles and bindings                   all that they give away (escalation.c)
  *     admission policies, their bindings   to read the parameters that they name (param_check.c)
  *     resourceclaims/x/status              to bind claims, to report for drivers (device_check.c)
+ *     every object whose owners change     to delete it, to set finalizers of owners whose deletion
+ *                                          it blocks, with the plugin for that (owner_check.c)
  *
  * The object is compared with the stored one right before it is written, on the thread of the API.
  * What a request needs besides its verb without looking at the new object is in
@@ -25,15 +27,22 @@ struct kube_guarded_write {
     const struct kube_kind *kind;
     struct slice verb;                         /* "create", "update" or "patch" */
     struct slice namespace, name, subresource; /* parts of the path */
-    struct kube_kinds *kinds;                  /* that can be parameters */
+    bool owned;                                /* its owners change, and the plugin is enabled */
+    struct kube_kinds *kinds;                  /* that can be parameters and owners */
     struct slice policy; /* what kube_guard_needs has named; empty: it does not exist */
     struct arena *arena; /* memory of the texts of the status */
     struct kube_status *status;
 };
 
-/* Whether the kind has such a check, and the user may not do everything. */
+/* Whether the kind has a check of its own, and the user may not do everything. */
 bool kube_guard_applies(const struct kube_user_info *user, const struct kube_kind *kind,
                         struct slice subresource);
+/* Whether the owners of such an object may have to be checked: the status of pods is exempt, whose
+ * owners it cannot change. */
+bool kube_guard_applies_to_owners(const struct kube_user_info *user, const struct kube_kind *kind,
+                                  struct slice subresource);
+/* Whether the owners differ. old: NULL if it is new. */
+bool kube_owners_change(const struct json_node *object, const struct json_node *old);
 
 /* The key of another object that the check needs, in the arena of the write; empty: none. */
 MUST_CHECK
@@ -55,7 +64,7 @@ struct kube_guard_check {
 
 /* A check of one kind of object, in a file of its own. */
 typedef bool kube_guard_fn(struct kube_guard_check *check);
-kube_guard_fn kube_escalation_check, kube_param_check, kube_device_check;
+kube_guard_fn kube_escalation_check, kube_param_check, kube_device_check, kube_owner_check;
 
 /* For these: a member's text, empty if there is none, and what the user may do. */
 struct slice kube_guard_text(struct kube_guard_check *check, const struct json_node *from,

@@ -17,6 +17,10 @@
 static const struct kube_admission_plugin mutating_policy = {.name = "MutatingAdmissionPolicy"};
 static const struct kube_admission_plugin validating_policy = {.name = "ValidatingAdmissionPolicy"};
 
+/* The same: its check asks the authorizer (kube/policy/access/owner_check.c). */
+static const struct kube_admission_plugin owner_permissions = {
+    .name = "OwnerReferencesPermissionEnforcement", .is_optional = true};
+
 /* In the order in which Kubernetes calls them. */
 static const struct kube_admission_plugin *const chain[] = {
     &kube_namespace_lifecycle,
@@ -29,6 +33,7 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_default_tolerations,
     &kube_default_storage_class,
     &kube_storage_protection,
+    &owner_permissions,
     &kube_claim_resize,
     &kube_runtime_class,
     &kube_certificate_approver,
@@ -70,7 +75,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
     {.name = "NamespaceExists", .why = "NamespaceLifecycle checks that namespaces exist"},
     {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
-    {.name = "OwnerReferencesPermissionEnforcement", .why = NOT_CHECKED},
     {.name = "PodGroupProtection", .why = "finalizers are not added"},
     {.name = "PodGroupWorkloadExists", .why = "pod groups are not served"},
     {.name = "PodNodeSelector", .why = "node selectors of namespaces are not added to pods"},
@@ -258,6 +262,14 @@ bool kube_admission_has_policies(const struct kube_admission *admission)
 bool kube_admission_mutates_by_policies(const struct kube_admission *admission)
 {
     return admission->set.enabled & bit_of(slice_from_text(mutating_policy.name));
+}
+
+bool kube_admission_guards_owners(const struct kube_admission *admission)
+{
+    size_t place = 0;
+    while (chain[place] != &owner_permissions)
+        place++;
+    return admission->set.enabled >> place & 1;
 }
 
 bool kube_admission_reviews_pods(const struct kube_admission *admission)

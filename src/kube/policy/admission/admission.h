@@ -81,6 +81,9 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission);
 /* Whether ValidatingAdmissionPolicy is enabled. It has no functions in the chain below,
  * because it decides about every kind: kube/handlers/write/policies.h. */
 bool kube_admission_has_policies(const struct kube_admission *admission);
+/* The same for OwnerReferencesPermissionEnforcement, which asks what the user may do:
+ * kube/handlers/write/guard.h. */
+bool kube_admission_guards_owners(const struct kube_admission *admission);
 /* The same for PodSecurity. */
 bool kube_admission_reviews_pods(const struct kube_admission *admission);
 /* The same for NodeRestriction. */

@@ -51,6 +51,12 @@ static void plugins_are_enabled_and_disabled_by_name(void **state)
                                "f", &error),
         ST_OK);
     assert_int_equal(some.enabled, kube_admission_default(false).enabled);
+    static const char *const optional[] = {"DenyServiceExternalIPs",
+                                           "OwnerReferencesPermissionEnforcement"};
+    for (size_t i = 0; i < COUNT_OF(optional); i++) {
+        assert_true(kube_admission_exists(slice_from_text(optional[i])));
+        assert_false(kube_admission_is_enabled(&all, slice_from_text(optional[i])));
+    }
     assert_true(kube_admission_exists(SLICE_LITERAL("Priority")));
     assert_false(kube_admission_exists(SLICE_LITERAL("PodNodeSelector")));
 }
