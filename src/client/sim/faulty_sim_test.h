@@ -29,7 +29,7 @@ enum fault_kind {
     FAULT_EVERY,        /* every connection is lost after this many received bytes */
 };
 
-enum { GARBAGE_BYTES = 24, FAULTY_HANDLES_MAX = 64 };
+enum { GARBAGE_BYTES = 24, FAULTY_HANDLES_MAX = 4096 };
 
 static struct faults {
     struct network network; /* for the client */

@@ -16,6 +16,8 @@
 /* How long a peer without calls is kept; client-go keeps connections as long. */
 #define PEER_IDLE_NS (90 * NS_PER_S)
 
+enum { PAUSE_S_MAX = 24 * 3600 };
+
 struct kube_webhook_caller {
     struct kube_webhook_base base;
     struct kube_webhook_settings settings;
@@ -261,7 +263,7 @@ static void on_pause(struct timer *timer)
 static void ask_again(struct kube_webhook_attempt *a)
 {
     struct loop *loop = a->caller->base.loop;
-    int64_t wait_s = a->answer.repeat_s < INT64_MAX / NS_PER_S ? a->answer.repeat_s : 0;
+    int64_t wait_s = a->answer.repeat_s < PAUSE_S_MAX ? a->answer.repeat_s : PAUSE_S_MAX;
     STATE_MOVE(a->state, moves, PAUSING);
     kube_webhook_answer_reset(&a->answer);
     loop_timer_set(loop, &a->pause, clock_add(loop_now_ns(loop), wait_s * NS_PER_S));
@@ -535,6 +537,11 @@ void kube_webhook_caller_free(struct kube_webhook_caller *caller)
     resolver_free(caller->base.resolver);
     tls_client_source_free(caller->base.system_tls);
     free(caller);
+}
+
+size_t kube_webhook_caller_targets(const struct kube_webhook_caller *caller)
+{
+    return caller->peer_count;
 }
 
 void kube_webhook_caller_check(const struct kube_webhook_caller *caller)

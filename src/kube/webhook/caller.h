@@ -76,6 +76,8 @@ void kube_webhook_call_cancel(struct kube_webhook_call *call);
 /* Frees what done has got. */
 void kube_webhook_call_fini(struct kube_webhook_call *call);
 
+/* Targets to which it has connections; for tests. */
+size_t kube_webhook_caller_targets(const struct kube_webhook_caller *caller);
 /* Asserts every invariant; for tests. */
 void kube_webhook_caller_check(const struct kube_webhook_caller *caller);
 

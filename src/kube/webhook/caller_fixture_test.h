@@ -50,11 +50,14 @@ struct hook_call {
     int64_t ended_ns;
     char error[4096];
     char answer[64]; /* its beginning */
-    size_t answer_bytes;
+    size_t answer_bytes, charged;
+    size_t turns; /* until it was done */
     struct hook_world *world;
     bool starts_again, stops;
     struct deferred start;
 };
+
+static unsigned hook_inline_percent = 50; /* for the engine of the next world */
 
 static inline void hook_note(struct hook_site *site, const struct http_request *request)
 {
@@ -150,6 +153,17 @@ static inline void hook_certify(struct hook_world *w, struct test_wish wish)
     test_certs_write_server(certs);
 }
 
+/* With the settings as they are now. */
+static inline void hook_make_caller(struct hook_world *w)
+{
+    w->caller = kube_webhook_caller_new(&(struct kube_webhook_caller_options){
+        .shard = w->shard,
+        .loop = w->server.loop,
+        .under_way = &w->under_way,
+        .settings = &w->settings,
+    });
+}
+
 /* With these users for webhooks that validate. */
 static inline void hook_world_init_users(struct hook_world *w, struct kube_webhook_users users)
 {
@@ -168,7 +182,7 @@ static inline void hook_world_init_users(struct hook_world *w, struct kube_webho
     hook_read_ca(w);
     pool_world_listen(&w->server);
     arena_init(&w->arena, NULL, 0, SIZE_MAX);
-    w->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = 50});
+    w->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = hook_inline_percent});
     assert_int_equal(engine_shard_new(w->engine, w->server.loop, &w->shard), ST_OK);
     w->settings = (struct kube_webhook_settings){
         .network = &faults.network,
@@ -176,12 +190,7 @@ static inline void hook_world_init_users(struct hook_world *w, struct kube_webho
         .environment = hook_no_environment,
         .users = {[KUBE_WEBHOOK_VALIDATES] = users},
     };
-    w->caller = kube_webhook_caller_new(&(struct kube_webhook_caller_options){
-        .shard = w->shard,
-        .loop = w->server.loop,
-        .under_way = &w->under_way,
-        .settings = &w->settings,
-    });
+    hook_make_caller(w);
 }
 
 static inline void hook_world_init(struct hook_world *w)
@@ -191,9 +200,9 @@ static inline void hook_world_init(struct hook_world *w)
 
 static inline void hook_run(struct hook_world *w, int64_t ns)
 {
-    int64_t end = pool_world_now(&w->server) + ns;
-    while (pool_world_now(&w->server) < end) {
-        sim_run_until(w->server.sim, pool_world_now(&w->server) + NS_PER_MS);
+    int64_t step = ns / 500 > NS_PER_MS ? ns / 500 : NS_PER_MS;
+    for (int64_t end = pool_world_now(&w->server) + ns; pool_world_now(&w->server) < end;) {
+        sim_run_until(w->server.sim, pool_world_now(&w->server) + step);
         while (fake_step(w->engine))
             ;
         if (w->caller)
@@ -293,6 +302,7 @@ static inline void hook_start(struct hook_world *w, struct hook_call *c,
 static inline void hook_on_start(struct deferred *deferred)
 {
     struct hook_call *c = CONTAINER_OF(deferred, struct hook_call, start);
+    c->turns = faults.turns;
     kube_webhook_call_start(c->world->caller, &c->call);
     assert_int_equal(c->ends, 0);
 }
@@ -306,6 +316,8 @@ static inline void hook_done(struct kube_webhook_call *call)
     assert_true(call->status == ST_OK || call->status == ST_STOPPED || call->error.len > 0);
     c->ended_ns = pool_world_now(&c->world->server);
     c->answer_bytes = call->answer.len;
+    c->turns = faults.turns - c->turns;
+    c->charged = call->account ? account_held_bytes(call->account) : 0;
     snprintf(c->answer, sizeof(c->answer), "%.*s", SLICE_ARGS(buf_slice(&call->answer)));
     snprintf(c->error, sizeof(c->error), "%.*s", SLICE_ARGS(buf_slice(&call->error)));
     kube_webhook_call_fini(call);

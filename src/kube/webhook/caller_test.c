@@ -256,6 +256,150 @@ static void redirect_is_not_followed(void **state)
     hook_world_fini(&w);
 }
 
+/* -- Answers that are large or compressed -- */
+
+static void use_zipped(struct hook_world *w, size_t bytes, struct buf *zipped)
+{
+    AUTO(buf_fini) struct buf plain = {0};
+    assert_int_equal(buf_reserve(&plain, bytes), ST_OK);
+    memset(plain.ptr, 'x', bytes);
+    plain.len = bytes;
+    assert_int_equal(gzip(buf_slice(&plain), zipped), ST_OK);
+    w->site.name = "Content-Encoding";
+    w->site.value = "gzip";
+    w->site.body = buf_slice(zipped);
+}
+
+static void compressed_answer_is_read(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 1000, 300000, KUBE_WEBHOOK_ANSWER_BYTES_MAX};
+    struct hook_world w;
+    hook_world_init(&w);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        AUTO(buf_fini) struct buf zipped = {0};
+        use_zipped(&w, sizes[i], &zipped);
+        struct hook_call c = hook_ask(&w, hook_at(&w, "/hook/x"));
+        assert_string_equal(c.error, "");
+        assert_int_equal(c.answer_bytes, sizes[i]);
+        assert_true(c.turns >= sizes[i] / (256 * 1024)); /* no turn is long */
+    }
+    hook_world_fini(&w);
+}
+
+static void damaged_compressed_answer_fails(void **state)
+{
+    (void)state;
+    AUTO(buf_fini) struct buf zipped = {0};
+    struct hook_world w;
+    hook_world_init(&w);
+    use_zipped(&w, 1000, &zipped);
+    w.site.body.len /= 2;
+    struct hook_call c = hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_string_equal(c.error, "unexpected error when reading response body. Please retry. "
+                                 "Original error: unexpected EOF");
+    w.site.body = SLICE_LITERAL("this was never compressed");
+    c = hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_string_equal(c.error, "unexpected error when reading response body. Please retry. "
+                                 "Original error: gzip: invalid header");
+    hook_world_fini(&w);
+}
+
+static void expect_too_long(struct hook_world *w)
+{
+    struct hook_call c = hook_ask(w, hook_at(w, "/hook/x"));
+    assert_string_equal(c.error, "unexpected error when reading response body. Please retry. "
+                                 "Original error: the answer is longer than 8388608 bytes");
+    assert_int_equal(c.call.status, ST_LIMIT);
+}
+
+static void answer_is_limited(void **state)
+{
+    (void)state;
+    AUTO(buf_fini) struct buf zipped = {0}, long_one = {0};
+    struct hook_world w;
+    struct hook_call c;
+    hook_world_init(&w);
+    assert_int_equal(buf_reserve(&long_one, KUBE_WEBHOOK_ANSWER_BYTES_MAX + 1), ST_OK);
+    memset(long_one.ptr, 'x', KUBE_WEBHOOK_ANSWER_BYTES_MAX + 1);
+    w.site.body = slice_of(long_one.ptr, KUBE_WEBHOOK_ANSWER_BYTES_MAX);
+    c = hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_string_equal(c.error, "");
+    assert_int_equal(c.answer_bytes, KUBE_WEBHOOK_ANSWER_BYTES_MAX);
+    w.site.body.len++;
+    expect_too_long(&w);
+    w.site.floods = true;
+    expect_too_long(&w);
+    w.site.floods = false;
+    use_zipped(&w, KUBE_WEBHOOK_ANSWER_BYTES_MAX + 1, &zipped);
+    expect_too_long(&w);
+    hook_world_fini(&w);
+}
+
+/* The client whose request is waiting pays for the answer. */
+static void answer_is_charged(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct account *account;
+    struct hook_world w;
+    static uint8_t body[3 << 20];
+    assert_int_equal(budget_new(4 << 20, &budget), ST_OK);
+    assert_int_equal(account_new(budget, &account), ST_OK);
+    hook_world_init(&w);
+    memset(body, 'x', sizeof(body));
+    for (int i = 0; i < 2; i++) {
+        struct hook_call c = {.call.account = account};
+        w.site.body = slice_of(body, i ? sizeof(body) : 100000);
+        hook_start(&w, &c, hook_at(&w, "/hook/x"), 5 * NS_PER_S);
+        hook_run(&w, 5 * NS_PER_S);
+        assert_int_equal(c.call.status, i ? ST_NOMEM : ST_OK);
+        assert_true(c.charged >= (i ? 0 : 100000));
+        assert_int_equal(account_held_bytes(account), 0);
+    }
+    hook_world_fini(&w);
+    account_unref(account);
+    budget_free(budget);
+}
+
+/* -- More than one try -- */
+
+static void retry_after_is_followed(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned code;
+        const char *after;
+        unsigned requests;
+        const char *error; /* its end */
+    } rows[] = {
+        {429, "0", 11,
+         "the server has received too many requests and has asked us to try again later"},
+        {503, "0", 11, "the server is currently unable to handle the request"},
+        {500, "-5", 11,
+         "an error on the server (\"unknown\") has prevented the request from succeeding"},
+        {500, "1", 2, "context deadline exceeded"},
+        {500, "100000000000000000", 1, "context deadline exceeded"},
+        {500, "Thu, 01 Jan 2026 00:00:00 GMT", 1,
+         "an error on the server (\"unknown\") has prevented the request from succeeding"},
+        {400, "0", 1, "the server rejected our request for an unknown reason"},
+        {200, "0", 1, ""},
+    };
+    struct hook_world w;
+    hook_world_init(&w);
+    w.site.name = "Retry-After";
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        unsigned before = w.site.requests;
+        w.site.code = rows[i].code;
+        w.site.value = rows[i].after;
+        struct hook_call c = hook_ask(&w, hook_at(&w, "/hook/x"));
+        assert_true(slice_has_suffix(slice_from_text(c.error), slice_from_text(rows[i].error)));
+        assert_int_equal(!*c.error, !*rows[i].error);
+        assert_int_equal(w.site.requests - before, rows[i].requests);
+    }
+    hook_world_fini(&w);
+}
+
 /* -- Failures -- */
 
 static void expect_failure(struct hook_world *w, const char *url, const char *ca,
@@ -294,6 +438,42 @@ static void server_that_cannot_be_reached_fails_the_call(void **state)
     hook_world_fini(&w);
 }
 
+/* A server that speaks TLS, and answers with these bytes. */
+static struct hook_call ask_relay(struct hook_world *w, const char *answer)
+{
+    struct relay server;
+    relay_start(&server, sim_network(w->server.sim));
+    relay_use_tls(&server, w->server.certs.cert_file, w->server.certs.key_file);
+    server.answer = slice_from_text(answer);
+    server.closes = true;
+    struct hook_call c =
+        hook_ask(w, hook_target(w, "{'url':'https://server.test:%u/x','caBundle':'%s'}",
+                                address_port(&server.listener.address), w->ca));
+    relay_stop(&server);
+    return c;
+}
+
+static void violations_of_http_fail_the_call(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer, *error; /* its end */
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", "unexpected EOF"},
+        {"HTTP/1.1 200 OK\r\n", "\": EOF"},
+        {"SSH-2.0\r\n\r\n", ""},
+        {"HTTP/1.1 101 Switching Protocols\r\n\r\n", ""},
+    };
+    struct hook_world w;
+    hook_world_init(&w);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct hook_call c = ask_relay(&w, rows[i].answer);
+        assert_true(*c.error && c.call.status != ST_TIMEOUT);
+        assert_true(slice_has_suffix(slice_from_text(c.error), slice_from_text(rows[i].error)));
+    }
+    hook_world_fini(&w);
+}
+
 /* -- Time -- */
 
 static void time_bounds_everything(void **state)
@@ -313,6 +493,167 @@ static void time_bounds_everything(void **state)
     c = hook_ask(&w, hook_at(&w, "/hook/x"));
     assert_string_equal(c.error, "unexpected error when reading response body. Please retry. "
                                  "Original error: context deadline exceeded");
+    hook_world_fini(&w);
+}
+
+/* -- Limits -- */
+
+static void hanging_target_delays_no_other(void **state)
+{
+    (void)state;
+    enum { MORE = 5 };
+    struct hook_world w;
+    struct hook_call *calls = calloc(KUBE_WEBHOOK_CALLS_PER_TARGET_MAX + MORE, sizeof(*calls)),
+                     other = {.ends = 0};
+    hook_world_init(&w);
+    const struct kube_webhook_target *target = hook_at(&w, "/hook/hangs");
+    w.site.holds = true;
+    for (int i = 0; i < KUBE_WEBHOOK_CALLS_PER_TARGET_MAX + MORE; i++)
+        hook_start(&w, &calls[i], target, 10 * NS_PER_S);
+    hook_run(&w, 2 * NS_PER_S);
+    /* The connections are limited; the other calls wait for one. */
+    assert_int_equal(w.site.requests, KUBE_WEBHOOK_CONNECTIONS_MAX);
+    for (int i = 0; i < KUBE_WEBHOOK_CALLS_PER_TARGET_MAX; i++)
+        assert_int_equal(calls[i].ends, 0);
+    for (int i = 0; i < MORE; i++) {
+        struct hook_call *c = &calls[KUBE_WEBHOOK_CALLS_PER_TARGET_MAX + i];
+        assert_true(c->ends == 1 && c->call.status == ST_REQUEST_TOO_MANY_REQUESTS);
+    }
+    w.site.holds = false;
+    hook_start(&w, &other, hook_at(&w, "/hook/other"), NS_PER_S);
+    hook_run(&w, NS_PER_S);
+    assert_int_equal(other.ends, 1);
+    assert_string_equal(other.error, "");
+    /* The time of a call that waits for a connection runs, too. */
+    w.site.holds = true;
+    hook_run(&w, 8 * NS_PER_S);
+    for (int i = 0; i < KUBE_WEBHOOK_CALLS_PER_TARGET_MAX; i++)
+        assert_true(calls[i].ends == 1 && calls[i].call.status == ST_TIMEOUT);
+    assert_int_equal(w.under_way, 0);
+    hook_world_fini(&w);
+    free(calls);
+}
+
+static void connections_are_used_by_those_that_wait(void **state)
+{
+    (void)state;
+    enum { CALLS = 1000 };
+    struct hook_world w;
+    struct hook_call *calls = calloc(CALLS, sizeof(*calls));
+    hook_world_init(&w);
+    const struct kube_webhook_target *target = hook_at(&w, "/hook/x");
+    for (int i = 0; i < CALLS; i++)
+        hook_start(&w, &calls[i], target, 10 * NS_PER_S);
+    hook_run(&w, 3 * NS_PER_S);
+    for (int i = 0; i < CALLS; i++)
+        assert_true(calls[i].ends == 1 && calls[i].call.status == ST_OK);
+    assert_true(faults.connects <= KUBE_WEBHOOK_CONNECTIONS_MAX);
+    hook_world_fini(&w);
+    free(calls);
+}
+
+/* None of them gets a connection, because the store does not answer. */
+static void calls_are_limited_in_all(void **state)
+{
+    (void)state;
+    enum { TARGETS = 5 };
+    struct hook_world w;
+    const struct kube_webhook_target *targets[TARGETS];
+    struct hook_call *calls = calloc(KUBE_WEBHOOK_CALLS_MAX + 1, sizeof(*calls));
+    hook_inline_percent = 0;
+    hook_world_init(&w);
+    for (int i = 0; i < TARGETS; i++)
+        targets[i] = hook_target(&w, "{'service':{'namespace':'a','name':'b%d'}}", i);
+    for (int i = 0; i <= KUBE_WEBHOOK_CALLS_MAX; i++)
+        hook_start(&w, &calls[i], targets[i % TARGETS], 10 * NS_PER_S);
+    sim_run_until(w.server.sim, pool_world_now(&w.server) + NS_PER_S);
+    for (int i = 0; i < KUBE_WEBHOOK_CALLS_MAX; i++)
+        assert_int_equal(calls[i].ends, 0);
+    assert_true(calls[KUBE_WEBHOOK_CALLS_MAX].ends == 1 &&
+                calls[KUBE_WEBHOOK_CALLS_MAX].call.status == ST_REQUEST_TOO_MANY_REQUESTS);
+    for (int i = 0; i < KUBE_WEBHOOK_CALLS_MAX; i++)
+        kube_webhook_call_cancel(&calls[i].call);
+    hook_world_fini(&w);
+    free(calls);
+}
+
+/* Another target replaces the one that was not used for the longest time, unless it has calls. */
+static void targets_are_limited(void **state)
+{
+    (void)state;
+    struct hook_world w;
+    struct hook_call hanging = {.ends = 0},
+                     *calls = calloc(KUBE_WEBHOOK_TARGETS_MAX, sizeof(*calls));
+    hook_world_init(&w);
+    w.site.holds = true;
+    hook_start(&w, &hanging, hook_at(&w, "/hook/hangs"), 100 * NS_PER_S);
+    hook_run(&w, NS_PER_S);
+    w.site.holds = false;
+    for (int i = 0; i < KUBE_WEBHOOK_TARGETS_MAX; i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "/hook/%d", i);
+        hook_start(&w, &calls[i], hook_at(&w, path), 10 * NS_PER_S);
+        hook_run(&w, 20 * NS_PER_MS);
+        assert_true(calls[i].ends == 1 && calls[i].call.status == ST_OK);
+    }
+    assert_int_equal(hanging.ends, 0);
+    assert_int_equal(faults.connects, KUBE_WEBHOOK_TARGETS_MAX + 1);
+    (void)hook_ask(&w, hook_at(&w, "/hook/1"));
+    assert_int_equal(faults.connects, KUBE_WEBHOOK_TARGETS_MAX + 1);
+    (void)hook_ask(&w, hook_at(&w, "/hook/0")); /* its connection has gone */
+    assert_int_equal(faults.connects, KUBE_WEBHOOK_TARGETS_MAX + 2);
+    kube_webhook_call_cancel(&hanging.call);
+    /* All of them have calls. */
+    w.site.holds = true;
+    for (int i = 0; i < KUBE_WEBHOOK_TARGETS_MAX; i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "/hook/n%d", i);
+        hook_start(&w, &calls[i], hook_at(&w, path), 100 * NS_PER_S);
+    }
+    hook_start(&w, &hanging, hook_at(&w, "/hook/hangs"), 100 * NS_PER_S);
+    hook_run(&w, 100 * NS_PER_MS);
+    assert_true(hanging.ends == 1 && hanging.call.status == ST_REQUEST_TOO_MANY_REQUESTS);
+    hook_world_fini(&w);
+    free(calls);
+}
+
+static void idle_targets_are_dropped(void **state)
+{
+    (void)state;
+    struct hook_world w;
+    hook_world_init(&w);
+    (void)hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_int_equal(kube_webhook_caller_targets(w.caller), 1);
+    hook_run(&w, 200 * NS_PER_S);
+    assert_int_equal(kube_webhook_caller_targets(w.caller), 0);
+    (void)hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_int_equal(faults.connects, 2);
+    hook_world_fini(&w);
+}
+
+/* -- Proxies -- */
+
+static char *proxy_of_test(const char *name)
+{
+    static char url[64];
+    return strcmp(name, "HTTPS_PROXY") == 0 ? strcpy(url, "http://127.0.0.1:3128") : NULL;
+}
+
+static void proxy_of_the_environment_is_used(void **state)
+{
+    (void)state;
+    struct hook_world w;
+    hook_world_init(&w);
+    w.settings.environment = proxy_of_test;
+    kube_webhook_caller_stop(w.caller);
+    kube_webhook_caller_free(w.caller);
+    hook_make_caller(&w);
+    struct hook_call c = hook_ask(&w, hook_at(&w, "/hook/x"));
+    assert_non_null(strstr(c.error, "through the proxy"));
+    /* Never for this machine. */
+    c = hook_ask(&w, hook_target(&w, "{'url':'https://127.0.0.1:%u/hook/x','caBundle':'%s'}",
+                                 hook_port(&w), w.ca));
+    assert_string_equal(c.error, "");
     hook_world_fini(&w);
 }
 
@@ -353,6 +694,18 @@ int main(void)
         cmocka_unit_test(users_are_chosen_by_host_and_port),
         cmocka_unit_test(answers_become_the_errors_of_client_go),
         cmocka_unit_test(redirect_is_not_followed),
+        cmocka_unit_test(compressed_answer_is_read),
+        cmocka_unit_test(damaged_compressed_answer_fails),
+        cmocka_unit_test(answer_is_limited),
+        cmocka_unit_test(answer_is_charged),
+        cmocka_unit_test(retry_after_is_followed),
+        cmocka_unit_test(violations_of_http_fail_the_call),
+        cmocka_unit_test(hanging_target_delays_no_other),
+        cmocka_unit_test(connections_are_used_by_those_that_wait),
+        cmocka_unit_test(calls_are_limited_in_all),
+        cmocka_unit_test(targets_are_limited),
+        cmocka_unit_test(idle_targets_are_dropped),
+        cmocka_unit_test(proxy_of_the_environment_is_used),
         cmocka_unit_test(server_that_cannot_be_reached_fails_the_call),
         cmocka_unit_test(time_bounds_everything),
         cmocka_unit_test(stop_ends_calls),

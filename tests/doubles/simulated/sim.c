@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 128 };
+enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 512 };
 /* After this the system notices that the peer is silent (TCP's keepalive, io/socket_posix.c). */
 #define SILENCE_NS (90 * NS_PER_S)
 
