@@ -132,9 +132,14 @@ static void put_quoted(struct json_writer *writer, struct slice text)
 
 void json_key(struct json_writer *writer, const char *name)
 {
+    json_key_of(writer, slice_from_text(name));
+}
+
+void json_key_of(struct json_writer *writer, struct slice name)
+{
     assert(writer->depth > 0);
     put_separator(writer);
-    put_quoted(writer, slice_from_text(name));
+    put_quoted(writer, name);
     put(writer, SLICE_LITERAL(":"));
     writer->needs_comma = false;
 }

@@ -39,6 +39,7 @@ void json_end_array(struct json_writer *writer);
 
 /* The name of the next value of an object. */
 void json_key(struct json_writer *writer, const char *name);
+void json_key_of(struct json_writer *writer, struct slice name);
 
 void json_string(struct json_writer *writer, struct slice text);
 void json_text(struct json_writer *writer, const char *text);

@@ -85,8 +85,10 @@ static void keys_are_escaped_as_well(void **state)
     json_begin_object(&w);
     json_key(&w, "a\"b");
     json_null(&w);
+    json_key_of(&w, SLICE_LITERAL("c\0"));
+    json_null(&w);
     json_end_object(&w);
-    assert_written(&w, "{\"a\\\"b\":null}");
+    assert_written(&w, "{\"a\\\"b\":null,\"c\\u0000\":null}");
 }
 
 static void text_that_is_not_utf8_becomes_valid(void **state)
