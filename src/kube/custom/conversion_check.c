@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { SHOWN_BYTES_MAX = 1024 }; /* of a text that the webhook has chosen, in an error */
+enum { SHOWN_BYTES_MAX = 1024 }; /* limit of a text in an error, since the webhook chooses it */
 
 struct checking {
     struct arena *arena;

@@ -1,6 +1,6 @@
 /*
- * The ConversionReview by which a webhook is asked to convert custom resources, and its answer with
- * Kubernetes' checks and texts. One question may have many objects; the answer has them in the same
+ * The ConversionReview that a webhook for custom resources gets, and its answer with Kubernetes'
+ * checks and texts. One question may have many objects; the answer has them in the same
  * order.
  *
  *     begin ─► add … add ─► end ─► POST ─► read ─► conversion_check of each object

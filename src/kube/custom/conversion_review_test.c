@@ -155,7 +155,7 @@ static void answers_of_v1beta1_have_fewer_checks(void **state)
                   "failed: response.result.status was 'x', not 'Success'", CONVERSION_MALFORMED);
 }
 
-static void what_is_no_object_is_refused(void **state)
+static void other_bodies_are_refused(void **state)
 {
     static const char *const texts[] = {"", "<html>", "[]", "\"x\"", "{\"response\":[]}", "{"};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -290,7 +290,7 @@ int main(void)
         TEST(the_first_version_that_is_known_is_spoken),
         TEST(answers_are_checked_with_the_texts_of_kubernetes),
         TEST(answers_of_v1beta1_have_fewer_checks),
-        TEST(what_is_no_object_is_refused),
+        TEST(other_bodies_are_refused),
         TEST(an_object_keeps_its_identity),
         TEST(metadata_is_restored_but_labels_and_annotations),
         TEST(labels_that_are_gone_stay_away),
