@@ -118,7 +118,7 @@ def refusals():
     """What a webhook says when it refuses."""
     shapes = {
         "plain": deny(), "message": deny("because"), "code": deny("because", 409), "low": deny("because", 200), "zero": deny("because", 0),
-        "high": deny("because", 999), "huge": deny("because", 70000), "negative": deny("because", -1), "reason": deny(reason="Forbidden"),
+        "high": deny("because", 999), "negative": deny("because", -1), "reason": deny(reason="Forbidden"),
         "reason-message": deny("because", 403, "Forbidden"), "teapot": deny("tea", 418, "Teapot"), "empty": deny("", 400, ""),
         "status": deny("because", status="Success"), "meta": deny("m", metadata={"resourceVersion": "5", "continue": "x"}),
         "details": deny("m", 422, "Invalid", details={
@@ -380,7 +380,8 @@ def conditions():
                   "request.operation == 'CREATE'"], "old": ["oldObject == null"], "dry": ["!request.dryRun"], "groups": [
                       "'system:masters' in request.userInfo.groups"], "lists": ["[1, 2].exists(x, x == 2)"], "namespace": [
                           "request.namespace == 'default'"], "kind": ["request.kind.kind == 'ConfigMap' && "
-                                                                      "request.resource.resource == 'configmaps'"], "options": ["request.options.kind == 'CreateOptions'"],
+                                                                      "request.resource.resource == 'configmaps'"],
+              "options": ["request.options.kind == 'CreateOptions'"],
               "authorizer": ["authorizer.group('').resource('configmaps').namespace('default').check('create').allowed()"]}
     for name, texts in shapes.items():
         rows = [{"name": f"c{i}", "expression": text} for i, text in enumerate(texts)]
@@ -586,7 +587,8 @@ REFUSED = [
     [full(admissionReviewVersions=[])], [full(admissionReviewVersions=["v2"])], [full(admissionReviewVersions=["v1", "v1"])],
     [full(admissionReviewVersions=["v1beta1"])], [full(admissionReviewVersions=["", "v1"])], [full(admissionReviewVersions=["V_1", "v1"])],
     [full(timeoutSeconds=0)], [full(timeoutSeconds=31)], [full(timeoutSeconds=30)], [full(timeoutSeconds=-1)],
-    [full(failurePolicy="Maybe")], [full(matchPolicy="Close")], [full(reinvocationPolicy="Always")], [full(reinvocationPolicy="IfNeeded")], [full(clientConfig=None)],
+    [full(failurePolicy="Maybe")], [full(matchPolicy="Close")], [full(reinvocationPolicy="Always")],
+    [full(reinvocationPolicy="IfNeeded")], [full(clientConfig=None)],
     [full(clientConfig={})], [client(url="http://example.com")], [client(url="https://user@example.com/x")], [client(
         url="https://example.com/x?y=z")], [client(url="https://example.com/x#y")], [client(url="https:///x")], [client(url="x")], [client(
             url="")], [client(url="https://example.com:1:2/")], [client(url="https://a b/")],
