@@ -85,6 +85,7 @@ struct kube_call {
     struct kube_registry_wait wait; /* for kind */
     enum kube_verb verb;
     unsigned code;    /* code of the answer; 0: it has not begun */
+    bool converted;   /* a webhook has made the object that is answered: it is as it is served */
     bool written;     /* the object was written: a client must not be asked to try again */
     size_t set_aside; /* charged to the account for the answer to the write; see kube_call_put */
     int64_t started_ns;

@@ -6,6 +6,21 @@
 /* Memory for the tree of one object. */
 enum { CONVERT_BYTES_MAX = 64 << 20 };
 
+bool kube_conversion_by_webhook(const struct kube_kind *kind)
+{
+    const struct kube_custom *custom = kube_custom_of(kind);
+    return custom && custom->definition->webhook.converts;
+}
+
+bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json)
+{
+    struct kube_object object;
+    char version[KUBE_API_VERSION_BYTES];
+    return kube_conversion_by_webhook(kind) && kube_object_parse_head(json, &object) == ST_OK &&
+           slice_is(object.kind, kind->kind) &&
+           !slice_is(object.api_version, kube_kind_api_version(kind, version));
+}
+
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object)
 {
     const struct json_node *says = json_node_named(object, "kind");
@@ -19,7 +34,8 @@ bool kube_conversion_to_stored(struct kube_call *call, struct arena *arena,
     if (call->kind->flags & KUBE_STORED_CONVERTED)
         return kube_convert_to_stored(call->kind, arena, object) == ST_OK ||
                kube_fail_engine(&call->status, ST_NOMEM);
-    if (!custom || kube_conversion_is_foreign(call->kind, object))
+    if (!custom || kube_conversion_is_foreign(call->kind, object) ||
+        custom->definition->webhook.converts)
         return true;
     return json_node_put(arena, object, "apiVersion",
                          json_node_new_text(
@@ -41,8 +57,9 @@ bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision)
     char version[KUBE_API_VERSION_BYTES];
     if (kind->flags & KUBE_STORED_CONVERTED)
         return false;
-    return !custom || (!is_old(custom, revision) && strcmp(kube_kind_api_version(kind, version),
-                                                           custom->definition->api_version) == 0);
+    return !custom ||
+           (!is_old(custom, revision) && !custom->definition->webhook.converts &&
+            strcmp(kube_kind_api_version(kind, version), custom->definition->api_version) == 0);
 }
 
 static enum status show(const struct kube_kind *kind, struct arena *arena, struct json_node *object,
@@ -57,6 +74,9 @@ static enum status show(const struct kube_kind *kind, struct arena *arena, struc
     if (object->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
     struct slice shown = slice_from_text(kube_kind_api_version(&custom->kind, version));
+    if (custom->definition->webhook.converts &&
+        !json_node_is_text(json_node_named(object, "apiVersion"), version))
+        return ST_MALFORMED; /* it has not been converted */
     if (json_node_put(arena, object, "apiVersion", json_node_new_text(arena, shown)) != ST_OK)
         return ST_NOMEM;
     const struct schema *schema = is_old(custom, revision) ? kube_custom_schema(custom) : NULL;
@@ -69,8 +89,10 @@ static enum status show(const struct kube_kind *kind, struct arena *arena, struc
 bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
                                struct json_node *object, int64_t revision)
 {
-    return show(call->kind, arena, object, revision) == ST_OK ||
-           kube_fail_engine(&call->status, ST_NOMEM);
+    enum status status = show(call->kind, arena, object, revision);
+    if (status == ST_MALFORMED)
+        return kube_fail_stored(&call->status);
+    return status == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static enum status convert_tree(const struct kube_kind *kind, struct slice json, int64_t revision,
@@ -108,6 +130,8 @@ enum status kube_conversion_json(const struct kube_kind *kind, struct slice json
     kube_kind_api_version(kind, version);
     if (!object.api_version.ptr || slice_is(object.api_version, version))
         return ST_OK;
+    if (custom->definition->webhook.converts)
+        return ST_MALFORMED; /* it has not been converted */
     /* Only apiVersion differs, so the rest of the bytes is copied as it is. */
     struct slice stored = object.json;
     size_t from = (size_t)(object.api_version.ptr - stored.ptr);

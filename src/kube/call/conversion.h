@@ -3,6 +3,10 @@
  * in one version of their definition and pruned and defaulted when it has changed since, and kinds
  * that are stored in the form of another kind (kube/types/object/conversion.h). Objects of other
  * kinds stay as they are.
+ *
+ * Where a webhook converts custom resources, the caller waits for it first, if
+ * kube_conversion_awaits says so (kube/call/call_conversion.h, conversion_batch.h). The functions
+ * here get what it has answered, with revision 0.
  */
 #ifndef VIGIL_KUBE_CALL_CONVERSION_H
 #define VIGIL_KUBE_CALL_CONVERSION_H
@@ -16,6 +20,11 @@ static inline bool kube_conversion_concerns(const struct kube_kind *kind)
 {
     return UNLIKELY(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED));
 }
+
+/* Whether objects of the kind may have to be converted by a webhook. */
+bool kube_conversion_by_webhook(const struct kube_kind *kind);
+/* Whether this one has to be: it is of the kind, and in another version. */
+bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json);
 
 /* The object names another kind than that of the path: a Scale, or the options of a delete. */
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object);
@@ -42,7 +51,8 @@ static inline bool kube_conversion_is_plain(const struct kube_kind *kind, int64_
 }
 /*
  * Without a call, for many objects: *ret_json may be in `to`, which is overwritten. ST_MALFORMED:
- * not an object; ST_LIMIT: too large to be converted; ST_NOMEM.
+ * not an object, or one for which a webhook is needed; ST_LIMIT: too large to be converted;
+ * ST_NOMEM.
  */
 MUST_CHECK
 enum status kube_conversion_json(const struct kube_kind *kind, struct slice json, int64_t revision,

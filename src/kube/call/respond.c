@@ -246,7 +246,8 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
     struct kube_object object;
     struct slice seen = json;
     kube_call_use_set_aside(call);
-    if (kube_conversion_concerns(call->kind) && !kube_conversion_bytes(call, json, revision, &seen))
+    if (kube_conversion_concerns(call->kind) && !call->converted &&
+        !kube_conversion_bytes(call, json, revision, &seen))
         return false;
     if (kube_object_parse(seen, &object) != ST_OK)
         return kube_fail_stored(&call->status);

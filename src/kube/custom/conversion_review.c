@@ -98,8 +98,8 @@ static enum status find_text(struct reading *r, const struct json_node *object, 
     return json_node_text(member, r->arena, ret_text);
 }
 
-/* Whether the answer is a review of this version. As in Kubernetes, one without a type is decoded as
- * such a review, and refused afterwards. */
+/* Whether the answer is a review of this version. As in Kubernetes, one without a type is decoded
+ * as such a review, and refused afterwards. */
 static enum status check_type(struct reading *r, const struct json_node *root)
 {
     AUTO(buf_fini) struct buf got = {0};

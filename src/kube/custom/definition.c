@@ -1,6 +1,9 @@
 #include "kube/custom/definition.h"
 
 #include "base/xalloc.h"
+#include "kube/custom/conversion_review.h"
+#include "kube/types/go_text.h"
+#include "kube/webhook/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +13,6 @@ struct definition_builder {
     struct kube_definition *definition;
     struct schema_pool *pool;
     struct arena *scratch; /* holds the tree */
-    bool webhook;          /* versions are converted by a webhook */
     bool no_memory;
 };
 
@@ -280,8 +282,7 @@ static void set_version(struct definition_builder *m, struct kube_custom *custom
     char prefix[1024];
     snprintf(prefix, sizeof(prefix), "/registry/%.400s/%.400s/", d->group, d->names.plural);
     custom->definition = d;
-    /* With a webhook, other versions would have to be converted, which is not supported. */
-    custom->served = get_bool(version, "served") && (!m->webhook || get_bool(version, "storage"));
+    custom->served = get_bool(version, "served");
     custom->kind = (struct kube_kind){
         .group = d->group,
         .version = get_text(m, version, "name"),
@@ -308,7 +309,6 @@ static enum status set_versions(struct definition_builder *m, struct json_node *
     char text[512];
     if (!list || list->type != JSON_TYPE_ARRAY || !list->count)
         return ST_MALFORMED;
-    m->webhook = json_node_is_text(json_node_path(spec, "conversion.strategy"), "Webhook");
     if (list->count > KUBE_VERSIONS_MAX)
         return ST_LIMIT;
     d->versions = make(m, list->count, sizeof(*d->versions));
@@ -323,7 +323,28 @@ static enum status set_versions(struct definition_builder *m, struct json_node *
     if (!d->api_version)
         return ST_MALFORMED;
     qsort(d->versions, d->version_count, sizeof(*d->versions), version_order);
+    d->storage = kube_definition_version(d, slice_from_text(d->api_version));
     return ST_OK;
+}
+
+/* A webhook whose configuration cannot be used makes conversions fail, and nothing else. */
+static void set_webhook(struct definition_builder *m, const struct json_node *spec)
+{
+    struct kube_definition *d = m->definition;
+    const struct json_node *webhook = json_node_path(spec, "conversion.webhook");
+    d->webhook.converts =
+        json_node_text_is(spec, "conversion.strategy", "Webhook") && d->version_count > 1;
+    if (!d->webhook.converts)
+        return;
+    const struct json_node *client = json_node_named(webhook, "clientConfig");
+    struct kube_webhook_target *target =
+        (struct kube_webhook_target *)(uintptr_t)kube_webhook_target_read(&d->arena, client);
+    /* As in Kubernetes, authorities of white space alone are none. */
+    if (target && !go_trim(target->ca_pem).len)
+        target->ca_pem = SLICE_EMPTY;
+    d->webhook.target = target;
+    d->webhook.review_version =
+        conversion_review_version(json_node_named(webhook, "conversionReviewVersions"));
 }
 
 /* -- The definition -- */
@@ -372,6 +393,7 @@ static enum status fill(struct definition_builder *m, struct json_node *object)
     if (!name.len || !d->group[0] || !d->names.plural[0])
         return ST_MALFORMED;
     TRY(set_versions(m, json_node_named(object, "spec")));
+    set_webhook(m, json_node_named(object, "spec"));
     TRY(json_tree_write(json_node_named(object, "spec"), &rest));
     TRY(arena_dup(&d->arena, buf_slice(&rest), &d->rest));
     return m->no_memory ? ST_LIMIT : ST_OK;
@@ -419,6 +441,16 @@ void kube_definition_unref(struct kube_definition *definition)
 const struct schema *kube_custom_schema(struct kube_custom *custom)
 {
     return pool_schema_compiled(custom->schema);
+}
+
+const struct kube_custom *kube_definition_version(const struct kube_definition *definition,
+                                                  struct slice api_version)
+{
+    char text[KUBE_API_VERSION_BYTES];
+    for (size_t i = 0; i < definition->version_count; i++)
+        if (slice_is(api_version, kube_kind_api_version(&definition->versions[i].kind, text)))
+            return &definition->versions[i];
+    return NULL;
 }
 
 /*

@@ -25,6 +25,7 @@ enum {
 };
 
 struct kube_definition;
+struct kube_webhook_target;
 
 struct kube_custom_column {
     const char *name, *type, *format, *description;
@@ -50,6 +51,14 @@ struct kube_definition_names {
     struct kube_names short_names, categories;
 };
 
+/* Strategy Webhook: another version of an object is made by a webhook
+ * (kube/call/conversion_batch.h). */
+struct kube_definition_webhook {
+    bool converts;                            /* it is used: there are several versions */
+    const struct kube_webhook_target *target; /* NULL: its configuration cannot be used */
+    const char *review_version;               /* "v1", "v1beta1"; NULL: it knows neither */
+};
+
 struct kube_definition {
     unsigned refs;
     struct arena arena;
@@ -67,6 +76,8 @@ struct kube_definition {
     struct kube_definition_names names; /* the accepted names */
     struct kube_custom *versions;       /* the preferred version first */
     size_t version_count;
+    const struct kube_custom *storage; /* the version in which objects are stored */
+    struct kube_definition_webhook webhook;
 };
 
 /* ST_MALFORMED: not a valid definition; ST_LIMIT; ST_NOMEM. */
@@ -76,6 +87,10 @@ enum status kube_definition_new(struct schema_pool *pool, struct slice text, int
 struct kube_definition *kube_definition_ref(struct kube_definition *definition);
 void kube_definition_unref(struct kube_definition *definition); /* accepts NULL */
 DEFINE_CLEANUP(struct kube_definition *, kube_definition_unref)
+
+/* The version of this name: "example.com/v1". NULL: there is none. */
+const struct kube_custom *kube_definition_version(const struct kube_definition *definition,
+                                                  struct slice api_version);
 
 /* Whether the specs are the same. */
 bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b);

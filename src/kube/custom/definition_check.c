@@ -3,6 +3,7 @@
 #include "kube/custom/definition.h"
 #include "kube/custom/definition_report.h"
 #include "kube/custom/definition_rules.h"
+#include "kube/custom/definition_webhook.h"
 #include "kube/custom/schema_check.h"
 #include "kube/types/go_text.h"
 #include "kube/types/object/name.h"
@@ -356,51 +357,6 @@ static void check_versions(struct definition_check *c, const struct json_node *v
         check_invalid(c, "version", first, label_error(text_of(c, first)));
 }
 
-static const struct json_node *stored_version(const struct json_node *spec)
-{
-    const struct json_node *list = check_array(spec, "versions"), *v = list ? list->first : NULL;
-    while (v && !check_is_true(v, "storage"))
-        v = v->next;
-    return v ? json_node_named(v, "name") : NULL;
-}
-
-/*
- * Only the stored version is served (definition.c), and it may not change, because existing objects
- * would have to be converted.
- */
-static void check_webhook(struct definition_check *c, const struct json_node *spec,
-                          const struct json_node *old, struct buf *warning)
-{
-    const struct json_node *now = stored_version(spec), *then = stored_version(old);
-    if (then && (!now || !json_node_equal(now, then)))
-        check_forbidden(
-            c, "strategy",
-            "this server does not support conversion webhooks: the storage version cannot "
-            "change");
-    if (buf_append_text(warning,
-                        "this server does not support conversion webhooks: only the storage "
-                        "version is served\n") != ST_OK)
-        c->errors->no_memory = true;
-}
-
-/* old: NULL for a create. */
-static void check_conversion(struct definition_check *c, const struct json_node *spec,
-                             const struct json_node *old, struct buf *warning)
-{
-    const struct json_node *conversion = json_node_named(spec, "conversion");
-    const struct json_node *strategy = json_node_named(conversion, "strategy");
-    if (!conversion || json_node_is_text(strategy, "None"))
-        return;
-    size_t before = check_enter(c, ".conversion");
-    if (!text_of(c, strategy).len)
-        check_required(c, "strategy", "");
-    else if (json_node_is_text(strategy, "Webhook"))
-        check_webhook(c, spec, old, warning);
-    else
-        check_unsupported(c, "strategy", strategy, "\"None\", \"Webhook\"");
-    check_leave(c, before);
-}
-
 /* -- Compared with the previous definition -- */
 
 static void check_same(struct definition_check *c, const struct json_node *spec,
@@ -533,7 +489,7 @@ static void check_spec(struct definition_check *c, const struct json_node *spec,
     check_names(c, json_node_named(spec, "names"));
     if (versions->first)
         check_parts(c, versions, versions->first, true, warning);
-    check_conversion(c, spec, old, warning);
+    kube_definition_check_conversion(c, spec, old, is_established(old));
     if (check_is_true(spec, "preserveUnknownFields"))
         check_invalid(c, "preserveUnknownFields", json_node_named(spec, "preserveUnknownFields"),
                       "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
@@ -555,7 +511,7 @@ static void validate(struct arena *arena, const struct json_node *object,
     if (!old)
         check_own_name(&c, object, spec);
     size_t before = check_enter(&c, ".spec");
-    check_spec(&c, spec, old ? json_node_named(old, "spec") : NULL, versions, warning);
+    check_spec(&c, spec, old, versions, warning);
     if (old)
         check_update(&c, spec, json_node_named(old, "spec"), is_established(old));
     check_leave(&c, before);

@@ -1,5 +1,6 @@
 #include "kube/custom/definition_rules.h"
 
+#include "kube/custom/definition_webhook.h"
 #include "kube/types/object/condition.h"
 
 #include <stdio.h>
@@ -111,6 +112,7 @@ struct naming {
     const struct kube_kinds *kinds;
     struct slice own, group;
     struct json_node *wanted, *accepted;
+    const struct json_node *spec;
     const char *reason; /* reason of the conflict; NULL: there is none */
     char message[640];
 };
@@ -190,9 +192,13 @@ static bool set_conditions(struct naming *s, struct json_node *status)
                                               slice_from_text(s->message))
                          : kube_condition_set(s->meta, status, "NamesAccepted", true, "NoConflicts",
                                               SLICE_LITERAL("no conflicts found"));
+    struct error ignored = {0};
     /* A definition that has been established once remains so. */
     if (!set_names || serves)
         return set_names;
+    if (!s->reason && kube_definition_authorities(s->meta->arena, s->spec, &ignored) == ST_INVALID)
+        return kube_condition_set(s->meta, status, "Established", false, "InvalidCABundle",
+                                  SLICE_LITERAL("The conversion webhook CABundle is invalid"));
     return s->reason
                ? kube_condition_set(s->meta, status, "Established", false, "NotAccepted",
                                     SLICE_LITERAL("not all names are accepted"))
@@ -228,6 +234,7 @@ bool kube_definition_accept_names(const struct kube_meta *meta, struct json_node
     struct naming s = {.meta = meta, .kinds = kinds};
     struct json_node *status;
     s.wanted = json_node_path(object, "spec.names");
+    s.spec = json_node_named(object, "spec");
     return kube_meta_object(meta, object, "status", &status) &&
            kube_meta_object(meta, status, "acceptedNames", &s.accepted) &&
            text_of(meta, json_node_path(object, "metadata.name"), &s.own) &&

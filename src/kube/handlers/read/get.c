@@ -1,6 +1,8 @@
 /* GET of one object: its newest version, once the store has the requested revision. */
 #include "kube/call/call.h"
+#include "kube/call/call_conversion.h"
 #include "kube/call/call_offload.h"
+#include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/read/read.h"
@@ -20,6 +22,14 @@ static void respond(struct kube_call *call)
         kube_call_respond(call, 200, json);
     else
         kube_call_fail(call);
+}
+
+static void on_converted(struct kube_call *call, struct slice converted)
+{
+    struct get_state *get = call->handler.get;
+    get->value = converted;
+    call->converted = true;
+    kube_call_work(call, kube_call_answer_work(call, converted.len, get->revision), respond);
 }
 
 /* The stored bytes are valid as long as the range is open. */
@@ -43,9 +53,10 @@ static void on_done(struct engine_op *op)
     struct get_state *get = call->handler.get;
     struct slice json;
     bool found = find(call);
+    bool awaits = found && kube_conversion_awaits(call->kind, get->value);
     size_t work = found ? kube_call_answer_work(call, get->value.len, get->revision) : 0;
-    /* The worker converts a large object later, when the range and its bytes are gone. */
-    if (work)
+    /* The worker or a webhook converts the object later, when the range and its bytes are gone. */
+    if (work || awaits)
         found = arena_dup(&call->arena, get->value, &get->value) == ST_OK ||
                 kube_fail_engine(&call->status, ST_NOMEM);
     else
@@ -53,7 +64,10 @@ static void on_done(struct engine_op *op)
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
-    if (found && work)
+    if (found && awaits)
+        kube_call_convert(call, kube_custom_of(call->kind), get->value, get->revision, &call->arena,
+                          on_converted);
+    else if (found && work)
         kube_call_work(call, work, respond);
     else if (found)
         kube_call_respond(call, 200, json);

@@ -75,6 +75,7 @@ struct kube_change {
     int64_t revision;    /* revision of the stored object, and after the write of the written one */
     int64_t before;      /* revision of the object that was stored before */
     struct slice stored; /* its bytes */
+    struct slice served; /* the same as a webhook has converted it; empty: it has not */
     const struct json_node *old; /* and its tree; NULL: it does not exist */
 
     /* What is to be stored instead. */

@@ -219,7 +219,7 @@ static void on_looked(struct engine_op *op)
     if (taken)
         exists(change);
     else
-        (void)kube_create_answer(change);
+        kube_change_answer(change);
 }
 
 /* A PUT or PATCH has its key already. */

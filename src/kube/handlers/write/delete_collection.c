@@ -70,8 +70,9 @@ static enum status add_item(struct collection *c)
 {
     AUTO(buf_fini) struct buf converted = {0};
     struct kube_object object;
-    struct slice value;
-    TRY(kube_conversion_json(c->change.call->kind, c->change.stored, c->seen, &converted, &value));
+    struct slice value, served = c->change.served;
+    TRY(kube_conversion_json(c->change.call->kind, served.len ? served : c->change.stored,
+                             served.len ? 0 : c->seen, &converted, &value));
     if (kube_object_parse(value, &object) != ST_OK)
         return ST_OK;
     bool bare = !(c->change.call->kind->flags & KUBE_CUSTOM);
@@ -192,8 +193,10 @@ static enum status look_on(struct collection *c)
         TRY(buf_append(&c->from, kv.key));
         TRY(buf_append(&c->from, slice_of("", 1)));
         struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
-        bool selected;
-        TRY(matches(c, kv.value, kv.mod_revision, &selected));
+        /* One that a webhook converts is looked at when it is read again to be deleted. */
+        bool selected = kube_conversion_awaits(c->change.call->kind, kv.value);
+        if (!selected)
+            TRY(matches(c, kv.value, kv.mod_revision, &selected));
         TRY(selected ? arena_dup(&c->page, name, &c->names[c->count++]) : ST_OK);
     }
     return ST_OK;
@@ -263,7 +266,11 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
     bool selected = false;
-    enum status status = stored ? matches(c, change->stored, change->revision, &selected) : ST_OK;
+    struct slice served = change->served;
+    enum status status = ST_OK;
+    if (stored)
+        status = matches(c, served.len ? served : change->stored, served.len ? 0 : change->revision,
+                         &selected);
     if (status != ST_OK) {
         kube_fail_engine(&change->call->status, status);
         return KUBE_DECIDE_FAIL;
@@ -278,7 +285,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
 static void done(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
-    c->deleted++;
+    c->deleted += c->seen != 0;
     change->call->written = false; /* the client may ask for the rest again */
     if (c->seen && add_item(c) != ST_OK)
         kube_call_fail_engine(change->call, ST_NOMEM);

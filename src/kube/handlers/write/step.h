@@ -46,6 +46,9 @@ void kube_change_again(struct kube_change *change, enum kube_again from);
  * An error is answered instead. */
 void kube_change_resume(struct kube_change *change, enum status status);
 
+/* The dry run of a create has found no object, and is answered. */
+void kube_change_answer(struct kube_change *change);
+
 /* A PUT or PATCH continues as a create, because there is no object: change->object is the new one,
  * in the arena of the attempt. */
 enum kube_stepped kube_change_as_create(struct kube_change *change);

@@ -73,7 +73,7 @@ static bool take_stored(struct kube_change *change, struct kube_kv kv)
     arena_init(&change->scratch, NULL, 0, change->call->api->attempt_bytes_max);
     arena_charge(&change->scratch, change->call->arena.account);
     change->revision = change->before = kv.mod_revision;
-    change->stored = SLICE_EMPTY;
+    change->stored = change->served = SLICE_EMPTY;
     return !kv.mod_revision || arena_dup(&change->scratch, kv.value, &change->stored) == ST_OK;
 }
 
@@ -133,7 +133,8 @@ enum kube_stepped kube_store_parse(struct kube_change *change)
     /* None is stored. Whether the write then creates the object or fails is decided later. */
     if (!change->revision)
         return KUBE_STEP_NEXT;
-    enum status read = json_tree_read(&change->scratch, change->stored, &object, &error);
+    struct slice json = change->served.len ? change->served : change->stored;
+    enum status read = json_tree_read(&change->scratch, json, &object, &error);
     if (read == ST_NOMEM)
         return kube_fail_engine(&call->status, ST_NOMEM);
     if (read != ST_OK || object->type != JSON_TYPE_OBJECT)
@@ -141,7 +142,8 @@ enum kube_stepped kube_store_parse(struct kube_change *change)
     change->old = object;
     return complete(change, object) &&
            (!kube_conversion_concerns(call->kind) ||
-            kube_conversion_to_served(call, &change->scratch, object, change->revision));
+            kube_conversion_to_served(call, &change->scratch, object,
+                                      change->served.len ? 0 : change->revision));
 }
 
 /* -- Writing -- */

@@ -7,6 +7,7 @@
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/builtin_schema.h"
 #include "kube/handlers/write/certificate_request.h"
+#include "kube/handlers/write/convert.h"
 #include "kube/handlers/write/part.h"
 #include "kube/handlers/write/scale.h"
 #include "kube/merge/patch/patch.h"
@@ -468,12 +469,14 @@ enum kube_stepped kube_update_conclude(struct kube_change *change)
         !kube_apply_keep_times(&change->meta, change->old, change->object))
         return KUBE_STEP_FAIL;
     /* The client has removed the last finalizer of an object that was to be deleted. An object
-     * that is as it was is not written, so that watches see no change. */
+     * that is as it was is not written, so that watches see no change, unless it is stored in a
+     * version that is not the stored one any more: so all objects can be brought to a new one. */
     if (is_over(change, change->object))
         change->decision = KUBE_DECIDE_DELETE;
+    else if (json_node_equal(change->old, change->object) && !kube_convert_is_outdated(change))
+        change->decision = KUBE_DECIDE_KEEP;
     else
-        change->decision =
-            json_node_equal(change->old, change->object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
+        change->decision = KUBE_DECIDE_PUT;
     return KUBE_STEP_NEXT;
 }
 

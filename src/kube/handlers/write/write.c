@@ -43,11 +43,13 @@
 #include "kube/handlers/write/write.h"
 
 #include "kube/call/call_offload.h"
+#include "kube/call/conversion.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/admit.h"
 #include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/change.h"
 #include "kube/handlers/write/charge.h"
+#include "kube/handlers/write/convert.h"
 #include "kube/handlers/write/create.h"
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
@@ -122,6 +124,7 @@ enum {
     READS = 1 << 2,   /* KUBE_AGAIN_READ */
     DECIDES = 1 << 3, /* KUBE_AGAIN_DECIDE */
     JOINS = 1 << 4,   /* an update has found no object, and continues as a create */
+    ANSWERS = 1 << 5, /* a dry run continues here */
     /* Steps that only some writes have. */
     CHARGED = 1 << 7,      /* writes that kube_admit_quota has charged to quotas */
     CUSTOM = 1 << 8,       /* objects of custom resources */
@@ -136,8 +139,9 @@ enum {
     ASKED = 1 << 17,       /* their evaluation has asked something */
     NAMESPACE = 1 << 18,   /* namespaces */
     OF_NODE = 1 << 19,     /* pods, and tokens of accounts, which nodes may write with limits */
-    ONLY = CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY | NAMESPACE |
-           OF_NODE,
+    CONVERTED = 1 << 20,   /* objects of custom resources that a webhook converts */
+    ONLY = CONVERTED | CUSTOM | BUILTIN | DEFINITION | CERTIFICATE | SERVICE | GUARDED | POLICY |
+           NAMESPACE | OF_NODE,
 };
 
 struct kube_step {
@@ -179,7 +183,8 @@ static const struct kube_step creates[] = {
     {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
-    {kube_create_look, ON_LOOP},      /* a dry run answers here */
+    {kube_convert_to_store, ON_LOOP | CONVERTED},
+    {kube_create_look, ON_LOOP},      /* a dry run goes to the row that ANSWERS */
     {kube_charge, ON_LOOP | CHARGED}, /* has waited for its turn: back to DECIDES */
     /* Back to READS if the namespace, a quota or an address has changed, and with another name if a
      * generated one is in use. A PUT or PATCH whose object exists meanwhile continues as an update.
@@ -188,6 +193,7 @@ static const struct kube_step creates[] = {
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
     {kube_admit_settle, ON_LOOP | NAMESPACE},
+    {kube_convert_answer, ON_LOOP | CONVERTED | ANSWERS},
     {kube_create_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -200,6 +206,7 @@ static const struct kube_step updates[] = {
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_convert_stored, ON_LOOP | CONVERTED},
     {kube_store_parse, 0},
     {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
     {kube_custom_default, CUSTOM},
@@ -228,11 +235,13 @@ static const struct kube_step updates[] = {
     {kube_store_encode, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
+    {kube_convert_to_store, ON_LOOP | CONVERTED},
     {kube_charge, ON_LOOP | CHARGED}, /* has waited for its turn: back to DECIDES */
     {kube_store_write, ON_LOOP},      /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
     {kube_admit_settle, ON_LOOP | NAMESPACE},
+    {kube_convert_answer, ON_LOOP | CONVERTED},
     {kube_update_answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -244,14 +253,17 @@ static const struct kube_step changes[] = {
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES}, /* gathers nothing, but counts the attempt */
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_convert_stored, ON_LOOP | CONVERTED},
     {kube_store_parse, 0},
     {decide, 0},
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* a delete; what was posted has passed `admits` */
     {kube_store_encode, 0},
+    {kube_convert_to_store, ON_LOOP | CONVERTED},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
     {kube_store_leave_queues, ON_LOOP},
     {kube_policies_settle, ON_LOOP | POLICY},
+    {kube_convert_answer, ON_LOOP | CONVERTED},
     {answer, ON_LOOP}, /* sends large answers to the worker itself */
     {NULL, 0},
 };
@@ -365,6 +377,7 @@ void kube_steps_check(void)
         assert(last->flags == ON_LOOP);
     }
     assert(find_row(creates, JOINS) < find_row(creates, READS));
+    assert(find_row(creates, ANSWERS) > find_row(creates, DECIDES));
 }
 
 void kube_change_free(struct kube_call *call)
@@ -393,13 +406,14 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     change->steps = change->step = steps;
     change->arena = &change->scratch;
     change->operation = KUBE_ADMISSION_UPDATE;
-    change->concerns = (custom ? CUSTOM : 0) | (validated ? BUILTIN : 0) |
-                       (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
-                       (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
-                       (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
-                       (strcmp(kind->group, "admissionregistration.k8s.io") == 0 ? POLICY : 0) |
-                       (whole && kube_kind_is(kind, "", "namespaces") ? NAMESPACE : 0) |
-                       (guarded ? GUARDED : 0) | (kube_node_may_write(call) ? OF_NODE : 0);
+    change->concerns =
+        (custom ? CUSTOM : 0) | (custom && kube_conversion_by_webhook(kind) ? CONVERTED : 0) |
+        (validated ? BUILTIN : 0) | (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
+        (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
+        (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
+        (strcmp(kind->group, "admissionregistration.k8s.io") == 0 ? POLICY : 0) |
+        (whole && kube_kind_is(kind, "", "namespaces") ? NAMESPACE : 0) | (guarded ? GUARDED : 0) |
+        (kube_node_may_write(call) ? OF_NODE : 0);
     call->handler.change = change;
     call->on_free = kube_change_free;
     run(call);
@@ -430,6 +444,12 @@ void kube_change_resume(struct kube_change *change, enum status status)
 void kube_change_again(struct kube_change *change, enum kube_again from)
 {
     change->step = find_row(change->steps, from == KUBE_AGAIN_READ ? READS : DECIDES);
+    run(change->call);
+}
+
+void kube_change_answer(struct kube_change *change)
+{
+    change->step = find_row(change->steps, ANSWERS);
     run(change->call);
 }
 

@@ -134,12 +134,12 @@ bool kube_meta_rename(const struct kube_meta *meta, struct json_node *object)
     return make_name(meta, metadata, base);
 }
 
-static bool set_uid(const struct kube_meta *meta, struct json_node *metadata)
+void kube_uid_make(struct random *random, char text[KUBE_UID_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t b[16];
-    char text[40], *at = text;
-    random_fill(meta->random, b, sizeof(b));
+    char *at = text;
+    random_fill(random, b, sizeof(b));
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* UUID version 4 */
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     for (size_t i = 0; i < sizeof(b); i++) {
@@ -149,6 +149,12 @@ static bool set_uid(const struct kube_meta *meta, struct json_node *metadata)
         *at++ = digits[b[i] & 0xf];
     }
     *at = '\0';
+}
+
+static bool set_uid(const struct kube_meta *meta, struct json_node *metadata)
+{
+    char text[KUBE_UID_BYTES];
+    kube_uid_make(meta->random, text);
     return kube_meta_set_text(meta, metadata, "uid", slice_from_text(text));
 }
 

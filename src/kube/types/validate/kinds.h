@@ -90,6 +90,11 @@ int64_t rule_int_or_percent_of(struct check *c, const struct json_node *value);
 /* Whether labels meet a selector that is valid: workload/apps.c */
 bool rule_selector_matches(struct check *c, const struct json_node *selector,
                            const struct json_node *labels);
+/* clientConfig and the versions of reviews of a webhook: cluster/webhook.c. keeps: the old object
+ * has none that is known either; detail: of the error that there are none. */
+void rule_webhook_client(struct check *c, const struct at *at, const struct json_node *client);
+void rule_review_versions(struct check *c, const struct at *at, const struct json_node *list,
+                          bool keeps, const char *detail);
 void rule_preemption_policy(struct check *c, const struct at *at, struct slice policy);
 
 #endif

@@ -232,7 +232,7 @@ static void check_service(struct check *c, const struct at *at, const struct jso
     check_service_path(c, AT(at, "path"), rule_text(c, service, "path"));
 }
 
-static void check_client(struct check *c, const struct at *at, const struct json_node *client)
+void rule_webhook_client(struct check *c, const struct at *at, const struct json_node *client)
 {
     const struct json_node *url = rule_member(client, "url"),
                            *service = rule_member(client, "service");
@@ -262,14 +262,14 @@ static void check_qualified(struct check *c, const struct at *at, struct slice n
     }
 }
 
-static void check_versions(struct check *c, const struct at *at, const struct json_node *list,
-                           bool keeps)
+void rule_review_versions(struct check *c, const struct at *at, const struct json_node *list,
+                          bool keeps, const char *detail)
 {
     bool known = rule_list_has(c, list, "v1") || rule_list_has(c, list, "v1beta1");
     struct seen seen = {0};
     size_t i = 0;
     if (!rule_count(list)) {
-        bad_required(c, at, "must specify one of v1, v1beta1");
+        bad_required(c, at, detail);
         return;
     }
     for (const struct json_node *item = rule_first(list); item; item = item->next, i++) {
@@ -310,7 +310,7 @@ static void check_hook(struct check *c, const struct at *at, const struct json_n
     if (mutating && rule_member(hook, "reinvocationPolicy"))
         rule_choice(c, AT(at, "reinvocationPolicy"), rule_text(c, hook, "reinvocationPolicy"),
                     "IfNeeded,Never");
-    check_client(c, AT(at, "clientConfig"), rule_member(hook, "clientConfig"));
+    rule_webhook_client(c, AT(at, "clientConfig"), rule_member(hook, "clientConfig"));
     if (!keeps->conditions && rule_member(hook, "matchConditions"))
         compile_conditions(c, AT(at, "matchConditions"), rule_member(hook, "matchConditions"));
 }
@@ -356,8 +356,9 @@ static void check_hooks(struct check *c, const struct json_node *object,
         const struct at *in = AT_ITEM(at, i);
         struct slice name = rule_text(c, hook, "name");
         check_hook(c, in, hook, &keeps, mutating);
-        check_versions(c, AT(in, "admissionReviewVersions"),
-                       rule_member(hook, "admissionReviewVersions"), keeps.versions);
+        rule_review_versions(c, AT(in, "admissionReviewVersions"),
+                             rule_member(hook, "admissionReviewVersions"), keeps.versions,
+                             "must specify one of v1, v1beta1");
         if (name.len && !keeps.names && !seen_add(c, &names, name))
             bad_repeat(c, AT(in, "name"), name);
     }
