@@ -261,18 +261,6 @@ class Definitions(CustomTest):
         odd = {**SPEC, "properties": {**SPEC["properties"], "note": {"type": "string", "format": "odd"}}}
         self.send("POST", CRDS, definition(versions=[version(spec=odd), version("v2", odd, storage=False)]), 201)
         self.assertEqual(self.warning, '299 - "unrecognized format \\"odd\\""')
-        hook = definition("caps", "Cap")
-        hook["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {
-            "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}
-        hook["spec"]["versions"] = [version(), version("v1beta1", storage=False)]
-        self.send("POST", CRDS, hook, 201)
-        self.assertIn("only the storage version is served", self.warning)
-        self.send("POST", "/apis/example.com/v1/namespaces/default/caps", {**hat("a"), "kind": "Cap"}, 201)
-        self.assertEqual(self.server.get("/apis/example.com/v1beta1/caps")[0], 404)
-        self.patch(f"{CRDS}/caps.example.com", {"metadata": {"labels": {"a": "b"}}})
-        refused = self.patch(f"{CRDS}/caps.example.com", {"spec": {"versions": [
-            version(storage=False), version("v1beta1")]}}, 422)
-        self.assertIn("this server does not support conversion webhooks", refused["message"])
 
 
 class Rules(CustomTest):

@@ -54,7 +54,7 @@ struct kube_conversion_batch {
     /* The objects of the question: `sent` of those from `at` on. */
     size_t at, end, most, sent;
     char uid[KUBE_UID_BYTES];
-    char version[KUBE_API_VERSION_BYTES]; /* of `to` */
+    char version[KUBE_API_VERSION_BYTES]; /* the text of `to` */
     struct buf body;
     struct kube_webhook_call call;
     int64_t started_ns, deadline_ns;

@@ -9,8 +9,8 @@
  *                   └────────────────┴────────┘ (the next objects)
  *
  * WRITING makes the question, CALLING waits for the webhook, and READING checks its answer: on the
- * worker (kube/call/offload.h) if it is long. An answer that is too long, or takes too much memory,
- * is asked for again with half of the objects. All of it together takes at most
+ * worker (kube/call/offload.h) if it is long. If an answer is too long, or takes too much memory,
+ * half of the objects are sent again. All of it together takes at most
  * KUBE_CONVERSION_NS.
  *
  * A batch has copies of its objects and a reference to their definition, so that nothing is held
@@ -26,7 +26,7 @@
 
 enum {
     KUBE_CONVERSION_OBJECTS_MAX = 500,     /* in one call */
-    KUBE_CONVERSION_BYTES_MAX = 4 << 20,   /* of their JSON; the last one may exceed it */
+    KUBE_CONVERSION_BYTES_MAX = 4 << 20,   /* sum of their JSON; the last one may exceed it */
     KUBE_CONVERSION_TREE_BYTES = 64 << 20, /* memory for the tree of an answer */
 };
 /* Kubernetes' timeout of a call. */

@@ -339,7 +339,7 @@ static void set_webhook(struct definition_builder *m, const struct json_node *sp
     const struct json_node *client = json_node_named(webhook, "clientConfig");
     struct kube_webhook_target *target =
         (struct kube_webhook_target *)(uintptr_t)kube_webhook_target_read(&d->arena, client);
-    /* As in Kubernetes, authorities of white space alone are none. */
+    /* As in Kubernetes, authorities of white space alone count as absent. */
     if (target && !go_trim(target->ca_pem).len)
         target->ca_pem = SLICE_EMPTY;
     d->webhook.target = target;

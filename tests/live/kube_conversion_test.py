@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""Conversion of custom resources by a webhook: every kind of request in every version, and converters that misbehave.
+tests/kube/same_conversion_test.py compares the answers with those of a real kube-apiserver."""
+import http.client
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import conversions  # noqa: E402
+import webhooks  # noqa: E402
+from conversions import CRDS, definition, gate, path  # noqa: E402
+from kube import KubeServer  # noqa: E402
+
+WAIT_SECONDS = 60
+MERGE, JSON, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
+
+
+class ConversionTest(unittest.TestCase):
+    options = ()
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.server = KubeServer(self.directory.name + "/data", self.options).start()
+        self.hooks = webhooks.Webhooks(self.directory.name)
+        self.define()
+
+    def tearDown(self):
+        self.hooks.stop()
+        self.server.close()
+        self.server.stop()
+        self.directory.cleanup()
+
+    def define(self, behaviour=conversions.good, **more):
+        self.send("POST", CRDS, definition(self.hooks.on("/convert", behaviour), **more), 201)
+
+    def behave(self, behaviour):
+        self.hooks.on("/convert", behaviour)
+
+    def send(self, method, where, body=None, code=None, content_type="application/json"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+        connection.request(method, where, body if body is None or isinstance(body, str) else json.dumps(body), {"Content-Type": content_type})
+        response = connection.getresponse()
+        self.warning = response.getheader("Warning")
+        answer = json.loads(response.read())
+        connection.close()
+        if code:
+            self.assertEqual(response.status, code, answer)
+        return answer
+
+    def patch(self, where, body, code=200, content_type=MERGE):
+        return self.send("PATCH", where, body, code, content_type)
+
+    def stored(self, name, namespace="default"):
+        key = f"/registry/example.com/gates/{namespace}/{name}"
+        kvs = self.server.call("/v3/kv/range", key=webhooks.base64.b64encode(key.encode()).decode()).get("kvs")
+        return json.loads(webhooks.base64.b64decode(kvs[0]["value"])) if kvs else None
+
+    def put_many(self, count, **fields):
+        """Stores objects of v1 without the API."""
+        things = {f"g{i:04}": {"kind": "Gate", "api": "example.com/v1", "spec": {"hostPort": f"h{i}:1"}, **fields} for i in range(count)}
+        self.server.put_many("example.com/gates", things)
+
+    def calls(self):
+        return len(self.hooks.of("/convert"))
+
+
+class Versions(ConversionTest):
+    """Requests in a version that is not stored."""
+
+    def test_object_is_stored_in_one_version_and_served_in_all(self):
+        made = self.send("POST", path("v2"), gate("a", "v2", host="x", port="80"), 201)
+        self.assertEqual((made["apiVersion"], made["spec"]), ("example.com/v2", {"host": "x", "port": "80"}))
+        self.assertEqual(self.stored("a")["apiVersion"], "example.com/v1")
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "x:80"})
+        self.assertEqual(self.calls(), 2)  # to the stored version, and back for the answer
+        for api, spec in (("v1", {"hostPort": "x:80"}), ("v2", {"host": "x", "port": "80"}), ("v3", {"host": "x", "port": "80"})):
+            got = self.send("GET", path(api, "a"), code=200)
+            self.assertEqual((got["apiVersion"], got["spec"]), (f"example.com/{api}", spec))
+            self.assertEqual({**got["metadata"], "managedFields": 0}, {**made["metadata"], "managedFields": 0})
+        self.assertEqual(self.calls(), 4)
+        call = self.hooks.of("/convert")[0]
+        self.assertEqual((call.method, call.query, call.headers["user-agent"]), ("POST", {"timeout": "30s"}, "kube-apiserver-admission"))
+        self.assertEqual((call.review["kind"], call.review["apiVersion"]), ("ConversionReview", "apiextensions.k8s.io/v1"))
+
+    def test_stored_version_is_served_without_the_converter(self):
+        self.behave(conversions.BAD["failure"])
+        self.send("POST", path(), gate("a"), 201)
+        self.patch(path("v1", "a"), {"metadata": {"labels": {"a": "b"}}})
+        self.patch(path("v1", "a", "scale"), {"spec": {"replicas": 3}})
+        self.assertEqual(len(self.send("GET", path(), code=200)["items"]), 1)
+        self.send("DELETE", path("v1", "a"), None, 200)
+        self.assertEqual(self.calls(), 0)
+
+    def test_updates_and_patches_of_every_kind_see_the_version_of_the_request(self):
+        self.send("POST", path(), gate("a", hostPort="x:80"), 201)
+        whole = self.send("GET", path("v2", "a"), code=200)
+        whole["spec"]["port"] = "81"
+        self.assertEqual(self.send("PUT", path("v2", "a"), whole, 200)["spec"], {"host": "x", "port": "81"})
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "x:81"})
+        self.assertEqual(self.patch(path("v2", "a"), {"spec": {"host": "y"}})["spec"], {"host": "y", "port": "81"})
+        self.patch(path("v2", "a"), [{"op": "test", "path": "/spec/port", "value": "81"},
+                                     {"op": "replace", "path": "/spec/port", "value": "82"}], content_type=JSON)
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "y:82"})
+        self.patch(path("v1", "a"), [{"op": "test", "path": "/spec/hostPort", "value": "y:82"}], content_type=JSON)
+        done = self.patch(path("v2", "a", "status"), {"status": {"ready": 4}, "spec": {"host": "z"}})
+        self.assertEqual((done["status"], done["spec"]), ({"ready": 4}, {"host": "y", "port": "82"}))
+        self.assertEqual((self.stored("a")["status"], self.stored("a")["spec"]), ({"ready": 4}, {"hostPort": "y:82"}))
+        self.assertEqual(self.stored("a")["apiVersion"], "example.com/v1")
+
+    def test_apply_owns_fields_in_its_version(self):
+        applied = self.patch(path("v2", "a") + "?fieldManager=me", json.dumps(gate("a", "v2", host="x", port="1")), 201, APPLY)
+        self.assertEqual(applied["spec"], {"host": "x", "port": "1"})
+        again = self.patch(path("v2", "a") + "?fieldManager=me", json.dumps(gate("a", "v2", host="y", port="1")), 200, APPLY)
+        self.assertEqual(again["spec"], {"host": "y", "port": "1"})
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "y:1"})
+        entry, = again["metadata"]["managedFields"]
+        self.assertEqual((entry["manager"], entry["apiVersion"], entry["fieldsV1"]),
+                         ("me", "example.com/v2", {"f:spec": {"f:host": {}, "f:port": {}}}))
+        refused = self.patch(path("v2", "a") + "?fieldManager=you", json.dumps(gate("a", "v2", host="z", port="1")), 409, APPLY)
+        self.assertIn(".spec.host", refused["message"])
+
+    def test_scale_has_the_paths_of_its_version(self):
+        self.send("POST", path(), gate("a", hostPort="x:1", replicas=2), 201)
+        self.assertEqual(self.send("GET", path("v2", "a", "scale"), code=200)["spec"], {"replicas": 2})
+        self.assertEqual(self.patch(path("v2", "a", "scale"), {"spec": {"replicas": 5}})["spec"], {"replicas": 5})
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "x:1", "replicas": 5})
+        self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"]["count"], 5)
+
+    def test_dry_runs_write_nothing_and_are_answered_in_their_version(self):
+        made = self.send("POST", path("v2") + "?dryRun=All", gate("a", "v2"), 201)
+        self.assertEqual((made["apiVersion"], made["spec"]), ("example.com/v2", {"host": "a", "port": "1"}))
+        self.assertIsNone(self.stored("a"))
+        self.send("POST", path(), gate("a"), 201)
+        self.assertEqual(self.patch(path("v2", "a") + "?dryRun=All", {"spec": {"host": "b"}})["spec"], {"host": "b", "port": "1"})
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "a:1"})
+
+    def test_deletes_answer_in_the_version_of_the_request(self):
+        self.send("POST", path(), {**gate("a"), "metadata": {"name": "a", "finalizers": ["x.com/y"]}}, 201)
+        marked = self.send("DELETE", path("v2", "a"), None, 200)
+        self.assertEqual((marked["apiVersion"], marked["spec"]), ("example.com/v2", {"host": "a", "port": "1"}))
+        self.assertEqual(self.stored("a")["apiVersion"], "example.com/v1")
+        last = self.patch(path("v2", "a"), {"metadata": {"finalizers": None}})
+        self.assertEqual(last["spec"], {"host": "a", "port": "1"})
+        self.assertIsNone(self.stored("a"))
+        self.send("POST", path(), gate("b"), 201)
+        self.assertEqual(self.send("DELETE", path("v2", "b"), None, 200)["status"], "Success")
+
+    def test_collections_are_deleted_by_what_the_version_shows(self):
+        def relabel(thing):
+            if thing["apiVersion"].endswith("v2"):
+                thing["metadata"]["labels"] = {"host": thing["spec"]["host"]}
+            else:
+                thing["metadata"].pop("labels", None)
+        self.behave(conversions.changed(relabel))
+        for name in ("a", "b", "c"):
+            self.send("POST", path(), gate(name, hostPort=f"{name}:1"), 201)
+        gone = self.send("DELETE", path("v2") + "?labelSelector=host%20in%20(a,c)", None, 200)
+        self.assertEqual([(i["metadata"]["name"], i["apiVersion"]) for i in gone["items"]], [("a", "example.com/v2"), ("c", "example.com/v2")])
+        self.assertEqual([i["metadata"]["name"] for i in self.send("GET", path(), code=200)["items"]], ["b"])
+
+    def test_converted_objects_are_pruned_and_their_metadata_is_kept(self):
+        def change(thing):
+            thing["spec"]["unknown"] = 1
+            thing["metadata"].update({"generation": 77, "finalizers": ["no.com/no"], "annotations": {"by": "converter"}})
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(conversions.changed(change))
+        got = self.send("GET", path("v2", "a"), code=200)
+        self.assertEqual(got["spec"], {"host": "a", "port": "1"})
+        self.assertEqual((got["metadata"]["generation"], got["metadata"]["annotations"]), (1, {"by": "converter"}))
+        self.assertNotIn("finalizers", got["metadata"])
+
+    def test_objects_of_an_older_stored_version_are_served_and_rewritten(self):
+        self.send("POST", path(), gate("a"), 201)
+        crd = self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")}})
+        self.assertEqual(crd["status"]["storedVersions"], ["v1", "v2"])
+        for api, spec in (("v1", {"hostPort": "a:1"}), ("v2", {"host": "a", "port": "1"})):
+            self.assertEqual(self.send("GET", path(api, "a"), code=200)["spec"], spec)
+        self.assertEqual(self.stored("a")["apiVersion"], "example.com/v1")
+        whole = self.send("GET", path("v1", "a"), code=200)
+        self.send("PUT", path("v1", "a"), whole, 200)  # changes nothing but the stored version
+        self.assertEqual((self.stored("a")["apiVersion"], self.stored("a")["spec"]), ("example.com/v2", {"host": "a", "port": "1"}))
+        refused = self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")[1:]}}, 422)
+        self.assertIn("missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage "
+                      "migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions", refused["message"])
+        self.patch(f"{CRDS}/gates.example.com/status", {"status": {"storedVersions": ["v2"]}})
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")[1:]}})
+        self.assertEqual(self.send("GET", path("v3", "a"), code=200)["spec"], {"host": "a", "port": "1"})
+
+    def test_a_converter_that_speaks_only_v1beta1_gets_it(self):
+        self.define(plural="doors", kind="Door", reviews=["v7", "v1beta1"])
+        self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"), 201)
+        self.assertEqual(self.hooks.of("/convert")[0].review["apiVersion"], "apiextensions.k8s.io/v1beta1")
+
+
+class Refusals(ConversionTest):
+    def test_what_a_converter_must_not_answer_fails_the_request(self):
+        for name, behaviour in conversions.BAD.items():
+            with self.subTest(name):
+                self.behave(conversions.good)
+                self.send("POST", path(), gate(f"a{name}"), 201)
+                self.behave(behaviour)
+                failed = self.send("GET", path("v2", f"a{name}"), code=500)
+                self.assertNotIn("reason", failed)
+                self.assertTrue(failed["message"], failed)
+                before = self.stored(f"a{name}")
+                self.patch(path("v2", f"a{name}"), {"spec": {"host": "other"}}, 500)
+                self.assertEqual(self.stored(f"a{name}"), before)
+                self.send("GET", path("v1", f"a{name}"), code=200)
+
+    def test_a_converter_that_is_gone_is_named(self):
+        self.send("POST", path(), gate("a"), 201)
+        self.hooks.stop()
+        failed = self.send("GET", path("v2", "a"), code=500)
+        self.assertEqual(failed["message"], f'conversion webhook for example.com/v1, Kind=Gate failed: Post "{self.hooks.url("/convert")}'
+                                            f'?timeout=30s": dial tcp 127.0.0.1:{self.hooks.port}: connect: connection refused')
+        self.send("POST", path("v2"), gate("b", "v2"), 500)
+        self.assertIsNone(self.stored("b"))
+        self.assertEqual(self.send("GET", path("v1", "a"), code=200)["spec"], {"hostPort": "a:1"})
+
+
+if __name__ == "__main__":
+    unittest.main()
