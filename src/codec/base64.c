@@ -90,3 +90,37 @@ bool base64_decode(struct slice text, uint8_t *dst, size_t *ret_len)
     *ret_len = (size_t)(to - dst);
     return true;
 }
+
+static bool is_digit(uint8_t c)
+{
+    return values[c] && c != '-' && c != '_';
+}
+
+static size_t skip_line_ends(struct slice text, size_t at)
+{
+    while (at < text.len && (text.ptr[at] == '\r' || text.ptr[at] == '\n'))
+        at++;
+    return at;
+}
+
+ssize_t base64_fault(struct slice text)
+{
+    size_t at = 0, count = 0;
+    while ((at = skip_line_ends(text, at)) < text.len && is_digit(text.ptr[at])) {
+        at++;
+        count++;
+    }
+    size_t of_four = count % 4;
+    if (at == text.len)
+        return of_four ? (ssize_t)(text.len - of_four) : -1;
+    if (text.ptr[at] != '=' || of_four < 2)
+        return (ssize_t)at;
+    at = skip_line_ends(text, at + 1);
+    /* Two digits are followed by two signs of padding, three by one. */
+    if (of_four == 2) {
+        if (at == text.len || text.ptr[at] != '=')
+            return (ssize_t)(at == text.len ? at : at - 1);
+        at = skip_line_ends(text, at + 1);
+    }
+    return at < text.len ? (ssize_t)at : -1;
+}

@@ -4,6 +4,8 @@
 
 #include "base/slice.h"
 
+#include <sys/types.h>
+
 static inline size_t base64_encoded_len(size_t bytes)
 {
     return (bytes + 2) / 3 * 4;
@@ -20,5 +22,9 @@ void base64_encode(struct slice bytes, uint8_t *dst);
  */
 MUST_CHECK
 bool base64_decode(struct slice text, uint8_t *dst, size_t *ret_len);
+
+/* The offset that Go names if it does not read the text as bytes in JSON: padded, in the first
+ * alphabet, with any line ends. -1: it does. */
+ssize_t base64_fault(struct slice text);
 
 #endif

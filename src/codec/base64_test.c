@@ -54,12 +54,26 @@ static void other_text_is_refused(void **state)
     }
 }
 
+static void faults_of_bytes_in_json_are_named_as_go_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        ssize_t at;
+    } rows[] = {{"", -1},      {"W10=", -1}, {"W1\n0=\r\n", -1}, {"W10", 0}, {"W1_0", 2},
+                {"W1!0", 2},   {"+/+/", -1}, {"Zg==", -1},       {"Zg=", 3}, {"Zg=x", 2},
+                {"Zg==Zg", 4}, {"=", 0},     {"ZmZmZ", 4},       {"Z===", 1}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(base64_fault(slice_from_text(rows[i].text)), rows[i].at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoded_text_decodes_to_the_same_bytes),
         cmocka_unit_test(both_alphabets_are_read),
         cmocka_unit_test(other_text_is_refused),
+        cmocka_unit_test(faults_of_bytes_in_json_are_named_as_go_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

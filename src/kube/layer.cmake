@@ -17,6 +17,8 @@ vigil_corpus(kube request)
 vigil_corpus(kube table)
 vigil_tool(rules_bench kube ${CMAKE_SOURCE_DIR}/bench/layers/rules_bench.c)
 
+vigil_failing_memory(kube_policy_webhooks_review_test)
+
 # Calls on a simulated network (src/client/sim/faulty_sim_test.h).
 foreach(test webhook_caller webhook_endpoints)
     vigil_failing_memory(kube_${test}_test)

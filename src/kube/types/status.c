@@ -298,6 +298,10 @@ static void write_details(const struct kube_status *status, struct json_writer *
 static void write_object(const struct kube_status *status, struct json_writer *w)
 {
     bool success = status->reason == KUBE_OK;
+    if (status->whole.len) {
+        json_raw(w, status->whole);
+        return;
+    }
     json_begin_object(w);
     member(w, "kind", SLICE_LITERAL("Status"));
     member(w, "apiVersion", SLICE_LITERAL("v1"));

@@ -60,6 +60,7 @@ struct kube_status {
     size_t cause_count;
     const struct kube_field_error *errors; /* further causes; borrowed */
     struct slice long_message;             /* in place of message; borrowed */
+    struct slice whole;                    /* the Status as JSON, made elsewhere; borrowed */
     unsigned retry_after_s;                /* 0: no Retry-After header */
     struct slice continue_token;           /* metadata.continue of an expired list; borrowed */
 };

@@ -100,23 +100,3 @@ enum status kube_webhook_review_write(struct buf *to, const struct kube_webhook_
     json_end_object(&w);
     return json_writer_finish(&w);
 }
-
-enum status kube_webhook_verdict_read(struct arena *arena, struct slice answer,
-                                      enum kube_webhook_version version, struct slice uid,
-                                      bool is_mutating, struct kube_webhook_verdict *ret_verdict,
-                                      struct buf *error)
-{
-    (void)arena, (void)answer, (void)version, (void)uid, (void)is_mutating, (void)ret_verdict;
-    TRY(buf_append_text(error, "received invalid webhook response: webhook response was absent"));
-    return ST_MALFORMED;
-}
-
-bool kube_webhook_refuse(struct arena *arena, struct slice webhook,
-                         const struct kube_webhook_verdict *verdict, struct kube_status *status)
-{
-    (void)arena, (void)verdict;
-    status->code = 400;
-    return kube_fail(status, KUBE_BAD_REQUEST,
-                     "admission webhook \"%.*s\" denied the request without explanation",
-                     SLICE_ARGS(webhook));
-}

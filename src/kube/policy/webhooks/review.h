@@ -16,7 +16,6 @@
 #include "base/memory/arena.h"
 #include "kube/types/status.h"
 
-struct json_node;
 struct kube_user_info;
 
 enum kube_webhook_version { KUBE_REVIEW_V1, KUBE_REVIEW_V1BETA1 };
@@ -24,6 +23,9 @@ enum kube_webhook_version { KUBE_REVIEW_V1, KUBE_REVIEW_V1BETA1 };
 enum {
     KUBE_WEBHOOK_REVIEW_BYTES_MAX = 8 << 20, /* an answer as JSON */
     KUBE_WEBHOOK_YAML_BYTES_MAX = 256 << 10, /* an answer as YAML */
+    /* Further warnings, and what is longer of one, would not be sent to the client in any case. */
+    KUBE_WEBHOOK_WARNINGS_MAX = 4096,
+    KUBE_WEBHOOK_WARNING_BYTES_MAX = 4 * 4096 + 4,
 };
 
 /* A kind, or a resource: its plural is the name then. */
@@ -54,16 +56,16 @@ struct kube_webhook_annotation {
     struct slice key, value;
 };
 
-/* The answer of a webhook. In the arena, and partly borrowed from the bytes that were read. */
+/* The answer of a webhook. In the arena. */
 struct kube_webhook_verdict {
     bool allowed;
-    struct slice patch;      /* decoded; empty: none, or the webhook is a validating one */
-    struct slice patch_type; /* with a patch; anything but "JSONPatch" is not supported */
-    const struct slice *warnings;
+    struct slice patch;           /* decoded; empty: none, or the webhook is a validating one */
+    struct slice patch_type;      /* with a patch; anything but "JSONPatch" is not supported */
+    const struct slice *warnings; /* none of them is empty */
     size_t warning_count;
     const struct kube_webhook_annotation *annotations; /* by key */
     size_t annotation_count;
-    const struct json_node *result; /* response.status; NULL: none */
+    struct slice result; /* if it is denied, response.status as JSON; empty: none */
 };
 
 /* ST_OK: there is a verdict. ST_MALFORMED, ST_LIMIT: there is none, and `error` is the reason as in
@@ -76,8 +78,7 @@ enum status kube_webhook_verdict_read(struct arena *arena, struct slice answer,
                                       struct buf *error);
 
 /* The refusal that a denied request is answered with: `admission webhook "NAME" denied the request:
- * …`, with the code, the reason and the details of the verdict, which the status borrows. Returns
- * false. */
+ * …`, with the code, the reason and the details of the verdict. In the arena. Returns false. */
 bool kube_webhook_refuse(struct arena *arena, struct slice webhook,
                          const struct kube_webhook_verdict *verdict, struct kube_status *status);
 

@@ -1,5 +1,6 @@
 #include "kube/types/schema/strict.h"
 
+#include "codec/base64.h"
 #include "codec/json/field_fault.h"
 #include "kube/types/schema/go_value.h"
 
@@ -130,47 +131,11 @@ static bool fits(const struct kube_field *field, const struct json_node *node)
     }
 }
 
-static bool is_base64(uint8_t c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
-           c == '/';
-}
-
-static size_t skip_line_ends(struct slice text, size_t at)
-{
-    while (at < text.len && (text.ptr[at] == '\r' || text.ptr[at] == '\n'))
-        at++;
-    return at;
-}
-
-/* The offset at which Go's decoder finds that the text is not padded base64; -1: it is valid. */
-static ssize_t base64_error_at(struct slice text)
-{
-    size_t at = 0, digits = 0;
-    while ((at = skip_line_ends(text, at)) < text.len && is_base64(text.ptr[at])) {
-        at++;
-        digits++;
-    }
-    size_t of_four = digits % 4;
-    if (at == text.len)
-        return of_four ? (ssize_t)(text.len - of_four) : -1;
-    if (text.ptr[at] != '=' || of_four < 2)
-        return (ssize_t)at;
-    at = skip_line_ends(text, at + 1);
-    /* Two digits are followed by two signs of padding, three by one. */
-    if (of_four == 2) {
-        if (at == text.len || text.ptr[at] != '=')
-            return (ssize_t)(at == text.len ? at : at - 1);
-        at = skip_line_ends(text, at + 1);
-    }
-    return at < text.len ? (ssize_t)at : -1;
-}
-
 static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
 {
     switch ((enum kube_value)field->value) {
     case KUBE_VALUE_BYTES:
-        ssize_t at = base64_error_at(text);
+        ssize_t at = base64_fault(text);
         return at < 0
                    ? ST_OK
                    : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
