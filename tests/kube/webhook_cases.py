@@ -89,7 +89,13 @@ def config(case, name=None, **more):
 
 
 def create(case, name=None, path=CMS, **more):
-    return ("POST", path, config(case, name, **more))
+    return ("POST", path, {**typed_as(path), **config(case, name, **more)})
+
+
+def typed_as(path):
+    """The types of custom resources, which have to be in what is sent."""
+    group, plural = path.split("/")[2], path.split("/")[-1]
+    return {"kind": plural[:-1].capitalize(), "apiVersion": "/".join(path.split("/")[2:4])} if group == "example.com" else {}
 
 
 def one(case, behaviour, kind="validating", requests=None, **more):
@@ -296,7 +302,7 @@ def trail(letter):
         if "annotations" not in metadata:
             return add("/metadata/annotations", {"trail": letter})
         return add("/metadata/annotations/trail", metadata["annotations"].get("trail", "") + letter)
-    return patch(operation)
+    return when(lambda call: call.object, patch(operation))
 
 
 def unless_trail(letter, most):
@@ -452,9 +458,9 @@ def requests():
                    ("PATCH", bulbs + "/b?fieldManager=me&force=true", {"kind": "Bulb", "apiVersion": "example.com/v1", "metadata": {
                        "name": "b"}, "spec": {"watts": 8}}, APPLY), ("PATCH", bulbs + "/c?fieldManager=me", {
                            "kind": "Bulb", "apiVersion": "example.com/v1", "metadata": {"name": "c"}, "spec": {"watts": 8}}, APPLY),
-                   ("POST", bulbs, {"metadata": {"generateName": "generated-"}, "spec": {}}),
+                   ("POST", bulbs, {**typed_as(bulbs), "metadata": {"generateName": "generated-"}, "spec": {}}),
                    create("bad", path=bulbs, spec={"watts": 500}),
-                   ("PUT", bulbs + "/b", config("b", spec={"watts": 9})), ("DELETE", bulbs + "/b"), ("DELETE", bulbs))
+                   ("PUT", bulbs + "/b", create("b", path=bulbs, spec={"watts": 9})[2]), ("DELETE", bulbs + "/b"), ("DELETE", bulbs))
         # A status that a webhook changes more of than it may: only the status is stored.
         lamps = space("lamp", group="apis/example.com/v1beta1") + "/lamps"
         yield sees("lamp", create("l", path=lamps, spec={"on": True}), ("PATCH", lamps + "/l", {"spec": {"on": False}}, MERGE),
@@ -512,15 +518,15 @@ def tables():
         ("POST", "/apis/coordination.k8s.io/v1/namespaces/w-rules/leases", {"metadata": {"name": "l"}, "spec": {}}),
         ("PATCH", "/api/v1/namespaces/w-rules", {"metadata": {"labels": {"a": "b"}}}, MERGE),
         ("PUT", "/api/v1/namespaces/w-rules/finalize", {"metadata": {"name": "w-rules"}, "spec": {"finalizers": ["kubernetes"]}}),
-        ("DELETE", base + "/configmaps/x"), ("DELETE", base + "/configmaps")], own=True)
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {
+            "verb": "get", "path": "/"}}}),
+        ("DELETE", base + "/configmaps/x"), ("POST", base + "/configmaps", config("y")), ("DELETE", base + "/configmaps")], own=True)
     yield Case("cluster-rules", [validating(name, rules=[row], objectSelector={"matchLabels": {"case": "cluster-rules"}})
                                  for name, row in RULES.items()], [
         create("cluster-rules", path=CLASSES, value=1), ("DELETE", f"{CLASSES}/cluster-rules"),
         ("POST", f"{GROUP}/{PLURALS['validating']}", config("cluster-rules", "cluster-rules-w")),
         ("POST", f"{GROUP}/validatingadmissionpolicybindings", config("cluster-rules", spec={
             "policyName": "p", "validationActions": ["Deny"]})),
-        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", config("cluster-rules", spec={"nonResourceAttributes": {
-            "verb": "get", "path": "/"}})),
         ("POST", NAMESPACES, config("cluster-rules")), ("DELETE", f"{NAMESPACES}/cluster-rules")])
     cms = "/configmaps"
     named = {"name": "x", "expression": "(object == null ? oldObject : object).metadata.name.startsWith('selected-')"}

@@ -1,0 +1,4 @@
+package v1
+
+// Hub marks the version that others are converted to and from.
+func (*Bed) Hub() {}
