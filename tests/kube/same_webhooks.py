@@ -83,10 +83,10 @@ class SameWebhooks(SideBySide):
         cls.backend = Server(str(root / "backend"))
         cls.backend.start()
         cls.apiserver = Apiserver(root, cls.backend.url, (*cls.their_flags, f"--token-auth-file={tokens}", *cls.own_flags(root)))
-        authority, stranger = Authority(root / "authority"), Authority(root / "stranger")
+        authority, untrusted = Authority(root / "authority"), Authority(root / "untrusted")
         cls.sides = []
         for name, url in (("theirs", f"https://127.0.0.1:{cls.apiserver.port}"), ("ours", f"http://127.0.0.1:{port}")):
-            more = {"expired": {"days": -1}, "stranger": {"authority": stranger, "trusted": authority}, "misnamed": {
+            more = {"expired": {"days": -1}, "untrusted": {"authority": untrusted, "trusted": authority}, "misnamed": {
                 "names": "DNS:other.test"}, "nameless": {"names": ""}}
             others = {key: webhooks.Webhooks(root, f"{name}-{key}", **{"authority": authority, **fields}) for key, fields in more.items()}
             side = Side(cls.client(url, "the-token"), webhooks.Webhooks(root, name, authority=authority, names=(

@@ -324,7 +324,7 @@ def policies(case, again):
 
 
 def chains():
-    """Several webhooks: their order, and who is called again."""
+    """Several webhooks: their order, and which are called again."""
     def case(name, *hooks, requests=None, **more):
         return Case(name, list(hooks), requests or [create(name, data={"a": "b"})], **more)
 

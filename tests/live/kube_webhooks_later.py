@@ -187,7 +187,7 @@ class KubeWebhooks(LiveTest):
         self.assertEqual(len(self.hooks.of(where)), 50)
         self.assertEqual(len(sockets), 1)
 
-    def test_a_disabled_plugin_calls_nobody(self):
+    def test_a_disabled_plugin_calls_no_webhook(self):
         self.serve("--kube-disable-admission-plugins=ValidatingAdmissionWebhook,MutatingAdmissionWebhook")
         self.hook("w", deny("no"))
         self.hook("m", deny("no"), MUTATING)
@@ -316,10 +316,10 @@ class KubeWebhooks(LiveTest):
 
     def test_bad_certificates(self):
         self.serve()
-        stranger = Authority(self.scratch / "stranger")
+        untrusted = Authority(self.scratch / "untrusted")
         begin = 'failed to call webhook: Post "URL": tls: failed to verify certificate: x509: '
         for name, text, more in (
-                ("stranger", "certificate signed by unknown authority", {"authority": stranger, "trusted": self.authority}),
+                ("untrusted", "certificate signed by unknown authority", {"authority": untrusted, "trusted": self.authority}),
                 ("misnamed", "certificate is not valid for any names, but wanted to match 127.0.0.1", {"names": "DNS:other.test"}),
                 ("expired", "certificate has expired or is not yet valid: current time", {"days": -1})):
             server = self.webhooks(name, **more)
@@ -398,7 +398,7 @@ class KubeWebhooks(LiveTest):
                 self.send("POST", CMS, config(name + "-2"), code=201)
                 self.assertEqual(len(self.hooks.of(where)) - before, 1)
 
-    def test_a_webhook_is_replaced_while_it_is_asked(self):
+    def test_a_webhook_is_replaced_while_it_is_called(self):
         self.serve()
         event = threading.Event()
         where = self.hook("w", webhooks.slow(event, deny("old")))
@@ -412,8 +412,8 @@ class KubeWebhooks(LiveTest):
         self.assertIn(b"denied the request: old", body)
         self.assertIn("denied the request: new", self.send("POST", CMS, config("a"), code=400)["message"])
 
-    def test_an_object_changes_while_its_webhook_is_asked(self):
-        """A patch is made again of the object as it is then, and the webhook is asked about that."""
+    def test_an_object_changes_while_its_webhook_waits(self):
+        """A patch is made again of the object as it is then, and the webhook sees that."""
         self.serve()
         self.send("POST", CMS, config("a", data={"n": "1"}), code=201)
         event = threading.Event()
@@ -427,7 +427,7 @@ class KubeWebhooks(LiveTest):
         self.assertEqual((code, json.loads(body)["data"]), (200, {"n": "2", "asked": "yes"}))
         self.assertEqual([call.object["data"]["n"] for call in self.hooks.of(where)], ["1", "2"])
 
-    def test_an_object_is_deleted_while_its_webhook_is_asked(self):
+    def test_an_object_is_deleted_while_its_webhook_waits(self):
         self.serve()
         self.send("POST", CMS, config("a"), code=201)
         event = threading.Event()
@@ -439,14 +439,14 @@ class KubeWebhooks(LiveTest):
         (code, body), = many.wait().values()
         self.assertEqual(code, 404, body)
 
-    def test_a_client_goes_away_while_its_webhook_is_asked(self):
+    def test_a_client_goes_away_while_its_webhook_waits(self):
         """The call ends with it, and nothing is written."""
         self.serve()
         where = self.hook("w", webhooks.hang)
         many = Many(self.kube.kube_port, [posting(CMS, config(f"c{number}")) for number in range(20)])
         self.hooks.wait_for(where, 20)
         many.close()
-        self.hooks.wait_until(lambda: self.hooks.waiting == 0, "calls go on without their clients")
+        self.hooks.wait_until(lambda: self.hooks.waiting == 0, "calls continue without their clients")
         self.assertEqual(self.send("GET", CMS, code=200)["items"], [])
 
     # -- Many that wait --
@@ -581,7 +581,7 @@ class KubeWebhooks(LiveTest):
         self.serve(threads=1)
         self.hooks = self.webhooks("service", names="DNS:hook.default.svc")
         self.hooks.on("/w", allow)
-        self.service(ready=["127.0.0.1", "127.0.0.2"])  # nobody listens on the second
+        self.service(ready=["127.0.0.1", "127.0.0.2"])  # no server listens on the second
         self.hook("w", clientConfig=self.at_service())
         codes = []
         for number in range(20):
@@ -623,7 +623,7 @@ class KubeWebhooks(LiveTest):
             self.assertEqual(other_call.headers["authorization"], "Bearer from-a-file")
             self.assertEqual(other_call.certificate, {} if other_call.certificate == {} else None)
 
-    def test_nobody_signs_in_without_a_configuration(self):
+    def test_the_server_does_not_sign_in_without_a_configuration(self):
         self.serve()
         self.hook("w")
         self.send("POST", CMS, config("a"), code=201)
@@ -631,8 +631,8 @@ class KubeWebhooks(LiveTest):
 
     # -- What is never sent --
 
-    def test_configurations_and_policies_are_sent_to_nobody(self):
-        """Otherwise nobody could remove a webhook that refuses everything."""
+    def test_configurations_and_policies_are_never_sent(self):
+        """Otherwise no client could remove a webhook that refuses everything."""
         self.serve()
         self.hook("w", deny("no"), rules=[{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}])
         self.send("POST", CMS, config("a"), code=400)

@@ -83,7 +83,7 @@ class Webhooks:
     def __init__(self, directory, name="webhook", names="DNS:localhost,IP:127.0.0.1", days=30, port=0, clients=False, authority=None,
                  host="127.0.0.1", trusted=None):
         self.authority = authority or Authority(directory)
-        self.trusted = trusted or self.authority  # whom clients are told to trust
+        self.trusted = trusted or self.authority  # the authority that clients trust
         self.identity = self.authority.sign(name, names=names, days=days)
         self.host, self.behaviours, self.calls, self.connections = host, {}, [], set()
         self.changed = threading.Condition()
@@ -381,7 +381,7 @@ def raw(data):
 
 
 def deep(depth):
-    """JSON that is nested so deep, in a member that nobody reads."""
+    """JSON that is nested so deep, in an unknown member."""
     def behave(call):
         good = json.dumps(call.document({"uid": call.request.get("uid"), "allowed": True}))
         call.reply(good[:-1] + ', "deep": ' + "[" * depth + "]" * depth + "}")

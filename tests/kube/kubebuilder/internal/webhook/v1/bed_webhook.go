@@ -57,7 +57,7 @@ func validate(bed *gardenv1.Bed) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	spec := field.NewPath("spec")
 	if bed.Spec.Plant == "weed" {
-		faults = append(faults, field.Invalid(spec.Child("plant"), bed.Spec.Plant, "nobody plants this"))
+		faults = append(faults, field.Invalid(spec.Child("plant"), bed.Spec.Plant, "a weed is not planted"))
 	}
 	if bed.Spec.Waterings != nil && *bed.Spec.Waterings > 10 {
 		faults = append(faults, field.Invalid(spec.Child("waterings"), *bed.Spec.Waterings, "everything would drown"))

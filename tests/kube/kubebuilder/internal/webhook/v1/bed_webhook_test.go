@@ -63,7 +63,7 @@ var _ = Describe("The defaulting webhook", func() {
 		Expect(k8sClient.Create(ctx, large)).To(Succeed())
 		Expect(large.Spec.Waterings).To(HaveValue(BeEquivalentTo(3)))
 	})
-	It("keeps what is there", func() {
+	It("keeps what the client has set", func() {
 		bed := newBed("leek")
 		bed.Spec.Waterings = ptr.To(int32(7))
 		Expect(k8sClient.Create(ctx, bed)).To(Succeed())
@@ -101,7 +101,7 @@ var _ = Describe("The validating webhook", func() {
 		err := k8sClient.Create(ctx, bed)
 		Expect(errors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(Equal(fmt.Sprintf(`admission webhook "vbed-v1.kb.io" denied the request: Bed.garden.example.com %q is invalid: `+
-			`[spec.plant: Invalid value: "weed": nobody plants this, spec.waterings: Invalid value: 11: everything would drown]`, bed.Name)))
+			`[spec.plant: Invalid value: "weed": a weed is not planted, spec.waterings: Invalid value: 11: everything would drown]`, bed.Name)))
 		Expect(err.(errors.APIStatus).Status().Details.Causes).To(HaveLen(2))
 	})
 	It("refuses changes", func() {
@@ -192,7 +192,7 @@ var _ = Describe("The conversion webhook", func() {
 		Expect(err).To(MatchError(ContainSubstring("conversion webhook for garden.example.com/v1alpha1, Kind=Bed failed")))
 		Expect(err).To(MatchError(ContainSubstring("is not of the form 2x3")))
 	})
-	It("is asked before the schema, because webhooks see the new version", func() {
+	It("is called before the schema applies, because webhooks see the new version", func() {
 		err := k8sClient.Create(ctx, oldBed("kale", "large"))
 		Expect(err).To(MatchError(ContainSubstring(`the size "large" is not of the form 2x3`)))
 	})
