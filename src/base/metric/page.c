@@ -35,15 +35,17 @@ static bool reads_back(double value, int digits, char dst[32])
     return strtod(dst, NULL) == value;
 }
 
-/* The shortest text that reads back as the same number. */
+/* The shortest text that reads back as the same number. As in Go, numbers below a million have no
+ * exponent: 10, and not 1e+01. */
 static const char *real_text(double value, char dst[32])
 {
-    enum { ENOUGH_FOR_DECIMALS = 15, ENOUGH_FOR_ALL = 17 };
+    enum { WITHOUT_EXPONENT = 6, ENOUGH_FOR_DECIMALS = 15, ENOUGH_FOR_ALL = 17 };
     if (isnan(value))
         return "NaN";
     if (isinf(value))
         return value > 0 ? "+Inf" : "-Inf";
-    int digits = reads_back(value, ENOUGH_FOR_DECIMALS, dst) ? 1 : ENOUGH_FOR_DECIMALS + 1;
+    int digits =
+        reads_back(value, ENOUGH_FOR_DECIMALS, dst) ? WITHOUT_EXPONENT : ENOUGH_FOR_DECIMALS + 1;
     while (!reads_back(value, digits, dst) && digits < ENOUGH_FOR_ALL)
         digits++;
     return dst;

@@ -40,7 +40,9 @@ static void real_numbers_have_the_shortest_form(void **state)
     metric_page_row_real(&page, "x", "", 0.1);
     metric_page_row_real(&page, "x", "", 1794718630.5);
     metric_page_row_real(&page, "x", "", 0);
-    assert_page(&page, "x 0.1\nx 1794718630.5\nx 0\n");
+    metric_page_row_real(&page, "x", "", 10);
+    metric_page_row_real(&page, "x", "", 2500);
+    assert_page(&page, "x 0.1\nx 1794718630.5\nx 0\nx 10\nx 2500\n");
 }
 
 static void buckets_of_a_histogram_cumulate(void **state)

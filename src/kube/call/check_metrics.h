@@ -1,20 +1,17 @@
 /*
  * Counters of what single admission policies and their bindings have decided, as Kubernetes counts
- * it: validations that have failed, with what was done about them, and mutations. Their labels name
- * policies, so that rows are made when they are needed; beyond a limit all others share a row.
- *
- * One for a server, with a lock: an evaluation takes much longer.
+ * it: validations that have failed, with what was done about them, and mutations. They are rows by
+ * labels (kube/call/label_rows.h), one set for a server: an evaluation takes much longer than a
+ * lock.
  */
 #ifndef VIGIL_KUBE_CALL_CHECK_METRICS_H
 #define VIGIL_KUBE_CALL_CHECK_METRICS_H
 
-#include "base/metric/page.h"
 #include "base/slice.h"
 
-/* A scrape writes them all in one turn of a loop: some 10 lines each. */
 enum { KUBE_CHECK_ROWS_MAX = 1000 };
 
-struct kube_check_metrics;
+struct kube_label_rows;
 
 /* What was counted; texts are labels. */
 struct kube_check {
@@ -24,11 +21,9 @@ struct kube_check {
     int64_t elapsed_ns;
 };
 
-struct kube_check_metrics *kube_check_metrics_new(void);
-void kube_check_metrics_free(struct kube_check_metrics *metrics); /* accepts NULL */
+struct kube_label_rows *kube_check_metrics_new(void);
 
 /* Any thread. */
-void kube_check_count(struct kube_check_metrics *metrics, const struct kube_check *check);
-void kube_check_metrics_write(struct kube_check_metrics *metrics, struct metric_page *page);
+void kube_check_count(struct kube_label_rows *metrics, const struct kube_check *check);
 
 #endif

@@ -1,5 +1,7 @@
 #include "kube/call/check_metrics.h"
 
+#include "kube/call/label_rows.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,7 @@
 #define TOTAL "apiserver_validating_admission_policy_check_total{policy="
 #define REST "error_type=\"invalid_error\",enforcement_action=\"deny\"} "
 
-static struct kube_check_metrics *metrics;
+static struct kube_label_rows *metrics;
 
 static void count(const char *policy)
 {
@@ -25,7 +27,7 @@ static void count(const char *policy)
 static void assert_page_has(const char *line)
 {
     struct metric_page page = {0};
-    kube_check_metrics_write(metrics, &page);
+    kube_label_rows_write(metrics, &page);
     assert_int_equal(page.status, ST_OK);
     assert_int_equal(buf_append(&page.text, slice_of("", 1)), ST_OK);
     if (!strstr((const char *)page.text.ptr, line))
@@ -43,7 +45,7 @@ static void policies_are_counted_by_their_names(void **state)
     assert_page_has(TOTAL "\"p\",policy_binding=\"b\"," REST "2\n");
     assert_page_has(TOTAL "\"a\\\"b\",policy_binding=\"b\"," REST "1\n");
     assert_page_has("enforcement_action=\"deny\",le=\"0.001\"} 2\n");
-    kube_check_metrics_free(metrics);
+    kube_label_rows_free(metrics);
 }
 
 static void mutations_have_metrics_of_their_own(void **state)
@@ -60,7 +62,7 @@ static void mutations_have_metrics_of_their_own(void **state)
                     "policy_binding=\"b\",error_type=\"no_error\"} 1\n");
     assert_page_has("apiserver_mutating_admission_policy_check_duration_seconds_count{policy=\"p\","
                     "policy_binding=\"b\",error_type=\"no_error\"} 1\n");
-    kube_check_metrics_free(metrics);
+    kube_label_rows_free(metrics);
 }
 
 static void beyond_the_limit_policies_share_a_row(void **state)
@@ -74,7 +76,7 @@ static void beyond_the_limit_policies_share_a_row(void **state)
     }
     assert_page_has(TOTAL "\"p999\",policy_binding=\"b\"," REST "1\n");
     assert_page_has(TOTAL "\"other\",policy_binding=\"other\"," REST "3\n");
-    kube_check_metrics_free(metrics);
+    kube_label_rows_free(metrics);
 }
 
 int main(void)

@@ -1,6 +1,8 @@
 #include "kube/call/metrics.h"
 
 #include "base/xalloc.h"
+#include "kube/call/label_rows.h"
+#include "kube/call/webhook_metrics.h"
 
 #include <stdio.h>
 
@@ -34,7 +36,8 @@ enum {
  */
 struct kube_metrics {
     struct metric_set *set;            /* owned */
-    struct kube_check_metrics *checks; /* owned */
+    struct kube_label_rows *checks;    /* owned */
+    struct kube_label_rows *webhooks;  /* the same */
     struct pod_security_metrics *pods; /* the same */
     const struct kube_kind *kinds;
     unsigned kind_count; /* number of built-in kinds; the next number is for all others */
@@ -62,6 +65,7 @@ enum status kube_metrics_new(struct kube_metrics **ret_metrics)
         return status;
     }
     metrics->checks = kube_check_metrics_new();
+    metrics->webhooks = kube_webhook_metrics_new();
     metrics->pods = pod_security_metrics_new();
     *ret_metrics = metrics;
     return ST_OK;
@@ -72,7 +76,8 @@ void kube_metrics_free(struct kube_metrics *metrics)
     if (!metrics)
         return;
     metric_set_free(metrics->set);
-    kube_check_metrics_free(metrics->checks);
+    kube_label_rows_free(metrics->checks);
+    kube_label_rows_free(metrics->webhooks);
     pod_security_metrics_free(metrics->pods);
     free(metrics);
 }
@@ -134,6 +139,11 @@ void kube_count_check(const struct kube_counter *counter, const struct kube_chec
 {
     if (counter->metrics)
         kube_check_count(counter->metrics->checks, check);
+}
+
+struct kube_label_rows *kube_counter_webhooks(const struct kube_counter *counter)
+{
+    return counter->metrics ? counter->metrics->webhooks : NULL;
 }
 
 struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter)
@@ -269,7 +279,8 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                         "Failed validations of admission policies whose binding has the action "
                         "Audit.",
                         total(metrics, KUBE_TOTAL_POLICY_AUDITS));
-    kube_check_metrics_write(metrics->checks, page);
+    kube_label_rows_write(metrics->checks, page);
+    kube_label_rows_write(metrics->webhooks, page);
     pod_security_metrics_write(metrics->pods, page);
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",
