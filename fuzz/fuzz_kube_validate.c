@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "kube/policy/admission/admission.h"
+#include "kube/policy/security/settings.h"
 #include "kube/types/defaults/defaults.h"
 #include "kube/types/validate/validate.h"
 
@@ -100,6 +101,7 @@ static bool run(struct write *w, struct json_node *object, const struct json_nod
         .object = object,
         .old = old,
         .facts = &w->known.facts,
+        .pod_security = &pod_security_unconfigured,
         .status = &w->status,
         .warn = drop_warning,
     };
