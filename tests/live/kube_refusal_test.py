@@ -61,19 +61,6 @@ class Refusals(LiveTest):
             406, "NotAcceptable", "you requested PartialObjectMetadataList, but the requested object is not a list "
             "(*authorization.SelfSubjectAccessReview)"))
 
-    def test_unsupported_admission_causes_warnings(self):
-        for plural, kind in (("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
-                             ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration")):
-            expected = [f'299 - "this server calls no admission webhooks: this {kind} is stored and has no effect"']
-            code, made, warnings = self.send("POST", ADMISSION + plural, {"metadata": {"name": "a"}})
-            self.assertEqual((code, warnings), (201, expected), made)
-            path = f"{ADMISSION}{plural}/a"
-            self.assertEqual(self.send("PUT", path, made)[::2], (200, expected))
-            label = {"metadata": {"labels": {"a": "b"}}}
-            self.assertEqual(self.send("PATCH", path, label, Content_Type=MERGE)[::2], (200, expected))
-            self.assertEqual(self.send("GET", path)[::2], (200, []))
-            self.assertEqual(self.send("DELETE", path)[::2], (200, []))
-
     def test_objects_without_effect_cause_warnings(self):
         for path, body, why in (
                 ("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",

@@ -1,5 +1,7 @@
 #include "kube/request/request.h"
 
+#include "codec/go_duration.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -188,6 +190,10 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
                                                          : KUBE_MATCH_OTHER;
         return true;
     }
+    if (slice_is(name, "timeout")) {
+        query->request_timeout = query->request_timeout.len ? query->request_timeout : value;
+        return true;
+    }
     if (slice_is(name, "dryRun")) {
         /* The handlers of writes check whether it is valid. */
         bool all = slice_is(value, "All");
@@ -238,6 +244,17 @@ enum status kube_query_get(struct arena *arena, struct slice query, const char *
     return status == ST_END ? ST_OK : status;
 }
 
+static bool check_timeout(struct kube_query *query, struct kube_status *status)
+{
+    struct slice text = query->request_timeout;
+    char why[GO_DURATION_WHY_BYTES];
+    if (!text.len || go_duration_read(text, &query->request_timeout_ns))
+        return true;
+    (void)go_duration_check(text, why);
+    return kube_fail(status, KUBE_BAD_REQUEST, "invalid timeout specified in the request URL - %s",
+                     why);
+}
+
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
                       struct kube_status *status)
 {
@@ -265,7 +282,7 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
     }
     if (ret_query->limit < 0)
         ret_query->limit = 0;
-    return true;
+    return ret_query->watch || check_timeout(ret_query, status);
 }
 
 const char *kube_revision_parse(struct slice text, int64_t *ret_revision)

@@ -53,7 +53,9 @@ struct kube_query {
     struct slice continue_token;
     bool watch, allow_bookmarks;
     bool send_initial_events, send_initial_events_given;
-    int64_t timeout_s; /* 0: not given; negative: a watch ends at once */
+    int64_t timeout_s;            /* 0: not given; negative: a watch ends at once */
+    struct slice request_timeout; /* "timeout": of a request that is not a watch */
+    int64_t request_timeout_ns;   /* 0: not given */
     bool dry_run, dry_run_unknown;
     struct slice dry_run_text; /* as sent; only "All" is supported */
     bool force, force_given;

@@ -56,7 +56,7 @@ static bool make_options(const struct kube_change *change, unsigned operation, s
 }
 
 /* The objects as the client sees them. */
-static bool make_objects(struct kube_change *change, struct kube_policy_write *write)
+bool kube_policies_see(struct kube_change *change, struct kube_policy_write *write)
 {
     struct kube_call *call = change->call;
     bool scales = call->subresource == KUBE_SUBRESOURCE_SCALE && !change->posted;
@@ -90,8 +90,8 @@ static bool make_objects(struct kube_change *change, struct kube_policy_write *w
 }
 
 /* What all policies see; without memory it fails. */
-static bool begin_write(struct kube_change *change, const struct kube_policy_case *cases,
-                        size_t count, struct kube_policy_write *write)
+bool kube_policies_begin_write(struct kube_change *change, const struct kube_policy_case *cases,
+                               size_t count, struct kube_policy_write *write)
 {
     struct kube_call *call = change->call;
     struct kube_policy_facts *f = change->policies;
@@ -129,7 +129,8 @@ static bool begin_write(struct kube_change *change, const struct kube_policy_cas
 
 /* Back to the step that answers questions about permissions. What was evaluated so far counts, so
  * that many questions, of which each depends on the answer before, cost no more than one. */
-static enum kube_stepped ask(struct kube_change *change, const struct kube_policy_write *write)
+enum kube_stepped kube_policies_go_to_ask(struct kube_change *change,
+                                          const struct kube_policy_write *write)
 {
     struct kube_policy_facts *f = change->policies;
     f->spent += write->cost;
@@ -209,8 +210,7 @@ static bool make_scale(struct kube_change *change, struct arena *arena,
     return true;
 }
 
-/* What a policy mutates, and what it was before. */
-static bool make_mutable(struct kube_change *change, struct kube_policy_write *write)
+bool kube_policies_see_mutable(struct kube_change *change, struct kube_policy_write *write)
 {
     struct json_node *scale, *old;
     write->object = change->object;
@@ -242,8 +242,9 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
     struct kube_policy_write write;
     const struct json_node *after;
     *ret_object = NULL;
-    if (!begin_write(change, f->cases + f->validating, f->count - f->validating, &write) ||
-        !make_mutable(change, &write))
+    if (!kube_policies_begin_write(change, f->cases + f->validating, f->count - f->validating,
+                                   &write) ||
+        !kube_policies_see_mutable(change, &write))
         return KUBE_STEP_FAIL;
     enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
     f->checks = write.checks;
@@ -251,7 +252,7 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
     case KUBE_POLICY_TOO_DEAR:
         return KUBE_STEP_LONG;
     case KUBE_POLICY_ASKS:
-        return ask(change, &write);
+        return kube_policies_go_to_ask(change, &write);
     case KUBE_POLICY_DENIES:
         return KUBE_STEP_FAIL;
     case KUBE_POLICY_ADMITS:
@@ -262,77 +263,26 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
     return KUBE_STEP_NEXT;
 }
 
-static enum kube_stepped run_pass(struct kube_change *change, struct kube_mutating *mutating)
+bool kube_policies_take(struct kube_change *change, const struct json_node *mutated)
 {
-    const struct json_node *before = change->object, *after;
-    enum kube_stepped stepped = run_policies(change, mutating, &after);
-    if (stepped != KUBE_STEP_NEXT || !after)
-        return stepped;
+    const struct json_node *before = change->object;
+    if (change->posted) {
+        change->posted = mutated;
+        return true;
+    }
     /* The trees of mutations are in the arena of the attempt, where they may be changed. */
-    change->object = (struct json_node *)(uintptr_t)after;
+    change->object = (struct json_node *)(uintptr_t)mutated;
     return take(change, before);
-}
-
-/* What is posted to an object is not stored, and no plugin changes it. */
-static enum kube_stepped mutate_posted(struct kube_change *change)
-{
-    struct kube_mutating mutating = {.arena = &change->call->arena};
-    const struct json_node *before = change->posted, *after;
-    enum kube_stepped stepped = KUBE_STEP_NEXT;
-    for (bool more = true; more && stepped == KUBE_STEP_NEXT;) {
-        stepped = run_policies(change, &mutating, &after);
-        if (after)
-            change->posted = after;
-        more = mutating.mutated && !mutating.again;
-        mutating.again = true;
-    }
-    /* On the worker, or with what it has asked, it begins again. */
-    if (stepped != KUBE_STEP_NEXT)
-        change->posted = before;
-    return stepped;
-}
-
-static enum kube_stepped mutate_new(struct kube_change *change)
-{
-    struct kube_mutating *mutating = change->mutating;
-    if (!mutating)
-        mutating = change->mutating = arena_calloc(change->arena, 1, sizeof(*mutating));
-    if (!mutating || !kube_body_zero_status(change->call, change->arena, change->object))
-        return kube_fail_engine(&change->call->status, ST_NOMEM);
-    mutating->arena = change->arena;
-    enum kube_stepped stepped = run_pass(change, mutating);
-    if (stepped != KUBE_STEP_NEXT || mutating->again || !mutating->mutated)
-        return stepped;
-    /* Plugins may have to know something else about the object as it is now. */
-    mutating->again = true;
-    return kube_change_regather(change);
-}
-
-static enum kube_stepped mutate_stored(struct kube_change *change)
-{
-    struct kube_mutating mutating = {.arena = change->arena};
-    struct json_node *before = change->object;
-    enum kube_stepped stepped = run_pass(change, &mutating);
-    if (stepped == KUBE_STEP_NEXT && mutating.mutated) {
-        mutating.again = true;
-        stepped = kube_admit_mutate(change);
-        if (stepped == KUBE_STEP_NEXT)
-            stepped = run_pass(change, &mutating);
-    }
-    /* On the worker, or with what it has asked, it begins again. */
-    if (stepped == KUBE_STEP_LONG || stepped == KUBE_STEP_JUMP)
-        change->object = before;
-    return stepped;
 }
 
 enum kube_stepped kube_policies_mutate(struct kube_change *change)
 {
     const struct kube_policy_facts *f = change->policies;
+    const struct json_node *after;
     if (f->count == f->validating)
         return KUBE_STEP_NEXT;
-    if (change->posted)
-        return mutate_posted(change);
-    return change->operation == KUBE_ADMISSION_CREATE ? mutate_new(change) : mutate_stored(change);
+    enum kube_stepped stepped = run_policies(change, change->mutating, &after);
+    return stepped == KUBE_STEP_NEXT && after ? kube_policies_take(change, after) : stepped;
 }
 
 /* -- Validating -- */
@@ -347,7 +297,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     /* Nothing is deleted: the object was not selected, or is being deleted already. */
     if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP)
         return KUBE_STEP_NEXT;
-    if (!begin_write(change, f->cases, f->validating, &write))
+    if (!kube_policies_begin_write(change, f->cases, f->validating, &write))
         return KUBE_STEP_FAIL;
     if (change->posted)
         write.object_kind = *change->posted_kind;
@@ -357,19 +307,19 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         call->warnings.len = size_min(call->warnings.len, f->warned);
     f->checked = true;
     f->warned = call->warnings.len;
-    if (!make_objects(change, &write))
+    if (!kube_policies_see(change, &write))
         return KUBE_STEP_FAIL;
     enum kube_policy_verdict verdict = kube_policy_validate(&write);
     if (verdict == KUBE_POLICY_TOO_DEAR)
         return KUBE_STEP_LONG;
     if (verdict == KUBE_POLICY_ASKS)
-        return ask(change, &write);
+        return kube_policies_go_to_ask(change, &write);
     f->audited += write.audited;
     f->checks = write.checks;
     return verdict == KUBE_POLICY_ADMITS;
 }
 
-/* -- Policies themselves -- */
+/* -- Policies and webhooks themselves -- */
 
 struct settling {
     struct kube_policies_wait wait;
@@ -390,7 +340,7 @@ enum kube_stepped kube_policies_settle(struct kube_change *change)
     bool wrote = change->decision == KUBE_DECIDE_PUT || change->decision == KUBE_DECIDE_DELETE;
     enum kube_policy_part part;
     if (!kube_policy_part_of(call->kind, &part) || change->dry_run || !wrote ||
-        !kube_policies_enabled(call, part))
+        !kube_admission_uses(call->api->admission, part))
         return KUBE_STEP_NEXT;
     struct settling *settling = arena_calloc(&call->arena, 1, sizeof(*settling));
     if (!settling)

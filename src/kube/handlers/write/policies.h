@@ -26,8 +26,7 @@ enum {
 /* Gathers what the policies need that concern the write; those of the attempt before are released.
  * A new policy or binding for which there is no room is refused. */
 kube_step_fn kube_policies_gather;
-/* Mutating admission by policies, with the second pass that Kubernetes makes if an object was
- * changed: all of mutating admission again, but only those policies that say so. */
+/* Mutating admission by policies. */
 kube_step_fn kube_policies_mutate;
 /* Validating admission by policies. It begins where it is and continues on the worker if the
  * evaluation is long. */
@@ -40,8 +39,11 @@ kube_step_fn kube_policies_settle;
 /* Whether the evaluation has asked something that has no answer yet. */
 bool kube_policies_asked(const struct kube_policy_facts *facts);
 
-/* On the thread of the API. */
+/* On the thread of the API: what was gathered for an attempt, and all of it. */
 void kube_policies_release(struct kube_change *change);
+void kube_policies_free(struct kube_change *change);
+/* The change continues with another object. */
+void kube_policies_forget(struct kube_change *change);
 
 /* Warns the writer of a policy or binding of what it says in vain. */
 void kube_policies_warn(struct kube_call *call, const struct json_node *object);

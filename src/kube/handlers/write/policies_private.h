@@ -19,6 +19,8 @@ struct kube_policy_param {
     const struct json_node *tree; /* NULL: there is none */
 };
 
+struct kube_hooks; /* kube/handlers/write/webhooks.c */
+
 /* What is gathered for one attempt; in the arena of the call. */
 struct kube_policy_facts {
     struct kube_change *change;
@@ -28,6 +30,7 @@ struct kube_policy_facts {
     /* Those that validate, and behind them those that mutate. */
     struct kube_policy_case *cases;
     size_t count, capacity, validating;
+    struct kube_hooks *hooks; /* webhooks; NULL: there have never been any */
     bool too_many;
     struct kube_policies_wait wait;
     struct kube_policies_read { /* what is not held */
@@ -69,10 +72,27 @@ struct kube_policy_facts {
 /* On the thread of the API. */
 void kube_policies_free_fetches(struct kube_policy_facts *facts);
 
+/* What all policies and webhooks see. Without memory it fails. */
+MUST_CHECK
+bool kube_policies_begin_write(struct kube_change *change, const struct kube_policy_case *cases,
+                               size_t count, struct kube_policy_write *write);
+/* The objects in validating admission, as the client sees them. */
+MUST_CHECK
+bool kube_policies_see(struct kube_change *change, struct kube_policy_write *write);
+/* What is mutated, and what it was before. */
+MUST_CHECK
+bool kube_policies_see_mutable(struct kube_change *change, struct kube_policy_write *write);
+/* The mutated object becomes change->object, or change->posted. */
+MUST_CHECK
+bool kube_policies_take(struct kube_change *change, const struct json_node *mutated);
+/* Back to the step that answers questions about permissions, which is the one before. */
+enum kube_stepped kube_policies_go_to_ask(struct kube_change *change,
+                                          const struct kube_policy_write *write);
+
 /* The write as rules see it, with the name that is known by now. */
 struct kube_match_request kube_policies_request(const struct kube_change *change);
 
-/* False: it is neither a policy nor a binding. */
+/* False: it is neither a policy, nor a binding, nor a configuration of webhooks. */
 static inline bool kube_policy_part_of(const struct kube_kind *kind,
                                        enum kube_policy_part *ret_part)
 {
@@ -81,6 +101,8 @@ static inline bool kube_policy_part_of(const struct kube_kind *kind,
         [KUBE_POLICY_BINDINGS] = "validatingadmissionpolicybindings",
         [KUBE_MUTATING_POLICIES] = "mutatingadmissionpolicies",
         [KUBE_MUTATING_BINDINGS] = "mutatingadmissionpolicybindings",
+        [KUBE_VALIDATING_WEBHOOKS] = "validatingwebhookconfigurations",
+        [KUBE_MUTATING_WEBHOOKS] = "mutatingwebhookconfigurations",
     };
     for (unsigned i = 0; i < KUBE_POLICY_PARTS; i++)
         if (kube_kind_is(kind, "admissionregistration.k8s.io", names[i])) {
@@ -89,8 +111,5 @@ static inline bool kube_policy_part_of(const struct kube_kind *kind,
         }
     return false;
 }
-
-/* Whether the plugin of such policies is enabled. */
-bool kube_policies_enabled(const struct kube_call *call, enum kube_policy_part part);
 
 #endif

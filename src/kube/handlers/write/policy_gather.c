@@ -1,4 +1,5 @@
 #include "kube/handlers/write/policies_private.h"
+#include "kube/handlers/write/webhooks.h"
 
 #include "base/metric/turn.h"
 #include "kube/call/conversion.h"
@@ -43,10 +44,23 @@ void kube_policies_release(struct kube_change *change)
     }
     for (size_t i = 0; i < KUBE_POLICY_PARTS; i++)
         kube_lookup_read_fini(&f->reads[i].read);
+    kube_webhooks_release(f->hooks);
     kube_policies_free_fetches(f);
     kube_kinds_unref(f->kinds);
     arena_fini(&f->arena);
-    *f = (struct kube_policy_facts){.change = change, .checked = f->checked, .warned = f->warned};
+    *f = (struct kube_policy_facts){
+        .change = change, .hooks = f->hooks, .checked = f->checked, .warned = f->warned};
+}
+
+void kube_policies_forget(struct kube_change *change)
+{
+    kube_webhooks_forget(change->policies->hooks);
+}
+
+void kube_policies_free(struct kube_change *change)
+{
+    kube_policies_release(change);
+    kube_webhooks_free(change->policies->hooks);
 }
 
 static void resume(struct kube_policy_facts *f, enum status status)
@@ -75,11 +89,18 @@ static unsigned operation_of(const struct kube_change *change)
     return change->operation == KUBE_ADMISSION_CREATE ? KUBE_MATCH_CREATE : KUBE_MATCH_UPDATE;
 }
 
-/* Policies and their bindings are not subject to policies. */
+/* Policies and their bindings are not subject to policies, and what configures admission is not
+ * subject to webhooks: otherwise a webhook could prevent its own removal. */
 static bool is_subject(const struct kube_kind *kind)
 {
     return strcmp(kind->group, "admissionregistration.k8s.io") != 0 ||
            !strstr(kind->plural, "admissionpolic");
+}
+
+static bool is_subject_to_webhooks(const struct kube_kind *kind)
+{
+    return strcmp(kind->group, "admissionregistration.k8s.io") != 0 ||
+           (!strstr(kind->plural, "admissionpolic") && !strstr(kind->plural, "webhookconfig"));
 }
 
 struct kube_match_request kube_policies_request(const struct kube_change *change)
@@ -593,10 +614,15 @@ static enum kube_stepped find_cases(struct kube_policy_facts *f)
     struct kube_call *call = f->change->call;
     const struct kube_shelf *shelves[KUBE_POLICY_PARTS] = {0};
     bool needed[KUBE_POLICY_PARTS];
-    needed[KUBE_POLICIES] = needed[KUBE_POLICY_BINDINGS] =
-        kube_policies_enabled(call, KUBE_POLICIES);
-    needed[KUBE_MUTATING_POLICIES] = needed[KUBE_MUTATING_BINDINGS] =
-        kube_policies_enabled(call, KUBE_MUTATING_POLICIES) && may_mutate(f->change);
+    bool hooks = is_subject_to_webhooks(f->request.kind);
+    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
+        needed[part] = kube_admission_uses(call->api->admission, (enum kube_policy_part)part);
+    needed[KUBE_MUTATING_POLICIES] &= may_mutate(f->change);
+    needed[KUBE_MUTATING_BINDINGS] &= may_mutate(f->change);
+    needed[KUBE_VALIDATING_WEBHOOKS] &= hooks;
+    /* Webhooks that mutate are also asked whether an object may be deleted. */
+    needed[KUBE_MUTATING_WEBHOOKS] &=
+        hooks && (may_mutate(f->change) || f->request.operation == KUBE_MATCH_DELETE);
     for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
         if (needed[part] && !(shelves[part] = shelf_of(f, (enum kube_policy_part)part)))
             return KUBE_STEP_LEFT;
@@ -615,11 +641,13 @@ static enum kube_stepped find_cases(struct kube_policy_facts *f)
     /* One mutation sees the result of another, so that their order counts. */
     if (added && f->count > f->validating)
         qsort(f->cases + f->validating, f->count - f->validating, sizeof(*f->cases), compare_cases);
+    added = added && kube_webhooks_find(f, shelves[KUBE_VALIDATING_WEBHOOKS],
+                                        shelves[KUBE_MUTATING_WEBHOOKS]);
     if (added)
         return KUBE_STEP_NEXT;
     return f->too_many ? kube_fail(&call->status, KUBE_INTERNAL_ERROR,
-                                   "more than %d admission policies and bindings concern this "
-                                   "request",
+                                   "more than %d admission policies and bindings, or webhooks, "
+                                   "concern this request",
                                    KUBE_POLICY_CASES_MAX)
                        : kube_fail_engine(&call->status, ST_NOMEM);
 }
@@ -639,7 +667,7 @@ static enum kube_stepped gather(struct kube_policy_facts *f)
         if (found != KUBE_STEP_NEXT)
             return found;
     }
-    if (!f->count)
+    if (!f->count && !kube_webhooks_found(f))
         return KUBE_STEP_NEXT;
     if (!f->has_namespace && f->request.namespace.len &&
         !kube_kind_is(f->request.kind, "", "namespaces"))
@@ -651,13 +679,6 @@ static enum kube_stepped gather(struct kube_policy_facts *f)
             return params;
     }
     return arena_ran_out(&f->arena) ? kube_fail_engine(&call->status, ST_NOMEM) : true;
-}
-
-bool kube_policies_enabled(const struct kube_call *call, enum kube_policy_part part)
-{
-    const struct kube_admission *admission = call->api->admission;
-    return part < KUBE_MUTATING_POLICIES ? kube_admission_has_policies(admission)
-                                         : kube_admission_mutates_by_policies(admission);
 }
 
 static struct kube_policy_facts *facts_of(struct kube_change *change)
@@ -685,7 +706,11 @@ static bool has_room(struct kube_change *change, enum kube_policy_part part)
     return kube_fail_forbidden(
         &call->status, slice_from_text(call->kind->group), slice_from_text(call->kind->plural),
         change->name.len ? change->name : SLICE_LITERAL("Unknown"),
-        kube_policy_part_binds(part)
+        part == KUBE_VALIDATING_WEBHOOKS || part == KUBE_MUTATING_WEBHOOKS
+            ? "this server can use at most 1000 configurations of webhooks, and only as many as "
+              "its "
+              "memory for them allows"
+        : kube_policy_part_binds(part)
             ? "this server can use at most 2000 bindings, and only as many as its memory for them "
               "allows"
             : "this server can use at most 1000 policies, and only as many as its memory for them "
@@ -707,31 +732,53 @@ static bool may_concern(struct kube_policy_finder *finder, enum kube_policy_part
     return !shelf || kube_policies_name(shelf, kind);
 }
 
+/* Bindings are looked at first: without one its policies need not be. */
+static bool applies(const struct kube_admission *admission, enum kube_policy_part applied,
+                    enum kube_policy_part named, const struct kube_kind *kind)
+{
+    return admission->applied[applied] && !kube_lookup_is_empty(admission->applied[applied]) &&
+           may_concern(admission->policies, named, kind);
+}
+
+static bool any_applies(const struct kube_admission *admission, const struct kube_kind *kind)
+{
+    return (is_subject(kind) &&
+            (applies(admission, KUBE_POLICY_BINDINGS, KUBE_POLICIES, kind) ||
+             applies(admission, KUBE_MUTATING_BINDINGS, KUBE_MUTATING_POLICIES, kind))) ||
+           (is_subject_to_webhooks(kind) &&
+            (applies(admission, KUBE_VALIDATING_WEBHOOKS, KUBE_VALIDATING_WEBHOOKS, kind) ||
+             applies(admission, KUBE_MUTATING_WEBHOOKS, KUBE_MUTATING_WEBHOOKS, kind)));
+}
+
+/* In the second pass of mutating admission the same policies and webhooks decide as in the first.
+ */
+static bool is_gathered(const struct kube_change *change)
+{
+    return change->policies && change->policies->found && change->mutating &&
+           change->mutating->again && !change->prepared;
+}
+
 enum kube_stepped kube_policies_gather(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     struct kube_admission *admission = call->api->admission;
-    kube_policies_release(change);
     enum kube_policy_part part = KUBE_POLICIES;
     bool changes_policies = kube_policy_part_of(call->kind, &part);
-    bool validates = kube_policies_enabled(call, KUBE_POLICIES);
-    bool mutates = kube_policies_enabled(call, KUBE_MUTATING_POLICIES);
-    if (!(validates || mutates) || !operation_of(change) ||
-        (changes_policies && !kube_policies_enabled(call, part)))
+    if (is_gathered(change))
         return KUBE_STEP_NEXT;
-    if (changes_policies && kube_policies_ready(admission->policies))
-        return has_room(change, part);
-    const struct kube_kind *kind = kube_policies_request(change).kind;
-    bool applies = (validates && !kube_lookup_is_empty(admission->bindings) &&
-                    may_concern(admission->policies, KUBE_POLICIES, kind)) ||
-                   (mutates && !kube_lookup_is_empty(admission->mutating_bindings) &&
-                    may_concern(admission->policies, KUBE_MUTATING_POLICIES, kind));
-    if (!changes_policies && (!is_subject(call->kind) || !applies))
+    kube_policies_release(change);
+    if (!operation_of(change) || (changes_policies && !kube_admission_uses(admission, part)))
+        return KUBE_STEP_NEXT;
+    bool is_ready = kube_policies_ready(admission->policies);
+    if (changes_policies && is_ready && !has_room(change, part))
+        return KUBE_STEP_FAIL;
+    bool waits = changes_policies && !is_ready;
+    if (!waits && !any_applies(admission, kube_policies_request(change).kind))
         return KUBE_STEP_NEXT;
     struct kube_policy_facts *f = facts_of(change);
     if (!f)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (changes_policies) {
+    if (waits) {
         f->wait = (struct kube_policies_wait){.go = on_known};
         kube_call_hold(call);
         kube_policies_wait(admission->policies, &f->wait);

@@ -52,8 +52,8 @@ void kube_change_answer(struct kube_change *change);
 /* A PUT or PATCH continues as a create, because there is no object: change->object is the new one,
  * in the arena of the attempt. */
 enum kube_stepped kube_change_as_create(struct kube_change *change);
-/* The list goes back to where facts are gathered, because the object has changed. */
-enum kube_stepped kube_change_regather(struct kube_change *change);
+/* The list goes back to where mutating admission begins, because the object has changed. */
+enum kube_stepped kube_change_mutate_again(struct kube_change *change);
 /* The object exists meanwhile: the update begins another attempt. */
 void kube_change_as_update(struct kube_change *change);
 

@@ -1,7 +1,7 @@
 #include "kube/handlers/write/without_effect.h"
 
 #include "kube/call/call.h"
-#include "kube/handlers/write/policies.h"
+#include "kube/handlers/write/policies_private.h"
 #include "kube/policy/access/rbac/rbac.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/policy/policies/finder.h"
@@ -62,18 +62,25 @@ typedef bool check_fn(struct kube_call *call, const struct json_node *object,
 static bool check_usable(struct kube_call *call, const struct json_node *object,
                          const struct json_node *old, struct slice name);
 
-/* A policy is evaluated, unless the plugin is disabled, as far as this server can. */
+/* A policy is evaluated and a webhook called, unless the plugin is disabled, as far as this server
+ * can. */
 static bool check_policy(struct kube_call *call, const struct json_node *object,
                          const struct json_node *old, struct slice name)
 {
-    bool mutates = strncmp(call->kind->plural, "mutating", strlen("mutating")) == 0;
-    const struct kube_admission *admission = call->api->admission;
-    if (!(mutates ? kube_admission_mutates_by_policies(admission)
-                  : kube_admission_has_policies(admission))) {
+    static const char *const plugins[KUBE_POLICY_PARTS] = {
+        [KUBE_POLICIES] = "ValidatingAdmissionPolicy",
+        [KUBE_POLICY_BINDINGS] = "ValidatingAdmissionPolicy",
+        [KUBE_MUTATING_POLICIES] = "MutatingAdmissionPolicy",
+        [KUBE_MUTATING_BINDINGS] = "MutatingAdmissionPolicy",
+        [KUBE_VALIDATING_WEBHOOKS] = "ValidatingAdmissionWebhook",
+        [KUBE_MUTATING_WEBHOOKS] = "MutatingAdmissionWebhook",
+    };
+    enum kube_policy_part part = KUBE_POLICIES;
+    if (!kube_policy_part_of(call->kind, &part) ||
+        !kube_admission_uses(call->api->admission, part)) {
         char text[128];
         snprintf(text, sizeof(text),
-                 "the admission plugin %sAdmissionPolicy is disabled: this object has no effect",
-                 mutates ? "Mutating" : "Validating");
+                 "the admission plugin %s is disabled: this object has no effect", plugins[part]);
         kube_call_warn(call, slice_from_text(text));
         return true;
     }
@@ -88,14 +95,7 @@ static const struct row {
     check_fn *check;
 } rows[] = {
     {"", "namespaces", NULL, check_namespace},
-    {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", "calls no admission webhooks",
-     NULL},
-    {"admissionregistration.k8s.io", "validatingwebhookconfigurations",
-     "calls no admission webhooks", NULL},
-    {"admissionregistration.k8s.io", "mutatingadmissionpolicies", NULL, check_policy},
-    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings", NULL, check_policy},
-    {"admissionregistration.k8s.io", "validatingadmissionpolicies", NULL, check_policy},
-    {"admissionregistration.k8s.io", "validatingadmissionpolicybindings", NULL, check_policy},
+    {"admissionregistration.k8s.io", NULL, NULL, check_policy},
     {"apiregistration.k8s.io", "apiservices", NULL, check_api_service},
     {"flowcontrol.apiserver.k8s.io", NULL, "does not limit requests by priority and fairness",
      NULL},

@@ -54,6 +54,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
+#include "kube/handlers/write/mutating.h"
 #include "kube/handlers/write/node_facts.h"
 #include "kube/handlers/write/policies.h"
 #include "kube/handlers/write/reserve.h"
@@ -61,6 +62,7 @@
 #include "kube/handlers/write/subresource.h"
 #include "kube/handlers/write/survey.h"
 #include "kube/handlers/write/update.h"
+#include "kube/handlers/write/webhooks.h"
 #include "kube/handlers/write/without_effect.h"
 #include "kube/policy/access/guard.h"
 #include "kube/policy/access/identity.h"
@@ -124,7 +126,8 @@ enum {
     READS = 1 << 2,   /* KUBE_AGAIN_READ */
     DECIDES = 1 << 3, /* KUBE_AGAIN_DECIDE */
     JOINS = 1 << 4,   /* an update has found no object, and continues as a create */
-    ANSWERS = 1 << 5, /* a dry run continues here */
+    MUTATES = 1 << 5, /* mutating admission has changed the object: its second pass */
+    ANSWERS = 1 << 6, /* a dry run continues here */
     /* Steps that only some writes have. */
     CHARGED = 1 << 7,      /* writes that kube_admit_quota has charged to quotas */
     CUSTOM = 1 << 8,       /* objects of custom resources */
@@ -134,8 +137,8 @@ enum {
     SERVICE = 1 << 12,     /* services, which reserve addresses and ports */
     GUARDED = 1 << 13,     /* roles and others that could give their writer more rights */
     POLICY = 1 << 14,      /* admission policies and bindings themselves */
-    BOUND = 1 << 15,       /* there are bindings of policies, which may concern the write */
-    JUDGED = 1 << 16,      /* facts were gathered for policies */
+    BOUND = 1 << 15,       /* there are webhooks or bindings of policies, which may concern it */
+    JUDGED = 1 << 16,      /* facts were gathered for policies and webhooks */
     ASKED = 1 << 17,       /* their evaluation has asked something */
     NAMESPACE = 1 << 18,   /* namespaces */
     OF_NODE = 1 << 19,     /* pods, and tokens of accounts, which nodes may write with limits */
@@ -158,13 +161,19 @@ static const struct kube_step creates[] = {
     {kube_create_default, 0},
     {kube_create_own, 0}, /* what follows is not the client's */
     {kube_create_read_namespace, ON_LOOP | READS},
-    {kube_admit_gather, ON_LOOP | DECIDES},
+    {kube_admit_gather, ON_LOOP | DECIDES | MUTATES}, /* plugins may have to know more */
     {kube_node_gather, ON_LOOP | OF_NODE},
     {kube_policies_gather, ON_LOOP | BOUND},
     /* Mutating admission. */
+    {kube_mutating_begin, ONCE | JUDGED},
     {kube_admit_mutate, ONCE},
     {kube_policies_ask, ON_LOOP | ONCE | ASKED},
-    {kube_policies_mutate, ONCE | JUDGED}, /* back to DECIDES once if it has changed the object */
+    {kube_policies_mutate, ONCE | JUDGED},
+    {kube_policies_ask, ON_LOOP | ONCE | ASKED},
+    {kube_webhooks_choose, ONCE | JUDGED},
+    {kube_webhooks_call, ON_LOOP | ONCE | JUDGED},
+    {kube_webhooks_take, ONCE | JUDGED},  /* back to choose the next one */
+    {kube_mutating_again, ONCE | JUDGED}, /* back to MUTATES, once, if the object has changed */
     /* What the server sets. */
     {kube_create_prepare, ONCE},
     {kube_certificate_create, CERTIFICATE | ONCE},
@@ -180,6 +189,10 @@ static const struct kube_step creates[] = {
     {kube_admit_check, 0},
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose_checks, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take_checks, JUDGED}, /* back to choose more if there are many */
     {kube_admit_quota, 0},
     {kube_change_guard, ON_LOOP | GUARDED},
     /* Storage. */
@@ -213,9 +226,15 @@ static const struct kube_step updates[] = {
     {kube_update_default, 0},
     {kube_update_own, 0}, /* what follows is not the client's */
     /* Mutating admission. */
-    {kube_admit_mutate, 0},
+    {kube_mutating_begin, JUDGED},
+    {kube_admit_mutate, MUTATES},
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_mutate, JUDGED},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take, JUDGED},  /* back to choose the next one */
+    {kube_mutating_again, JUDGED}, /* back to MUTATES, once, if the object has changed */
     /* What the server sets. */
     {kube_definition_default, DEFINITION},
     {kube_update_prepare, 0},
@@ -230,6 +249,10 @@ static const struct kube_step updates[] = {
     {kube_survey_pods, ON_LOOP | NAMESPACE}, /* warns of pods that a new label forbids */
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED}, /* on the worker if it costs much; it may go back to ask */
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose_checks, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take_checks, JUDGED}, /* back to choose more if there are many */
     {kube_admit_quota, 0},
     {kube_update_conclude, 0},
     {kube_store_encode, 0},
@@ -256,8 +279,18 @@ static const struct kube_step changes[] = {
     {kube_convert_stored, ON_LOOP | CONVERTED},
     {kube_store_parse, 0},
     {decide, 0},
+    /* A delete; what was posted has passed `admits`. */
+    {kube_mutating_begin, JUDGED},
     {kube_policies_ask, ON_LOOP | ASKED},
-    {kube_policies_check, JUDGED}, /* a delete; what was posted has passed `admits` */
+    {kube_webhooks_choose, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take, JUDGED},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_policies_check, JUDGED},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose_checks, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take_checks, JUDGED},
     {kube_store_encode, 0},
     {kube_convert_to_store, ON_LOOP | CONVERTED},
     {kube_store_write, ON_LOOP}, /* another write was faster: back to DECIDES */
@@ -273,11 +306,21 @@ static const struct kube_step changes[] = {
 static const struct kube_step admits[] = {
     {kube_node_check_posted, ON_LOOP | OF_NODE},
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_mutating_begin, MUTATES | JUDGED},
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_mutate, JUDGED},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take, JUDGED},
+    {kube_mutating_again, JUDGED},
     {decide, 0}, /* whether it is right, and what the server sets in it */
     {kube_policies_ask, ON_LOOP | ASKED},
     {kube_policies_check, JUDGED},
+    {kube_policies_ask, ON_LOOP | ASKED},
+    {kube_webhooks_choose_checks, JUDGED},
+    {kube_webhooks_call, ON_LOOP | JUDGED},
+    {kube_webhooks_take_checks, JUDGED},
     {answer, ON_LOOP},
     {NULL, 0},
 };
@@ -289,14 +332,12 @@ const struct kube_step *kube_step_before(const struct kube_step *step)
     return step - 1;
 }
 
-/* Nearly always there are no policies, and this comparison is all that they cost. A write that had
- * some in the attempt before has to release them. */
+/* Nearly always there are neither policies nor webhooks, and these comparisons are all that they
+ * cost. A write that had some in the attempt before has to release them. */
 static bool is_bound(const struct kube_change *change)
 {
-    const struct kube_admission *admission = change->call->api->admission;
     return change->policies || change->concerns & POLICY ||
-           !kube_lookup_is_empty(admission->bindings) ||
-           !kube_lookup_is_empty(admission->mutating_bindings);
+           !kube_admission_is_unbound(change->call->api->admission);
 }
 
 /* Runs steps until one waits or answers. */
@@ -385,7 +426,7 @@ void kube_change_free(struct kube_call *call)
     struct kube_change *change = call->handler.change;
     kube_admit_release(change);
     if (change->policies)
-        kube_policies_release(change);
+        kube_policies_free(change);
     if (change->on_free)
         change->on_free(change);
     kube_change_fini(change);
@@ -401,6 +442,9 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     bool guarded = user && (kube_guard_applies(user, kind, call->path.subresource) ||
                             kube_admission_guards_owners(call->api->admission));
     bool custom = kind->flags & KUBE_CUSTOM, validated = is_validated(call);
+    change->mutating = NULL;
+    if (change->policies) /* those of the object before, of a collection */
+        kube_policies_forget(change);
     change->goes_on =
         validated || (custom && (whole || call->subresource == KUBE_SUBRESOURCE_STATUS));
     change->steps = change->step = steps;
@@ -443,6 +487,7 @@ void kube_change_resume(struct kube_change *change, enum status status)
 
 void kube_change_again(struct kube_change *change, enum kube_again from)
 {
+    change->mutating = NULL;
     change->step = find_row(change->steps, from == KUBE_AGAIN_READ ? READS : DECIDES);
     run(change->call);
 }
@@ -465,9 +510,9 @@ enum kube_stepped kube_change_as_create(struct kube_change *change)
     return KUBE_STEP_JUMP;
 }
 
-enum kube_stepped kube_change_regather(struct kube_change *change)
+enum kube_stepped kube_change_mutate_again(struct kube_change *change)
 {
-    change->step = find_row(change->steps, DECIDES);
+    change->step = find_row(change->steps, MUTATES);
     return KUBE_STEP_JUMP;
 }
 

@@ -346,7 +346,7 @@ static const struct kube_follower_type type = {
 
 void kube_policy_status_start(struct kube_api *api, const struct http_route *route)
 {
-    if (!api->config->checks_policies || !kube_admission_has_policies(api->admission))
+    if (!api->config->checks_policies || !kube_admission_uses(api->admission, KUBE_POLICIES))
         return;
     struct checker *c = xcalloc(1, sizeof(*c));
     c->request = (struct kube_own_request){.job = &c->follower.job,

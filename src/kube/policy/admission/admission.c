@@ -8,14 +8,16 @@
 #include "kube/policy/admission/plugins/namespaces.h"
 #include "kube/policy/admission/plugins/nodes/node_restriction.h"
 #include "kube/policy/admission/plugins/plugins.h"
-#include "kube/policy/policies/finder.h"
 #include "kube/policy/security/settings.h"
 
 #include <stdio.h>
 
-/* Only its name and its place: see kube_admission_has_policies. */
+/* Only their names and their places: see kube_admission_uses. */
 static const struct kube_admission_plugin mutating_policy = {.name = "MutatingAdmissionPolicy"};
+static const struct kube_admission_plugin mutating_webhook = {.name = "MutatingAdmissionWebhook"};
 static const struct kube_admission_plugin validating_policy = {.name = "ValidatingAdmissionPolicy"};
+static const struct kube_admission_plugin validating_webhook = {.name =
+                                                                    "ValidatingAdmissionWebhook"};
 
 /* The same: its check asks the authorizer (kube/policy/access/owner_check.c). */
 static const struct kube_admission_plugin owner_permissions = {
@@ -42,7 +44,9 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_default_ingress_class,
     &kube_external_ips,
     &mutating_policy,
+    &mutating_webhook,
     &validating_policy,
+    &validating_webhook,
     &kube_resource_quota,
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
@@ -59,7 +63,6 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
 };
 
 #define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
-#define NOT_CALLED "webhooks are not called"
 
 static const struct kube_admission_absent absent[] = {
     {.name = "AlwaysAdmit", .why = "it does nothing in Kubernetes, either"},
@@ -68,10 +71,9 @@ static const struct kube_admission_absent absent[] = {
     {.name = "ClusterTrustBundleAttest", .why = "cluster trust bundles are not served"},
     {.name = "EventRateLimit", .why = "the rate of events is not limited"},
     {.name = "ExtendedResourceToleration", .why = "tolerations are not added"},
-    {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
+    {.name = "ImagePolicyWebhook", .why = "the webhook that decides about images is not called"},
     {.name = "JobValidation", .why = NOT_CHECKED},
     {.name = "LimitPodHardAntiAffinityTopology", .why = NOT_CHECKED},
-    {.name = "MutatingAdmissionWebhook", .why = NOT_CALLED},
     {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
     {.name = "NamespaceExists", .why = "NamespaceLifecycle checks that namespaces exist"},
     {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
@@ -81,7 +83,6 @@ static const struct kube_admission_absent absent[] = {
     {.name = "PodResizeValidator", .why = "resized pods are not compared with their nodes"},
     {.name = "PodTolerationRestriction", .why = "tolerations of namespaces have no effect"},
     {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
-    {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
 };
 
 /* -- Sets -- */
@@ -190,10 +191,11 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
         .under_way = options->under_way,
         .pool = options->pool,
     });
-    admission->bindings =
-        kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_POLICY_BINDINGS));
-    admission->mutating_bindings =
-        kube_lookup_peek(kube_policies_lookup(admission->policies, KUBE_MUTATING_BINDINGS));
+    for (enum kube_policy_part part = 0; part < KUBE_POLICY_PARTS; part++)
+        if (part != KUBE_POLICIES && part != KUBE_MUTATING_POLICIES &&
+            kube_admission_uses(admission, part))
+            admission->applied[part] =
+                kube_lookup_peek(kube_policies_lookup(admission->policies, part));
     admission->labelled =
         kube_lookup_peek(kube_facts_lookup(admission->facts, KUBE_FACT_NAMESPACES));
     return admission;
@@ -254,14 +256,20 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
     return plugins;
 }
 
-bool kube_admission_has_policies(const struct kube_admission *admission)
+bool kube_admission_uses(const struct kube_admission *admission, enum kube_policy_part part)
 {
-    return admission->set.enabled & bit_of(slice_from_text(validating_policy.name));
-}
-
-bool kube_admission_mutates_by_policies(const struct kube_admission *admission)
-{
-    return admission->set.enabled & bit_of(slice_from_text(mutating_policy.name));
+    static const struct kube_admission_plugin *const plugins[KUBE_POLICY_PARTS] = {
+        [KUBE_POLICIES] = &validating_policy,
+        [KUBE_POLICY_BINDINGS] = &validating_policy,
+        [KUBE_MUTATING_POLICIES] = &mutating_policy,
+        [KUBE_MUTATING_BINDINGS] = &mutating_policy,
+        [KUBE_VALIDATING_WEBHOOKS] = &validating_webhook,
+        [KUBE_MUTATING_WEBHOOKS] = &mutating_webhook,
+    };
+    size_t place = 0;
+    while (chain[place] != plugins[part])
+        place++;
+    return admission->set.enabled >> place & 1;
 }
 
 bool kube_admission_guards_owners(const struct kube_admission *admission)

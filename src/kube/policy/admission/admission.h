@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "kube/policy/admission/plugins/plugin.h"
+#include "kube/policy/policies/finder.h"
 
-struct kube_policy_finder;
 struct pod_security_settings;
 
 /* What the plugins have to know about objects of other kinds, by enum kube_fact. */
@@ -58,9 +58,9 @@ struct kube_admission {
     struct kube_admission_set set;
     struct kube_fact_finder *facts;      /* owned */
     struct kube_policy_finder *policies; /* owned */
-    /* Bindings of policies that validate, and of those that mutate; empty: none applies to any
-     * write. */
-    const struct kube_lookup_peek *bindings, *mutating_bindings;
+    /* By enum kube_policy_part: bindings of policies, and webhooks; empty, or NULL because the
+     * plugin is disabled: none applies to any write. */
+    const struct kube_lookup_peek *applied[KUBE_POLICY_PARTS];
     const struct kube_lookup_peek *labelled; /* namespaces with labels that configure a plugin */
 };
 
@@ -78,9 +78,17 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
 /* Whether NamespaceLifecycle is enabled: an object must be in a namespace that exists. */
 bool kube_admission_needs_namespace(const struct kube_admission *admission);
 
-/* Whether ValidatingAdmissionPolicy is enabled. It has no functions in the chain below,
- * because it decides about every kind: kube/handlers/write/policies.h. */
-bool kube_admission_has_policies(const struct kube_admission *admission);
+/* Whether the plugin of such policies or webhooks is enabled. These have no functions in the chain
+ * below, because they decide about every kind: kube/handlers/write/policies.h, webhooks.h. */
+bool kube_admission_uses(const struct kube_admission *admission, enum kube_policy_part part);
+/* Whether there is neither a binding of a policy nor a webhook. */
+static inline bool kube_admission_is_unbound(const struct kube_admission *admission)
+{
+    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
+        if (admission->applied[part] && !kube_lookup_is_empty(admission->applied[part]))
+            return false;
+    return true;
+}
 /* The same for OwnerReferencesPermissionEnforcement, which asks what the user may do:
  * kube/handlers/write/guard.h. */
 bool kube_admission_guards_owners(const struct kube_admission *admission);
@@ -88,8 +96,6 @@ bool kube_admission_guards_owners(const struct kube_admission *admission);
 bool kube_admission_reviews_pods(const struct kube_admission *admission);
 /* The same for NodeRestriction. */
 bool kube_admission_restricts_nodes(const struct kube_admission *admission);
-/* The same for MutatingAdmissionPolicy. */
-bool kube_admission_mutates_by_policies(const struct kube_admission *admission);
 
 /* Quotas have a phase of their own: Kubernetes checks them after everything else that may refuse a
  * write, so that they are charged only for writes that are stored. */

@@ -6,6 +6,7 @@
 #include "kube/policy/policies/binding.h"
 #include "kube/policy/policies/index.h"
 #include "kube/policy/policies/policy.h"
+#include "kube/policy/policies/webhook.h"
 
 #define AGAIN_NS (1 * NS_PER_MS)
 
@@ -25,15 +26,21 @@ static const struct kube_lookup_kind *const kinds[KUBE_POLICY_PARTS] = {
     [KUBE_POLICY_BINDINGS] = &kube_policy_binding_kind,
     [KUBE_MUTATING_POLICIES] = &kube_mutating_policy_kind,
     [KUBE_MUTATING_BINDINGS] = &kube_mutating_binding_kind,
+    [KUBE_VALIDATING_WEBHOOKS] = &kube_validating_webhooks_kind,
+    [KUBE_MUTATING_WEBHOOKS] = &kube_mutating_webhooks_kind,
 };
 
 const struct kube_lookup_kind *kube_policy_checks(const char *prefix)
 {
     static const struct kube_lookup_kind checks = {
         .read = kube_policy_check, .limited = "spec", .limits = kube_policy_limits};
-    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++)
-        if (strcmp(prefix, kinds[part]->prefix) == 0)
-            return kube_policy_part_binds(part) ? kinds[part] : &checks;
+    for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++) {
+        if (strcmp(prefix, kinds[part]->prefix) != 0)
+            continue;
+        if (part == KUBE_VALIDATING_WEBHOOKS || part == KUBE_MUTATING_WEBHOOKS)
+            return &kube_webhooks_checks;
+        return kube_policy_part_binds(part) ? kinds[part] : &checks;
+    }
     return NULL;
 }
 
@@ -210,4 +217,36 @@ bool kube_policies_each(const struct kube_shelf *policies, const struct kube_she
     return kube_policy_index_each(&policies->index, SLICE_LITERAL("*"), on_policy, &walk) &&
            kube_policy_index_each(&policies->index, slice_from_text(request->kind->plural),
                                   on_policy, &walk);
+}
+
+struct webhooks_walk {
+    const struct kube_match_request *request;
+    bool (*fn)(void *ctx, const struct kube_lookup_object *configuration,
+               const struct kube_webhook *webhook);
+    void *ctx;
+};
+
+static bool on_configuration(void *ctx, const struct kube_lookup_object *object)
+{
+    const struct webhooks_walk *walk = ctx;
+    const struct kube_webhooks *webhooks = object->data;
+    const struct kube_kind *ignored;
+    bool goes_on = true;
+    for (size_t i = 0; i < webhooks->count && goes_on; i++)
+        if (kube_match_resource(&webhooks->items[i].rule.match, walk->request, false, &ignored))
+            goes_on = walk->fn(walk->ctx, object, &webhooks->items[i]);
+    return goes_on;
+}
+
+bool kube_webhooks_each(const struct kube_shelf *configurations,
+                        const struct kube_match_request *request,
+                        bool (*fn)(void *ctx, const struct kube_lookup_object *configuration,
+                                   const struct kube_webhook *webhook),
+                        void *ctx)
+{
+    struct webhooks_walk walk = {.request = request, .fn = fn, .ctx = ctx};
+    const struct version_map *index = &configurations->index;
+    return kube_policy_index_each(index, SLICE_LITERAL("*"), on_configuration, &walk) &&
+           kube_policy_index_each(index, slice_from_text(request->kind->plural), on_configuration,
+                                  &walk);
 }

@@ -1,5 +1,5 @@
 /*
- * The admission policies and bindings that an I/O thread decides from: four lookups
+ * The admission policies, bindings and webhooks that an I/O thread decides from: six lookups
  * (kube/policy/lookup/lookup.h), which are shared by all threads and follow the store.
  *
  * A write does not wait for them. Instead the write of a policy or binding is answered only when
@@ -16,9 +16,10 @@
 #include "kube/policy/policies/match.h"
 
 struct kube_policy_finder;
+struct kube_webhook;
 
-/* Limits of this server, for each of the two kinds of policies. A policy or binding that would
- * exceed one is not created. */
+/* Limits of this server, for each of the kinds. A policy, binding or configuration of webhooks that
+ * would exceed one is not created. */
 enum {
     KUBE_POLICIES_MAX = 1000,
     KUBE_POLICY_BINDINGS_MAX = 2000,
@@ -29,6 +30,8 @@ enum kube_policy_part {
     KUBE_POLICY_BINDINGS,
     KUBE_MUTATING_POLICIES,
     KUBE_MUTATING_BINDINGS,
+    KUBE_VALIDATING_WEBHOOKS, /* configurations */
+    KUBE_MUTATING_WEBHOOKS,
     KUBE_POLICY_PARTS
 };
 static inline bool kube_policy_part_binds(enum kube_policy_part part)
@@ -81,7 +84,7 @@ struct kube_lookup *kube_policies_lookup(struct kube_policy_finder *finder,
  * the prefix is that of another kind. */
 const struct kube_lookup_kind *kube_policy_checks(const char *prefix);
 
-/* Whether the rules of a policy name the resource or all. */
+/* Whether the rules of a policy or webhook name the resource or all. */
 bool kube_policies_name(const struct kube_shelf *policies, const struct kube_kind *kind);
 
 /* Calls fn for each policy whose rules may concern the request, with each of its bindings that may,
@@ -91,6 +94,13 @@ bool kube_policies_each(const struct kube_shelf *policies, const struct kube_she
                         const struct kube_match_request *request,
                         bool (*fn)(void *ctx, const struct kube_lookup_object *policy,
                                    const struct kube_lookup_object *binding),
+                        void *ctx);
+
+/* The same for each webhook of each configuration. */
+bool kube_webhooks_each(const struct kube_shelf *configurations,
+                        const struct kube_match_request *request,
+                        bool (*fn)(void *ctx, const struct kube_lookup_object *configuration,
+                                   const struct kube_webhook *webhook),
                         void *ctx);
 
 #endif

@@ -58,6 +58,27 @@ size_t kube_policy_index_bytes(struct slice text, const struct kube_lookup_objec
     return VERSION_NODE_BYTES + sizeof(struct indexed) + key_bytes(text, object->name);
 }
 
+size_t kube_policy_index_match(const struct kube_match *match, struct version_map *index,
+                               kube_policy_index_fn *fn, const struct kube_lookup_object *object)
+{
+    const struct kube_match_rules *rules = &match->rules;
+    size_t bytes = 0;
+    if (kube_match_is_of_any_resource(match)) {
+        if (fn)
+            fn(index, SLICE_LITERAL("*"), object);
+        return kube_policy_index_bytes(SLICE_LITERAL("*"), object);
+    }
+    for (size_t i = 0; i < rules->count; i++)
+        for (size_t n = 0; n < rules->items[i].resources.count; n++) {
+            /* "pods" of "pods/status" */
+            struct slice rest = rules->items[i].resources.items[n], text = slice_cut(&rest, '/');
+            bytes += kube_policy_index_bytes(text, object);
+            if (fn)
+                fn(index, text, object);
+        }
+    return bytes;
+}
+
 bool kube_policy_index_has(const struct version_map *index, struct slice text)
 {
     uint8_t key[TEXT_BYTES_MAX + 1];

@@ -105,7 +105,7 @@ static struct json_node *new_bool(struct arena *arena, bool truth)
     return node;
 }
 
-static const char *operation_name(unsigned operation)
+const char *kube_policy_operation(unsigned operation)
 {
     if (operation & KUBE_MATCH_CREATE)
         return "CREATE";
@@ -134,7 +134,7 @@ static bool fill_request(const struct kube_policy_write *w, const struct kube_ki
            put_some(arena, to, "requestSubResource", w->request.subresource) &&
            put_some(arena, to, "name", w->request.name) &&
            put_some(arena, to, "namespace", w->request.namespace) &&
-           put(arena, to, "operation", operation_name(w->request.operation)) &&
+           put(arena, to, "operation", kube_policy_operation(w->request.operation)) &&
            json_node_put(arena, to, "userInfo", user) == ST_OK &&
            json_node_put(arena, to, "dryRun", new_bool(arena, w->dry_run)) == ST_OK &&
            json_node_put(arena, to, "options",

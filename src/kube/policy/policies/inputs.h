@@ -45,6 +45,9 @@ MUST_CHECK
 bool kube_policy_convert(struct arena *arena, const struct kube_kind *from,
                          const struct kube_kind *to, struct json_node *object);
 
+/* "CREATE", … */
+const char *kube_policy_operation(unsigned operation);
+
 /* The namespace whose labels selectors see: the object itself if a namespace is written. NULL: it
  * does not exist. */
 const struct json_node *kube_policy_namespace_of(const struct kube_policy_write *write);

@@ -71,12 +71,26 @@ static const struct json_node *read_selector(const struct json_node *selector)
     return (labels && labels->count) || (expressions && expressions->count) ? selector : NULL;
 }
 
-bool kube_match_read(struct arena *arena, const struct json_node *match, struct kube_match *to)
+static void begin_match(const struct json_node *match, struct kube_match *to)
 {
     *to = (struct kube_match){0};
     to->exact = json_node_text_is(match, "matchPolicy", "Exact");
     to->namespace_selector = read_selector(json_node_named(match, "namespaceSelector"));
     to->object_selector = read_selector(json_node_named(match, "objectSelector"));
+}
+
+bool kube_match_read_webhook(struct arena *arena, const struct json_node *webhook,
+                             struct kube_match *to)
+{
+    const struct json_node *rules = json_node_named(webhook, "rules");
+    begin_match(webhook, to);
+    to->never = !json_node_items(rules);
+    return read_rules(arena, rules, &to->rules);
+}
+
+bool kube_match_read(struct arena *arena, const struct json_node *match, struct kube_match *to)
+{
+    begin_match(match, to);
     return read_rules(arena, json_node_named(match, "resourceRules"), &to->rules) &&
            read_rules(arena, json_node_named(match, "excludeResourceRules"), &to->excludes);
 }
@@ -143,11 +157,24 @@ static bool rules_match(const struct kube_match *match, const struct kube_match_
     return false;
 }
 
+bool kube_match_is_of_any_resource(const struct kube_match *match)
+{
+    for (size_t i = 0; i < match->rules.count; i++)
+        for (size_t n = 0; n < match->rules.items[i].resources.count; n++) {
+            struct slice rest = match->rules.items[i].resources.items[n];
+            if (slice_is(slice_cut(&rest, '/'), "*"))
+                return true;
+        }
+    return !match->rules.count && !match->never;
+}
+
 bool kube_match_resource(const struct kube_match *match, const struct kube_match_request *request,
                          bool names, const struct kube_kind **ret_kind)
 {
     const struct kube_kind *ignored;
     *ret_kind = request->kind;
+    if (match->never)
+        return false;
     /* What a rule with names excludes is known with the name. */
     if (names && rules_match(match, &match->excludes, request, true, &ignored))
         return false;

@@ -1,6 +1,6 @@
 /*
- * What an admission policy or a binding concerns (spec.matchConstraints, spec.matchResources):
- * rules of operations and resources, and selectors of namespaces and objects.
+ * What an admission policy, a binding or a webhook concerns (spec.matchConstraints,
+ * spec.matchResources): rules of operations and resources, and selectors of namespaces and objects.
  *
  *     excluded by a rule? ─► concerned by a rule? ─► namespace selected? ─► object selected?
  *
@@ -39,6 +39,7 @@ struct kube_match_rules {
 struct kube_match {
     struct kube_match_rules rules; /* none: every request */
     struct kube_match_rules excludes;
+    bool never; /* a webhook without rules */
     bool exact; /* matchPolicy Exact */
     /* NULL: everything is selected. */
     const struct json_node *namespace_selector, *object_selector;
@@ -48,6 +49,12 @@ struct kube_match {
  * It borrows the texts of the tree, which must be in the arena. False: no memory. */
 MUST_CHECK
 bool kube_match_read(struct arena *arena, const struct json_node *match, struct kube_match *to);
+/* The same for a webhook, which has rules, selectors and matchPolicy, and excludes nothing. */
+MUST_CHECK
+bool kube_match_read_webhook(struct arena *arena, const struct json_node *webhook,
+                             struct kube_match *to);
+/* Whether a rule names every resource, or there is no rule that limits it. */
+bool kube_match_is_of_any_resource(const struct kube_match *match);
 
 /* A copy of a tree with its own text, in the arena; NULL: node is NULL, or there is no memory. */
 const struct json_node *kube_match_keep(struct arena *arena, const struct json_node *node);

@@ -5,7 +5,7 @@
 #include "kube/merge/apply/typed.h"
 #include "kube/merge/patch/patch.h"
 #include "kube/policy/policies/created.h"
-#include "kube/policy/policies/round.h"
+#include "kube/policy/policies/mutated.h"
 #include "kube/types/defaults/defaults.h"
 #include "kube/types/schema/strict.h"
 
@@ -156,20 +156,6 @@ static void remember(struct mutation *m, const struct invocation *invocation)
         to->key_count++;
 }
 
-static bool name_kind(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
-{
-    struct arena *arena = m->arena;
-    char version[KUBE_API_VERSION_BYTES];
-    if (json_node_put(arena, object, "apiVersion",
-                      json_node_new_text(
-                          arena, slice_from_text(kube_kind_api_version(kind, version)))) == ST_OK &&
-        json_node_put(arena, object, "kind",
-                      json_node_new_text(arena, slice_from_text(kind->kind))) == ST_OK)
-        return true;
-    m->run.no_memory = true;
-    return false;
-}
-
 /* -- Apply configurations -- */
 
 /* ".spec.template", the path of a value within the object. */
@@ -315,7 +301,7 @@ static struct slice apply_config(struct mutation *m, const struct kube_kind *kin
                                   "object: no corresponding type for %s/%s, Kind=%s",
                                   kind->group, kind->version, kind->kind);
     kube_kind_api_version(kind, version);
-    if (!name_kind(m, kind, config))
+    if (!kube_mutated_name(m->arena, kind, config))
         return SLICE_EMPTY;
     struct slice fault = check_config(m, type, config);
     if (fault.len || m->run.no_memory)
@@ -337,63 +323,6 @@ static bool test_has_failed(const struct error *error)
     return length >= strlen(end) && strcmp(error->text + length - strlen(end), end) == 0;
 }
 
-/* What cannot be decoded is not the policy's fault, for Kubernetes: an error of the server. */
-static void deny_internal(struct mutation *m, const char *format, struct slice why)
-{
-    struct slice text =
-        kube_policy_format(&m->run, "Internal error occurred: %s%.*s", format, SLICE_ARGS(why));
-    struct kube_field_error *cause = arena_calloc(m->run.write->arena, 1, sizeof(*cause));
-    m->denied = true;
-    (void)kube_fail(m->run.write->status, KUBE_INTERNAL_ERROR, " ");
-    m->run.write->status->long_message = text;
-    m->run.write->status->errors = cause;
-    if (cause)
-        *cause = (struct kube_field_error){
-            .reason = "",
-            .message = kube_policy_format(&m->run, "%s%.*s", format, SLICE_ARGS(why))};
-}
-
-/* As if the patched object had been decoded into Go's types. */
-static void decode(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
-{
-    AUTO(buf_fini) struct buf unknown = {0};
-    struct error why = {0};
-    char version[KUBE_API_VERSION_BYTES];
-    if (object->type != JSON_TYPE_OBJECT) {
-        deny_internal(m,
-                      "couldn't get version/kind; json parse error: json: cannot unmarshal array "
-                      "into Go value of type struct { APIVersion string "
-                      "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-                      "\"json:\\\"kind,omitempty\\\"\" }",
-                      SLICE_EMPTY);
-        return;
-    }
-    kube_kind_api_version(kind, version);
-    /* An object that names no kind is decoded as what it was. */
-    if (!json_node_named(object, "apiVersion") && !json_node_named(object, "kind") &&
-        !name_kind(m, kind, object))
-        return;
-    if (!json_node_text_is(object, "apiVersion", version) ||
-        !json_node_text_is(object, "kind", kind->kind)) {
-        deny_internal(m, "failed to convert object: the patch has changed its kind", SLICE_EMPTY);
-        return;
-    }
-    const struct kube_type *type = kube_custom_of(kind) ? NULL : kube_type_of_kind(kind);
-    if (!type)
-        return;
-    switch (kube_strict(type, object, &unknown, &why)) {
-    case ST_OK:
-        if (unknown.len)
-            deny_internal(m, "strict decoding error: ", buf_slice(&unknown));
-        break;
-    case ST_INVALID:
-        deny_internal(m, "", slice_from_text(why.text));
-        break;
-    default:
-        m->run.no_memory = true;
-    }
-}
-
 /* A test that fails means that the patch has nothing to do: *ret_object stays NULL. */
 static struct slice apply_patch(struct mutation *m, const struct kube_kind *kind,
                                 const struct json_node *patch, struct json_node **ret_object)
@@ -406,7 +335,8 @@ static struct slice apply_patch(struct mutation *m, const struct kube_kind *kind
     if (status == ST_NOMEM)
         return no_memory(m);
     if (status == ST_OK) {
-        decode(m, kind, *ret_object);
+        /* What cannot be decoded is not the policy's fault, for Kubernetes. */
+        m->denied = !kube_mutated_decode(&m->run, m->arena, kind, *ret_object, true);
         return SLICE_EMPTY;
     }
     *ret_object = NULL;
@@ -415,15 +345,6 @@ static struct slice apply_patch(struct mutation *m, const struct kube_kind *kind
 }
 
 /* -- Mutations -- */
-
-static bool complete(struct mutation *m, const struct kube_kind *kind, struct json_node *object)
-{
-    struct kube_custom *custom = kube_custom_of(kind);
-    if (!custom)
-        return kube_default(m->arena, kind, object, m->run.write->status);
-    const struct schema *schema = kube_custom_schema(custom);
-    return !schema || schema_default(m->arena, schema, object) == ST_OK;
-}
 
 static uint64_t count_nodes(const struct json_node *node)
 {
@@ -477,7 +398,7 @@ static struct slice carry_out(struct mutation *m, struct kube_policy_round *r,
     m->succeeded = true;
     if (!object)
         return SLICE_EMPTY;
-    if (!complete(m, kind, object))
+    if (!kube_mutated_complete(&m->run, m->arena, kind, object))
         return no_memory(m);
     m->object = object;
     return SLICE_EMPTY;
@@ -582,24 +503,6 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
         remember(m, invocation);
 }
 
-/* A Binding has a row of its own, because it can also be posted to a namespace. */
-static void find_own_kind(struct mutation *m)
-{
-    const struct kube_policy_object_kind *of = &m->run.write->object_kind;
-    const struct kube_kind *asked = m->run.write->request.kind;
-    size_t count;
-    const struct kube_kind *rows = kube_builtin_kinds(&count);
-    if (strcmp(of->kind, asked->kind) == 0 && strcmp(of->group, asked->group) == 0)
-        return;
-    m->posted = (struct kube_kind){
-        .group = of->group, .version = of->version, .kind = of->kind, .plural = ""};
-    m->own = &m->posted;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].kind, of->kind) == 0 && strcmp(rows[i].group, of->group) == 0 &&
-            strcmp(rows[i].version, of->version) == 0)
-            m->own = &rows[i];
-}
-
 /* What follows from the mutations, whose object is still in the memory of the pass. */
 static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
                                          const struct json_node **ret_object)
@@ -653,7 +556,7 @@ enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
                          .mutating = mutating,
                          .object = write->object};
     m.end = &m.errors;
-    find_own_kind(&m);
+    m.own = kube_mutated_own_kind(write, &m.posted);
     size_t keys = mutating->key_count;
     open_arena(&m, &m.arenas[0]);
     kube_policy_visit(&m.run, &visitor);

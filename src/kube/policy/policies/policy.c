@@ -150,59 +150,38 @@ static void read_mutations(struct reading *r, const struct json_node *list)
     r->scope.has_patches = false;
 }
 
+void kube_policy_read_conditions(struct arena *arena, const struct json_node *list,
+                                 struct kube_policy *policy)
+{
+    struct reading r = {
+        .arena = arena,
+        .policy = policy,
+        .scope = {.arena = arena, .has_authorizer = true},
+    };
+    read_conditions(&r, list);
+    (void)goes_on(&r);
+}
+
 /* -- The index -- */
 
-/* "pods" of "pods/status" */
-static struct slice resource_of(struct slice text)
+static const struct kube_match *match_of(const struct kube_lookup_object *object)
 {
-    return slice_cut(&text, '/');
-}
-
-static bool is_of_any_resource(const struct kube_match *match)
-{
-    for (size_t i = 0; i < match->rules.count; i++)
-        for (size_t n = 0; n < match->rules.items[i].resources.count; n++)
-            if (slice_is(resource_of(match->rules.items[i].resources.items[n]), "*"))
-                return true;
-    return !match->rules.count;
-}
-
-/* Under a star, or under each resource that is named. */
-static size_t each_text(const struct kube_lookup_object *object, struct version_map *index,
-                        void (*fn)(struct version_map *index, struct slice text,
-                                   const struct kube_lookup_object *object))
-{
-    const struct kube_policy *policy = object->data;
-    const struct kube_match_rules *rules = &policy->match.rules;
-    size_t bytes = 0;
-    if (policy->of_any_resource) {
-        if (fn)
-            fn(index, SLICE_LITERAL("*"), object);
-        return kube_policy_index_bytes(SLICE_LITERAL("*"), object);
-    }
-    for (size_t i = 0; i < rules->count; i++)
-        for (size_t n = 0; n < rules->items[i].resources.count; n++) {
-            struct slice text = resource_of(rules->items[i].resources.items[n]);
-            bytes += kube_policy_index_bytes(text, object);
-            if (fn)
-                fn(index, text, object);
-        }
-    return bytes;
+    return &((const struct kube_policy *)object->data)->match;
 }
 
 static void index_add(struct version_map *index, const struct kube_lookup_object *object)
 {
-    (void)each_text(object, index, kube_policy_index_put);
+    (void)kube_policy_index_match(match_of(object), index, kube_policy_index_put, object);
 }
 
 static void index_remove(struct version_map *index, const struct kube_lookup_object *object)
 {
-    (void)each_text(object, index, kube_policy_index_remove);
+    (void)kube_policy_index_match(match_of(object), index, kube_policy_index_remove, object);
 }
 
 static size_t index_bytes(const struct kube_lookup_object *object)
 {
-    return each_text(object, NULL, NULL);
+    return kube_policy_index_match(match_of(object), NULL, NULL, object);
 }
 
 /* -- Policies -- */
@@ -226,7 +205,6 @@ const void *kube_policy_read(struct arena *arena, const struct json_node *object
     policy->param_kind = text_of(arena, params, "kind");
     if (!kube_match_read(arena, json_node_named(spec, "matchConstraints"), &policy->match))
         policy->unusable = WHY_LARGE;
-    policy->of_any_resource = is_of_any_resource(&policy->match);
     read_variables(&r, json_node_named(spec, "variables"));
     read_conditions(&r, json_node_named(spec, "matchConditions"));
     read_validations(&r, json_node_named(spec, "validations"));

@@ -44,7 +44,6 @@ enum {
 struct kube_policy {
     struct slice name;
     struct kube_match match;
-    bool of_any_resource;  /* a rule names every resource, or there is no rule */
     bool ignores_failures; /* failurePolicy Ignore */
     bool has_params;
     struct slice param_version, param_kind; /* "v1", "ConfigMap" */
@@ -63,6 +62,10 @@ struct kube_policy {
     const char *unusable; /* why it cannot be evaluated; NULL: it can */
 };
 
+/* Reads the match conditions of a webhook, which use neither parameters nor variables, into a
+ * policy that has nothing else. */
+void kube_policy_read_conditions(struct arena *arena, const struct json_node *list,
+                                 struct kube_policy *policy);
 /* Reads policies of both kinds. For the lookup, and to find out whether a policy could be used:
  * NULL if not. */
 const void *kube_policy_read(struct arena *arena, const struct json_node *object);

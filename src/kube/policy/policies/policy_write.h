@@ -52,6 +52,7 @@ struct kube_policy_write {
     } object_kind;
     const struct json_node *object, *old;     /* NULL: there is none */
     int64_t revision;                         /* revision of the stored object; 0: there is none */
+    bool keeps_version;                       /* webhooks see the version that the client gave */
     const struct json_node *namespace_object; /* NULL: none, or it does not exist */
     bool namespace_missing;
     const struct kube_user_info *user;

@@ -189,12 +189,9 @@ bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret
 
 /* -- Matching -- */
 
-enum matched { MATCHED_NOT, MATCHED, MATCHED_WITHOUT_NAMESPACE };
-
-/* A selector of namespaces cannot be applied if the namespace does not exist, which counts only if
- * everything else matches. */
-static enum matched matches(struct kube_policy_run *run, const struct kube_match *match,
-                            const struct kube_kind **ret_kind)
+enum kube_policy_matched kube_policy_matches(const struct kube_policy_run *run,
+                                             const struct kube_match *match,
+                                             const struct kube_kind **ret_kind)
 {
     const struct kube_policy_write *w = run->write;
     bool known = true;
@@ -202,14 +199,14 @@ static enum matched matches(struct kube_policy_run *run, const struct kube_match
         const struct json_node *of = kube_policy_namespace_of(w);
         known = of;
         if (of && !kube_match_namespace(match, of))
-            return MATCHED_NOT;
+            return KUBE_POLICY_MATCHED_NOT;
     }
     /* The options of a connection have no labels, and not even none. */
     bool connects = w->request.operation == KUBE_MATCH_CONNECT;
     if (!kube_match_object(match, connects ? NULL : w->object, connects ? NULL : w->old) ||
         !kube_match_resource(match, &w->request, true, ret_kind))
-        return MATCHED_NOT;
-    return known ? MATCHED : MATCHED_WITHOUT_NAMESPACE;
+        return KUBE_POLICY_MATCHED_NOT;
+    return known ? KUBE_POLICY_MATCHED : KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE;
 }
 
 static struct slice no_namespace(struct kube_policy_run *run)
@@ -234,10 +231,10 @@ static void visit_binding(struct kube_policy_run *run, const struct kube_policy_
     const struct kube_policy *policy = c->policy_object->data;
     const struct kube_policy_binding *binding = c->binding_object->data;
     const struct kube_kind *ignored;
-    enum matched matched = matches(run, &binding->match, &ignored);
-    if (matched == MATCHED_NOT)
+    enum kube_policy_matched matched = kube_policy_matches(run, &binding->match, &ignored);
+    if (matched == KUBE_POLICY_MATCHED_NOT)
         return;
-    if (matched == MATCHED_WITHOUT_NAMESPACE)
+    if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE)
         report_unusable(run, visitor, policy, binding, no_namespace(run), c->is_limit);
     else if (c->binding_error.len)
         report_unusable(run, visitor, policy, binding, c->binding_error, c->is_limit);
@@ -251,11 +248,11 @@ static void visit_policy(struct kube_policy_run *run, const struct kube_policy_v
 {
     const struct kube_policy *policy = cases->policy_object->data;
     const struct kube_kind *kind;
-    enum matched matched = matches(run, &policy->match, &kind);
-    if (matched == MATCHED_NOT)
+    enum kube_policy_matched matched = kube_policy_matches(run, &policy->match, &kind);
+    if (matched == KUBE_POLICY_MATCHED_NOT)
         return;
     struct slice why = cases->policy_error;
-    if (matched == MATCHED_WITHOUT_NAMESPACE)
+    if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE)
         why = no_namespace(run);
     if (policy->unusable)
         why = slice_from_text(policy->unusable);
@@ -280,6 +277,23 @@ void kube_policy_visit(struct kube_policy_run *run, const struct kube_policy_vis
 }
 
 /* -- The answer -- */
+
+bool kube_policy_fail_internal(struct kube_policy_run *run, const char *before, struct slice why)
+{
+    struct kube_policy_write *w = run->write;
+    struct slice text =
+        kube_policy_format(run, "Internal error occurred: %s%.*s", before, SLICE_ARGS(why));
+    struct kube_field_error *cause = arena_calloc(w->arena, 1, sizeof(*cause));
+    if (!cause || run->no_memory)
+        return kube_fail_engine(w->status, ST_NOMEM);
+    size_t prefix = strlen("Internal error occurred: ");
+    *cause = (struct kube_field_error){.reason = "",
+                                       .message = slice_sub(text, prefix, text.len - prefix)};
+    (void)kube_fail(w->status, KUBE_INTERNAL_ERROR, " ");
+    w->status->long_message = text;
+    w->status->errors = cause;
+    return false;
+}
 
 void kube_policy_set_status(struct kube_policy_run *run, struct slice message, bool framed,
                             enum kube_reason reason, struct kube_field_error *causes)

@@ -80,6 +80,17 @@ bool kube_policy_meets_conditions(struct kube_policy_round *round, struct slice 
 
 /* -- Matching -- */
 
+/* A selector of namespaces cannot be applied if the namespace does not exist, which counts only if
+ * everything else matches. */
+enum kube_policy_matched {
+    KUBE_POLICY_MATCHED_NOT,
+    KUBE_POLICY_MATCHED,
+    KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE,
+};
+enum kube_policy_matched kube_policy_matches(const struct kube_policy_run *run,
+                                             const struct kube_match *match,
+                                             const struct kube_kind **ret_kind);
+
 struct kube_policy_visitor {
     /* A binding that matches and has parameters; kind is that of the rule of the policy. */
     void (*matched)(struct kube_policy_run *run, const struct kube_policy_case *of,
@@ -93,6 +104,10 @@ struct kube_policy_visitor {
 void kube_policy_visit(struct kube_policy_run *run, const struct kube_policy_visitor *visitor);
 
 /* -- The answer -- */
+
+/* status says "Internal error occurred: before why", as Kubernetes answers what is not the fault of
+ * the request. Returns false. */
+bool kube_policy_fail_internal(struct kube_policy_run *run, const char *before, struct slice why);
 
 /* status says that the write is forbidden, for this reason; the causes are in the arena of the
  * write. framed: the text follows 'pods "a" is forbidden: ', and the code is that of the reason. */

@@ -1,0 +1,201 @@
+#include "kube/policy/webhooks/concern.h"
+
+#include "kube/merge/patch/patch.h"
+#include "kube/policy/policies/mutated.h"
+
+/* -- Which webhooks -- */
+
+/* Conditions that cannot be evaluated refuse the write, unless failures are ignored. */
+static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
+                                          const struct kube_webhook *webhook,
+                                          const struct kube_kind *kind)
+{
+    const struct kube_policy *rule = &webhook->rule;
+    const struct kube_policy_write *w = run->write;
+    struct kube_policy_round r = {.run = run, .policy = rule};
+    const struct kube_policy_inputs *inputs = kube_policy_inputs_make(w, rule, kind, &run->inputs);
+    struct slice error = SLICE_EMPTY, copy = SLICE_EMPTY;
+    if (!inputs || !kube_policy_round_init(&r, inputs, NULL)) {
+        run->no_memory = true;
+        return KUBE_WEBHOOK_DENIES;
+    }
+    bool meets = kube_policy_meets_conditions(&r, &error);
+    if (error.len && arena_dup(w->arena, error, &copy) != ST_OK)
+        run->no_memory = true;
+    kube_policy_round_fini(&r);
+    if (w->permissions->unknown)
+        return KUBE_WEBHOOK_ASKS;
+    if (run->limit.reached && w->is_attempt)
+        return KUBE_WEBHOOK_TOO_DEAR;
+    if (run->limit.reached)
+        copy = SLICE_LITERAL(KUBE_POLICIES_TOO_DEAR);
+    if (run->no_memory)
+        return KUBE_WEBHOOK_DENIES;
+    if (meets)
+        return KUBE_WEBHOOK_CONCERNS;
+    if (!copy.len || (rule->ignores_failures && !run->limit.reached))
+        return KUBE_WEBHOOK_PASSES;
+    const struct kube_kind *asked = w->request.kind;
+    (void)kube_fail_forbidden(w->status, slice_from_text(asked->group),
+                              slice_from_text(asked->plural), w->request.name, "");
+    w->status->long_message =
+        kube_policy_format(run, "%s%.*s", w->status->message, SLICE_ARGS(copy));
+    return KUBE_WEBHOOK_DENIES;
+}
+
+enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
+                                                const struct kube_webhook *webhook,
+                                                const struct kube_kind **ret_kind)
+{
+    const struct kube_policy_write *w = run->write;
+    enum kube_policy_matched matched = kube_policy_matches(run, &webhook->rule.match, ret_kind);
+    if (matched == KUBE_POLICY_MATCHED_NOT)
+        return KUBE_WEBHOOK_PASSES;
+    if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE) {
+        (void)kube_fail_not_found(w->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
+                                  w->request.namespace);
+        return KUBE_WEBHOOK_DENIES;
+    }
+    if (!webhook->rule.condition_count || webhook->rule.unusable)
+        return KUBE_WEBHOOK_CONCERNS;
+    enum kube_webhook_concern concern = evaluate(run, webhook, *ret_kind);
+    if (run->no_memory)
+        (void)kube_fail_engine(w->status, ST_NOMEM);
+    return concern;
+}
+
+/* -- The review -- */
+
+static struct kube_webhook_kind kind_of(const char *group, const char *version, const char *name)
+{
+    return (struct kube_webhook_kind){slice_from_text(group), slice_from_text(version),
+                                      slice_from_text(name)};
+}
+
+/* Empty for no object. */
+static enum status write_tree(const struct json_node *tree, struct buf *to)
+{
+    return tree ? json_tree_write(tree, to) : ST_OK;
+}
+
+/* The objects as the webhook sees them. */
+static bool see(const struct kube_policy_run *run, const struct kube_kind *kind,
+                const struct json_node *object, const struct json_node **ret_object)
+{
+    const struct kube_policy_write *w = run->write;
+    bool versions = object != w->object || !w->keeps_version;
+    struct kube_policy rule = {.uses = versions ? KUBE_USES_VERSIONS : 0};
+    return kube_policy_inputs_see(run->write, &rule, kind, object, ret_object);
+}
+
+enum status kube_webhook_ask(struct kube_policy_run *run, const struct kube_webhook *webhook,
+                             const struct kube_kind *kind, struct slice uid, struct buf *to)
+{
+    const struct kube_policy_write *w = run->write;
+    const struct kube_policy_object_kind *requested = &w->object_kind;
+    const struct kube_kind *asked = w->request.kind;
+    AUTO(buf_fini) struct buf object = {0}, old = {0}, options = {0};
+    const struct json_node *new_tree, *old_tree;
+    if (!see(run, kind, w->object, &new_tree) || !see(run, kind, w->old, &old_tree))
+        return ST_NOMEM;
+    TRY(write_tree(new_tree, &object));
+    TRY(write_tree(old_tree, &old));
+    TRY(write_tree(w->options, &options));
+    struct kube_webhook_review review = {
+        .version = webhook->takes_v1beta1 ? KUBE_REVIEW_V1BETA1 : KUBE_REVIEW_V1,
+        .uid = uid,
+        .kind = kind_of(requested->group, requested->version, requested->kind),
+        .resource = kind_of(kind->group, kind->version, kind->plural),
+        .request_kind = kind_of(requested->group, requested->version, requested->kind),
+        .request_resource = kind_of(asked->group, asked->version, asked->plural),
+        .subresource = w->request.subresource,
+        .request_subresource = w->request.subresource,
+        .name = w->request.name,
+        .namespace = w->request.namespace,
+        .operation = slice_from_text(kube_policy_operation(w->request.operation)),
+        .user = w->user,
+        .object = buf_slice(&object),
+        .old_object = buf_slice(&old),
+        .options = buf_slice(&options),
+        .dry_run = w->dry_run,
+    };
+    if (kube_policy_converts(w, kind))
+        review.kind = kind_of(kind->group, kind->version, kind->kind);
+    return kube_webhook_review_write(to, &review);
+}
+
+/* -- The patch -- */
+
+static bool fail_memory(struct kube_policy_run *run)
+{
+    return kube_fail_engine(run->write->status, ST_NOMEM);
+}
+
+/* Kubernetes ignores everything of the answer but its object. */
+static bool apply(struct kube_policy_run *run, const struct kube_webhook *webhook,
+                  const struct kube_kind *kind, const struct json_node *patch, struct arena *arena,
+                  const struct json_node **ret_seen, struct json_node **ret_object)
+{
+    struct error why = {0};
+    if (!run->write->object)
+        return kube_policy_fail_internal(
+            run, "",
+            kube_policy_format(run,
+                               "admission webhook \"%.*s\" attempted to modify the object, which "
+                               "is not supported for this operation",
+                               SLICE_ARGS(webhook->rule.name)));
+    struct json_node *copy =
+        see(run, kind, run->write->object, ret_seen) ? json_node_copy(arena, *ret_seen) : NULL;
+    if (!copy)
+        return fail_memory(run);
+    switch (patch_json(arena, copy, patch, ret_object, &why)) {
+    case ST_OK:
+        return true;
+    case ST_INVALID:
+    case ST_MALFORMED:
+        return kube_policy_fail_internal(run, "", slice_from_text(why.text));
+    case ST_LIMIT:
+        return kube_fail(run->write->status, KUBE_TOO_LARGE, "Request entity too large: %s",
+                         why.text);
+    default:
+        return fail_memory(run);
+    }
+}
+
+bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *webhook,
+                        const struct kube_kind *kind, const struct kube_webhook_verdict *verdict,
+                        struct arena *arena, struct json_node **ret_object)
+{
+    const struct kube_policy_write *w = run->write;
+    struct kube_kind room;
+    const struct kube_kind *own = kube_mutated_own_kind(w, &room);
+    struct json_node *patch;
+    struct error why = {0};
+    *ret_object = NULL;
+    if (!verdict->patch.len)
+        return true;
+    enum status status = json_tree_read(arena, verdict->patch, &patch, &why);
+    if (status == ST_NOMEM)
+        return fail_memory(run);
+    if (status != ST_OK || patch->type != JSON_TYPE_ARRAY)
+        return kube_policy_fail_internal(run, "",
+                                         slice_from_text(status != ST_OK
+                                                             ? "the patch is not JSON"
+                                                             : "json: cannot unmarshal object into "
+                                                               "Go value of type jsonpatch.Patch"));
+    if (!json_node_items(patch))
+        return true;
+    const struct json_node *seen;
+    struct json_node *object;
+    if (!apply(run, webhook, kind, patch, arena, &seen, &object) ||
+        !kube_mutated_decode(run, arena, own ? own : kind, object, false) ||
+        (!own && !kube_mutated_complete(run, arena, kind, object)))
+        return false;
+    if (json_node_equal(seen, object))
+        return true;
+    if (kind != w->request.kind && !own &&
+        !kube_policy_convert(arena, kind, w->request.kind, object))
+        return fail_memory(run);
+    *ret_object = object;
+    return true;
+}
