@@ -197,6 +197,97 @@ class Versions(ConversionTest):
         self.assertEqual(self.hooks.of("/convert")[0].review["apiVersion"], "apiextensions.k8s.io/v1beta1")
 
 
+class Lists(ConversionTest):
+    def test_a_list_of_1000_objects_takes_at_most_4_calls(self):
+        self.put_many(1000)
+        items = self.send("GET", path("v2"), code=200)["items"]
+        self.assertEqual([(i["metadata"]["name"], i["apiVersion"], i["spec"]) for i in items],
+                         [(f"g{n:04}", "example.com/v2", {"host": f"h{n}", "port": "1"}) for n in range(1000)])
+        self.assertEqual(sum(len(call.request["objects"]) for call in self.hooks.of("/convert")), 1000)
+        self.assertLessEqual(self.calls(), 4)
+        self.assertEqual(len(self.send("GET", path("v1"), code=200)["items"]), 1000)
+        self.assertLessEqual(self.calls(), 4)
+
+    def test_only_objects_of_other_versions_are_sent(self):
+        self.put_many(3)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")}})
+        self.patch(path("v2", "g0001"), {"spec": {"host": "other"}})
+        self.hooks.clear()
+        items = self.send("GET", path("v2"), code=200)["items"]
+        self.assertEqual([i["spec"]["host"] for i in items], ["h0", "other", "h2"])
+        self.assertEqual([thing["metadata"]["name"] for call in self.hooks.of("/convert") for thing in call.request["objects"]],
+                         ["g0000", "g0002"])
+
+    def test_large_objects_are_sent_in_several_calls(self):
+        large = "x" * 900_000
+        things = {f"g{i}": {"kind": "Gate", "api": "example.com/v1", "spec": {"hostPort": f"{large}:{i}"}} for i in range(10)}
+        self.server.put_many("example.com/gates", things, 1)
+        items = self.send("GET", path("v2"), code=200)["items"]
+        self.assertEqual([i["spec"] for i in items], [{"host": large, "port": str(i)} for i in range(10)])
+        self.assertEqual([len(call.request["objects"]) for call in self.hooks.of("/convert")], [5, 5])
+
+    def test_pages_selectors_and_tables(self):
+        for name, host in (("a", "x"), ("b", "z"), ("c", "x"), ("d", "x")):
+            self.send("POST", path(), gate(name, hostPort=f"{host}:1", labels={"host": host}), 201)
+        first = self.send("GET", path("v2") + "?limit=3", code=200)
+        self.assertEqual([i["metadata"]["name"] for i in first["items"]], ["a", "b", "c"])
+        self.assertEqual(first["metadata"]["remainingItemCount"], 1)
+        self.send("DELETE", path("v1", "d"), None, 200)
+        rest = self.send("GET", path("v2") + "?limit=3&continue=" + first["metadata"]["continue"], code=200)
+        self.assertEqual([(i["metadata"]["name"], i["spec"]["host"]) for i in rest["items"]], [("d", "x")])
+        chosen = self.send("GET", path("v2") + "?labelSelector=host%3Dx&limit=1", code=200)
+        self.assertEqual([i["metadata"]["name"] for i in chosen["items"]], ["a"])
+        self.assertTrue(chosen["metadata"]["continue"])
+        self.assertEqual(self.send("GET", path("v2", namespace="none"), code=200)["items"], [])
+        code, _, table = self.server.get(path("v2"), {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"})
+        self.assertEqual((code, [row["cells"][0] for row in table["rows"]]), (200, ["a", "b", "c"]))
+        code, _, partial = self.server.get(path("v2"), {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
+        self.assertEqual((code, partial["kind"], len(partial["items"])), (200, "PartialObjectMetadataList", 3))
+        code, headers, text = self.server.get(path("v2"), {"Accept": "application/yaml"})
+        self.assertEqual((code, headers["Content-Type"]), (200, "application/yaml"))
+        self.assertIn(b"host: z", text)
+
+    def test_a_list_of_which_one_object_fails_fails(self):
+        self.put_many(600)
+        def change(thing):
+            if thing["metadata"]["name"] == "g0555":
+                thing["metadata"]["name"] = "other"
+        self.behave(conversions.changed(change))
+        failed = self.send("GET", path("v2"), code=500)
+        self.assertEqual(failed["message"], "conversion webhook for example.com/v1, Kind=Gate returned invalid object: "
+                                            "must have the same name: g0555 != other")
+
+    def test_while_the_converter_hangs_nothing_else_waits_and_nothing_is_held(self):
+        released = threading.Event()
+        self.behave(webhooks.slow(released, conversions.good))
+        self.put_many(600)
+        answers = []
+        waiting = [threading.Thread(target=lambda: answers.append(self.send("GET", path("v2")))) for _ in range(20)]
+        for thread in waiting:
+            thread.start()
+        self.hooks.wait_for("/convert", 20)
+        self.assertEqual(len(self.send("GET", path("v1"), code=200)["items"]), 600)
+        self.patch(path("v1", "g0001"), {"spec": {"hostPort": "new:1"}})
+        self.server.compact(self.server.list(path("v1"))["metadata"]["resourceVersion"])
+        released.set()
+        for thread in waiting:
+            thread.join()
+        # The rest of each list was compacted meanwhile.
+        self.assertEqual({(a["code"], a["reason"]) for a in answers}, {(410, "Expired")})
+
+    def test_lists_that_clients_give_up_are_dropped(self):
+        released = threading.Event()
+        self.behave(webhooks.slow(released, conversions.good))
+        self.put_many(5)
+        for _ in range(20):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+            connection.request("GET", path("v2"))
+            self.hooks.wait_for("/convert")
+            connection.close()
+        released.set()
+        self.assertEqual(len(self.send("GET", path("v2"), code=200)["items"]), 5)
+
+
 class Refusals(ConversionTest):
     def test_what_a_converter_must_not_answer_fails_the_request(self):
         for name, behaviour in conversions.BAD.items():

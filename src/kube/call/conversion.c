@@ -6,17 +6,25 @@
 /* Memory for the tree of one object. */
 enum { CONVERT_BYTES_MAX = 64 << 20 };
 
-bool kube_conversion_by_webhook(const struct kube_kind *kind)
+bool kube_conversion_has_webhook(const struct kube_kind *kind)
 {
     const struct kube_custom *custom = kube_custom_of(kind);
     return custom && custom->definition->webhook.converts;
+}
+
+bool kube_conversion_by_webhook(const struct kube_kind *kind)
+{
+    const struct kube_custom *custom = kube_custom_of(kind);
+    const struct kube_definition *definition = custom ? custom->definition : NULL;
+    return definition && definition->webhook.converts &&
+           (custom != definition->storage || definition->webhook.mixed);
 }
 
 bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json)
 {
     struct kube_object object;
     char version[KUBE_API_VERSION_BYTES];
-    return kube_conversion_by_webhook(kind) && kube_object_parse_head(json, &object) == ST_OK &&
+    return kube_conversion_has_webhook(kind) && kube_object_parse_head(json, &object) == ST_OK &&
            slice_is(object.kind, kind->kind) &&
            !slice_is(object.api_version, kube_kind_api_version(kind, version));
 }
@@ -58,7 +66,7 @@ bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision)
     if (kind->flags & KUBE_STORED_CONVERTED)
         return false;
     return !custom ||
-           (!is_old(custom, revision) && !custom->definition->webhook.converts &&
+           (!is_old(custom, revision) && !kube_conversion_by_webhook(kind) &&
             strcmp(kube_kind_api_version(kind, version), custom->definition->api_version) == 0);
 }
 

@@ -21,7 +21,9 @@ static inline bool kube_conversion_concerns(const struct kube_kind *kind)
     return UNLIKELY(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED));
 }
 
-/* Whether objects of the kind may have to be converted by a webhook. */
+/* Whether its definition has a webhook, and whether, by what is known of all objects, some may have
+ * to be converted by it to be read. */
+bool kube_conversion_has_webhook(const struct kube_kind *kind);
 bool kube_conversion_by_webhook(const struct kube_kind *kind);
 /* Whether this one has to be: it is of the kind, and in another version. */
 bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json);

@@ -38,7 +38,7 @@ struct kube_conversion_batch {
     enum state state;
     struct kube_api *api;
     struct kube_definition *definition; /* a reference */
-    const struct kube_custom *to;       /* of the definition */
+    const struct kube_custom *to;       /* one of its versions */
     struct account *account;            /* a reference; may be NULL */
     uint64_t peer;
     void (*done)(struct kube_conversion_batch *batch);
@@ -113,6 +113,11 @@ enum status kube_conversion_batch_add(struct kube_conversion_batch *b, struct sl
 size_t kube_conversion_batch_count(const struct kube_conversion_batch *b)
 {
     return b->count;
+}
+
+size_t kube_conversion_batch_bytes(const struct kube_conversion_batch *b)
+{
+    return b->in.len;
 }
 
 bool kube_conversion_batch_is_full(const struct kube_conversion_batch *b)

@@ -45,6 +45,7 @@ MUST_CHECK
 enum status kube_conversion_batch_add(struct kube_conversion_batch *batch, struct slice json,
                                       int64_t revision);
 size_t kube_conversion_batch_count(const struct kube_conversion_batch *batch);
+size_t kube_conversion_batch_bytes(const struct kube_conversion_batch *batch);
 /* Whether it has as many objects as one call may have. */
 bool kube_conversion_batch_is_full(const struct kube_conversion_batch *batch);
 /* Whether one of them has to be sent. */

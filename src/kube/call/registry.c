@@ -91,9 +91,9 @@ static bool serves_same(const struct kube_definition *a, const struct kube_defin
 {
     const struct kube_definition_names *x = &a->names, *y = &b->names;
     return a->established == b->established && a->terminating == b->terminating &&
-           a->accepted == b->accepted && strcmp(x->kind, y->kind) == 0 &&
-           strcmp(x->list_kind, y->list_kind) == 0 && strcmp(x->singular, y->singular) == 0 &&
-           names_equal(&x->short_names, &y->short_names) &&
+           a->accepted == b->accepted && a->webhook.mixed == b->webhook.mixed &&
+           strcmp(x->kind, y->kind) == 0 && strcmp(x->list_kind, y->list_kind) == 0 &&
+           strcmp(x->singular, y->singular) == 0 && names_equal(&x->short_names, &y->short_names) &&
            names_equal(&x->categories, &y->categories);
 }
 

@@ -328,14 +328,18 @@ static enum status set_versions(struct definition_builder *m, struct json_node *
 }
 
 /* A webhook whose configuration cannot be used makes conversions fail, and nothing else. */
-static void set_webhook(struct definition_builder *m, const struct json_node *spec)
+static void set_webhook(struct definition_builder *m, const struct json_node *object)
 {
     struct kube_definition *d = m->definition;
+    const struct json_node *spec = json_node_named(object, "spec");
+    const struct json_node *stored = json_node_items_at(object, "status.storedVersions");
     const struct json_node *webhook = json_node_path(spec, "conversion.webhook");
     d->webhook.converts =
         json_node_text_is(spec, "conversion.strategy", "Webhook") && d->version_count > 1;
     if (!d->webhook.converts)
         return;
+    d->webhook.mixed =
+        !stored || stored->next || !json_node_is_text(stored, d->storage->kind.version);
     const struct json_node *client = json_node_named(webhook, "clientConfig");
     struct kube_webhook_target *target =
         (struct kube_webhook_target *)(uintptr_t)kube_webhook_target_read(&d->arena, client);
@@ -393,7 +397,7 @@ static enum status fill(struct definition_builder *m, struct json_node *object)
     if (!name.len || !d->group[0] || !d->names.plural[0])
         return ST_MALFORMED;
     TRY(set_versions(m, json_node_named(object, "spec")));
-    set_webhook(m, json_node_named(object, "spec"));
+    set_webhook(m, object);
     TRY(json_tree_write(json_node_named(object, "spec"), &rest));
     TRY(arena_dup(&d->arena, buf_slice(&rest), &d->rest));
     return m->no_memory ? ST_LIMIT : ST_OK;

@@ -54,7 +54,9 @@ struct kube_definition_names {
 /* Strategy Webhook: another version of an object is made by a webhook
  * (kube/call/conversion_batch.h). */
 struct kube_definition_webhook {
-    bool converts;                            /* it is used: there are several versions */
+    bool converts; /* it is used: there are several versions */
+    bool
+        mixed; /* by status.storedVersions, objects are stored in others than the storage version */
     const struct kube_webhook_target *target; /* NULL: its configuration cannot be used */
     const char *review_version;               /* "v1", "v1beta1"; NULL: it knows neither */
 };

@@ -7,6 +7,7 @@
 #include "base/memory/budget.h"
 #include "base/metric/turn.h"
 #include "kube/call/call_offload.h"
+#include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/read/list_private.h"
@@ -48,6 +49,8 @@ static void release(struct kube_call *call)
 {
     struct kube_list *list = call->handler.list;
     account_buf_fini(call->arena.account, &list->batch);
+    kube_conversion_batch_free(TAKE(list->conversion));
+    buf_fini(&list->from);
     buf_fini(&list->text);
     kube_count_total(&call->api->counter,
                      call->api->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
@@ -156,13 +159,39 @@ static enum status make_short(struct kube_list *list, struct buf *to)
     return ST_OK;
 }
 
+/* The token's revision is compacted: the client may continue with an inconsistent list. */
+static void fail_expired(struct kube_list *list)
+{
+    struct kube_call *call = list->call;
+    struct kube_continue from;
+    struct kube_status ignored;
+    if (!call->query.continue_token.len) {
+        kube_fail(&call->status, KUBE_EXPIRED,
+                  "The resourceVersion for the provided list is too old.");
+        return;
+    }
+    kube_fail(&call->status, KUBE_EXPIRED,
+              "The provided continue parameter is too old to display a consistent list result. You "
+              "can start a new list without the continue parameter, or use the continue token in "
+              "this response to retrieve the remainder of the results. Continuing with the "
+              "provided token results in an inconsistent list - objects that were created, "
+              "modified, or deleted between the time the first chunk was returned and now may show "
+              "up in the list.");
+    if (kube_continue_read(&call->arena, call->query.continue_token, &from, &ignored) &&
+        kube_continue_write(&call->arena, KUBE_AT_NEWEST, from.suffix,
+                            &call->status.continue_token) != ST_OK)
+        call->status.continue_token = SLICE_EMPTY;
+}
+
 static void fail_made(struct kube_list *list, enum status status)
 {
     struct kube_call *call = list->call;
     kube_list_close_range(list);
     if (status == ST_MALFORMED || status == ST_INVALID)
         kube_fail_stored(&call->status);
-    else
+    else if (status == ST_COMPACTED)
+        fail_expired(list);
+    else if (status != ST_CANCELED) /* the webhook has failed: call->status says how */
         kube_fail_engine(&call->status, status);
     kube_call_fail(call);
 }
@@ -244,7 +273,7 @@ static void answer_short(struct kube_list *list)
         fail_made(list, status);
 }
 
-/* -- Protobuf -- */
+/* -- Gathered lists: in protobuf, or of objects that a webhook converts -- */
 
 static bool charge_gathered(struct kube_list *list)
 {
@@ -263,15 +292,40 @@ static bool count_gathered(struct kube_list *list)
     list->gathered_bytes = list->gathered.len;
     if (list->gathered.len > GATHER_BYTES_MAX)
         return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
-                         "this list is longer than %d bytes in protobuf: ask for "
-                         "application/json, or for pages by limit",
+                         list->converts
+                             ? "this list is longer than %d bytes, and its objects are converted "
+                               "by a webhook: ask for pages by limit"
+                             : "this list is longer than %d bytes in protobuf: ask for "
+                               "application/json, or for pages by limit",
                          GATHER_BYTES_MAX);
     if (call->api->gathered_bytes <= GATHER_BYTES_MAX_ALL && charge_gathered(list))
         return true;
     kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
-              "too many long lists are being sent in protobuf: ask for application/json, or later");
+              list->converts
+                  ? "too many long lists are being converted by webhooks: ask for pages by limit, "
+                    "or later"
+                  : "too many long lists are being sent in protobuf: ask for application/json, or "
+                    "later");
     call->status.retry_after_s = 1;
     return false;
+}
+
+static void answer_gathered(struct kube_list *list)
+{
+    struct kube_call *call = list->call;
+    bool protobuf = call->accept.format == KUBE_PROTOBUF;
+    list->scope.looked = 0;
+    if (!protobuf && list->gathered.len <= SHORT_LIST_BYTES) {
+        answer_short(list);
+        return;
+    }
+    if (!protobuf && call->accept.format != KUBE_JSON && call->takes_json &&
+        call->accept_json.shape == call->accept.shape)
+        call->accept = call->accept_json;
+    if (protobuf || call->accept.format == KUBE_JSON)
+        answer_long(list);
+    else
+        fail_yaml(list);
 }
 
 static void gather_on(struct kube_list *list, enum status status)
@@ -289,13 +343,13 @@ static void gather_on(struct kube_list *list, enum status status)
         kube_list_close_range(list);
         kube_list_move(list, KUBE_LIST_HEAD);
         list->gathers = true;
-        answer_long(list);
+        answer_gathered(list);
     }
 }
 
 static void on_batch(struct kube_list *list, enum status status)
 {
-    if (list->call->accept.format == KUBE_PROTOBUF)
+    if (list->converts || list->call->accept.format == KUBE_PROTOBUF)
         gather_on(list, status);
     else if (status == ST_OK && charge_made(list) == ST_OK)
         http_wake(list->call->exchange);
@@ -305,8 +359,9 @@ static void on_batch(struct kube_list *list, enum status status)
 
 static void gather(struct kube_list *list)
 {
-    enum status status = kube_list_next_item(list);
-    if (!list->call->work.away)
+    enum status status =
+        list->converts ? kube_list_next_converted(list) : kube_list_next_item(list);
+    if (!list->call->work.away && !list->waits)
         gather_on(list, status);
 }
 
@@ -314,6 +369,12 @@ static void gather(struct kube_list *list)
 static void answer(struct kube_list *list)
 {
     struct kube_call *call = list->call;
+    list->converts = kube_conversion_by_webhook(call->kind);
+    if (list->converts) {
+        kube_list_move(list, KUBE_LIST_ITEMS);
+        gather(list);
+        return;
+    }
     if (call->range.kvs_bytes <= SHORT_LIST_BYTES) {
         answer_short(list);
         return;
@@ -332,30 +393,6 @@ static void answer(struct kube_list *list)
     }
 }
 
-/* The token's revision is compacted: the client may continue with an inconsistent list. */
-static void fail_expired(struct kube_list *list)
-{
-    struct kube_call *call = list->call;
-    struct kube_continue from;
-    struct kube_status ignored;
-    if (!call->query.continue_token.len) {
-        kube_fail(&call->status, KUBE_EXPIRED,
-                  "The resourceVersion for the provided list is too old.");
-        return;
-    }
-    kube_fail(&call->status, KUBE_EXPIRED,
-              "The provided continue parameter is too old to display a consistent list result. You "
-              "can start a new list without the continue parameter, or use the continue token in "
-              "this response to retrieve the remainder of the results. Continuing with the "
-              "provided token results in an inconsistent list - objects that were created, "
-              "modified, or deleted between the time the first chunk was returned and now may show "
-              "up in the list.");
-    if (kube_continue_read(&call->arena, call->query.continue_token, &from, &ignored) &&
-        kube_continue_write(&call->arena, KUBE_AT_NEWEST, from.suffix,
-                            &call->status.continue_token) != ST_OK)
-        call->status.continue_token = SLICE_EMPTY;
-}
-
 static void on_range(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
@@ -367,6 +404,9 @@ static void on_range(struct engine_op *op)
         return;
     if (op->status == ST_OK) {
         list->revision = list->request.revision ? list->request.revision : op->revision;
+        list->total = call->range.count;
+        list->left = call->range.kvs;
+        list->left_out = call->range.more;
         answer(list);
         return;
     }
@@ -453,6 +493,7 @@ void kube_list(struct kube_call *call)
     kube_searcher_init(&list->searcher, call->exchange);
     list->again.fn = on_again;
     list->on_batch = on_batch;
+    list->resume = gather;
     list->shaping = kube_shaping_of(call);
     if (!prepare(list) || !kube_shape_fits(call, true)) {
         kube_call_fail(call);

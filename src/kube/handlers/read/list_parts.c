@@ -9,6 +9,7 @@
 #include "kube/call/format.h"
 #include "kube/handlers/read/list_private.h"
 #include "kube/request/continue.h"
+#include "wire/peer/peer.h"
 
 /* Size of the objects that are converted together; the last may be more. */
 enum { BATCH_BYTES = 128 << 10 };
@@ -46,10 +47,20 @@ static enum status append_metadata(struct kube_list *list, struct buf *to)
         TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
         if (!list->scope.selection->selects)
             TRY(buf_append_format(to, ",\"remainingItemCount\":%lld",
-                                  (long long)(call->range.count - list->limit)));
+                                  (long long)(list->total - list->limit)));
     }
     list->metadata_sent = true;
     return buf_append_text(to, "}");
+}
+
+/* Once all items are known. */
+static enum status make_gathered_head(struct kube_list *list, struct buf *to)
+{
+    TRY(buf_append_text(to, "{"));
+    TRY(kube_shape_list_head(&list->shaping, to));
+    TRY(append_metadata(list, to));
+    TRY(buf_append_text(to, ","));
+    return kube_shape_list_items(&list->shaping, to);
 }
 
 /* The continue token is known only after the last item; with a limit the metadata is at the end. */
@@ -141,7 +152,8 @@ static enum status append_item(const struct kube_list *list, const struct kube_o
     return ST_OK;
 }
 
-static enum status convert_item(struct kube_list *list, struct kube_kv kv)
+/* revision: that of the object, which may differ from kv.mod_revision (conversion_batch.h). */
+static enum status convert_item(struct kube_list *list, struct kube_kv kv, int64_t revision)
 {
     struct kube_object object;
     struct slice comma;
@@ -151,12 +163,13 @@ static enum status convert_item(struct kube_list *list, struct kube_kv kv)
         return ST_OK;
     if (list->call->accept.format == KUBE_PROTOBUF) {
         AUTO(buf_fini) struct buf text = {0};
-        TRY(append_item(list, &object, kv.mod_revision, &text));
+        TRY(append_item(list, &object, revision, &text));
         return kube_format_list_field(list->call->kind, list->shaping.shape, "items",
                                       buf_slice(&text), &list->gathered);
     }
-    TRY(buf_append(&list->writer.made, comma));
-    return append_item(list, &object, kv.mod_revision, &list->writer.made);
+    struct buf *to = list->converts ? &list->gathered : &list->writer.made;
+    TRY(buf_append(to, comma));
+    return append_item(list, &object, revision, to);
 }
 
 /* Objects after the limit are only counted. On any thread. */
@@ -169,8 +182,33 @@ static enum status convert_batch(struct kube_list *list)
         struct slice field = slice_sub(rest, sizeof(len), len);
         rest = slice_sub(rest, sizeof(len) + len, rest.len - sizeof(len) - len);
         list->more = list->limit && list->given == list->limit;
+        struct kube_kv kv = kube_kv_of(field);
         if (!list->more)
-            TRY(convert_item(list, kube_kv_of(field)));
+            TRY(convert_item(list, kv, kv.mod_revision));
+    }
+    return ST_OK;
+}
+
+/* An entry of `batch` for an object that a webhook converts; its key follows. */
+struct held {
+    size_t key_len;
+    int64_t revision;
+};
+
+/* The same for objects that a webhook has converted. */
+static enum status convert_held(struct kube_list *list)
+{
+    struct slice rest = buf_slice(&list->batch);
+    for (size_t i = 0; rest.len && !list->more; i++) {
+        struct held held;
+        struct kube_kv kv = {0};
+        memcpy(&held, rest.ptr, sizeof(held));
+        kv.key = slice_sub(rest, sizeof(held), held.key_len);
+        kv.value = kube_conversion_batch_get(list->conversion, i, &kv.mod_revision);
+        rest = slice_sub(rest, sizeof(held) + held.key_len, rest.len - sizeof(held) - held.key_len);
+        list->more = list->limit && list->given == list->limit;
+        if (!list->more)
+            TRY(convert_item(list, kv, held.revision));
     }
     return ST_OK;
 }
@@ -178,6 +216,7 @@ static enum status convert_batch(struct kube_list *list)
 static enum status finish_batch(struct kube_list *list, enum status status)
 {
     account_buf_reset(list->call->arena.account, &list->batch, BATCH_BYTES);
+    kube_conversion_batch_free(TAKE(list->conversion));
     if (list->more)
         kube_list_move(list, KUBE_LIST_END);
     if (status == ST_OK && list->writer.made.len)
@@ -194,7 +233,7 @@ static void batch_back(struct kube_call *call)
 static void batch_elsewhere(struct kube_call *call)
 {
     struct kube_list *list = call->handler.list;
-    list->batch_status = convert_batch(list);
+    list->batch_status = list->conversion ? convert_held(list) : convert_batch(list);
     bool defers = kube_call_defers(call, batch_back);
     assert(defers);
 }
@@ -237,6 +276,123 @@ enum status kube_list_next_item(struct kube_list *list)
     return range->op.status;
 }
 
+/* -- Objects that a webhook converts -- */
+
+static enum status hold_key(struct kube_list *list, struct kube_kv kv)
+{
+    struct account *account = list->call->arena.account;
+    const struct held held = {kv.key.len, kv.mod_revision};
+    TRY(account_append(account, &list->batch, slice_of(&held, sizeof(held))));
+    return account_append(account, &list->batch, kv.key);
+}
+
+/* Reads the next objects of the range. ST_MALFORMED: one of them is not an object. */
+static enum status hold_objects(struct kube_list *list)
+{
+    struct kube_call *call = list->call;
+    struct kube_conversion_batch *batch = list->conversion;
+    struct slice field;
+    while (!kube_conversion_batch_is_full(batch) && engine_range_next(&call->range, &field)) {
+        struct kube_kv kv = kube_kv_of(field);
+        enum status status = kube_conversion_batch_add(batch, kv.value, kv.mod_revision);
+        list->fetched++;
+        list->left--;
+        /* The key after this one. */
+        buf_reset(&list->from, SIZE_MAX);
+        TRY(buf_append(&list->from, kv.key));
+        TRY(buf_append(&list->from, slice_of("", 1)));
+        if (status == ST_OK) {
+            status = hold_key(list, kv);
+        } else if (kube_is_undecodable(status)) {
+            list->undecodable++;
+            status = call->api->config->skip_undecodable ? ST_OK : ST_MALFORMED;
+        }
+        TRY(status);
+    }
+    return call->range.op.status;
+}
+
+static void take_held(struct kube_call *call)
+{
+    struct kube_list *list = call->handler.list;
+    size_t bytes = kube_conversion_batch_bytes(list->conversion);
+    enum status status = ST_OK;
+    if (kube_call_is_large(call, bytes))
+        status = kube_call_send(call, batch_elsewhere);
+    else
+        status = convert_held(list);
+    if (!call->work.away)
+        list->on_batch(list, finish_batch(list, status));
+}
+
+static void on_converted(struct kube_conversion_batch *batch)
+{
+    struct kube_list *list = kube_conversion_batch_owner(batch);
+    list->waits = false;
+    if (kube_conversion_batch_status(batch)->reason == KUBE_OK) {
+        take_held(list->call);
+        return;
+    }
+    (void)kube_conversion_batch_fail(batch, &list->call->arena, &list->call->status);
+    list->on_batch(list, finish_batch(list, ST_CANCELED));
+}
+
+static void on_opened(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_list *list = call->handler.list;
+    enum status status = op->status;
+    list->range_open = status == ST_OK;
+    if (!call->exchange)
+        kube_list_close_range(list); /* the client has gone */
+    if (!kube_call_done(call))
+        return;
+    list->waits = false;
+    if (status == ST_OK)
+        list->resume(list);
+    else
+        list->on_batch(list, status);
+}
+
+/* At the revision of the list, from the first object that was not read. */
+static void open_again(struct kube_list *list)
+{
+    list->waits = true;
+    list->request.key = buf_slice(&list->from);
+    list->request.revision = list->revision;
+    if (list->request.limit)
+        list->request.limit = list->left;
+    kube_call_range(list->call, &list->request, on_opened);
+}
+
+enum status kube_list_next_converted(struct kube_list *list)
+{
+    struct kube_call *call = list->call;
+    bool selects = list->scope.selection->selects;
+    bool full = list->limit && list->given == list->limit;
+    if (full || !list->left) {
+        list->more = full && (selects ? list->left > 0 : list->left_out);
+        kube_list_move(list, KUBE_LIST_END);
+        return ST_OK;
+    }
+    if (!list->range_open) {
+        open_again(list);
+        return ST_OK;
+    }
+    list->conversion =
+        kube_conversion_batch_new(call->api, kube_custom_of(call->kind), call->arena.account,
+                                  wire_peer_key(call->request->peer));
+    TRY(hold_objects(list));
+    if (!kube_conversion_batch_count(list->conversion))
+        list->left = 0;
+    /* Nothing is pinned while it waits. */
+    if (kube_conversion_batch_awaits(list->conversion))
+        kube_list_close_range(list);
+    list->waits = true;
+    kube_conversion_batch_start(list->conversion, on_converted, list);
+    return ST_OK;
+}
+
 /* Sends the gathered items between their head and tail. */
 static enum status step_gathered(struct kube_list *list)
 {
@@ -246,6 +402,10 @@ static enum status step_gathered(struct kube_list *list)
     switch (list->phase) {
     case KUBE_LIST_HEAD: {
         size_t name = sizeof("\"metadata\":") - 1;
+        if (list->converts && list->call->accept.format != KUBE_PROTOBUF) {
+            kube_list_move(list, KUBE_LIST_ITEMS);
+            return make_gathered_head(list, &list->writer.made);
+        }
         TRY(append_metadata(list, &metadata));
         TRY(kube_format_list_field(kind, list->shaping.shape, "metadata",
                                    slice_sub(buf_slice(&metadata), name, metadata.len - name),
@@ -264,7 +424,10 @@ static enum status step_gathered(struct kube_list *list)
         return ST_OK;
     default:
         kube_list_move(list, KUBE_LIST_DONE);
-        return buf_append(&list->writer.made, kube_format_list_tail());
+        return buf_append(&list->writer.made,
+                          list->converts && list->call->accept.format != KUBE_PROTOBUF
+                              ? SLICE_LITERAL("]}\n")
+                              : kube_format_list_tail());
     }
 }
 

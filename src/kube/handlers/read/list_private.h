@@ -6,6 +6,7 @@
 #ifndef VIGIL_KUBE_HANDLERS_READ_LIST_PRIVATE_H
 #define VIGIL_KUBE_HANDLERS_READ_LIST_PRIVATE_H
 
+#include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/shape.h"
 #include "kube/handlers/read/object_writer.h"
@@ -14,8 +15,8 @@
 
 struct gzip_source;
 
-/* The next part to make: HEAD ─► ITEMS ─► END ─► DONE; from END a protobuf list, whose items were
- * gathered first, returns to HEAD. */
+/* The next part to make: HEAD ─► ITEMS ─► END ─► DONE; from END a list whose items were gathered
+ * first returns to HEAD: one in protobuf, and one whose objects a webhook converts. */
 enum kube_list_phase { KUBE_LIST_HEAD, KUBE_LIST_ITEMS, KUBE_LIST_END, KUBE_LIST_DONE };
 
 struct kube_list {
@@ -31,6 +32,8 @@ struct kube_list {
     int64_t limit;            /* 0: none */
     int64_t given;            /* items so far */
     uint64_t fetched;         /* objects that were examined */
+    int64_t total, left;      /* keys of the range, and those of them that were not read */
+    bool left_out;            /* the limit has left some out of the range */
     int64_t revision;         /* revision of the list */
     struct slice rest_suffix; /* suffix of the key after the last item, once the limit is reached */
     bool more;                /* there are items after the limit */
@@ -39,9 +42,16 @@ struct kube_list {
     enum status batch_status;   /* set by the worker */
     /* A batch has come back from the worker. */
     void (*on_batch)(struct kube_list *list, enum status status);
+    void (*resume)(struct kube_list *list); /* or the range was opened again */
+    /* Objects that a webhook converts, with their keys and revisions in `batch`. While it waits for
+     * the webhook, the range is closed; it is opened again from `from` on. */
+    struct kube_conversion_batch *conversion; /* owned */
+    struct buf from;
+    bool converts;         /* it has such objects */
+    bool waits;            /* for the webhook, or for the range */
     uint64_t undecodable;  /* objects */
     struct buf text;       /* a whole short list */
-    struct buf gathered;   /* items in protobuf, which follow their total length */
+    struct buf gathered;   /* items in protobuf, which follow their total length, or as JSON */
     size_t gathered_bytes; /* share of api->gathered_bytes */
     size_t charged_bytes;  /* to the connection, for gathered */
     size_t charged_made;   /* the same for writer.made */
@@ -54,6 +64,10 @@ struct kube_list {
 };
 
 void kube_list_move(struct kube_list *list, enum kube_list_phase next);
+/* The next objects that a webhook converts, which are added to list->gathered. If the list waits
+ * afterwards, on_batch is called, or resume to call this again. */
+MUST_CHECK
+enum status kube_list_next_converted(struct kube_list *list);
 /* Closes the range if it is open. */
 void kube_list_close_range(struct kube_list *list);
 

@@ -451,7 +451,7 @@ static void begin(struct kube_change *change, const struct kube_step *steps)
     change->arena = &change->scratch;
     change->operation = KUBE_ADMISSION_UPDATE;
     change->concerns =
-        (custom ? CUSTOM : 0) | (custom && kube_conversion_by_webhook(kind) ? CONVERTED : 0) |
+        (custom ? CUSTOM : 0) | (custom && kube_conversion_has_webhook(kind) ? CONVERTED : 0) |
         (validated ? BUILTIN : 0) | (whole && rules & KUBE_IS_DEFINITION ? DEFINITION : 0) |
         (whole && rules & KUBE_IS_CERTIFICATE_REQUEST ? CERTIFICATE : 0) |
         (whole && rules & KUBE_RESERVES_ADDRESSES ? SERVICE : 0) |
