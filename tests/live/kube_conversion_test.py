@@ -3,6 +3,7 @@
 tests/kube/same_conversion_test.py compares the answers with those of a real kube-apiserver."""
 import http.client
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -18,6 +19,11 @@ from kube import KubeServer  # noqa: E402
 
 WAIT_SECONDS = 60
 MERGE, JSON, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
+
+
+def threads():
+    """I/O threads, each of which converts for its own watches."""
+    return len(os.sched_getaffinity(0))
 
 
 class ConversionTest(unittest.TestCase):
@@ -64,6 +70,12 @@ class ConversionTest(unittest.TestCase):
         """Stores objects of v1 without the API."""
         things = {f"g{i:04}": {"kind": "Gate", "api": "example.com/v1", "spec": {"hostPort": f"h{i}:1"}, **fields} for i in range(count)}
         self.server.put_many("example.com/gates", things)
+
+    def until(self, done):
+        end = time.monotonic() + WAIT_SECONDS
+        while not done():
+            self.assertLess(time.monotonic(), end, self.server.log)
+            time.sleep(0.02)
 
     def calls(self):
         return len(self.hooks.of("/convert"))
@@ -286,6 +298,136 @@ class Lists(ConversionTest):
             connection.close()
         released.set()
         self.assertEqual(len(self.send("GET", path("v2"), code=200)["items"]), 5)
+
+
+class Watches(ConversionTest):
+    def watch(self, api="v2", **query):
+        return self.server.watch(path(api), **query)
+
+    def test_initial_events_are_converted_in_batches(self):
+        self.put_many(1000)
+        events = self.watch().take(1000)
+        self.assertEqual([(e["type"], e["object"]["metadata"]["name"], e["object"]["apiVersion"], e["object"]["spec"]) for e in events],
+                         [("ADDED", f"g{n:04}", "example.com/v2", {"host": f"h{n}", "port": "1"}) for n in range(1000)])
+        self.assertLessEqual(self.calls(), 4)
+
+    def test_an_event_is_converted_once_for_each_version_however_many_watches_there_are(self):
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        self.hooks.clear()
+        watches = {api: [self.watch(api, resourceVersion=now) for _ in range(20)] for api in ("v1", "v2", "v3")}
+        self.send("POST", path(), gate("a"), 201)
+        self.patch(path("v1", "a"), {"spec": {"hostPort": "b:2"}})
+        self.send("DELETE", path("v1", "a"), None, 200)
+        for api, some in watches.items():
+            seen = [[(e["type"], e["object"]["apiVersion"], e["object"]["spec"]) for e in watch.take(3)] for watch in some]
+            one = {"hostPort": "a:1"} if api == "v1" else {"host": "a", "port": "1"}
+            two = {"hostPort": "b:2"} if api == "v1" else {"host": "b", "port": "2"}
+            version = f"example.com/{api}"
+            self.assertEqual(seen, [[("ADDED", version, one), ("MODIFIED", version, two), ("DELETED", version, two)]] * 20)
+        # The object before the deletion is that of the second event.
+        counts = {}
+        for call in self.hooks.of("/convert"):
+            for thing in call.request["objects"]:
+                what = (call.request["desiredAPIVersion"], thing["spec"]["hostPort"])
+                counts[what] = counts.get(what, 0) + 1
+        self.assertEqual(set(counts), {(f"example.com/{api}", spec) for api in ("v2", "v3") for spec in ("a:1", "b:2")})
+        self.assertLessEqual(max(counts.values()), threads())
+
+    def test_selectors_match_what_the_version_shows(self):
+        def relabel(thing):
+            if thing["apiVersion"].endswith("v2"):
+                thing["metadata"]["labels"] = {"host": thing["spec"]["host"]}
+        self.behave(conversions.changed(relabel))
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        watch = self.watch(resourceVersion=now, labelSelector="host=x")
+        self.send("POST", path(), gate("a", hostPort="x:1"), 201)
+        self.send("POST", path(), gate("b", hostPort="y:1"), 201)
+        self.patch(path("v1", "b"), {"spec": {"hostPort": "x:2"}})
+        self.patch(path("v1", "a"), {"spec": {"hostPort": "z:1"}})
+        self.assertEqual([(e["type"], e["object"]["metadata"]["name"], e["object"]["spec"]["host"]) for e in watch.take(3)],
+                         [("ADDED", "a", "x"), ("ADDED", "b", "x"), ("DELETED", "a", "x")])
+
+    def test_a_watch_whose_converter_fails_ends_with_an_error(self):
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        watches = [self.watch(api, resourceVersion=now) for api in ("v1", "v2")]
+        self.behave(conversions.BAD["failure-message"])
+        self.send("POST", path(), gate("a"), 201)
+        self.assertEqual(watches[0].next()["object"]["spec"], {"hostPort": "a:1"})
+        error, = watches[1].rest()
+        self.assertEqual((error["type"], error["object"]["kind"], error["object"]["code"], error["object"]["message"]),
+                         ("ERROR", "Status", 500, "conversion webhook for example.com/v1, Kind=Gate failed: cannot do that"))
+        self.assertLessEqual(self.calls(), 2)
+        error, = self.watch().rest()  # its initial events fail, too
+        self.assertEqual((error["type"], error["object"]["code"]), ("ERROR", 500))
+        self.behave(conversions.good)
+        self.assertEqual(self.watch().next()["object"]["spec"], {"host": "a", "port": "1"})
+        again = self.watch(resourceVersion=now)  # what has failed is not kept
+        self.assertEqual(again.next()["object"]["spec"], {"host": "a", "port": "1"})
+
+    def test_an_object_that_cannot_be_converted_fails_no_watch_of_others(self):
+        self.behave(conversions.by_name)
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        good = [self.watch(resourceVersion=now, fieldSelector="metadata.name=a") for _ in range(5)]
+        bad = [self.watch(resourceVersion=now, fieldSelector="metadata.name=bad-name") for _ in range(5)]
+        self.server.put_many("example.com/gates", {
+            name: {"kind": "Gate", "api": "example.com/v1", "spec": {"hostPort": "a:1"}} for name in ("a", "bad-name")})
+        for watch in good:
+            self.assertEqual(watch.next()["object"]["spec"], {"host": "a", "port": "1"})
+        for watch in bad:
+            self.assertEqual([e["type"] for e in watch.rest()], ["ERROR"])
+
+    def test_watches_wait_for_a_converter_that_hangs_and_others_continue(self):
+        released = threading.Event()
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        watches = {api: [self.watch(api, resourceVersion=now) for _ in range(10)] for api in ("v1", "v2")}
+        self.behave(webhooks.slow(released, conversions.good))
+        self.send("POST", path(), gate("a"), 201)
+        self.hooks.wait_for("/convert")
+        for watch in watches["v1"]:
+            self.assertEqual(watch.next()["object"]["spec"], {"hostPort": "a:1"})
+        for watch in watches["v2"][5:]:
+            watch.close()
+        for i in range(20):
+            self.patch(path("v1", "a"), {"spec": {"hostPort": f"b:{i}"}})
+        self.assertLessEqual(self.calls(), threads())  # the watches do not call again meanwhile
+        released.set()
+        for watch in watches["v2"][:5]:
+            self.assertEqual([e["object"]["spec"].get("port") for e in watch.take(21)], ["1", *map(str, range(20))])
+
+    def test_tables_and_metadata_of_events_are_converted(self):
+        self.send("POST", path(), gate("a"), 201)
+        table = self.watch(headers={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}).next()
+        self.assertEqual((table["object"]["kind"], table["object"]["rows"][0]["cells"][0]), ("Table", "a"))
+        partial = self.watch(headers={"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}).next()
+        self.assertEqual((partial["object"]["kind"], partial["object"]["metadata"]["name"]), ("PartialObjectMetadata", "a"))
+
+    def test_large_events_are_converted(self):
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        watch = self.watch(resourceVersion=now)
+        large = "x" * 500_000
+        self.send("POST", path(), gate("a", hostPort=f"{large}:1"), 201)
+        self.assertEqual(watch.next()["object"]["spec"], {"host": large, "port": "1"})
+
+
+class Inside(ConversionTest):
+    """What this server does by itself needs only metadata, and continues without the converter."""
+
+    def test_namespaces_and_dependents_are_deleted_while_the_converter_is_gone(self):
+        self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}}, 201)
+        self.send("POST", path(namespace="n"), gate("a"), 201)
+        owner = self.send("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "owner"}}, 201)
+        owned = gate("owned")
+        owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]
+        self.send("POST", path(), owned, 201)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")}})
+        self.hooks.stop()
+        self.send("GET", path("v2", "owned"), code=500)
+        self.send("DELETE", "/api/v1/namespaces/default/configmaps/owner", None, 200)
+        self.send("DELETE", "/api/v1/namespaces/n", None, 200)
+        self.until(lambda: self.server.get("/api/v1/namespaces/n")[0] == 404)
+        self.until(lambda: not self.stored("owned"))
+        self.send("DELETE", f"{CRDS}/gates.example.com", None, 200)
+        self.until(lambda: self.server.get(f"{CRDS}/gates.example.com")[0] == 404)
 
 
 class Refusals(ConversionTest):

@@ -19,6 +19,7 @@ struct http_routes;
 struct kube_access;
 struct kube_admission;
 struct kube_event_cache;
+struct kube_event_conversions;
 struct kube_jobs;
 struct kube_lookup_pool;
 struct kube_nodes;
@@ -56,11 +57,12 @@ struct kube_api {
     struct kube_counter counter;
     struct kube_offload offload;
     struct kube_selections selections;
-    struct kube_event_cache *event_cache;     /* owned; kube/handlers/read/event_cache.h */
-    struct kube_search_budget *search_budget; /* kube/handlers/read/search_budget.h */
-    struct kube_watches *watches;             /* kube/handlers/read/watches.h */
-    struct kube_jobs *jobs;                   /* kube/jobs/job.h */
-    struct kube_namespaces *namespaces;       /* kube/jobs/namespaces.h */
+    struct kube_event_cache *event_cache;             /* owned; kube/handlers/read/event_cache.h */
+    struct kube_event_conversions *event_conversions; /* the same; event_conversions.h */
+    struct kube_search_budget *search_budget;         /* kube/handlers/read/search_budget.h */
+    struct kube_watches *watches;                     /* kube/handlers/read/watches.h */
+    struct kube_jobs *jobs;                           /* kube/jobs/job.h */
+    struct kube_namespaces *namespaces;               /* kube/jobs/namespaces.h */
     size_t call_bytes_max, attempt_bytes_max; /* limits of the arenas of a call and of an attempt */
 };
 

@@ -33,9 +33,9 @@ static void on_converted(struct kube_conversion_batch *batch)
     bool fine = kube_conversion_batch_status(batch)->reason == KUBE_OK ||
                 kube_conversion_batch_fail(batch, &call->arena, &call->status);
     if (fine)
-        fine =
-            arena_dup(arena, kube_conversion_batch_get(batch, 0, &ignored), &converted) == ST_OK ||
-            kube_fail_engine(&call->status, ST_NOMEM);
+        fine = arena_dup(arena, kube_conversion_batch_get(batch, 0, &ignored).value, &converted) ==
+                   ST_OK ||
+               kube_fail_engine(&call->status, ST_NOMEM);
     kube_conversion_batch_free(batch);
     if (!kube_call_done(call))
         return;
@@ -51,7 +51,8 @@ void kube_call_convert(struct kube_call *call, const struct kube_custom *to, str
 {
     struct kube_conversion_batch *batch = kube_conversion_batch_new(
         call->api, to, call->arena.account, wire_peer_key(call->request->peer));
-    enum status status = kube_conversion_batch_add(batch, json, revision);
+    enum status status =
+        kube_conversion_batch_add(batch, (struct kube_kv){.value = json, .mod_revision = revision});
     if (status != ST_OK) {
         kube_conversion_batch_free(batch);
         kube_call_fail_engine(call, status);

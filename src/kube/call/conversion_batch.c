@@ -22,7 +22,8 @@ static const unsigned moves[] = {
 };
 
 struct object {
-    size_t at, len; /* of `in` */
+    size_t at, len; /* in `in`, behind the key */
+    size_t key_len;
     int64_t revision;
     const struct kube_custom *from; /* NULL: it is in the wanted version already */
     struct slice converted;         /* in its block; empty: not converted so far */
@@ -89,24 +90,28 @@ struct kube_conversion_batch *kube_conversion_batch_new(struct kube_api *api,
 /* A version that the definition does not have is reported when the batch is started. */
 static const struct kube_custom no_version;
 
-enum status kube_conversion_batch_add(struct kube_conversion_batch *b, struct slice json,
-                                      int64_t revision)
+enum status kube_conversion_batch_add(struct kube_conversion_batch *b, struct kube_kv kv)
 {
     struct kube_object object;
     assert(b->state == GATHERING);
-    TRY(kube_object_parse_head(json, &object));
-    TRY(account_append(b->account, &b->in, json));
+    TRY(kube_object_parse_head(kv.value, &object));
+    TRY(account_reserve(b->account, &b->in, kv.key.len + kv.value.len));
+    TRY(buf_append(&b->in, kv.key));
+    TRY(buf_append(&b->in, kv.value));
     if (b->count == b->room) {
         b->room = b->room ? 2 * b->room : 4;
         b->objects = xrealloc(b->objects, b->room * sizeof(*b->objects));
     }
     const struct kube_custom *from = kube_definition_version(b->definition, object.api_version);
-    b->objects[b->count++] = (struct object){.at = b->in.len - json.len,
-                                             .len = json.len,
-                                             .revision = revision,
-                                             .from = from == b->to ? NULL
-                                                     : from        ? from
-                                                                   : &no_version};
+    b->objects[b->count++] = (struct object){
+        .key_len = kv.key.len,
+        .at = b->in.len - kv.value.len,
+        .len = kv.value.len,
+        .revision = kv.mod_revision,
+        .from = from == b->to ? NULL
+                : from        ? from
+                              : &no_version,
+    };
     return ST_OK;
 }
 
@@ -138,14 +143,17 @@ static struct slice json_of(const struct kube_conversion_batch *b, const struct 
     return slice_of(b->in.ptr + object->at, object->len);
 }
 
-struct slice kube_conversion_batch_get(const struct kube_conversion_batch *b, size_t i,
-                                       int64_t *ret_revision)
+struct kube_kv kube_conversion_batch_get(const struct kube_conversion_batch *b, size_t i,
+                                         int64_t *ret_revision)
 {
     const struct object *object = &b->objects[i];
-    assert(i < b->count);
-    *ret_revision = object->from ? 0 : object->revision;
-    assert(!object->from || object->converted.len);
-    return object->from ? object->converted : json_of(b, object);
+    assert(i < b->count && (!object->from || object->converted.len));
+    *ret_revision = object->revision;
+    return (struct kube_kv){
+        .key = slice_of(b->in.ptr + object->at - object->key_len, object->key_len),
+        .value = object->from ? object->converted : json_of(b, object),
+        .mod_revision = object->from ? 0 : object->revision,
+    };
 }
 
 void *kube_conversion_batch_owner(const struct kube_conversion_batch *b)
@@ -213,6 +221,11 @@ bool kube_conversion_batch_fail(const struct kube_conversion_batch *b, struct ar
     if (arena_dup(arena, b->status.long_message, &status->long_message) != ST_OK)
         status->long_message = SLICE_EMPTY; /* the message has its beginning */
     return false;
+}
+
+enum conversion_failure kube_conversion_batch_failure(const struct kube_conversion_batch *b)
+{
+    return b->failure;
 }
 
 static void free_memory(struct kube_conversion_batch *b)
@@ -572,6 +585,7 @@ static enum status find_fault(struct kube_conversion_batch *b)
         if (b->objects[i].from != &no_version)
             continue;
         TRY(kube_object_parse_head(json_of(b, &b->objects[i]), &object));
+        b->failure = CONVERSION_INVALID_OBJECT;
         return buf_append_format(&b->why,
                                  "request to convert CR from an invalid group/version: %.*s",
                                  SLICE_ARGS(object.api_version));

@@ -21,8 +21,10 @@
 #define VIGIL_KUBE_CALL_CONVERSION_BATCH_H
 
 #include "kube/call/api_state.h"
+#include "kube/custom/conversion_review.h"
 #include "kube/custom/definition.h"
 #include "kube/types/status.h"
+#include "kube/types/storage.h"
 
 enum {
     KUBE_CONVERSION_OBJECTS_MAX = 500,     /* in one call */
@@ -39,11 +41,10 @@ struct kube_conversion_batch;
 struct kube_conversion_batch *kube_conversion_batch_new(struct kube_api *api,
                                                         const struct kube_custom *to,
                                                         struct account *account, uint64_t peer);
-/* Copies an object. revision: that in which it was stored; 0: it is new. ST_NOMEM; ST_MALFORMED: it
- * is not an object. */
+/* Copies an object and its key, which may be empty. mod_revision: that in which it was stored; 0:
+ * it is new. ST_NOMEM; ST_MALFORMED: it is not an object. */
 MUST_CHECK
-enum status kube_conversion_batch_add(struct kube_conversion_batch *batch, struct slice json,
-                                      int64_t revision);
+enum status kube_conversion_batch_add(struct kube_conversion_batch *batch, struct kube_kv kv);
 size_t kube_conversion_batch_count(const struct kube_conversion_batch *batch);
 size_t kube_conversion_batch_bytes(const struct kube_conversion_batch *batch);
 /* Whether it has as many objects as one call may have. */
@@ -57,13 +58,15 @@ void kube_conversion_batch_start(struct kube_conversion_batch *batch,
 void *kube_conversion_batch_owner(const struct kube_conversion_batch *batch);
 /* In done: its reason is KUBE_OK if all objects were converted. Texts are those of the batch. */
 const struct kube_status *kube_conversion_batch_status(const struct kube_conversion_batch *batch);
+/* What has failed; CONVERSION_FINE: it has not, or before the webhook was called. */
+enum conversion_failure kube_conversion_batch_failure(const struct kube_conversion_batch *batch);
 /* Copies it for an answer whose texts are in the arena. Returns false. */
 bool kube_conversion_batch_fail(const struct kube_conversion_batch *batch, struct arena *arena,
                                 struct kube_status *status);
-/* Object i in the wanted version. *ret_revision: for kube_conversion_json; 0 if it was converted.
- */
-struct slice kube_conversion_batch_get(const struct kube_conversion_batch *batch, size_t i,
-                                       int64_t *ret_revision);
+/* Object i in the wanted version, with the revision for kube_conversion_json: 0 if it was
+ * converted. *ret_revision: that with which it was added. */
+struct kube_kv kube_conversion_batch_get(const struct kube_conversion_batch *batch, size_t i,
+                                         int64_t *ret_revision);
 
 /* In any state; done is not called any more. Accepts NULL. */
 void kube_conversion_batch_free(struct kube_conversion_batch *batch);

@@ -7,6 +7,7 @@
 #include "kube/call/gate.h"
 #include "kube/call/registry.h"
 #include "kube/handlers/read/event_cache.h"
+#include "kube/handlers/read/event_conversions.h"
 #include "kube/handlers/read/scope.h"
 #include "kube/handlers/read/search_budget.h"
 #include "kube/handlers/read/watches.h"
@@ -76,6 +77,7 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     api->jobs = &whole->jobs;
     api->namespaces = &whole->namespaces;
     api->event_cache = kube_event_cache_new();
+    api->event_conversions = kube_event_conversions_new(api);
     kube_search_init(api->search_budget, api->loop);
     kube_watches_init(api->watches, api->shard, api->loop);
     kube_selections_init(&api->selections, random_u64(&api->random));
@@ -164,6 +166,7 @@ void kube_api_free(struct kube_api *api)
     kube_offload_fini(&api->offload);
     kube_write_queue_fini(&api->write_queue);
     kube_watches_fini(api->watches);
+    kube_event_conversions_free(api->event_conversions);
     kube_registry_free(api->registry);
     kube_access_free(api->access);
     kube_admission_free(api->admission);

@@ -49,8 +49,9 @@ static void release(struct kube_call *call)
 {
     struct kube_list *list = call->handler.list;
     account_buf_fini(call->arena.account, &list->batch);
-    kube_conversion_batch_free(TAKE(list->conversion));
-    buf_fini(&list->from);
+    list->fetched += list->converted.read;
+    list->undecodable += list->converted.undecodable;
+    kube_converted_range_fini(&list->converted);
     buf_fini(&list->text);
     kube_count_total(&call->api->counter,
                      call->api->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
@@ -361,7 +362,7 @@ static void gather(struct kube_list *list)
 {
     enum status status =
         list->converts ? kube_list_next_converted(list) : kube_list_next_item(list);
-    if (!list->call->work.away && !list->waits)
+    if (!list->call->work.away && !list->converted.waits)
         gather_on(list, status);
 }
 
@@ -369,8 +370,8 @@ static void gather(struct kube_list *list)
 static void answer(struct kube_list *list)
 {
     struct kube_call *call = list->call;
-    list->converts = kube_conversion_by_webhook(call->kind);
-    if (list->converts) {
+    if (kube_conversion_by_webhook(call->kind)) {
+        kube_list_begin_converted(list);
         kube_list_move(list, KUBE_LIST_ITEMS);
         gather(list);
         return;
@@ -405,7 +406,6 @@ static void on_range(struct engine_op *op)
     if (op->status == ST_OK) {
         list->revision = list->request.revision ? list->request.revision : op->revision;
         list->total = call->range.count;
-        list->left = call->range.kvs;
         list->left_out = call->range.more;
         answer(list);
         return;
@@ -493,7 +493,6 @@ void kube_list(struct kube_call *call)
     kube_searcher_init(&list->searcher, call->exchange);
     list->again.fn = on_again;
     list->on_batch = on_batch;
-    list->resume = gather;
     list->shaping = kube_shaping_of(call);
     if (!prepare(list) || !kube_shape_fits(call, true)) {
         kube_call_fail(call);

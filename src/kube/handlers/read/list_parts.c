@@ -9,7 +9,6 @@
 #include "kube/call/format.h"
 #include "kube/handlers/read/list_private.h"
 #include "kube/request/continue.h"
-#include "wire/peer/peer.h"
 
 /* Size of the objects that are converted together; the last may be more. */
 enum { BATCH_BYTES = 128 << 10 };
@@ -189,26 +188,17 @@ static enum status convert_batch(struct kube_list *list)
     return ST_OK;
 }
 
-/* An entry of `batch` for an object that a webhook converts; its key follows. */
-struct held {
-    size_t key_len;
-    int64_t revision;
-};
-
 /* The same for objects that a webhook has converted. */
 static enum status convert_held(struct kube_list *list)
 {
-    struct slice rest = buf_slice(&list->batch);
-    for (size_t i = 0; rest.len && !list->more; i++) {
-        struct held held;
-        struct kube_kv kv = {0};
-        memcpy(&held, rest.ptr, sizeof(held));
-        kv.key = slice_sub(rest, sizeof(held), held.key_len);
-        kv.value = kube_conversion_batch_get(list->conversion, i, &kv.mod_revision);
-        rest = slice_sub(rest, sizeof(held) + held.key_len, rest.len - sizeof(held) - held.key_len);
+    const struct kube_conversion_batch *batch = list->converted.batch;
+    size_t count = kube_conversion_batch_count(batch);
+    for (size_t i = 0; i < count && !list->more; i++) {
+        int64_t revision;
+        struct kube_kv kv = kube_conversion_batch_get(batch, i, &revision);
         list->more = list->limit && list->given == list->limit;
         if (!list->more)
-            TRY(convert_item(list, kv, held.revision));
+            TRY(convert_item(list, kv, revision));
     }
     return ST_OK;
 }
@@ -216,7 +206,7 @@ static enum status convert_held(struct kube_list *list)
 static enum status finish_batch(struct kube_list *list, enum status status)
 {
     account_buf_reset(list->call->arena.account, &list->batch, BATCH_BYTES);
-    kube_conversion_batch_free(TAKE(list->conversion));
+    kube_conversion_batch_free(TAKE(list->converted.batch));
     if (list->more)
         kube_list_move(list, KUBE_LIST_END);
     if (status == ST_OK && list->writer.made.len)
@@ -233,7 +223,7 @@ static void batch_back(struct kube_call *call)
 static void batch_elsewhere(struct kube_call *call)
 {
     struct kube_list *list = call->handler.list;
-    list->batch_status = list->conversion ? convert_held(list) : convert_batch(list);
+    list->batch_status = list->converts ? convert_held(list) : convert_batch(list);
     bool defers = kube_call_defers(call, batch_back);
     assert(defers);
 }
@@ -278,118 +268,47 @@ enum status kube_list_next_item(struct kube_list *list)
 
 /* -- Objects that a webhook converts -- */
 
-static enum status hold_key(struct kube_list *list, struct kube_kv kv)
+static void take_held(struct kube_converted_range *range, enum status status)
 {
-    struct account *account = list->call->arena.account;
-    const struct held held = {kv.key.len, kv.mod_revision};
-    TRY(account_append(account, &list->batch, slice_of(&held, sizeof(held))));
-    return account_append(account, &list->batch, kv.key);
-}
-
-/* Reads the next objects of the range. ST_MALFORMED: one of them is not an object. */
-static enum status hold_objects(struct kube_list *list)
-{
+    struct kube_list *list = CONTAINER_OF(range, struct kube_list, converted);
     struct kube_call *call = list->call;
-    struct kube_conversion_batch *batch = list->conversion;
-    struct slice field;
-    while (!kube_conversion_batch_is_full(batch) && engine_range_next(&call->range, &field)) {
-        struct kube_kv kv = kube_kv_of(field);
-        enum status status = kube_conversion_batch_add(batch, kv.value, kv.mod_revision);
-        list->fetched++;
-        list->left--;
-        /* The key after this one. */
-        buf_reset(&list->from, SIZE_MAX);
-        TRY(buf_append(&list->from, kv.key));
-        TRY(buf_append(&list->from, slice_of("", 1)));
-        if (status == ST_OK) {
-            status = hold_key(list, kv);
-        } else if (kube_is_undecodable(status)) {
-            list->undecodable++;
-            status = call->api->config->skip_undecodable ? ST_OK : ST_MALFORMED;
-        }
-        TRY(status);
-    }
-    return call->range.op.status;
-}
-
-static void take_held(struct kube_call *call)
-{
-    struct kube_list *list = call->handler.list;
-    size_t bytes = kube_conversion_batch_bytes(list->conversion);
-    enum status status = ST_OK;
-    if (kube_call_is_large(call, bytes))
+    if (status == ST_OK && kube_call_is_large(call, kube_conversion_batch_bytes(range->batch)))
         status = kube_call_send(call, batch_elsewhere);
-    else
+    else if (status == ST_OK)
         status = convert_held(list);
     if (!call->work.away)
         list->on_batch(list, finish_batch(list, status));
 }
 
-static void on_converted(struct kube_conversion_batch *batch)
-{
-    struct kube_list *list = kube_conversion_batch_owner(batch);
-    list->waits = false;
-    if (kube_conversion_batch_status(batch)->reason == KUBE_OK) {
-        take_held(list->call);
-        return;
-    }
-    (void)kube_conversion_batch_fail(batch, &list->call->arena, &list->call->status);
-    list->on_batch(list, finish_batch(list, ST_CANCELED));
-}
-
 static void on_opened(struct engine_op *op)
 {
-    struct kube_call *call = kube_call_of_range(op);
-    struct kube_list *list = call->handler.list;
-    enum status status = op->status;
-    list->range_open = status == ST_OK;
-    if (!call->exchange)
-        kube_list_close_range(list); /* the client has gone */
-    if (!kube_call_done(call))
-        return;
-    list->waits = false;
-    if (status == ST_OK)
-        list->resume(list);
-    else
-        list->on_batch(list, status);
+    kube_converted_range_opened(&kube_call_of_range(op)->handler.list->converted, op);
 }
 
-/* At the revision of the list, from the first object that was not read. */
-static void open_again(struct kube_list *list)
+void kube_list_begin_converted(struct kube_list *list)
 {
-    list->waits = true;
-    list->request.key = buf_slice(&list->from);
-    list->request.revision = list->revision;
-    if (list->request.limit)
-        list->request.limit = list->left;
-    kube_call_range(list->call, &list->request, on_opened);
+    list->converts = true;
+    list->converted = (struct kube_converted_range){
+        .call = list->call,
+        .request = &list->request,
+        .open = &list->range_open,
+        .revision = list->revision,
+        .left = list->call->range.kvs,
+        .opened = on_opened,
+        .ready = take_held,
+    };
 }
 
 enum status kube_list_next_converted(struct kube_list *list)
 {
-    struct kube_call *call = list->call;
     bool selects = list->scope.selection->selects;
     bool full = list->limit && list->given == list->limit;
-    if (full || !list->left) {
-        list->more = full && (selects ? list->left > 0 : list->left_out);
-        kube_list_move(list, KUBE_LIST_END);
+    if (!full && list->converted.left) {
+        kube_converted_range_next(&list->converted);
         return ST_OK;
     }
-    if (!list->range_open) {
-        open_again(list);
-        return ST_OK;
-    }
-    list->conversion =
-        kube_conversion_batch_new(call->api, kube_custom_of(call->kind), call->arena.account,
-                                  wire_peer_key(call->request->peer));
-    TRY(hold_objects(list));
-    if (!kube_conversion_batch_count(list->conversion))
-        list->left = 0;
-    /* Nothing is pinned while it waits. */
-    if (kube_conversion_batch_awaits(list->conversion))
-        kube_list_close_range(list);
-    list->waits = true;
-    kube_conversion_batch_start(list->conversion, on_converted, list);
+    list->more = full && (selects ? list->converted.left > 0 : list->left_out);
+    kube_list_move(list, KUBE_LIST_END);
     return ST_OK;
 }
 

@@ -6,9 +6,9 @@
 #ifndef VIGIL_KUBE_HANDLERS_READ_LIST_PRIVATE_H
 #define VIGIL_KUBE_HANDLERS_READ_LIST_PRIVATE_H
 
-#include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/shape.h"
+#include "kube/handlers/read/converted_range.h"
 #include "kube/handlers/read/object_writer.h"
 #include "kube/handlers/read/scope.h"
 #include "kube/handlers/read/search_budget.h"
@@ -32,7 +32,7 @@ struct kube_list {
     int64_t limit;            /* 0: none */
     int64_t given;            /* items so far */
     uint64_t fetched;         /* objects that were examined */
-    int64_t total, left;      /* keys of the range, and those of them that were not read */
+    int64_t total;            /* keys of the range */
     bool left_out;            /* the limit has left some out of the range */
     int64_t revision;         /* revision of the list */
     struct slice rest_suffix; /* suffix of the key after the last item, once the limit is reached */
@@ -42,15 +42,10 @@ struct kube_list {
     enum status batch_status;   /* set by the worker */
     /* A batch has come back from the worker. */
     void (*on_batch)(struct kube_list *list, enum status status);
-    void (*resume)(struct kube_list *list); /* or the range was opened again */
-    /* Objects that a webhook converts, with their keys and revisions in `batch`. While it waits for
-     * the webhook, the range is closed; it is opened again from `from` on. */
-    struct kube_conversion_batch *conversion; /* owned */
-    struct buf from;
-    bool converts;         /* it has such objects */
-    bool waits;            /* for the webhook, or for the range */
-    uint64_t undecodable;  /* objects */
-    struct buf text;       /* a whole short list */
+    struct kube_converted_range converted; /* objects that a webhook converts, */
+    bool converts;                         /* if there are any */
+    uint64_t undecodable;                  /* objects */
+    struct buf text;                       /* a whole short list */
     struct buf gathered;   /* items in protobuf, which follow their total length, or as JSON */
     size_t gathered_bytes; /* share of api->gathered_bytes */
     size_t charged_bytes;  /* to the connection, for gathered */
@@ -64,8 +59,10 @@ struct kube_list {
 };
 
 void kube_list_move(struct kube_list *list, enum kube_list_phase next);
-/* The next objects that a webhook converts, which are added to list->gathered. If the list waits
- * afterwards, on_batch is called, or resume to call this again. */
+/* When the range is open, of objects that a webhook converts. */
+void kube_list_begin_converted(struct kube_list *list);
+/* The next of them, which are added to list->gathered. If the list waits afterwards
+ * (converted.waits), on_batch is called. */
 MUST_CHECK
 enum status kube_list_next_converted(struct kube_list *list);
 /* Closes the range if it is open. */

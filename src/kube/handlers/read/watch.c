@@ -50,6 +50,7 @@ struct beginning {
     struct kube_object_writer writer; /* the initial event that is being sent */
     bool range_open;
     bool mark_end; /* a bookmark follows the initial events */
+    struct kube_converted_beginning converted;
 };
 
 #define TO(phase) (1u << WATCH_##phase)
@@ -93,6 +94,7 @@ static void end_beginning(struct kube_watch *w)
     kube_revision_wait_cancel(&w->begins->fresh);
     close_range(w);
     kube_object_writer_fini(&w->begins->writer);
+    kube_converted_range_fini(&w->begins->converted.range);
     kube_scope_fini(&w->begins->scope);
     w->begins = NULL;
     if (w->shaping.shape != KUBE_WHOLE)
@@ -122,6 +124,7 @@ static void watch_end(struct kube_life *life)
     kube_searcher_fini(&w->searcher);
     loop_timer_cancel(w->api->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
+    kube_watch_convert_fini(w);
     buf_fini(&w->made);
     (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
     w->exchange = NULL;
@@ -166,23 +169,30 @@ static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool in
 
 /* -- Initial events -- */
 
+/* All objects have been sent, so the watch continues with what has happened since then. */
+static enum status end_initial(struct kube_watch *w, int64_t revision)
+{
+    bool mark_end = w->begins->mark_end;
+    end_beginning(w);
+    move(w, WATCH_LIVE);
+    w->bookmark_revision = revision;
+    return mark_end ? make_bookmark(w, revision, true) : ST_OK;
+}
+
 static enum status step_initial(struct kube_watch *w)
 {
     struct slice field;
     struct kube_object object;
     bool selected;
     enum status status;
+    if (w->begins->converted.used) {
+        status = kube_watch_step_converted(w, &w->begins->converted);
+        return status == ST_END ? end_initial(w, w->begins->converted.range.revision) : status;
+    }
     if (!engine_range_next(&w->call->range, &field)) {
-        /* All objects have been sent, so the watch continues with what has happened since then. */
         status = w->call->range.op.status;
-        int64_t revision = w->call->range.op.revision;
-        bool mark_end = w->begins->mark_end;
-        if (status != ST_OK)
-            return kube_watch_fail_engine(w, status);
-        end_beginning(w);
-        move(w, WATCH_LIVE);
-        w->bookmark_revision = revision;
-        return mark_end ? make_bookmark(w, revision, true) : ST_OK;
+        return status == ST_OK ? end_initial(w, w->call->range.op.revision)
+                               : kube_watch_fail_engine(w, status);
     }
     struct kube_kv kv = kube_kv_of(field);
     if (kube_watch_converts(w) || !kube_conversion_is_plain(w->shaping.kind, kv.mod_revision))
@@ -307,7 +317,11 @@ static enum status show_event(struct kube_watch *w, const struct watch_event *ev
     struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
     if (!kube_converted_event_is_large(w->api, &pair) && is_as_stored(w, event, revision))
         return ST_END;
-    enum status status = kube_watch_show(w, &pair);
+    enum status status = kube_watch_await(w, &pair);
+    if (status != ST_OK)
+        return status == ST_CANCELED ? ST_OK : status;
+    status = kube_watch_show(w, &pair);
+    kube_watch_convert_drop(w);
     if (w->cursor) /* else it failed */
         watch_cursor_take(w->cursor);
     return status;
@@ -519,6 +533,32 @@ static void fail_later(struct kube_watch *w, const struct kube_status *status)
         http_abort(w->exchange);
 }
 
+static void on_opened(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    if (call->exchange) {
+        kube_converted_range_opened(&call->handler.watch->begins->converted.range, op);
+        return;
+    }
+    /* The watch has ended. */
+    if (op->status == ST_OK)
+        engine_range_close(&call->range);
+    (void)!kube_call_done(call);
+}
+
+static void begin_converted(struct kube_watch *w)
+{
+    const struct kube_converted_range range = {
+        .call = w->call,
+        .request = &w->begins->request,
+        .open = &w->begins->range_open,
+        .revision = w->call->range.op.revision,
+        .left = w->call->range.kvs,
+        .opened = on_opened,
+    };
+    kube_watch_begin_converted(w, &w->begins->converted, &range);
+}
+
 static void on_range(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
@@ -535,6 +575,8 @@ static void on_range(struct engine_op *op)
         fail_later(w, &call->status);
         return;
     }
+    if (kube_conversion_by_webhook(w->shaping.kind))
+        begin_converted(w);
     move(w, WATCH_INITIAL);
     http_wake(w->exchange);
 }
@@ -695,6 +737,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     if (call->kind->flags & KUBE_CUSTOM)
         w->use =
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
+    kube_watch_convert_init(w);
     call->handler.watch = w;
     kube_watches_add(w->api->watches, &w->in_api, w->exchange);
     kube_call_hand_over(call, &w->life);

@@ -5,11 +5,15 @@
 #ifndef VIGIL_KUBE_HANDLERS_READ_WATCH_PRIVATE_H
 #define VIGIL_KUBE_HANDLERS_READ_WATCH_PRIVATE_H
 
+#include "base/xalloc.h"
 #include "kube/handlers/read/converted_event.h"
+#include "kube/handlers/read/converted_range.h"
+#include "kube/handlers/read/event_conversions.h"
 #include "kube/handlers/read/search_budget.h"
 #include "kube/handlers/read/watches.h"
 
 struct beginning;
+struct watch_conversion;
 
 /* Converting one byte counts as examining this many. */
 enum { KUBE_WATCH_CONVERTED = 32 };
@@ -54,7 +58,8 @@ struct kube_watch {
     struct timer bookmark;     /* the next bookmark, or the end of waiting for the client */
     int64_t deadline_ns;       /* by the loop's clock */
     int64_t bookmark_revision; /* no bookmark has a lower revision */
-    int64_t requested;         /* the requested revision; 0: none */
+    struct watch_conversion *conversion; /* owned; NULL: no webhook converts its objects */
+    int64_t requested;                   /* the requested revision; 0: none */
     uint64_t sent_before;
 };
 
@@ -94,6 +99,29 @@ enum status kube_watch_make(struct kube_watch *w, enum kube_event_type change,
 MUST_CHECK
 enum status kube_watch_undecodable(struct kube_watch *w, struct slice key, int64_t revision,
                                    bool deleted, enum status looked);
+/* The objects with which a watch begins, if a webhook converts them. */
+struct kube_converted_beginning {
+    bool used;
+    struct kube_watch *watch;
+    struct kube_converted_range range;
+    size_t at;          /* in its batch */
+    enum status status; /* the result of its last `ready` */
+};
+
+/* Waits for a webhook: watch_convert.c. */
+void kube_watch_convert_init(struct kube_watch *w);
+void kube_watch_convert_fini(struct kube_watch *w);
+/* Replaces the objects of an event by converted ones, which are valid until `drop`. ST_AGAIN: the
+ * watch is woken when there are any; ST_CANCELED: it has failed, and its last event is made. */
+MUST_CHECK
+enum status kube_watch_await(struct kube_watch *w, struct kube_event_pair *pair);
+void kube_watch_convert_drop(struct kube_watch *w);
+/* The same for the initial events. ST_END: there are no more. */
+void kube_watch_begin_converted(struct kube_watch *w, struct kube_converted_beginning *beginning,
+                                const struct kube_converted_range *range);
+MUST_CHECK
+enum status kube_watch_step_converted(struct kube_watch *w,
+                                      struct kube_converted_beginning *beginning);
 /* An event that must be converted. ST_AGAIN: it is large and on the worker; nothing is sent until
  * it is back (w->away). */
 MUST_CHECK

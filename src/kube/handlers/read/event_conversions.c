@@ -1,0 +1,373 @@
+#include "kube/handlers/read/event_conversions.h"
+
+#include "base/container/hash_map.h"
+#include "base/xalloc.h"
+#include "kube/call/conversion_batch.h"
+#include "kube/custom/conversion_review.h"
+
+/*
+ * NEW: to be sent at the end of the turn; SENT: in a batch; READY, FAILED: it has its result.
+ *
+ *     NEW ─► SENT ─┬─► READY
+ *      ▲       │   └─► FAILED
+ *      └───────┘ (another object of its batch has failed: it is sent alone)
+ */
+enum entry_state { NEW, SENT, READY, FAILED };
+
+#define TO(state) (1u << (state))
+static const unsigned moves[] = {
+    [NEW] = TO(SENT) | TO(FAILED),
+    [SENT] = TO(NEW) | TO(READY) | TO(FAILED),
+    [READY] = 0,
+    [FAILED] = 0,
+};
+
+struct kube_conversion_entry {
+    enum entry_state state;
+    struct kube_definition *definition; /* a reference */
+    const struct kube_custom *to;
+    bool alone;        /* it is sent without others */
+    bool listed;       /* the map finds it */
+    bool waking;       /* its watches are being woken; it is not freed */
+    struct list link;  /* in `fresh` while NEW, in the batch while SENT, in `kept` when READY */
+    struct list waits; /* kube_conversion_wait.in_entry */
+    struct buf json;   /* what is converted; when READY, the result */
+    struct kube_kv kv; /* key and revision; the key is in `key` */
+    struct kube_status status; /* when FAILED */
+    struct buf why;            /* its text */
+    size_t key_len;
+    uint8_t key[]; /* in the map: `to`, the revision, the key */
+};
+
+struct sent_batch {
+    struct kube_event_conversions *conversions;
+    struct list link;    /* in `batches` */
+    struct list entries; /* in the order of the batch */
+    size_t count;
+    struct kube_conversion_batch *batch; /* owned */
+};
+
+struct kube_event_conversions {
+    struct kube_api *api;
+    struct hash_map by_key;
+    struct list fresh; /* entries that are NEW */
+    struct list kept;  /* entries that are READY, the last used at the end */
+    struct list batches;
+    size_t kept_bytes, pending_bytes;
+    struct deferred turn_end;
+};
+
+static struct slice key_of(const void *value)
+{
+    const struct kube_conversion_entry *e = value;
+    return slice_of(e->key, e->key_len);
+}
+
+/* -- Entries -- */
+
+static void unlist(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    if (e->listed)
+        hash_map_remove(&c->by_key, key_of(e));
+    e->listed = false;
+}
+
+static void free_entry(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    assert(list_empty(&e->waits));
+    unlist(c, e);
+    kube_definition_unref(e->definition);
+    buf_fini(&e->json);
+    buf_fini(&e->why);
+    free(e);
+}
+
+/* The oldest that no watch needs now. */
+static void trim(struct kube_event_conversions *c, size_t bytes_max, size_t count_max)
+{
+    struct kube_conversion_entry *e, *following;
+    LIST_FOREACH_SAFE (e, following, &c->kept, link) {
+        if (c->kept_bytes <= bytes_max && c->by_key.count <= count_max)
+            return;
+        if (!list_empty(&e->waits))
+            continue;
+        c->kept_bytes -= e->json.capacity;
+        list_remove(&e->link);
+        free_entry(c, e);
+    }
+}
+
+static void settle(struct kube_event_conversions *c, struct kube_conversion_entry *e,
+                   enum entry_state state)
+{
+    struct kube_conversion_wait *wait, *following;
+    STATE_MOVE(e->state, moves, state);
+    if (state == READY) {
+        list_push_back(&c->kept, &e->link);
+        c->kept_bytes += e->json.capacity;
+    } else {
+        unlist(c, e); /* a watch that needs it now tries again */
+    }
+    e->waking = true;
+    LIST_FOREACH_SAFE (wait, following, &e->waits, in_entry)
+        wait->wake(wait);
+    e->waking = false;
+    if (state == FAILED && list_empty(&e->waits))
+        free_entry(c, e);
+}
+
+static void fail(struct kube_event_conversions *c, struct kube_conversion_entry *e,
+                 const struct kube_status *status)
+{
+    c->pending_bytes -= e->json.capacity;
+    e->status = *status;
+    e->status.long_message = SLICE_EMPTY; /* the message has its beginning */
+    if (buf_append(&e->why, status->long_message) == ST_OK)
+        e->status.long_message = buf_slice(&e->why);
+    settle(c, e, FAILED);
+}
+
+static void take(struct kube_event_conversions *c, struct kube_conversion_entry *e,
+                 struct slice json)
+{
+    struct buf result = {0};
+    c->pending_bytes -= e->json.capacity;
+    if (buf_append(&result, json) != ST_OK) {
+        kube_fail_engine(&e->status, ST_NOMEM);
+        settle(c, e, FAILED);
+        return;
+    }
+    buf_fini(&e->json);
+    e->json = result;
+    settle(c, e, READY);
+}
+
+/* -- Batches -- */
+
+static void send_later(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    list_push_back(&c->fresh, &e->link);
+    loop_defer(c->api->loop, &c->turn_end);
+}
+
+static void free_batch(struct sent_batch *sent)
+{
+    kube_conversion_batch_free(sent->batch);
+    list_remove(&sent->link);
+    free(sent);
+}
+
+static void on_converted(struct kube_conversion_batch *batch)
+{
+    struct sent_batch *sent = kube_conversion_batch_owner(batch);
+    struct kube_event_conversions *c = sent->conversions;
+    const struct kube_status *status = kube_conversion_batch_status(batch);
+    bool again = kube_conversion_batch_failure(batch) > CONVERSION_CALL_FAILED && sent->count > 1;
+    struct list *link;
+    for (size_t i = 0; (link = list_pop_front(&sent->entries)) != NULL; i++) {
+        struct kube_conversion_entry *e = LIST_ENTRY(link, struct kube_conversion_entry, link);
+        int64_t ignored;
+        if (status->reason == KUBE_OK) {
+            take(c, e, kube_conversion_batch_get(batch, i, &ignored).value);
+        } else if (again) {
+            /* One object must not fail the watches of others. */
+            STATE_MOVE(e->state, moves, NEW);
+            e->alone = true;
+            send_later(c, e);
+        } else {
+            fail(c, e, status);
+        }
+    }
+    free_batch(sent);
+    trim(c, KUBE_EVENT_CONVERSIONS_BYTES, KUBE_EVENT_CONVERSIONS_COUNT);
+}
+
+static void add(struct sent_batch *sent, struct kube_conversion_entry *e)
+{
+    struct kube_event_conversions *c = sent->conversions;
+    struct kube_kv kv = {.value = buf_slice(&e->json), .mod_revision = e->kv.mod_revision};
+    enum status status = kube_conversion_batch_add(sent->batch, kv);
+    list_remove(&e->link);
+    if (status == ST_OK) {
+        STATE_MOVE(e->state, moves, SENT);
+        list_push_back(&sent->entries, &e->link);
+        sent->count++;
+    } else {
+        struct kube_status why;
+        if (status == ST_MALFORMED)
+            kube_fail_stored(&why);
+        else
+            kube_fail_engine(&why, status);
+        fail(c, e, &why);
+    }
+}
+
+/* Sends the first new entry and those that may be sent with it. */
+static void send_some(struct kube_event_conversions *c)
+{
+    struct kube_conversion_entry *first =
+        LIST_ENTRY(c->fresh.next, struct kube_conversion_entry, link);
+    struct kube_conversion_entry *e, *following;
+    struct sent_batch *sent = xcalloc(1, sizeof(*sent));
+    sent->conversions = c;
+    list_init(&sent->entries);
+    list_push_back(&c->batches, &sent->link);
+    sent->batch = kube_conversion_batch_new(c->api, first->to, NULL, 0);
+    bool alone = first->alone;
+    const struct kube_custom *to = first->to;
+    LIST_FOREACH_SAFE (e, following, &c->fresh, link) {
+        bool joins = e == first || (e->to == to && !e->alone && !alone);
+        if (joins && !kube_conversion_batch_is_full(sent->batch))
+            add(sent, e);
+    }
+    if (sent->count)
+        kube_conversion_batch_start(sent->batch, on_converted, sent);
+    else
+        free_batch(sent);
+}
+
+static void on_turn_end(struct deferred *deferred)
+{
+    struct kube_event_conversions *c =
+        CONTAINER_OF(deferred, struct kube_event_conversions, turn_end);
+    while (!list_empty(&c->fresh))
+        send_some(c);
+}
+
+/* -- Watches -- */
+
+enum { KEY_HEAD_BYTES = sizeof(void *) + sizeof(int64_t), KEY_BYTES = 2048 };
+
+static size_t make_key(const struct kube_custom *to, const struct kube_kv *kv, uint8_t *key)
+{
+    memcpy(key, &to, sizeof(to));
+    memcpy(key + sizeof(to), &kv->mod_revision, sizeof(kv->mod_revision));
+    slice_copy(key + KEY_HEAD_BYTES, kv->key);
+    return KEY_HEAD_BYTES + kv->key.len;
+}
+
+static void join(struct kube_conversion_wait *wait, struct kube_conversion_entry *e)
+{
+    wait->entry = e;
+    list_push_back(&e->waits, &wait->in_entry);
+}
+
+/* NULL: too much is being converted, or there is no memory. */
+static struct kube_conversion_entry *new_entry(struct kube_event_conversions *c,
+                                               const struct kube_custom *to,
+                                               const struct kube_kv *kv)
+{
+    void *replaced;
+    if (c->pending_bytes > KUBE_EVENT_CONVERSIONS_PENDING_BYTES)
+        return NULL;
+    struct kube_conversion_entry *e = xcalloc(1, sizeof(*e) + KEY_HEAD_BYTES + kv->key.len);
+    e->key_len = make_key(to, kv, e->key);
+    e->to = to;
+    e->definition = kube_definition_ref(to->definition);
+    e->kv.mod_revision = kv->mod_revision;
+    list_init(&e->waits);
+    if (buf_append(&e->json, kv->value) != ST_OK ||
+        hash_map_put(&c->by_key, e, &replaced) != ST_OK) {
+        free_entry(c, e);
+        return NULL;
+    }
+    e->listed = true;
+    c->pending_bytes += e->json.capacity;
+    send_later(c, e);
+    return e;
+}
+
+static enum status result_of(struct kube_conversion_entry *e, struct slice *ret_json,
+                             struct kube_status *ret_status)
+{
+    if (e->state == READY)
+        *ret_json = buf_slice(&e->json);
+    if (e->state == FAILED)
+        *ret_status = e->status;
+    return e->state == READY ? ST_OK : e->state == FAILED ? ST_CANCELED : ST_AGAIN;
+}
+
+enum status kube_event_conversions_get(struct kube_event_conversions *c,
+                                       struct kube_conversion_wait *wait,
+                                       const struct kube_custom *to, struct kube_kv kv,
+                                       struct slice *ret_json, struct kube_status *ret_status)
+{
+    uint8_t key[KEY_BYTES];
+    if (kv.key.len > KEY_BYTES - KEY_HEAD_BYTES) {
+        kube_fail_stored(ret_status); /* no object of the API has such a key */
+        return ST_CANCELED;
+    }
+    struct slice wanted = slice_of(key, make_key(to, &kv, key));
+    if (wait->entry && slice_equal(key_of(wait->entry), wanted))
+        return result_of(wait->entry, ret_json, ret_status);
+    kube_conversion_wait_drop(c, wait);
+    struct kube_conversion_entry *e = hash_map_get(&c->by_key, wanted);
+    if (e && e->state == READY) {
+        list_remove(&e->link);
+        list_push_back(&c->kept, &e->link);
+    }
+    if (!e)
+        e = new_entry(c, to, &kv);
+    if (!e) {
+        kube_fail(ret_status, KUBE_TOO_MANY_REQUESTS,
+                  "too many events wait for the conversion webhook of %.*s, please try again",
+                  SLICE_ARGS(to->definition->name));
+        ret_status->retry_after_s = 1;
+        return ST_CANCELED;
+    }
+    join(wait, e);
+    return result_of(e, ret_json, ret_status);
+}
+
+/* An entry that no watch waits for any more is converted nevertheless, and kept. */
+void kube_conversion_wait_drop(struct kube_event_conversions *c, struct kube_conversion_wait *wait)
+{
+    struct kube_conversion_entry *e = TAKE(wait->entry);
+    if (!e)
+        return;
+    list_remove(&wait->in_entry);
+    if (e->state == FAILED && list_empty(&e->waits) && !e->waking)
+        free_entry(c, e);
+}
+
+/* -- Life -- */
+
+struct kube_event_conversions *kube_event_conversions_new(struct kube_api *api)
+{
+    struct kube_event_conversions *c = xcalloc(1, sizeof(*c));
+    c->api = api;
+    c->turn_end.fn = on_turn_end;
+    hash_map_init(&c->by_key, key_of, random_u64(&api->random));
+    list_init(&c->fresh);
+    list_init(&c->kept);
+    list_init(&c->batches);
+    return c;
+}
+
+static void free_entries(struct kube_event_conversions *c, struct list *entries)
+{
+    struct list *link;
+    while ((link = list_pop_front(entries)) != NULL)
+        free_entry(c, LIST_ENTRY(link, struct kube_conversion_entry, link));
+}
+
+void kube_event_conversions_free(struct kube_event_conversions *c)
+{
+    if (!c)
+        return;
+    loop_defer_cancel(&c->turn_end);
+    free_entries(c, &c->fresh);
+    free_entries(c, &c->kept);
+    while (!list_empty(&c->batches)) {
+        struct sent_batch *sent = LIST_ENTRY(c->batches.next, struct sent_batch, link);
+        free_entries(c, &sent->entries);
+        free_batch(sent);
+    }
+    hash_map_fini(&c->by_key);
+    free(c);
+}
+
+size_t kube_event_conversions_count(const struct kube_event_conversions *c)
+{
+    return c->by_key.count;
+}
