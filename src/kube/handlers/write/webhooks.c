@@ -1,8 +1,9 @@
 #include "kube/handlers/write/webhooks.h"
 
 #include "base/clock.h"
-#include "codec/go_duration.h"
+#include "kube/call/metrics.h"
 #include "kube/call/respond.h"
+#include "kube/call/webhook_metrics.h"
 #include "kube/handlers/write/policies_private.h"
 #include "kube/policy/webhooks/concern.h"
 #include "kube/types/object/meta.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { OK_CODE = 200, BAD_REQUEST = 400, UNAVAILABLE = 503 }; /* codes that Kubernetes counts */
 enum { CALLS_BYTES_MAX = 96 << 20 }; /* memory for the calls of one write */
 
 /* A webhook that may concern the write. */
@@ -30,6 +32,7 @@ struct hook_call {
     struct slice uid;
     struct kube_webhook_call call;
     size_t arrival; /* 1: was the first to arrive */
+    int64_t began_ns, took_ns;
 };
 
 /* In the arena of the call. */
@@ -256,9 +259,56 @@ static enum kube_stepped undecided(struct asking *a, enum kube_webhook_concern c
     return kube_policies_go_to_ask(a->change, &a->write);
 }
 
-/* The webhook has no verdict. False: that refuses the write. */
-static bool fail_call(struct asking *a, const struct kube_webhook *webhook, struct slice why)
+/* -- Metrics -- */
+
+static void count_conditions(const struct asking *a, const struct kube_webhook *webhook,
+                             const struct kube_webhook_conditions *conditions)
 {
+    if (!conditions->were_evaluated)
+        return;
+    kube_webhook_metrics_conditions(
+        kube_counter_webhooks(&a->change->call->api->counter),
+        &(struct kube_conditions_count){
+            .name = webhook->rule.name,
+            .is_mutating = a->mutates,
+            .operation = kube_policy_operation(a->write.request.operation),
+            .errors = conditions->errors,
+            .is_excluded = conditions->are_false,
+            .elapsed_ns = conditions->elapsed_ns,
+        });
+}
+
+static void count_call(const struct asking *a, const struct kube_webhook *webhook,
+                       enum kube_webhook_outcome outcome, unsigned code, int64_t took_ns)
+{
+    kube_webhook_metrics_call(kube_counter_webhooks(&a->change->call->api->counter),
+                              &(struct kube_webhook_count){
+                                  .name = webhook->rule.name,
+                                  .is_mutating = a->mutates,
+                                  .operation = kube_policy_operation(a->write.request.operation),
+                                  .outcome = outcome,
+                                  .code = code,
+                                  .elapsed_ns = took_ns,
+                              });
+}
+
+static enum kube_webhook_concern concerns(struct asking *a, const struct kube_webhook *webhook,
+                                          const struct kube_kind **ret_kind)
+{
+    struct kube_webhook_conditions conditions;
+    enum kube_webhook_concern concern =
+        kube_webhook_concerns(&a->run, webhook, ret_kind, &conditions);
+    count_conditions(a, webhook, &conditions);
+    return concern;
+}
+
+/* The webhook has no verdict. False: that refuses the write. */
+static bool fail_call(struct asking *a, const struct kube_webhook *webhook, struct slice why,
+                      unsigned code, int64_t took_ns)
+{
+    count_call(a, webhook,
+               webhook->rule.ignores_failures ? KUBE_WEBHOOK_FAILED_OPEN : KUBE_WEBHOOK_FAILED,
+               code, took_ns);
     if (!webhook->rule.ignores_failures)
         return kube_policy_fail_internal(
             &a->run, "",
@@ -275,6 +325,7 @@ static void on_done(struct kube_webhook_call *call)
     struct kube_hooks *hooks = c->hooks;
     struct kube_change *change = hooks->change;
     c->arrival = ++hooks->arrived;
+    c->took_ns = clock_mono_ns(change->call->api->clock) - c->began_ns;
     if (--hooks->waiting)
         return;
     change->call->on_end = hooks->on_end;
@@ -339,18 +390,22 @@ static bool prepare(struct asking *a, struct hook *hook, const struct kube_kind 
 {
     const struct kube_webhook *webhook = hook->webhook;
     int64_t left = time_left_ns(a->change->call), most = webhook->timeout_s * NS_PER_S;
-    if (a->change->dry_run && !webhook->takes_dry_runs)
+    if (a->change->dry_run && !webhook->takes_dry_runs) {
+        count_call(a, webhook, KUBE_WEBHOOK_BROKEN, 0, 0);
         return kube_fail(a->write.status, KUBE_BAD_REQUEST,
                          "admission webhook \"%.*s\" does not support dry run",
                          SLICE_ARGS(webhook->rule.name));
+    }
     if (webhook->rule.unusable)
         return fail_call(
             a, webhook,
-            kube_policy_format(&a->run, "this server cannot use it: %s", webhook->rule.unusable));
+            kube_policy_format(&a->run, "this server cannot use it: %s", webhook->rule.unusable),
+            BAD_REQUEST, 0);
     if (!webhook->takes_v1 && !webhook->takes_v1beta1)
         return fail_call(a, webhook,
                          SLICE_LITERAL("could not create admission objects: webhook does not "
-                                       "accept known AdmissionReview versions (v1, v1beta1)"));
+                                       "accept known AdmissionReview versions (v1, v1beta1)"),
+                         BAD_REQUEST, 0);
     if (!left)
         return fail_late(a->write.status);
     return make_call(a, hook, kind, left < most ? left : most);
@@ -369,8 +424,10 @@ enum kube_stepped kube_webhooks_call(struct kube_change *change)
     hooks->on_end = call->on_end;
     call->on_end = on_client_gone;
     kube_call_hold(call);
-    for (size_t i = 0; i < hooks->call_count; i++)
+    for (size_t i = 0; i < hooks->call_count; i++) {
+        hooks->calls[i].began_ns = clock_mono_ns(call->api->clock);
         kube_webhook_call_start(call->api->webhooks, &hooks->calls[i].call);
+    }
     return KUBE_STEP_LEFT;
 }
 
@@ -432,7 +489,8 @@ static bool judge(struct asking *a, struct hook_call *c, struct kube_webhook_ver
     }
     if (status == ST_NOMEM || status == ST_STOPPED)
         return kube_fail_engine(to, status);
-    return fail_call(a, webhook, buf_slice(&why));
+    return fail_call(a, webhook, buf_slice(&why),
+                     c->call.code >= BAD_REQUEST ? c->call.code : UNAVAILABLE, c->took_ns);
 }
 
 /* -- Mutating -- */
@@ -494,7 +552,7 @@ enum kube_stepped kube_webhooks_choose(struct kube_change *change)
     hooks->output = NULL;
     while (hooks->at < hooks->count - hooks->validating) {
         struct hook *hook = &hooks->items[hooks->validating + hooks->at];
-        enum kube_webhook_concern concern = kube_webhook_concerns(&a.run, hook->webhook, &kind);
+        enum kube_webhook_concern concern = concerns(&a, hook->webhook, &kind);
         if (concern > KUBE_WEBHOOK_CONCERNS)
             return undecided(&a, concern);
         if (concern == KUBE_WEBHOOK_PASSES || (change->mutating->again && !hook->is_repeated)) {
@@ -538,8 +596,13 @@ enum kube_stepped kube_webhooks_take(struct kube_change *change)
     if (!hooks || !hooks->call_count)
         return KUBE_STEP_NEXT;
     struct hook_call *c = &hooks->calls[0];
-    if (!begin(&a, change, true) || !judge(&a, c, &verdict, &decides) ||
-        (decides && !take_patch(&a, c, &verdict)))
+    if (!begin(&a, change, true) || !judge(&a, c, &verdict, &decides))
+        return KUBE_STEP_FAIL;
+    bool taken = !decides || take_patch(&a, c, &verdict);
+    if (decides)
+        count_call(&a, c->hook->webhook, taken ? KUBE_WEBHOOK_ADMITTED : KUBE_WEBHOOK_BROKEN,
+                   OK_CODE, c->took_ns);
+    if (!taken)
         return KUBE_STEP_FAIL;
     end_calls(hooks);
     pass_on(hooks);
@@ -577,7 +640,7 @@ static enum kube_stepped choose_all(struct asking *a)
     for (size_t i = 0; i < hooks->validating; i++) {
         struct hook *hook = &hooks->items[i];
         const struct kube_kind *kind;
-        enum kube_webhook_concern concern = kube_webhook_concerns(&a->run, hook->webhook, &kind);
+        enum kube_webhook_concern concern = concerns(a, hook->webhook, &kind);
         if (concern > KUBE_WEBHOOK_CONCERNS)
             return undecided(a, concern);
         hook->kind = concern == KUBE_WEBHOOK_CONCERNS ? kind : NULL;
@@ -658,6 +721,9 @@ enum kube_stepped kube_webhooks_take_checks(struct kube_change *change)
     for (size_t i = 0; i < hooks->call_count; i++) {
         struct kube_webhook_verdict verdict;
         allowed = judge(&a, order[i], &verdict, &decides) && allowed;
+        if (decides)
+            count_call(&a, order[i]->hook->webhook, KUBE_WEBHOOK_ADMITTED, OK_CODE,
+                       order[i]->took_ns);
         /* The first refusal is the answer; of the others, their warnings are of interest. */
         if (!allowed)
             a.write.status = &ignored;

@@ -173,6 +173,7 @@ bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret
     kube_policy_begin_list(r, KUBE_CONDITIONS_COST_MAX);
     for (size_t i = 0; i < policy->condition_count && !kube_policy_round_over(r); i++) {
         results[i] = kube_policy_evaluate(r, &policy->conditions[i]);
+        r->condition_errors += results[i].error.len != 0;
         none_false = none_false && (results[i].error.len || results[i].value.kind != CEL_BOOL ||
                                     results[i].value.truth);
     }

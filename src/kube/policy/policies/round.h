@@ -37,8 +37,9 @@ struct kube_policy_round {
     const struct kube_policy_binding *binding;
     struct arena arena;
     struct kube_activation activation;
-    uint64_t left;      /* what this list of expressions may still cost */
-    struct slice error; /* nothing further can be evaluated: Kubernetes' text */
+    unsigned condition_errors; /* match conditions that have failed */
+    uint64_t left;             /* what this list of expressions may still cost */
+    struct slice error;        /* nothing further can be evaluated: Kubernetes' text */
 };
 
 /* The value of one expression. */

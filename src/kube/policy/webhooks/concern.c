@@ -1,5 +1,6 @@
 #include "kube/policy/webhooks/concern.h"
 
+#include "base/clock.h"
 #include "kube/merge/patch/patch.h"
 #include "kube/policy/policies/mutated.h"
 
@@ -8,7 +9,8 @@
 /* Conditions that cannot be evaluated refuse the write, unless failures are ignored. */
 static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
                                           const struct kube_webhook *webhook,
-                                          const struct kube_kind *kind)
+                                          const struct kube_kind *kind,
+                                          struct kube_webhook_conditions *conditions)
 {
     const struct kube_policy *rule = &webhook->rule;
     const struct kube_policy_write *w = run->write;
@@ -19,7 +21,10 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
         run->no_memory = true;
         return KUBE_WEBHOOK_DENIES;
     }
+    int64_t begin = w->clock ? clock_mono_ns(w->clock) : 0;
     bool meets = kube_policy_meets_conditions(&r, &error);
+    conditions->elapsed_ns = w->clock ? clock_mono_ns(w->clock) - begin : 0;
+    conditions->errors = r.condition_errors;
     if (error.len && arena_dup(w->arena, error, &copy) != ST_OK)
         run->no_memory = true;
     kube_policy_round_fini(&r);
@@ -31,6 +36,8 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
         copy = SLICE_LITERAL(KUBE_POLICIES_TOO_DEAR);
     if (run->no_memory)
         return KUBE_WEBHOOK_DENIES;
+    conditions->were_evaluated = true;
+    conditions->are_false = !meets && !copy.len;
     if (meets)
         return KUBE_WEBHOOK_CONCERNS;
     if (!copy.len || (rule->ignores_failures && !run->limit.reached))
@@ -45,9 +52,11 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
 
 enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
                                                 const struct kube_webhook *webhook,
-                                                const struct kube_kind **ret_kind)
+                                                const struct kube_kind **ret_kind,
+                                                struct kube_webhook_conditions *ret_conditions)
 {
     const struct kube_policy_write *w = run->write;
+    *ret_conditions = (struct kube_webhook_conditions){0};
     enum kube_policy_matched matched = kube_policy_matches(run, &webhook->rule.match, ret_kind);
     if (matched == KUBE_POLICY_MATCHED_NOT)
         return KUBE_WEBHOOK_PASSES;
@@ -58,7 +67,7 @@ enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
     }
     if (!webhook->rule.condition_count || webhook->rule.unusable)
         return KUBE_WEBHOOK_CONCERNS;
-    enum kube_webhook_concern concern = evaluate(run, webhook, *ret_kind);
+    enum kube_webhook_concern concern = evaluate(run, webhook, *ret_kind, ret_conditions);
     if (run->no_memory)
         (void)kube_fail_engine(w->status, ST_NOMEM);
     return concern;

@@ -23,11 +23,19 @@ enum kube_webhook_concern {
     KUBE_WEBHOOK_ASKS,
 };
 
+/* What metrics count of match conditions. */
+struct kube_webhook_conditions {
+    bool were_evaluated, are_false;
+    unsigned errors;
+    int64_t elapsed_ns;
+};
+
 /* A run may decide about several webhooks. */
 MUST_CHECK
 enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
                                                 const struct kube_webhook *webhook,
-                                                const struct kube_kind **ret_kind);
+                                                const struct kube_kind **ret_kind,
+                                                struct kube_webhook_conditions *ret_conditions);
 
 /* Appends the review. ST_NOMEM, also if the objects cannot be converted. */
 MUST_CHECK
