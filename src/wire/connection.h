@@ -63,7 +63,7 @@ bool wire_connection_wants_read(const struct wire_connection *connection);
 
 bool wire_connection_wants_write(const struct wire_connection *connection);
 /* Writes at most room bytes to dst and returns their number. They count as sent. */
-enum { WIRE_FILL_ROOM_MIN = 8 * 1024 };
+enum { WIRE_FILL_ROOM_MIN = 14 * 1024 };
 size_t wire_connection_fill(struct wire_connection *connection, uint8_t *dst, size_t room,
                             int64_t now_ns);
 

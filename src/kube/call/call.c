@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
+#include "kube/call/warning.h"
 #include "kube/policy/access/identity.h"
 #include "kube/policy/access/sign_in.h"
 
@@ -134,28 +135,9 @@ const struct kube_user_info *kube_call_user(struct kube_call *call)
     return call->user;
 }
 
-enum { WARNING_BYTES_MAX = 1024 };
-
-static enum status append_warning(struct slice warning, struct buf *to)
-{
-    /* 299 is the code for lasting warnings (RFC 7234, section 5.5.7), and "-" stands for an unnamed
-     * agent. */
-    TRY(buf_append_text(to, "299 - \""));
-    for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX; i++) {
-        if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')
-            TRY(buf_append_text(to, "\\"));
-        TRY(buf_append(to, slice_sub(warning, i, 1)));
-    }
-    return buf_append(to, slice_of("\"", 2)); /* with its NUL */
-}
-
 void kube_call_warn(struct kube_call *call, struct slice warning)
 {
-    size_t before = call->warnings.len;
-    bool fits = call->warnings.len < KUBE_WARNINGS_BYTES_MAX &&
-                (!warning.len || !memchr(warning.ptr, '\0', warning.len));
-    if (fits && append_warning(warning, &call->warnings) != ST_OK)
-        call->warnings.len = before; /* without memory the warning is dropped */
+    kube_warning_add(&call->warnings, warning);
 }
 
 bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *call))

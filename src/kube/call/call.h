@@ -89,7 +89,7 @@ struct kube_call {
     bool written;     /* the object was written: a client must not be asked to try again */
     size_t set_aside; /* charged to the account for the answer to the write; see kube_call_put */
     int64_t started_ns;
-    struct buf warnings;       /* Warning fields of the answer, each terminated by NUL */
+    struct buf warnings;       /* collected for the answer: kube/call/warning.h */
     struct kube_status status; /* the answer, if the call fails */
     struct engine_range range;
     struct kube_write write;

@@ -65,8 +65,8 @@ enum {
     KUBE_BODY_YAML_BYTES_MAX = 6 * 1024 * 1024,
     /* Memory that one request may use besides its body. */
     KUBE_CALL_ARENA_BYTES_MAX = 64 << 20,
-    /* All Warning fields of an answer; the last may be longer. */
-    KUBE_WARNINGS_BYTES_MAX = 4096,
+    /* The names of unknown members of a JSON patch; the last may be longer. */
+    KUBE_UNKNOWN_OPTIONS_BYTES_MAX = 4096,
 };
 
 #endif

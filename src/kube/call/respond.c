@@ -5,6 +5,7 @@
 #include "kube/call/conversion.h"
 #include "kube/call/format.h"
 #include "kube/call/shape.h"
+#include "kube/call/warning.h"
 #include "zip/gzip.h"
 
 #include <stdio.h>
@@ -99,16 +100,18 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
     return false;
 }
 
-/* After all other fields: a warning for which there is no room, or that is not a valid field value,
- * is omitted. */
+/* A warning for which there is no room is omitted. */
+static void add_warning(void *ctx, struct slice value)
+{
+    struct kube_call *call = ctx;
+    (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), value);
+}
+
+/* After all other fields. */
 static void add_warnings(struct kube_call *call)
 {
-    struct slice rest = buf_slice(&call->warnings);
-    while (rest.len) {
-        size_t len = strlen((const char *)rest.ptr);
-        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), slice_sub(rest, 0, len));
-        rest = slice_sub(rest, len + 1, rest.len - len - 1);
-    }
+    if (call->warnings.len)
+        kube_warning_fields(buf_slice(&call->warnings), add_warning, call);
 }
 
 static void send_answer(struct kube_call *call)

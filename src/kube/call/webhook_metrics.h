@@ -19,12 +19,12 @@ enum kube_webhook_outcome {
     KUBE_WEBHOOK_DENIED,
     KUBE_WEBHOOK_FAILED,      /* no verdict, with the failure policy Fail */
     KUBE_WEBHOOK_FAILED_OPEN, /* no verdict, with Ignore */
-    KUBE_WEBHOOK_BROKEN,      /* this server could not go on: a patch cannot be applied, … */
+    KUBE_WEBHOOK_BROKEN,      /* an error of this server: a patch cannot be applied, … */
 };
 
 /* A call has ended. */
 struct kube_webhook_count {
-    struct slice name; /* of the webhook */
+    struct slice name; /* that of the webhook */
     bool is_mutating;
     const char *operation; /* "CREATE" */
     enum kube_webhook_outcome outcome;
@@ -36,7 +36,7 @@ void kube_webhook_metrics_call(struct kube_label_rows *metrics,
 
 /* The match conditions of a webhook or a policy were evaluated. */
 struct kube_conditions_count {
-    struct slice name; /* of the webhook, or the policy */
+    struct slice name; /* that of the webhook or policy */
     bool is_policy;
     bool is_mutating; /* a webhook */
     const char *operation;

@@ -30,7 +30,7 @@ enum h2_fill {
 };
 
 /* The maximum size of a header block, for the head or the trailers. */
-enum { H2_BLOCK_BYTES_MAX = 6 * 1024 };
+enum { H2_BLOCK_BYTES_MAX = 12 * 1024 };
 
 struct h2_stream_ops {
     /* Bytes of the body. After using them, call h2_stream_consumed. */

@@ -68,7 +68,7 @@ const struct http_request *http_exchange_request(const struct http_exchange *x);
  * Adds a field to the response, before it begins. ST_INVALID: the name or value contains forbidden
  * bytes. ST_LIMIT: the fields exceed HTTP_FIELDS_BYTES_MAX in total. ST_CLOSED: the peer is gone.
  */
-enum { HTTP_FIELDS_BYTES_MAX = 4096 };
+enum { HTTP_FIELDS_BYTES_MAX = 10 * 1024 };
 MUST_CHECK
 enum status http_add_field(struct http_exchange *x, struct slice name, struct slice value);
 

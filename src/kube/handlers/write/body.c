@@ -110,7 +110,6 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
 
 void kube_body_warn(struct kube_call *call, struct slice warnings)
 {
-    warnings = slice_sub(warnings, 0, size_min(warnings.len, KUBE_WARNINGS_BYTES_MAX));
     while (warnings.len)
         kube_call_warn(call, field_faults_take(&warnings));
 }
@@ -411,7 +410,7 @@ static enum status append_unknown(const struct json_node *operation, size_t at, 
         size_t i = 0;
         while (i < COUNT_OF(known) && !slice_is(member->key, known[i]))
             i++;
-        if (i < COUNT_OF(known) || faults->len >= KUBE_WARNINGS_BYTES_MAX)
+        if (i < COUNT_OF(known) || faults->len >= KUBE_UNKNOWN_OPTIONS_BYTES_MAX)
             continue;
         AUTO(buf_fini) struct buf path = {0};
         TRY(buf_append_format(&path, "[%zu].%.*s", at, SLICE_ARGS(member->key)));
