@@ -76,7 +76,7 @@ static void texts_that_no_header_can_have_are_omitted(void **state)
     add("a\xff");
     add("\t");
     kube_warning_add(&warnings, slice_of("a\0b", 3));
-    add("\xc2\xa0"); /* a space without a break is no control character */
+    add("\xc2\xa0"); /* a space that is never broken */
     assert_string_equal(sent(), "299 - \"\xc2\xa0\"\n");
 }
 
@@ -113,7 +113,7 @@ static void past_the_limit_of_cut_texts_the_rest_is_omitted(void **state)
     (void)state;
     for (unsigned i = 0; i < 100; i++)
         add_long(i, "x", 1000);
-    assert_int_equal(count_sent(), 16); /* of 256 */
+    assert_int_equal(count_sent(), 16);
     add("short");
     assert_int_equal(count_sent(), 16);
     assert_non_null(strstr(sent(), "299 - \"015x"));
