@@ -347,7 +347,7 @@ static void broken_answer_is_an_error(void **state)
 static void requests_that_cannot_be_sent_are_refused(void **state)
 {
     struct fixture *f = *state;
-    static char path[8000];
+    static char path[2 * H2_BLOCK_BYTES_MAX];
     struct request r = {0};
     memset(path, 'x', sizeof(path) - 1);
     assert_int_equal(start(f, &r, "GET", path, ""), ST_LIMIT);
