@@ -183,17 +183,15 @@ bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *
     *ret_object = NULL;
     if (!verdict->patch.len)
         return true;
-    enum status status = json_tree_read(arena, verdict->patch, &patch, &why);
+    /* The object keeps values of the patch, whose text ends with the call. */
+    struct slice text;
+    if (arena_dup(arena, verdict->patch, &text) != ST_OK)
+        return fail_memory(run);
+    enum status status = json_tree_read(arena, text, &patch, &why);
     if (status == ST_NOMEM)
         return fail_memory(run);
-    if (status != ST_OK || patch->type != JSON_TYPE_ARRAY)
-        return kube_policy_fail_internal(run, "",
-                                         slice_from_text(status != ST_OK
-                                                             ? "the patch is not JSON"
-                                                             : "json: cannot unmarshal object into "
-                                                               "Go value of type jsonpatch.Patch"));
-    if (!json_node_items(patch))
-        return true;
+    if (status != ST_OK) /* it is JSON */
+        return kube_fail(w->status, KUBE_TOO_LARGE, "Request entity too large: %s", why.text);
     const struct json_node *seen;
     struct json_node *object;
     if (!apply(run, webhook, kind, patch, arena, &seen, &object) ||

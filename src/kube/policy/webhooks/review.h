@@ -59,8 +59,10 @@ struct kube_webhook_annotation {
 /* The answer of a webhook. In the arena. */
 struct kube_webhook_verdict {
     bool allowed;
-    struct slice patch;           /* decoded; empty: none, or the webhook is a validating one */
-    struct slice patch_type;      /* with a patch; anything but "JSONPatch" is not supported */
+    /* Decoded; empty: none, or the webhook is a validating one. If the request is allowed, it is
+     * null or a list of objects and null. */
+    struct slice patch;
+    struct slice patch_type; /* with a patch; "JSONPatch" if an allowed request has operations */
     const struct slice *warnings; /* none of them is empty */
     size_t warning_count;
     const struct kube_webhook_annotation *annotations; /* by key */
@@ -70,7 +72,7 @@ struct kube_webhook_verdict {
 
 /* ST_OK: there is a verdict. ST_MALFORMED, ST_LIMIT: there is none, and `error` is the reason as in
  * `failed calling webhook "NAME": REASON`: "failed to call webhook: no kind …" or "received invalid
- * webhook response: …". ST_NOMEM. */
+ * webhook response: …", "received undecodable patch in webhook response: …". ST_NOMEM. */
 MUST_CHECK
 enum status kube_webhook_verdict_read(struct arena *arena, struct slice answer,
                                       enum kube_webhook_version version, struct slice uid,

@@ -11,6 +11,7 @@
 
 #define CALL "failed to call webhook: "
 #define INVALID "received invalid webhook response: "
+#define NO_PATCH "received undecodable patch in webhook response: "
 #define NO_OBJECT(type)                                                              \
     CALL "couldn't get version/kind; json parse error: json: cannot unmarshal " type \
          " into Go value of type struct { APIVersion string "                        \
@@ -202,6 +203,30 @@ static const struct review_row mutating_rows[] = {
     {SLICE_LITERAL(
          V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":[91,93],\"patchType\":\"JSONPatch\"}")),
      "allowed JSONPatch []"},
+    {SLICE_LITERAL(
+         V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"Ww==\",\"patchType\":\"JSONPatch\"}")),
+     NO_PATCH "unexpected end of JSON input"},
+    {SLICE_LITERAL(
+         V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"e30=\",\"patchType\":\"JSONPatch\"}")),
+     NO_PATCH "json: cannot unmarshal object into Go value of type jsonpatch.Patch"},
+    {SLICE_LITERAL(
+         V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"NQ==\",\"patchType\":\"Merge\"}")),
+     NO_PATCH "json: cannot unmarshal number into Go value of type jsonpatch.Patch"},
+    {SLICE_LITERAL(V1(
+         "{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"W3t9LDFd\",\"patchType\":\"JSONPatch\"}")),
+     NO_PATCH "json: cannot unmarshal number into Go value of type jsonpatch.Operation"},
+    {SLICE_LITERAL(V1(
+         "{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"W10geA==\",\"patchType\":\"JSONPatch\"}")),
+     NO_PATCH "invalid character 'x' after top-level value"},
+    {SLICE_LITERAL(
+         V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"W3t9XQ==\",\"patchType\":\"Merge\"}")),
+     "unsupported patch type \"Merge\""},
+    {SLICE_LITERAL(V1(
+         "{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"W251bGxd\",\"patchType\":\"JSONPatch\"}")),
+     "allowed JSONPatch [null]"},
+    {SLICE_LITERAL(
+         V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":\"bnVsbA==\",\"patchType\":\"Merge\"}")),
+     "allowed Merge null"},
     {SLICE_LITERAL(
          V1("{\"uid\":\"u1\",\"allowed\":true,\"patch\":[1,300],\"patchType\":\"JSONPatch\"}")),
      FIELD("number 300", "AdmissionResponse.response.patch of type uint8")},

@@ -13,6 +13,7 @@
 #define NOT_CALLED "failed to call webhook: "
 #define INVALID "received invalid webhook response: "
 #define NO_KIND NOT_CALLED "couldn't get version/kind; json parse error: "
+#define NO_PATCH "received undecodable patch in webhook response: "
 
 enum {
     /* Memory for the tree of a response. Reading is not interrupted, and other requests of the
@@ -154,10 +155,11 @@ static enum status check_kind(const struct reading *r, const struct outline *out
 
 /* -- The outline -- */
 
-static enum status append_fault(const struct reading *r, const struct json_scanner *s)
+static enum status append_fault(const struct reading *r, const struct json_scanner *s,
+                                const char *what)
 {
     char text[JSON_FAULT_TEXT_BYTES];
-    TRY(buf_append_text(r->error, NO_KIND));
+    TRY(buf_append_text(r->error, what));
     if (s->fault == JSON_TOO_DEEP)
         return refuse(r, "exceeded max depth");
     if (s->fault == JSON_EMPTY || s->fault == JSON_CUT_OFF)
@@ -229,7 +231,7 @@ static enum status take_member(const struct reading *r, struct json_scanner *s, 
         }
     }
     if (!json_skip(s, token))
-        return append_fault(r, s);
+        return append_fault(r, s, NO_KIND);
     if (slice_is(name, "response"))
         to->response = token == JSON_NULL ? SLICE_EMPTY : slice_of(begin, (size_t)(s->at - begin));
     return ST_OK;
@@ -253,7 +255,7 @@ static enum status read_outline(const struct reading *r, struct outline *to)
     }
     bool fine = root == JSON_OBJECT ? s.fault == JSON_FINE : json_skip(&s, root);
     if (!fine || json_next(&s) != JSON_END)
-        return append_fault(r, &s);
+        return append_fault(r, &s, NO_KIND);
     if (root != JSON_OBJECT && root != JSON_NULL) {
         TRY(buf_append_format(r->error,
                               NO_KIND "json: cannot unmarshal %s into Go value of type struct { "
@@ -429,6 +431,39 @@ static enum status take_verdict(const struct reading *r, const struct json_node 
     return take_result(json_node_named(response, "status"), arena, to);
 }
 
+/* Whether the patch consists of operations, of which there may be none: then there is no patch.
+ * What they say is looked at when they are applied. */
+static enum status check_operations(const struct reading *r, struct kube_webhook_verdict *to)
+{
+    struct json_scanner s;
+    enum json_token token, wrong = JSON_NULL;
+    size_t count = 0;
+    json_scanner_init(&s, to->patch);
+    enum json_token root = json_next(&s);
+    while (root == JSON_ARRAY && (token = json_next(&s)) != JSON_ARRAY_END && token != JSON_FAULT) {
+        if (token != JSON_OBJECT && token != JSON_NULL && wrong == JSON_NULL)
+            wrong = token;
+        if (!json_skip(&s, token))
+            break;
+        count++;
+    }
+    bool fine = root == JSON_ARRAY ? s.fault == JSON_FINE : json_skip(&s, root);
+    if (!fine || json_next(&s) != JSON_END)
+        return append_fault(r, &s, NO_PATCH);
+    bool is_list = root == JSON_ARRAY || root == JSON_NULL;
+    if (!is_list || wrong != JSON_NULL) {
+        TRY(buf_append_format(
+            r->error, NO_PATCH "json: cannot unmarshal %s into Go value of type jsonpatch.%s",
+            token_type(is_list ? wrong : root), is_list ? "Operation" : "Patch"));
+        return ST_MALFORMED;
+    }
+    if (!count || slice_is(to->patch_type, "JSONPatch"))
+        return ST_OK;
+    TRY(buf_append_text(r->error, "unsupported patch type "));
+    TRY(append_quoted(to->patch_type, r->error));
+    return ST_MALFORMED;
+}
+
 /* As apimachinery tells it from YAML. */
 static bool is_json(struct slice answer)
 {
@@ -471,7 +506,8 @@ static enum status read_answer(struct reading *r, struct slice uid, bool is_muta
     TRY(read_response(r, outline.response, &response));
     if (r->version == KUBE_REVIEW_V1)
         TRY(check_v1(r, &outline, response, uid));
-    return take_verdict(r, response, is_mutating, arena, verdict);
+    TRY(take_verdict(r, response, is_mutating, arena, verdict));
+    return verdict->allowed && verdict->patch.len ? check_operations(r, verdict) : ST_OK;
 }
 
 enum status kube_webhook_verdict_read(struct arena *arena, struct slice answer,
