@@ -107,6 +107,7 @@ bool kube_policies_begin_write(struct kube_change *change, const struct kube_pol
         .namespace_missing = f->has_namespace && !f->namespace_object,
         .user = call->user,
         .permissions = &f->permissions,
+        .sights = &f->sights,
         .dry_run = change->dry_run,
         .cost_max = first ? FIRST_COST_MAX : KUBE_WRITE_COST_MAX - f->spent,
         .is_attempt = first,
@@ -127,12 +128,29 @@ bool kube_policies_begin_write(struct kube_change *change, const struct kube_pol
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
+static bool write_tree(struct kube_policy_facts *f, const struct json_node *tree,
+                       struct slice *ret_json)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    *ret_json = SLICE_EMPTY;
+    return !tree || (json_tree_write(tree, &json) == ST_OK &&
+                     arena_dup(&f->arena, buf_slice(&json), ret_json) == ST_OK);
+}
+
+/* What is converted. */
+static bool write_objects(struct kube_policy_facts *f, const struct kube_policy_write *write)
+{
+    return write_tree(f, write->object, &f->object_json) && write_tree(f, write->old, &f->old_json);
+}
+
 /* Back to the step that answers questions about permissions. What was evaluated so far counts, so
  * that many questions, of which each depends on the answer before, cost no more than one. */
 enum kube_stepped kube_policies_go_to_ask(struct kube_change *change,
                                           const struct kube_policy_write *write)
 {
     struct kube_policy_facts *f = change->policies;
+    if (f->sights.wanted && !write_objects(f, write))
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
     f->spent += write->cost;
     if (f->spent > KUBE_WRITE_COST_MAX)
         f->spent = KUBE_WRITE_COST_MAX;
@@ -282,6 +300,8 @@ enum kube_stepped kube_policies_mutate(struct kube_change *change)
     if (f->count == f->validating)
         return KUBE_STEP_NEXT;
     enum kube_stepped stepped = run_policies(change, change->mutating, &after);
+    if (stepped == KUBE_STEP_NEXT)
+        kube_policies_forget_sights(change->policies);
     return stepped == KUBE_STEP_NEXT && after ? kube_policies_take(change, after) : stepped;
 }
 
@@ -314,6 +334,7 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
         return KUBE_STEP_LONG;
     if (verdict == KUBE_POLICY_ASKS)
         return kube_policies_go_to_ask(change, &write);
+    kube_policies_forget_sights(f);
     f->audited += write.audited;
     f->checks = write.checks;
     return verdict == KUBE_POLICY_ADMITS;

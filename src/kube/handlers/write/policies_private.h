@@ -56,6 +56,12 @@ struct kube_policy_facts {
     struct pb_range_request range;
     struct deferred more;
 
+    /* Objects in other versions (kube/handlers/write/policy_convert.c). */
+    struct kube_policy_sights sights;
+    struct slice object_json, old_json; /* what is to be converted; empty: there is none */
+    struct slice back, taken; /* a mutated object in another version, and converted back */
+    struct kube_conversion_batch *batch;
+
     struct kube_permissions permissions;
     uint64_t spent;     /* cost of the evaluations that have asked something, and begin again */
     bool roles_current; /* roles and bindings are as new as the store was when the write began */
@@ -71,6 +77,15 @@ struct kube_policy_facts {
 
 /* On the thread of the API. */
 void kube_policies_free_fetches(struct kube_policy_facts *facts);
+
+/* Converts what an evaluation needs in another version, or what was mutated in one: a part of
+ * kube_policies_ask. */
+kube_step_fn kube_policies_convert;
+/* The objects have changed, or are not needed any more. */
+static inline void kube_policies_forget_sights(struct kube_policy_facts *facts)
+{
+    facts->sights = (struct kube_policy_sights){0};
+}
 
 /* What all policies and webhooks see. Without memory it fails. */
 MUST_CHECK

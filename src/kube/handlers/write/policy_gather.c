@@ -3,6 +3,7 @@
 
 #include "base/metric/turn.h"
 #include "kube/call/conversion.h"
+#include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/policy/admission/admission.h"
@@ -46,6 +47,7 @@ void kube_policies_release(struct kube_change *change)
         kube_lookup_read_fini(&f->reads[i].read);
     kube_webhooks_release(f->hooks);
     kube_policies_free_fetches(f);
+    kube_conversion_batch_free(f->batch);
     kube_kinds_unref(f->kinds);
     arena_fini(&f->arena);
     *f = (struct kube_policy_facts){

@@ -431,10 +431,10 @@ enum kube_stepped kube_webhooks_call(struct kube_change *change)
     return KUBE_STEP_LEFT;
 }
 
-/* Back to the step that chooses. */
+/* Back to the step before the one that chooses. */
 static enum kube_stepped choose_more(struct kube_change *change)
 {
-    change->step = kube_step_before(kube_step_before(change->step));
+    change->step = kube_step_before(kube_step_before(kube_step_before(change->step)));
     return KUBE_STEP_JUMP;
 }
 
@@ -536,6 +536,27 @@ static bool take_kept(struct asking *a)
     return kube_policies_take(change, object);
 }
 
+static bool take_mutated(struct kube_change *change, const struct json_node *object)
+{
+    change->mutating->mutated = true;
+    require_repeats(change->policies->hooks);
+    return kube_policies_take(change, object);
+}
+
+static bool take_converted(struct kube_change *change)
+{
+    struct kube_policy_facts *f = change->policies;
+    struct json_node *object;
+    struct slice copy;
+    struct error ignored;
+    struct slice json = f->taken;
+    f->taken = SLICE_EMPTY;
+    if (arena_dup(change->mutating->arena, json, &copy) != ST_OK ||
+        json_tree_read(change->mutating->arena, copy, &object, &ignored) != ST_OK)
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
+    return take_mutated(change, object);
+}
+
 enum kube_stepped kube_webhooks_choose(struct kube_change *change)
 {
     const struct kube_kind *kind;
@@ -543,6 +564,8 @@ enum kube_stepped kube_webhooks_choose(struct kube_change *change)
     struct asking a;
     if (!kube_webhooks_mutate(change->policies) || is_idle(change))
         return KUBE_STEP_NEXT;
+    if (change->policies->taken.len && !take_converted(change))
+        return KUBE_STEP_FAIL;
     if (!begin(&a, change, true))
         return KUBE_STEP_FAIL;
     if (!hooks->at && !change->mutating->again && hooks->kept.is_mutated)
@@ -569,22 +592,30 @@ enum kube_stepped kube_webhooks_choose(struct kube_change *change)
         pass_on(hooks);
     }
     charge(&a);
+    if (!hooks->call_count)
+        kube_policies_forget_sights(change->policies);
     return KUBE_STEP_NEXT;
 }
 
+/* An object in another version is converted back first, by the step before choose. */
 static bool take_patch(struct asking *a, struct hook_call *c,
                        const struct kube_webhook_verdict *verdict)
 {
     struct kube_change *change = a->change;
+    struct kube_policy_facts *f = change->policies;
+    AUTO(buf_fini) struct buf text = {0};
+    const struct kube_kind *kind;
     struct json_node *object;
     if (!kube_webhook_patch(&a->run, c->hook->webhook, c->kind, verdict, change->mutating->arena,
-                            &object))
+                            &object, &kind))
         return false;
     if (!object)
         return true;
-    change->mutating->mutated = true;
-    require_repeats(a->hooks);
-    return kube_policies_take(change, object);
+    if (!kube_policy_converts_by_webhook(&a->write, kind))
+        return take_mutated(change, object);
+    return (json_tree_write(object, &text) == ST_OK &&
+            arena_dup(&f->arena, buf_slice(&text), &f->back) == ST_OK) ||
+           kube_fail_engine(a->write.status, ST_NOMEM);
 }
 
 enum kube_stepped kube_webhooks_take(struct kube_change *change)
@@ -606,6 +637,7 @@ enum kube_stepped kube_webhooks_take(struct kube_change *change)
         return KUBE_STEP_FAIL;
     end_calls(hooks);
     pass_on(hooks);
+    kube_policies_forget_sights(change->policies);
     return choose_more(change);
 }
 
@@ -691,6 +723,7 @@ enum kube_stepped kube_webhooks_choose_checks(struct kube_change *change)
         return KUBE_STEP_FAIL;
     if (!hooks->call_count) {
         end_calls(hooks);
+        kube_policies_forget_sights(change->policies);
         hooks->kept.is_checked = true;
     }
     return KUBE_STEP_NEXT;

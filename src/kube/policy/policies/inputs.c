@@ -1,5 +1,6 @@
 #include "kube/policy/policies/inputs.h"
 
+#include "kube/custom/definition.h"
 #include "kube/types/object/conversion.h"
 
 #include <stdio.h>
@@ -20,6 +21,47 @@ bool kube_policy_converts(const struct kube_policy_write *w, const struct kube_k
     const struct kube_kind *asked = w->request.kind;
     return kind != asked && strcmp(w->object_kind.kind, asked->kind) == 0 &&
            strcmp(w->object_kind.group, asked->group) == 0;
+}
+
+bool kube_policy_converts_by_webhook(const struct kube_policy_write *w,
+                                     const struct kube_kind *kind)
+{
+    const struct kube_custom *custom = kube_custom_of(kind);
+    return custom && custom->definition->webhook.converts && kube_policy_converts(w, kind);
+}
+
+static const struct kube_policy_sight *find_sight(const struct kube_policy_write *w,
+                                                  const struct kube_kind *kind)
+{
+    for (size_t i = 0; w->sights && i < w->sights->count; i++)
+        if (w->sights->items[i].kind == kind)
+            return &w->sights->items[i];
+    return NULL;
+}
+
+bool kube_policy_can_show(const struct kube_policy_write *w, const struct kube_kind *kind)
+{
+    if (!kube_policy_converts_by_webhook(w, kind) || !w->sights || find_sight(w, kind))
+        return true;
+    w->sights->wanted = kind;
+    return false;
+}
+
+/* The object in another version. NULL: no memory, or it cannot be converted. */
+static struct json_node *converted(const struct kube_policy_write *w, const struct kube_kind *kind,
+                                   const struct json_node *object)
+{
+    const struct kube_policy_sight *sight = find_sight(w, kind);
+    struct json_node *tree;
+    struct error ignored;
+    if (!kube_policy_converts_by_webhook(w, kind)) {
+        tree = json_node_copy(w->arena, object);
+        return tree && kube_policy_convert(w->arena, w->request.kind, kind, tree) ? tree : NULL;
+    }
+    if (!sight || (object != w->object && object != w->old))
+        return NULL;
+    struct slice text = object == w->old ? sight->old : sight->object;
+    return json_tree_read(w->arena, text, &tree, &ignored) == ST_OK ? tree : NULL;
 }
 
 /* Two versions of a kind of Kubernetes have the same stored form. */
@@ -64,10 +106,9 @@ bool kube_policy_inputs_see(const struct kube_policy_write *w, const struct kube
 {
     *ret_object = object;
     if (object && kube_policy_converts(w, kind)) {
-        struct json_node *copy = json_node_copy(w->arena, object);
-        if (!copy || !kube_policy_convert(w->arena, w->request.kind, kind, copy))
+        *ret_object = converted(w, kind, object);
+        if (!*ret_object)
             return false;
-        *ret_object = copy;
     }
     if (object && policy->uses & KUBE_USES_VERSIONS && w->revision)
         *ret_object = with_version(w->arena, *ret_object, w->revision);

@@ -36,9 +36,22 @@ bool kube_policy_inputs_see(const struct kube_policy_write *write, const struct 
                             const struct kube_kind *kind, const struct json_node *object,
                             const struct json_node **ret_object);
 
+/* Whether the objects can be shown as those of this kind. False: a webhook has to convert them
+ * first, and write->sights->wanted says so. */
+MUST_CHECK
+bool kube_policy_can_show(const struct kube_policy_write *write, const struct kube_kind *kind);
+/* Whether an evaluation has to wait for an answer or a conversion, and begins again. */
+static inline bool kube_policy_waits(const struct kube_policy_write *write)
+{
+    return write->permissions->unknown || (write->sights && write->sights->wanted);
+}
+
 /* Whether the policy sees another version of what is written. What has a kind of its own, such as a
  * Scale, is the same for all versions of its resource. */
 bool kube_policy_converts(const struct kube_policy_write *write, const struct kube_kind *kind);
+/* Whether a webhook does that. */
+bool kube_policy_converts_by_webhook(const struct kube_policy_write *write,
+                                     const struct kube_kind *kind);
 /* Changes an object of one version of a kind into another one. False: no memory, or it cannot be
  * converted. */
 MUST_CHECK

@@ -19,6 +19,10 @@ enum {
     NODE_COST = 4, /* for each value in the object, which is copied, checked and completed */
 };
 
+#define FOREIGN_VERSION                                                                      \
+    "failed to configure binding: this server does not mutate an object in another version " \
+    "than that of the request if a webhook converts it"
+
 /* A policy with a binding and a parameter. */
 struct invocation {
     const struct kube_policy_case *of;
@@ -96,6 +100,13 @@ static void on_matched(struct kube_policy_run *run, const struct kube_policy_cas
                        const struct kube_kind *kind)
 {
     struct mutation *m = of_run(run);
+    const struct kube_policy *policy = c->policy_object->data;
+    /* What one mutation makes is shown to the next one, and would have to be converted each time.
+     */
+    if (kube_policy_converts_by_webhook(run->write, kind)) {
+        on_unusable(run, policy, c->binding_object->data, SLICE_LITERAL(FOREIGN_VERSION), true);
+        return;
+    }
     for (size_t i = 0; i < c->param_count; i++) {
         if (m->count == m->capacity) {
             size_t capacity = size_max(8, 2 * m->capacity);
@@ -509,7 +520,7 @@ static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
 {
     struct kube_policy_write *write = m->run.write;
     struct kube_mutating *mutating = m->mutating;
-    bool asks = write->permissions->unknown;
+    bool asks = kube_policy_waits(write);
     write->cost = write->cost_max - m->run.limit.left;
     if (m->run.no_memory) {
         (void)kube_fail_engine(write->status, ST_NOMEM);

@@ -30,6 +30,19 @@ struct kube_policy_check {
     int64_t elapsed_ns;
 };
 
+/* The objects of a write in another version of a custom resource, as the webhook of its definition
+ * has converted them. */
+struct kube_policy_sight {
+    const struct kube_kind *kind;
+    struct slice object, old; /* JSON; empty: there is none */
+};
+
+struct kube_policy_sights {
+    const struct kube_policy_sight *items;
+    size_t count;
+    const struct kube_kind *wanted; /* a version that an evaluation needs; NULL: none */
+};
+
 struct clock;
 
 enum kube_policy_verdict {
@@ -37,7 +50,8 @@ enum kube_policy_verdict {
     KUBE_POLICY_DENIES, /* status says why; also without memory */
     /* It has to be decided again; nothing was warned, counted or changed. */
     KUBE_POLICY_TOO_DEAR, /* only an attempt */
-    KUBE_POLICY_ASKS,     /* permissions are not known yet (permissions.h) */
+    /* Permissions are not known yet (permissions.h), or objects have to be converted first. */
+    KUBE_POLICY_ASKS,
 };
 
 /* One write. */
@@ -57,7 +71,8 @@ struct kube_policy_write {
     bool namespace_missing;
     const struct kube_user_info *user;
     struct kube_permissions *permissions;
-    const struct json_node *options; /* NULL: none */
+    struct kube_policy_sights *sights; /* NULL: no webhook converts them */
+    const struct json_node *options;   /* NULL: none */
     bool dry_run;
     uint64_t cost_max; /* for all evaluations together; usually KUBE_WRITE_COST_MAX */
     bool is_attempt;   /* with a lower one: what costs more is not denied, but too dear */

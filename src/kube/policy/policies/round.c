@@ -252,6 +252,8 @@ static void visit_policy(struct kube_policy_run *run, const struct kube_policy_v
     enum kube_policy_matched matched = kube_policy_matches(run, &policy->match, &kind);
     if (matched == KUBE_POLICY_MATCHED_NOT)
         return;
+    if (!kube_policy_can_show(run->write, kind))
+        return;
     struct slice why = cases->policy_error;
     if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE)
         why = no_namespace(run);

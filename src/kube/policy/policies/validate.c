@@ -227,7 +227,7 @@ enum kube_policy_verdict kube_policy_validate(struct kube_policy_write *write)
     }
     write->cost = write->cost_max - v.run.limit.left;
     /* What follows from an expression that has failed for it does not count. */
-    if (write->permissions->unknown)
+    if (kube_policy_waits(write))
         return KUBE_POLICY_ASKS;
     if (v.run.limit.reached && write->is_attempt)
         return KUBE_POLICY_TOO_DEAR;

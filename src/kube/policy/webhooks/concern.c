@@ -28,7 +28,7 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
     if (error.len && arena_dup(w->arena, error, &copy) != ST_OK)
         run->no_memory = true;
     kube_policy_round_fini(&r);
-    if (w->permissions->unknown)
+    if (kube_policy_waits(w))
         return KUBE_WEBHOOK_ASKS;
     if (run->limit.reached && w->is_attempt)
         return KUBE_WEBHOOK_TOO_DEAR;
@@ -65,6 +65,8 @@ enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
                                   w->request.namespace);
         return KUBE_WEBHOOK_DENIES;
     }
+    if (!kube_policy_can_show(w, *ret_kind))
+        return KUBE_WEBHOOK_ASKS;
     if (!webhook->rule.condition_count || webhook->rule.unusable)
         return KUBE_WEBHOOK_CONCERNS;
     enum kube_webhook_concern concern = evaluate(run, webhook, *ret_kind, ret_conditions);
@@ -173,7 +175,8 @@ static bool apply(struct kube_policy_run *run, const struct kube_webhook *webhoo
 
 bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *webhook,
                         const struct kube_kind *kind, const struct kube_webhook_verdict *verdict,
-                        struct arena *arena, struct json_node **ret_object)
+                        struct arena *arena, struct json_node **ret_object,
+                        const struct kube_kind **ret_kind)
 {
     const struct kube_policy_write *w = run->write;
     struct kube_kind room;
@@ -200,8 +203,8 @@ bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *
         return false;
     if (json_node_equal(seen, object))
         return true;
-    if (kind != w->request.kind && !own &&
-        !kube_policy_convert(arena, kind, w->request.kind, object))
+    *ret_kind = own || kube_policy_converts_by_webhook(w, kind) ? kind : w->request.kind;
+    if (*ret_kind != kind && !kube_policy_convert(arena, kind, *ret_kind, object))
         return fail_memory(run);
     *ret_object = object;
     return true;

@@ -44,12 +44,14 @@ enum status kube_webhook_ask(struct kube_policy_run *run, const struct kube_webh
 
 /*
  * Applies the patch of a verdict to write->object, as the webhook has seen it; *ret_object is a new
- * object in the arena, with its defaults, in the form that write->object has. NULL: the patch
- * changes nothing. False: status says why.
+ * object in the arena, with its defaults. NULL: the patch changes nothing. *ret_kind is its kind:
+ * that of the request, or, if another webhook has to convert it back, that of the rule. False:
+ * status says why.
  */
 MUST_CHECK
 bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *webhook,
                         const struct kube_kind *kind, const struct kube_webhook_verdict *verdict,
-                        struct arena *arena, struct json_node **ret_object);
+                        struct arena *arena, struct json_node **ret_object,
+                        const struct kube_kind **ret_kind);
 
 #endif
