@@ -84,6 +84,26 @@ class Mutations(LiveTest):
             self.bind(name)
         self.assertEqual(self.config("x")["data"], {"order": "abcac"})
 
+    def rows(self, metric):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        connection.close()
+        return {line.split("{", 1)[1] for line in page.splitlines() if line.startswith(metric + "{")}
+
+    def test_match_conditions_are_counted_by_policy(self):
+        self.policy("counted", "Object{}", matchConditions=[
+            {"name": "a", "expression": "object.metadata.name != 'not'"}, {"name": "b", "expression": "1 / int(object.metadata.name.size() - 1) > 9"}])
+        self.bind("counted")
+        self.policy("without", "Object{}")
+        self.bind("without")
+        self.config("not")
+        self.config("x", code=403)
+        labels = 'name="counted",kind="policy",type="validate",operation="CREATE"}'
+        self.assertEqual(self.rows("apiserver_admission_match_condition_evaluation_errors_total"), {labels + " 1"})
+        self.assertEqual(self.rows("apiserver_admission_match_condition_evaluation_seconds_count"), {labels + " 2"})
+        self.assertEqual(self.rows("apiserver_admission_match_condition_exclusions_total"), set())
+
     def test_mutations_are_counted_by_policy_and_error(self):
         self.policy("counted", "Object{data: {'a': 'b'}}")
         self.bind("counted")
@@ -91,12 +111,7 @@ class Mutations(LiveTest):
         self.bind("failing")
         for name in ("x", "long", "y"):
             self.config(name)
-        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
-        connection.request("GET", "/metrics")
-        page = connection.getresponse().read().decode()
-        connection.close()
-        rows = {line.split("{", 1)[1] for line in page.splitlines() if line.startswith("apiserver_mutating_admission_policy_check_total{")}
-        self.assertEqual(rows, {'policy="counted",policy_binding="counted",error_type="no_error"} 3',
+        self.assertEqual(self.rows("apiserver_mutating_admission_policy_check_total"), {'policy="counted",policy_binding="counted",error_type="no_error"} 3',
                                 'policy="failing",policy_binding="failing",error_type="no_error"} 1',
                                 'policy="failing",policy_binding="failing",error_type="invalid_error"} 2'})
 

@@ -477,8 +477,11 @@ static bool judge(struct asking *a, struct hook_call *c, struct kube_webhook_ver
         if (status == ST_OK) {
             warn(a, verdict);
             *ret_decides = verdict->allowed;
-            return verdict->allowed ||
-                   kube_webhook_refuse(&a->hooks->arena, webhook->rule.name, verdict, to);
+            if (verdict->allowed)
+                return true;
+            (void)kube_webhook_refuse(&a->hooks->arena, webhook->rule.name, verdict, to);
+            count_call(a, webhook, KUBE_WEBHOOK_DENIED, kube_status_code(to), c->took_ns);
+            return false;
         }
     } else if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
         return kube_fail_later(to, SLICE_LITERAL("too many requests wait for admission webhooks, "

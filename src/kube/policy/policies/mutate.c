@@ -477,6 +477,8 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
     const struct kube_kind *asked = m->run.write->request.kind;
     struct slice error = SLICE_EMPTY;
     bool meets = false;
+    if (m->mutating->again && !runs_again(m, invocation))
+        return;
     for (size_t i = 0; i < policy->mutation_count || i == 0; i++) {
         const struct kube_policy_inputs *made =
             kube_policy_inputs_make(m->run.write, policy, invocation->kind, &m->run.inputs);
@@ -491,7 +493,6 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
             m->run.no_memory = true;
         } else if (i == 0) {
             meets = kube_policy_meets_conditions(&r, &error);
-            meets = meets && (!m->mutating->again || runs_again(m, invocation));
         }
         if (meets && i < policy->mutation_count && convert(m, asked, invocation->kind)) {
             struct clock *clock = m->run.write->clock;

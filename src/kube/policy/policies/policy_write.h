@@ -21,10 +21,13 @@ struct kube_policy_case {
     size_t param_count;
 };
 
-/* What metrics count, with Kubernetes' labels: a validation that has failed, or a mutation. */
+/* What metrics count, with Kubernetes' labels: a validation that has failed, a mutation, or the
+ * match conditions of a policy. */
 struct kube_policy_check {
     struct kube_policy_check *next;
     struct slice policy, binding;
+    bool is_conditions;
+    unsigned errors; /* conditions that have failed */
     const char *error_type;
     const char *action; /* what was done about a failed validation; NULL: it is a mutation */
     int64_t elapsed_ns;

@@ -129,22 +129,26 @@ static const char *error_type_of(struct slice why)
     return "invalid_error";
 }
 
-void kube_policy_note(struct kube_policy_round *r, struct slice error, int64_t elapsed_ns,
-                      const char *action)
+static void note(struct kube_policy_run *run, struct kube_policy_check what)
 {
-    struct kube_policy_run *run = r->run;
     struct kube_policy_check *check = arena_alloc(run->write->arena, sizeof(*check));
     if (!check) {
         run->no_memory = true;
         return;
     }
-    *check = (struct kube_policy_check){.next = run->checks,
-                                        .policy = r->policy->name,
-                                        .binding = r->binding->name,
-                                        .error_type = error_type_of(error),
-                                        .action = action,
-                                        .elapsed_ns = elapsed_ns};
+    *check = what;
+    check->next = run->checks;
     run->checks = check;
+}
+
+void kube_policy_note(struct kube_policy_round *r, struct slice error, int64_t elapsed_ns,
+                      const char *action)
+{
+    note(r->run, (struct kube_policy_check){.policy = r->policy->name,
+                                            .binding = r->binding->name,
+                                            .error_type = error_type_of(error),
+                                            .action = action,
+                                            .elapsed_ns = elapsed_ns});
 }
 
 void kube_policy_give_notes(struct kube_policy_run *run)
@@ -157,15 +161,12 @@ void kube_policy_give_notes(struct kube_policy_run *run)
 }
 
 /* Conditions see no namespace. */
-bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret_error)
+static bool meets_conditions(struct kube_policy_round *r, struct slice *ret_error)
 {
     const struct kube_policy *policy = r->policy;
     struct kube_policy_result *results =
         arena_calloc(&r->arena, policy->condition_count, sizeof(*results));
     bool none_false = true;
-    *ret_error = SLICE_EMPTY;
-    if (!policy->condition_count)
-        return true;
     if (!results)
         return false;
     struct cel_value namespace = r->activation.slots[KUBE_SLOT_NAMESPACE];
@@ -186,6 +187,23 @@ bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret
         return false;
     *ret_error = join_errors(r->run, results, policy->condition_count);
     return !ret_error->len;
+}
+
+bool kube_policy_meets_conditions(struct kube_policy_round *r, struct slice *ret_error)
+{
+    struct clock *clock = r->run->write->clock;
+    *ret_error = SLICE_EMPTY;
+    if (!r->policy->condition_count)
+        return true;
+    int64_t begin = clock ? clock_mono_ns(clock) : 0;
+    bool meets = meets_conditions(r, ret_error);
+    r->conditions_ns = clock ? clock_mono_ns(clock) - begin : 0;
+    if (r->binding)
+        note(r->run, (struct kube_policy_check){.policy = r->policy->name,
+                                                .is_conditions = true,
+                                                .errors = r->condition_errors,
+                                                .elapsed_ns = r->conditions_ns});
+    return meets;
 }
 
 /* -- Matching -- */

@@ -37,7 +37,8 @@ struct kube_policy_round {
     const struct kube_policy_binding *binding;
     struct arena arena;
     struct kube_activation activation;
-    unsigned condition_errors; /* match conditions that have failed */
+    unsigned condition_errors; /* match conditions that have failed, */
+    int64_t conditions_ns;     /* and the time that all have taken */
     uint64_t left;             /* what this list of expressions may still cost */
     struct slice error;        /* nothing further can be evaluated: Kubernetes' text */
 };

@@ -1,6 +1,5 @@
 #include "kube/policy/webhooks/concern.h"
 
-#include "base/clock.h"
 #include "kube/merge/patch/patch.h"
 #include "kube/policy/policies/mutated.h"
 
@@ -21,9 +20,8 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
         run->no_memory = true;
         return KUBE_WEBHOOK_DENIES;
     }
-    int64_t begin = w->clock ? clock_mono_ns(w->clock) : 0;
     bool meets = kube_policy_meets_conditions(&r, &error);
-    conditions->elapsed_ns = w->clock ? clock_mono_ns(w->clock) - begin : 0;
+    conditions->elapsed_ns = r.conditions_ns;
     conditions->errors = r.condition_errors;
     if (error.len && arena_dup(w->arena, error, &copy) != ST_OK)
         run->no_memory = true;
