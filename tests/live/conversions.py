@@ -172,6 +172,6 @@ def by_name(call):
     names = {thing["metadata"]["name"] for thing in call.request.get("objects", [])}
     for name in names:
         if name.startswith("bad-"):
-            BAD[name[len("bad-"):]](call)
+            BAD[name.removeprefix("bad-").removesuffix("-too")](call)
             return
     good(call)

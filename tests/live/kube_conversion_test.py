@@ -203,6 +203,24 @@ class Versions(ConversionTest):
         self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")[1:]}})
         self.assertEqual(self.send("GET", path("v3", "a"), code=200)["spec"], {"host": "a", "port": "1"})
 
+    def test_wrong_stored_versions_in_the_status_are_corrected(self):
+        self.put_many(2)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")}})
+        self.patch(f"{CRDS}/gates.example.com/status", {"status": {"storedVersions": ["v2"]}})
+        now = self.server.list(f"{CRDS}/gates.example.com")["metadata"]["resourceVersion"]
+        self.assertEqual(self.send("GET", path("v2", "g0000"), code=200)["spec"], {"host": "h0", "port": "1"})
+        watches = [self.server.watch(path("v2"), resourceVersion=now) for _ in range(4)]
+        self.put_many(1)
+        for watch in watches:
+            self.assertEqual(watch.next()["object"]["spec"], {"host": "h0", "port": "1"})
+        codes = set()
+        for _ in range(2 * threads() + 2):  # each thread finds out by itself
+            codes.add(self.server.get(path("v2"))[0])
+        self.assertLessEqual(codes, {200, 429})
+        self.until(lambda: all(self.server.get(path("v2"))[0] == 200 for _ in range(8)))
+        self.assertEqual([i["spec"]["host"] for i in self.send("GET", path("v2"), code=200)["items"]], ["h0", "h1"])
+        self.until(lambda: all(e["type"] == "ADDED" for e in self.server.watch(path("v2")).take(2)))
+
     def test_a_converter_that_speaks_only_v1beta1_gets_it(self):
         self.define(plural="doors", kind="Door", reviews=["v7", "v1beta1"])
         self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"), 201)

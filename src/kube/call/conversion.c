@@ -29,6 +29,14 @@ bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json)
            !slice_is(object.api_version, kube_kind_api_version(kind, version));
 }
 
+bool kube_conversion_distrust(const struct kube_kind *kind, struct kube_status *status)
+{
+    kube_custom_of(kind)->definition->webhook.mixed = true;
+    return kube_fail_later(status, SLICE_LITERAL("there are objects in another version than "
+                                                 "status.storedVersions of the definition says, "
+                                                 "please try again"));
+}
+
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object)
 {
     const struct json_node *says = json_node_named(object, "kind");

@@ -27,6 +27,10 @@ bool kube_conversion_has_webhook(const struct kube_kind *kind);
 bool kube_conversion_by_webhook(const struct kube_kind *kind);
 /* Whether this one has to be: it is of the kind, and in another version. */
 bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json);
+/* There is such an object although status.storedVersions says otherwise: from now on it is not
+ * believed. On the thread of the kind. Returns false: *status says that the client may try again.
+ */
+bool kube_conversion_distrust(const struct kube_kind *kind, struct kube_status *status);
 
 /* The object names another kind than that of the path: a Scale, or the options of a delete. */
 bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object);
@@ -44,7 +48,7 @@ bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
 MUST_CHECK
 bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t revision,
                            struct slice *ret_json);
-/* Whether an object of this revision is served as it is stored. */
+/* Whether an object of this revision is served as it is stored, unless a webhook converts it. */
 bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision);
 /* The same for every kind. */
 static inline bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)

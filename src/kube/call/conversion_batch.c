@@ -4,6 +4,7 @@
 #include "base/memory/budget.h"
 #include "base/metric/turn.h"
 #include "base/xalloc.h"
+#include "kube/call/conversion_metrics.h"
 #include "kube/custom/conversion_check.h"
 #include "kube/custom/conversion_review.h"
 #include "kube/types/object/meta.h"
@@ -335,6 +336,8 @@ static enum status append_renewed(struct kube_conversion_batch *b, const struct 
     return status;
 }
 
+enum { END_BYTES = 128 }; /* more than what conversion_review_end appends */
+
 static enum status add_object(struct kube_conversion_batch *b, const struct object *object)
 {
     bool is_old = object->revision && object->revision < b->definition->spec_revision;
@@ -346,7 +349,7 @@ static enum status add_object(struct kube_conversion_batch *b, const struct obje
         TRY(append_renewed(b, object, schema, &renewed));
         json = buf_slice(&renewed);
     }
-    TRY(account_reserve(b->account, &b->body, json.len + 8));
+    TRY(account_reserve(b->account, &b->body, json.len + END_BYTES));
     return conversion_review_add(json, !b->sent++, &b->body);
 }
 
@@ -428,6 +431,19 @@ static enum status explain(struct kube_conversion_batch *b, struct slice why)
     return buf_append(&b->why, why);
 }
 
+/* A call has ended, and what it has answered is checked. */
+static void count_call(const struct kube_conversion_batch *b)
+{
+    kube_conversion_metrics_call(kube_counter_conversions(&b->api->counter),
+                                 &(struct kube_conversion_count){
+                                     .definition = b->definition->name,
+                                     .from = first_sent(b)->from->kind.version,
+                                     .to = b->to->kind.version,
+                                     .failure = b->failure,
+                                     .elapsed_ns = loop_now_ns(b->api->loop) - b->started_ns,
+                                 });
+}
+
 /* Asks for half of the objects. False: there was one. */
 static bool halve(struct kube_conversion_batch *b)
 {
@@ -455,6 +471,7 @@ static void on_called(struct kube_webhook_call *call)
     if (call->status == ST_LIMIT && halve(b))
         return;
     b->failure = CONVERSION_CALL_FAILED;
+    count_call(b);
     if (buf_append_text(&why, "failed: ") == ST_OK &&
         buf_append(&why, buf_slice(&call->error)) == ST_OK && explain(b, buf_slice(&why)) == ST_OK)
         fail_by_text(b);
@@ -561,6 +578,8 @@ static enum status read_answer(struct kube_conversion_batch *b)
 
 static void on_read(struct kube_conversion_batch *b, enum status status)
 {
+    if (status == ST_OK || status == ST_INVALID)
+        count_call(b);
     if (status == ST_OK) {
         b->at = b->end;
         go_on(b);

@@ -80,6 +80,7 @@ void kube_count_peak(const struct kube_counter *counter, enum kube_total what, u
 void kube_count_check(const struct kube_counter *counter, const struct kube_check *check);
 /* NULL: nothing is counted. kube/call/webhook_metrics.h */
 struct kube_label_rows *kube_counter_webhooks(const struct kube_counter *counter);
+struct kube_label_rows *kube_counter_conversions(const struct kube_counter *counter);
 struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter);
 /* duration_ns -1: the duration is not measured. */
 void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,

@@ -57,6 +57,9 @@ static const char *go_type(const struct json_node *node)
 static enum status check_object(struct checking *c, const struct json_node *object)
 {
     AUTO(buf_fini) struct buf text = {0};
+    if (object->type == JSON_TYPE_NULL) /* Go's RawExtension is empty then */
+        return buf_append_text(c->why, "unexpected end of JSON input") == ST_OK ? ST_INVALID
+                                                                                : ST_NOMEM;
     if (object->type != JSON_TYPE_OBJECT)
         return buf_append_format(c->why,
                                  "json: cannot unmarshal %s into Go value of type "

@@ -59,7 +59,9 @@ enum status conversion_review_add(struct slice object, bool first, struct buf *t
 
 enum status conversion_review_end(struct buf *to)
 {
-    return buf_append_text(to, "]}}");
+    /* Go writes the empty struct, too. */
+    return buf_append_text(to, "]},\"response\":{\"uid\":\"\",\"convertedObjects\":null,"
+                               "\"result\":{\"metadata\":{}}}}");
 }
 
 /* -- The answer -- */

@@ -58,9 +58,12 @@ static void a_question_has_all_objects(void **state)
     assert_int_equal(conversion_review_add(SLICE_LITERAL("{\"a\":1}"), true, &to), ST_OK);
     assert_int_equal(conversion_review_add(SLICE_LITERAL("{}"), false, &to), ST_OK);
     assert_int_equal(conversion_review_end(&to), ST_OK);
-    assert_text(&to, "{\"kind\":\"ConversionReview\",\"apiVersion\":\"apiextensions.k8s.io/"
-                     "v1beta1\",\"request\":{\"uid\":\"" UID
-                     "\",\"desiredAPIVersion\":\"example.com/v2\",\"objects\":[{\"a\":1},{}]}}");
+    assert_text(
+        &to,
+        "{\"kind\":\"ConversionReview\",\"apiVersion\":\"apiextensions.k8s.io/"
+        "v1beta1\",\"request\":{\"uid\":\"" UID "\",\"desiredAPIVersion\":\"example.com/"
+        "v2\",\"objects\":[{\"a\":1},{}]},\"response\":{\"uid\":\"\",\"convertedObjects\":null,"
+        "\"result\":{\"metadata\":{}}}}");
 }
 
 static void the_first_version_that_is_known_is_spoken(void **state)
@@ -220,6 +223,7 @@ static void an_object_keeps_its_identity(void **state)
                "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
                "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
         {"[]", "json: cannot unmarshal array into Go value of type map[string]interface {}"},
+        {"null", "unexpected end of JSON input"},
         {"{\"metadata\":{}}", "Object 'Kind' is missing in '{\"metadata\":{}}'"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

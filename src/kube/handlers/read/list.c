@@ -48,6 +48,9 @@ static enum status charge_made(struct kube_list *list)
 static void release(struct kube_call *call)
 {
     struct kube_list *list = call->handler.list;
+    struct kube_status ignored;
+    if (list->unexpected)
+        (void)kube_conversion_distrust(call->kind, &ignored);
     account_buf_fini(call->arena.account, &list->batch);
     list->fetched += list->converted.read;
     list->undecodable += list->converted.undecodable;
@@ -188,7 +191,9 @@ static void fail_made(struct kube_list *list, enum status status)
 {
     struct kube_call *call = list->call;
     kube_list_close_range(list);
-    if (status == ST_MALFORMED || status == ST_INVALID)
+    if (list->unexpected)
+        (void)kube_conversion_distrust(call->kind, &call->status);
+    else if (status == ST_MALFORMED || status == ST_INVALID)
         kube_fail_stored(&call->status);
     else if (status == ST_COMPACTED)
         fail_expired(list);

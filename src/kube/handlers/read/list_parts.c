@@ -98,6 +98,10 @@ static enum status look(struct kube_list *list, struct kube_kv kv, struct kube_o
         kube_scope_look(&list->scope, list->shaping.shape, kv, ret_object, ret_selected);
     if (!kube_is_undecodable(looked))
         return looked;
+    if (kube_conversion_awaits(list->shaping.kind, kv.value)) {
+        list->unexpected = true;
+        return ST_MALFORMED;
+    }
     log_warn("a stored value is not a JSON object", LOG_SLICE("key", kv.key),
              LOG_I64("revision", kv.mod_revision));
     list->undecodable++;

@@ -44,6 +44,7 @@ struct kube_list {
     void (*on_batch)(struct kube_list *list, enum status status);
     struct kube_converted_range converted; /* objects that a webhook converts, */
     bool converts;                         /* if there are any */
+    bool unexpected;                       /* there is one although there should not be any */
     uint64_t undecodable;                  /* objects */
     struct buf text;                       /* a whole short list */
     struct buf gathered;   /* items in protobuf, which follow their total length, or as JSON */

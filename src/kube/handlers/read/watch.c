@@ -202,6 +202,10 @@ static enum status step_initial(struct kube_watch *w)
     status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
     w->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
+    if (status != ST_OK && kube_conversion_awaits(w->shaping.kind, kv.value)) {
+        (void)kube_conversion_distrust(w->shaping.kind, &w->call->status);
+        return kube_watch_fail(w, &w->call->status);
+    }
     if (status != ST_OK)
         return kube_watch_undecodable(w, kv.key, kv.mod_revision, false, status);
     if (!selected)
@@ -298,24 +302,13 @@ static enum status make_change(struct kube_watch *w, struct kube_cached_event *c
     return ST_OK;
 }
 
-/* Whether the event is stored in the version that is served. */
-static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
-                         int64_t revision)
-{
-    const struct kube_kind *kind = w->shaping.kind;
-    if (!kube_watch_kind_converts(w))
-        return true;
-    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
-    return kube_conversion_is_plain(kind, revision) &&
-           (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
-}
-
 /* An event that is converted for this watch alone. ST_END: it need not be. */
 static enum status show_event(struct kube_watch *w, const struct watch_event *event,
                               int64_t revision)
 {
     struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
-    if (!kube_converted_event_is_large(w->api, &pair) && is_as_stored(w, event, revision))
+    if (!kube_converted_event_is_large(w->api, &pair) &&
+        kube_watch_is_as_stored(w, event, revision))
         return ST_END;
     enum status status = kube_watch_await(w, &pair);
     if (status != ST_OK)
@@ -331,7 +324,7 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
     if (UNLIKELY(!w->as_stored) && !w->at &&
-        (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
+        (kube_watch_converts(w) || !kube_watch_is_as_stored(w, event, revision))) {
         enum status status = show_event(w, event, revision);
         if (status != ST_END)
             return status;

@@ -1,4 +1,5 @@
-/* The part of a watch that waits for the webhook that converts its objects. */
+/* The part of a watch that converts: whether it has to, and waiting for the webhook that does it.
+ */
 #include "kube/call/conversion.h"
 #include "kube/handlers/read/watch_private.h"
 #include "wire/http/exchange.h"
@@ -32,6 +33,21 @@ void kube_watch_convert_fini(struct kube_watch *w)
 }
 
 /* -- Events -- */
+
+bool kube_watch_is_as_stored(const struct kube_watch *w, const struct watch_event *event,
+                             int64_t revision)
+{
+    const struct kube_kind *kind = w->shaping.kind;
+    if (!kube_watch_kind_converts(w))
+        return true;
+    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
+    if (w->conversion &&
+        ((!event->tombstone && kube_conversion_awaits(kind, kube_kv_of(event->field).value)) ||
+         (prev.len && kube_conversion_awaits(kind, kube_kv_of(prev).value))))
+        return false;
+    return kube_conversion_is_plain(kind, revision) &&
+           (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
+}
 
 static void wake_after(struct kube_conversion_wait *wait)
 {

@@ -111,6 +111,9 @@ struct kube_converted_beginning {
 /* Waits for a webhook: watch_convert.c. */
 void kube_watch_convert_init(struct kube_watch *w);
 void kube_watch_convert_fini(struct kube_watch *w);
+/* Whether the event is stored in the version that is served. */
+bool kube_watch_is_as_stored(const struct kube_watch *w, const struct watch_event *event,
+                             int64_t revision);
 /* Replaces the objects of an event by converted ones, which are valid until `drop`. ST_AGAIN: the
  * watch is woken when there are any; ST_CANCELED: it has failed, and its last event is made. */
 MUST_CHECK

@@ -170,6 +170,15 @@ static bool check_custom_kind(const struct kube_meta *meta, const struct json_no
 {
     struct slice name;
     char message[256];
+    if (!slice_equal(version, expected) && meta->patched) {
+        if (json_node_text(json_node_path(object, "metadata.name"), meta->arena, &name) != ST_OK)
+            return kube_fail_engine(meta->status, ST_NOMEM);
+        snprintf(message, sizeof(message), "Invalid value: \"%.*s\": must be %.*s",
+                 (int)size_min(version.len, 64), (const char *)version.ptr,
+                 (int)size_min(expected.len, 128), (const char *)expected.ptr);
+        kube_status_cause(meta->status, "FieldValueInvalid", "apiVersion", message);
+        return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group), kind, name);
+    }
     if (!slice_equal(version, expected))
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the API version in the data (%.*s) does not match the expected API "
