@@ -51,6 +51,7 @@ struct kube_api {
     struct kube_admission *admission;     /* owned; kube/policy/admission/admission.h */
     struct kube_registry *registry;       /* owned; kube/call/registry.h */
     struct kube_webhook_caller *webhooks; /* owned; kube/webhook/caller.h */
+    _Atomic int64_t webhook_logged_ns;    /* when the last failure of an admission webhook was */
     struct kube_anonymous anonymous;      /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;

@@ -10,8 +10,8 @@
  *       ▲ └───► call ─► (no thread, no lock, no snapshot) ─► take ─┬─► refused
  *       └──────────────────────────────────────────────────────────┘
  *
- * A write that waits leaves the queues of its object and its quotas, so that others can continue, and
- * the webhook itself can write the object. If another attempt has to be made for another reason
+ * A write that waits leaves the queues of its object and its quotas, so that others can continue,
+ * and the webhook itself can write the object. If another attempt has to be made for another reason
  * than that the object has changed, webhooks are not called again: their verdict is kept.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_WEBHOOKS_H
