@@ -44,7 +44,8 @@ enum kube_stepped kube_create_complete(struct kube_change *change)
                    : kube_fail_engine(&call->status, ST_NOMEM);
     change->meta = kube_call_meta(call, change->arena);
     change->meta.goes_on = change->goes_on;
-    if (!kube_meta_check(&change->meta, change->object))
+    if (!kube_meta_check(&change->meta, change->object) ||
+        !kube_meta_begin(&change->meta, change->object))
         return KUBE_STEP_FAIL;
     metadata = json_node_named(change->object, "metadata");
     if (json_node_text(json_node_named(metadata, "name"), change->arena, &name) != ST_OK ||

@@ -220,6 +220,16 @@ bool kube_meta_is_revision(struct slice text)
     return value;
 }
 
+bool kube_meta_begin(const struct kube_meta *meta, struct json_node *object)
+{
+    static const char *const own[] = {"uid", "creationTimestamp", "deletionTimestamp",
+                                      "deletionGracePeriodSeconds", "selfLink"};
+    struct json_node *metadata = metadata_of(object);
+    for (size_t i = 0; !meta->name.len && i < COUNT_OF(own); i++)
+        drop(metadata, own[i]);
+    return fill_namespace(meta, metadata);
+}
+
 bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *metadata = metadata_of(object);

@@ -62,6 +62,12 @@ bool kube_meta_absent(const struct kube_meta *meta, const struct json_node *obje
                       struct slice key);
 
 /*
+ * Before the admission of an object that is created: sets its namespace, and removes from a POST
+ * what only the server sets.
+ */
+MUST_CHECK
+bool kube_meta_begin(const struct kube_meta *meta, struct json_node *object);
+/*
  * Sets name (generated from generateName if empty), namespace, uid, creationTimestamp and
  * generation 1. A resourceVersion is an error, except in a dry run.
  */
