@@ -6,7 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
-from webhooks import (add, allow, answer, busy, cut, cut_body, cut_head, deny, document, encoded, in_turn, label, once, patch,  # noqa: E402
+from webhooks import (add, allow, answer, busy, cut, cut_body, deny, document, encoded, in_turn, label, once, patch,  # noqa: E402
                       patch_text, raw, status, text, typed, when, without)
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -146,7 +146,7 @@ def warnings():
     shapes = {"one": ["careful"], "two": ["one", "two"], "same": ["one", "one"], "empty": ["", " "], "quotes": ['a "b" \\c'],
               "lines": ["a\nb\rc\td\x00e\x7f"], "unicode": ["é \u4e16\u754c"], "long": ["x" * 300], "longer": ["x" * 4000, "y" * 300],
               "many": [f"warning {i} " + "z" * 60 for i in range(120)], "null": None, "text": "x", "numbers": [1],
-              "invalid": ["\ud800 lone"], "edges": ["a" * 4096], "edge": ["a" * 4097], "exact": ["b" * 2048, "c" * 2048, "d"]}
+              "edges": ["a" * 4096], "edge": ["a" * 4097], "exact": ["b" * 2048, "c" * 2048, "d"]}
     for name, texts in shapes.items():
         yield one(f"warn-{name}", answer(allowed=True, warnings=texts))
     yield Case("warn-several", [mutating("a", answer(allowed=True, warnings=["first", "both"])), validating("b", answer(
@@ -179,7 +179,7 @@ def answers():
                                           + ',"allowed":true}}'),
         "cases": lambda call: call.reply({"Kind": "AdmissionReview", "APIVersion": "admission.k8s.io/v1", "Response": {
             "UID": call.request["uid"], "Allowed": True}}),
-        "type-text": typed("text/plain"), "type-none": typed(None), "type-html": typed("text/html; charset=utf-8"), "type-bad": typed("/;"),
+        "type-text": typed("text/plain"), "type-none": typed(None), "type-html": typed("text/html; charset=utf-8"),
         "type-protobuf": typed("application/vnd.kubernetes.protobuf"), "type-yaml": typed("application/yaml"), "type-charset": typed(
             "application/json; charset=utf-8"), "type-cbor": typed("application/cbor"), "type-empty": typed(""),
         "uid": document(response={**good, "uid": "other"}), "uid-none": document(response={"allowed": True}), "uid-number": document(
@@ -196,7 +196,7 @@ def answers():
             allowed=True, patch=5, patchType="JSONPatch"), "patch-list": answer(allowed=True, patch=[1, 2], patchType="JSONPatch"),
         "patched": patch(add("/data/x", "y")), "annotations": answer(allowed=True, auditAnnotations={"a": "b", "c/d": ""}),
         "annotations-bad": answer(allowed=True, auditAnnotations={"a": 1}), "annotations-text": answer(allowed=True, auditAnnotations="x"),
-        "cut": cut, "cut-head": cut_head, "cut-body": cut_body, "garbage": raw(b"hello\r\n\r\n"), "no-length": raw(
+        "cut": cut, "cut-body": cut_body, "no-length": raw(
             b'HTTP/1.1 200 OK\r\n\r\n{"kind":'), "busy": busy(429, None), "busy-date": busy(429, "Wed, 21 Oct 2026 07:28:00 GMT"),
         "busy-once": once(busy(429, "0")), "busy-503": once(busy(503, "1")), "busy-500": once(busy(500, "0")), "busy-404": once(
             busy(404, "0")), "busy-negative": once(busy(429, "-1"))}
@@ -238,11 +238,11 @@ PATCHES = [  # of a ConfigMap with the data {"a": "b"} and the label "case"
     [add("/binaryData", {"a": "!"})], [add("/data/x", "y" * 70000)], [{}], [{"path": "/data/x", "value": "y"}],
     [{"op": "add", "value": "y"}],
     [{"op": "copy", "path": "/data/b"}], [{"op": "move", "from": "/none", "path": "/data/b"}], [add("data/x", "y")], [add("/data/-", "y")],
-    [add("/kind", "Secret", "replace")], [add("/apiVersion", "v2", "replace")], [{"op": "remove", "path": "/kind"}],
-    [{"op": "remove", "path": "/apiVersion"}], [add("/kind", "Nothing")], [add("/metadata/name", "other")], [add("/metadata/name", "")],
+    [{"op": "remove", "path": "/kind"}], [{"op": "remove", "path": "/apiVersion"}], [add("/metadata/name", "other")],
+    [add("/metadata/name", "")],
     [{"op": "remove", "path": "/metadata/name"}], [add("/metadata/namespace", "other")], [add("/metadata/generateName", "x-")],
     [add("/metadata/uid", "u")], [add("/metadata/resourceVersion", "5")], [add("/metadata/creationTimestamp", "2020-01-01T00:00:00Z")],
-    [add("/metadata/creationTimestamp", "bad")], [add("/metadata/deletionTimestamp", "2020-01-01T00:00:00Z")],
+    [add("/metadata/creationTimestamp", "bad")],
     [add("/metadata/finalizers", ["example.com/x"])], [add("/metadata/finalizers", ["bad"])], [add("/metadata/generation", 7)],
     [add("/metadata/ownerReferences", [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}])],
     [add("/metadata/labels/x", "not valid!")], [add("/metadata/labels", {})], [add("/metadata/annotations", {"": "x"})],
@@ -250,7 +250,7 @@ PATCHES = [  # of a ConfigMap with the data {"a": "b"} and the label "case"
     [add("/data/not valid", "x")], [add("/data/x", {"y": "z"})], "[", "{}", "null", "5", '"x"', "[1]", "[null]", " [] ",
     '[{"op":"add","path":"/data/x","value":"y","other":1}]', '[{"op":"add","op":"remove","path":"/data/a","value":"y"}]',
     '[{"OP":"add","PATH":"/data/x","VALUE":"y"}]', '[{"op":"add","path":"/data/x","value":"y"}] x', '[{"op":1,"path":"/data/x"}]',
-    '[{"op":"add","path":null,"value":"y"}]', '[{"op":"add","path":"/data/x","value":"\\ud800"}]',
+    '[{"op":"add","path":null,"value":"y"}]',
 ]
 
 
@@ -282,14 +282,14 @@ def patches():
         deployment("app-replicas"), ("PATCH", f"{DEPLOYMENTS}/app-replicas", {"spec": {"replicas": 5}}, MERGE)])
     yield one("app-selector", patch(add("/spec/selector/matchLabels/a", "c")), "mutating", **OF_APPS, requests=[
         deployment("app-selector")])
-    yield one("service-port", patch(add("/spec/ports/0/targetPort", 8080), add("/spec/type", "NodePort")), "mutating", **of(
-        resources="services"), requests=[create("service-port", path=SERVICES, spec={"ports": [{"port": 80}]})])
+    yield one("service-port", patch(add("/spec/ports/0/targetPort", 8080), add("/spec/type", "NodePort"), add(
+        "/spec/ports/0/nodePort", 30123), add("/spec/clusterIP", "10.0.0.77")), "mutating", **of(resources="services"), requests=[
+            create("service-port", path=SERVICES, spec={"ports": [{"port": 80}]})])
     for name, operation in (("color", add("/spec/color", "red")), ("watts", add("/spec/watts", 500)), (
             "type", add("/spec/watts", "many")), (
             "unknown", add("/spec/unknown", 1)), ("part", add("/spec/part", {})), ("null", add("/spec/color", None)), ("status", add(
-            "/status", {"on": True})), ("kind", add("/kind", "Other")), ("version", add("/apiVersion", "example.com/v2")), ("name", add(
-            "/metadata/name", "other")), ("drop", {"op": "remove", "path": "/spec"}), ("metadata", add("/metadata/labels", "x")), (
-            "float", add("/spec/watts", 7.0)), ("extra", add("/extra", {"a": 1})), ("meta-unknown", add("/metadata/unknown", "x"))):
+            "/status", {"on": True})), ("name", add("/metadata/name", "other")), ("drop", {"op": "remove", "path": "/spec"}), (
+            "extra", add("/extra", {"a": 1})), ("meta-unknown", add("/metadata/unknown", "x"))):
         yield one(f"bulb-{name}", patch(operation), "mutating", **OF_BULBS, requests=[
             create(f"bulb-{name}", path=BULBS, spec={"watts": 5}),
             ("PATCH", f"{BULBS}/bulb-{name}", {"spec": {"tags": ["x"]}}, MERGE)])
@@ -438,11 +438,10 @@ def requests():
                    ("POST", pods + "/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}),
                    ("POST", space("pod") + "/bindings", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}),
                    ("POST", pods + "/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}),
-                   pod("q", path=pods), ("PATCH", pods + "/q/ephemeralcontainers", {"spec": {"ephemeralContainers": [
-                       {"name": "e", "image": "i"}]}}, STRATEGIC),
-                   ("PATCH", pods + "/q/resize", {"spec": {"containers": [
-                       {"name": "c", "resources": {"limits": {"cpu": "1"}}}]}}, STRATEGIC),
-                   ("DELETE", pods + "/q"), ("DELETE", pods + "/q", {"gracePeriodSeconds": 0}), ("DELETE", pods + "/none"))
+                   pod("q", path=pods),
+                   ("DELETE", pods + "/q"), ("DELETE", pods + "/q", {"gracePeriodSeconds": 0}), ("DELETE", pods + "/none"),
+                   pod("r", path=pods), ("PATCH", pods + "/r/ephemeralcontainers", {"spec": {"ephemeralContainers": [
+                       {"name": "e", "image": "i"}]}}, STRATEGIC))
         apps = space("app", group="apis/apps/v1") + "/deployments"
         yield sees("app", deployment("d", path=apps), ("PATCH", apps + "/d/scale", {"spec": {"replicas": 4}}, MERGE),
                    ("PUT", apps + "/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": 2}}),

@@ -314,8 +314,9 @@ enum kube_stepped kube_policies_check(struct kube_change *change)
     struct kube_policy_write write;
     if (!f->validating)
         return KUBE_STEP_NEXT;
-    /* Nothing is deleted: the object was not selected, or is being deleted already. */
-    if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP)
+    /* Nothing is deleted: the object was not selected. One that is being deleted already counts. */
+    if (change->decide && !change->posted && change->decision == KUBE_DECIDE_KEEP &&
+        !change->object)
         return KUBE_STEP_NEXT;
     if (!kube_policies_begin_write(change, f->cases, f->validating, &write))
         return KUBE_STEP_FAIL;

@@ -412,8 +412,11 @@ enum kube_stepped kube_update_make(struct kube_change *change)
     /* Nothing is stored under this name: an apply creates it, and a PUT of some kinds. */
     if (!change->old)
         return make_new(change) ? kube_change_as_create(change) : KUBE_STEP_FAIL;
+    /* A Scale has no metadata of its own. */
+    bool completes = !change->patches && change->call->subresource != KUBE_SUBRESOURCE_SCALE;
     return make_wanted(change, change->old, &change->wanted) &&
            check_version_given(change, change->wanted) &&
+           (!completes || kube_meta_begin(&change->meta, change->wanted)) &&
            make_object(change, change->old, change->wanted, &change->object);
 }
 

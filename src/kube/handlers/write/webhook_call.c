@@ -39,7 +39,7 @@ static bool is_deletion(const struct kube_change *change)
 
 bool kube_asking_is_idle(const struct kube_change *change)
 {
-    return is_deletion(change) && change->decision == KUBE_DECIDE_KEEP;
+    return is_deletion(change) && change->decision == KUBE_DECIDE_KEEP && !change->object;
 }
 
 bool kube_asking_begin(struct kube_asking *a, struct kube_change *change, bool mutates)

@@ -68,7 +68,7 @@ struct kube_asking {
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_asking_begin(struct kube_asking *asking, struct kube_change *change, bool mutates);
-/* Nothing is deleted: the object was not selected, or is being deleted already. */
+/* Nothing is deleted: the object was not selected. */
 bool kube_asking_is_idle(const struct kube_change *change);
 /* What conditions have cost counts for all of the write. */
 void kube_asking_charge(struct kube_asking *asking);

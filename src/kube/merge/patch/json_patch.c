@@ -131,6 +131,10 @@ static enum status find(const struct patching *p, const struct patch_role *role,
     uint8_t room[TOKEN_BYTES_MAX];
     struct slice rest = path, step;
     *ret_position = (struct patch_position){.node = p->root, .path = path};
+    /* As in Kubernetes' library, what is before the first slash does not count. */
+    const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    if (slash)
+        rest = slice_sub(rest, (size_t)(slash - rest.ptr), rest.len - (size_t)(slash - rest.ptr));
     while (rest.len) {
         struct json_node *parent = ret_position->node;
         if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)

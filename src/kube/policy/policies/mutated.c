@@ -52,14 +52,14 @@ bool kube_mutated_decode(struct kube_policy_run *run, struct arena *arena,
     if (object->type != JSON_TYPE_OBJECT)
         return kube_policy_fail_internal(run, NOT_AN_OBJECT, SLICE_EMPTY);
     kube_kind_api_version(kind, version);
-    /* An object that names no kind is decoded as what it was. */
-    if (!json_node_named(object, "apiVersion") && !json_node_named(object, "kind") &&
-        !kube_mutated_name(arena, kind, object))
-        return fail_memory(run);
-    if (!json_node_text_is(object, "apiVersion", version) ||
-        !json_node_text_is(object, "kind", kind->kind))
+    /* An object that does not name its kind is decoded as what it was. */
+    const struct json_node *of = json_node_named(object, "apiVersion");
+    const struct json_node *name = json_node_named(object, "kind");
+    if ((of && !json_node_is_text(of, version)) || (name && !json_node_is_text(name, kind->kind)))
         return kube_policy_fail_internal(
             run, "failed to convert object: the patch has changed its kind", SLICE_EMPTY);
+    if ((!of || !name) && !kube_mutated_name(arena, kind, object))
+        return fail_memory(run);
     const struct kube_type *type = kube_custom_of(kind) ? NULL : kube_type_of_kind(kind);
     if (!type)
         return true;

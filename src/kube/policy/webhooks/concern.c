@@ -140,6 +140,32 @@ static bool fail_memory(struct kube_policy_run *run)
     return kube_fail_engine(run->write->status, ST_NOMEM);
 }
 
+/* What jsonpatch says of an operation that lacks its name or its path; NULL: it has both. */
+static const char *fault_of(const struct json_node *operation)
+{
+    static const struct {
+        const char *op, *text;
+    } rows[] = {
+        {"add", "add operation failed to decode path: missing value"},
+        {"remove", "remove operation failed to decode path: missing value"},
+        {"copy", "copy operation failed to decode path: missing value"},
+        {"replace", "replace operation failed to decode path: operation missing path field: "
+                    "missing value"},
+        {"move", "move operation failed to decode path: operation missing path field: missing "
+                 "value"},
+        {"test", "test operation failed to decode path: operation missing path field: missing "
+                 "value"},
+    };
+    const struct json_node *op = json_node_named(operation, "op");
+    const struct json_node *path = json_node_named(operation, "path");
+    if (!op || op->type != JSON_TYPE_STRING)
+        return "Unexpected kind: unknown";
+    for (size_t i = 0; (!path || path->type != JSON_TYPE_STRING) && i < COUNT_OF(rows); i++)
+        if (json_node_is_text(op, rows[i].op))
+            return rows[i].text;
+    return NULL;
+}
+
 /* Kubernetes ignores everything of the answer but its object. */
 static bool apply(struct kube_policy_run *run, const struct kube_webhook *webhook,
                   const struct kube_kind *kind, const struct json_node *patch, struct arena *arena,
@@ -153,6 +179,12 @@ static bool apply(struct kube_policy_run *run, const struct kube_webhook *webhoo
                                "admission webhook \"%.*s\" attempted to modify the object, which "
                                "is not supported for this operation",
                                SLICE_ARGS(webhook->rule.name)));
+    const struct json_node *items = json_node_items(patch);
+    for (const struct json_node *item = items; item; item = item->next) {
+        const char *fault = fault_of(item);
+        if (fault)
+            return kube_policy_fail_internal(run, "", slice_from_text(fault));
+    }
     struct json_node *copy =
         see(run, kind, run->write->object, ret_seen) ? json_node_copy(arena, *ret_seen) : NULL;
     if (!copy)
@@ -191,8 +223,12 @@ bool kube_webhook_patch(struct kube_policy_run *run, const struct kube_webhook *
     enum status status = json_tree_read(arena, text, &patch, &why);
     if (status == ST_NOMEM)
         return fail_memory(run);
-    if (status != ST_OK) /* it is JSON */
+    if (status == ST_LIMIT)
         return kube_fail(w->status, KUBE_TOO_LARGE, "Request entity too large: %s", why.text);
+    if (status != ST_OK) /* it is JSON, but a text is not one of Unicode */
+        return kube_policy_fail_internal(run, "", slice_from_text(why.text));
+    if (!json_node_items(patch))
+        return true;
     const struct json_node *seen;
     struct json_node *object;
     if (!apply(run, webhook, kind, patch, arena, &seen, &object) ||
