@@ -4,6 +4,7 @@
 #include "base/log/log.h"
 #include "kube/call/metrics.h"
 #include "kube/call/respond.h"
+#include "kube/call/warning.h"
 #include "kube/handlers/write/webhooks_private.h"
 #include "kube/types/object/meta.h"
 
@@ -280,12 +281,8 @@ enum kube_stepped kube_webhooks_call(struct kube_change *change)
 static void warn(struct kube_asking *a, const struct kube_webhook_verdict *verdict)
 {
     for (size_t i = 0; i < verdict->warning_count; i++) {
-        struct slice warning = verdict->warnings[i];
-        kube_call_warn(a->change->call, warning);
-        if (!warning.len || memchr(warning.ptr, '\0', warning.len))
-            continue;
-        if (buf_append(&a->hooks->kept.warnings, warning) == ST_OK)
-            (void)!buf_append(&a->hooks->kept.warnings, slice_of("", 1));
+        kube_call_warn(a->change->call, verdict->warnings[i]);
+        kube_warning_add(&a->hooks->kept.warnings, verdict->warnings[i]);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "kube/handlers/write/webhooks.h"
 
+#include "base/memory/budget.h"
+#include "codec/json/writer.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/webhooks_private.h"
 
@@ -50,11 +52,23 @@ static void sort(struct kube_hook *items, size_t count)
 static void forget(struct kube_hooks *hooks)
 {
     struct kube_hooks_kept *kept = &hooks->kept;
-    kept->revision = hooks->change->revision;
-    kept->renamed = hooks->change->renamed;
-    kept->is_mutated = kept->is_checked = false;
-    buf_reset(&kept->mutated, SIZE_MAX);
-    buf_reset(&kept->warnings, SIZE_MAX);
+    struct account *account = hooks->change->call->arena.account;
+    account_buf_fini(account, &kept->mutated);
+    account_buf_fini(account, &kept->checked);
+    buf_fini(&kept->warnings);
+    *kept = (struct kube_hooks_kept){.revision = hooks->change->revision};
+}
+
+/* Keeps a text, which is charged to the client. False: there is no memory, and the webhooks are
+ * called again in another attempt. */
+static bool keep(struct kube_hooks *hooks, struct buf *to, struct buf *text)
+{
+    struct account *account = hooks->change->call->arena.account;
+    size_t charged = 0;
+    account_buf_fini(account, to);
+    *to = *text;
+    *text = (struct buf){0};
+    return account_follow(account, to, &charged) == ST_OK;
 }
 
 bool kube_webhooks_find(struct kube_policy_facts *f, const struct kube_shelf *validating,
@@ -68,7 +82,7 @@ bool kube_webhooks_find(struct kube_policy_facts *f, const struct kube_shelf *va
     if (!hooks)
         return false;
     hooks->change = f->change;
-    if (hooks->kept.revision != f->change->revision || hooks->kept.renamed != f->change->renamed)
+    if (hooks->kept.revision != f->change->revision)
         forget(hooks);
     if (validating && !kube_webhooks_each(validating, &f->request, add_hook, f))
         return false;
@@ -111,9 +125,7 @@ void kube_webhooks_free(struct kube_hooks *hooks)
     if (!hooks)
         return;
     kube_webhooks_release(hooks);
-    buf_fini(&hooks->kept.mutated);
-    buf_fini(&hooks->kept.warnings);
-    hooks->kept = (struct kube_hooks_kept){.revision = -1};
+    forget(hooks);
 }
 
 /* Back to the step before the one that chooses. */
@@ -184,7 +196,10 @@ static bool take_converted(struct kube_change *change)
     if (arena_dup(change->mutating->arena, json, &copy) != ST_OK ||
         json_tree_read(change->mutating->arena, copy, &object, &ignored) != ST_OK)
         return kube_fail_engine(&change->call->status, ST_NOMEM);
-    return take_mutated(change, object);
+    if (!take_mutated(change, object))
+        return false;
+    pass_on(f->hooks);
+    return true;
 }
 
 enum kube_stepped kube_webhooks_choose(struct kube_change *change)
@@ -266,7 +281,9 @@ enum kube_stepped kube_webhooks_take(struct kube_change *change)
     if (!taken)
         return KUBE_STEP_FAIL;
     kube_hooks_end_calls(hooks);
-    pass_on(hooks);
+    /* A webhook is not called again because of what it has changed itself. */
+    if (!change->policies->back.len)
+        pass_on(hooks);
     kube_policies_forget_sights(change->policies);
     return choose_more(change);
 }
@@ -286,15 +303,63 @@ bool kube_webhooks_end_mutating(struct kube_change *change)
     struct kube_hooks *hooks = change->policies->hooks;
     if (!hooks || !hooks->called || change->decide || change->operation == KUBE_ADMISSION_CREATE)
         return true;
-    struct buf *to = &hooks->kept.mutated;
-    buf_reset(to, SIZE_MAX);
-    if (change->mutating->mutated && json_tree_write(change->object, to) != ST_OK)
+    AUTO(buf_fini) struct buf text = {0};
+    if (change->mutating->mutated && json_tree_write(change->object, &text) != ST_OK)
         return kube_fail_engine(&change->call->status, ST_NOMEM);
-    hooks->kept.is_mutated = true;
+    hooks->kept.is_mutated = keep(hooks, &hooks->kept.mutated, &text);
     return true;
 }
 
 /* -- Validating -- */
+
+static enum status write_member(struct json_writer *w, const struct json_node *member)
+{
+    json_key_of(w, member->key);
+    json_raw(w, SLICE_EMPTY);
+    return json_tree_write(member, w->out);
+}
+
+static enum status write_metadata(struct json_writer *w, const struct json_node *metadata)
+{
+    json_key_of(w, metadata->key);
+    json_begin_object(w);
+    for (const struct json_node *at = metadata->first; at; at = at->next)
+        if (!slice_is(at->key, "managedFields"))
+            TRY(write_member(w, at));
+    json_end_object(w);
+    return ST_OK;
+}
+
+/* What is stored if it is allowed, as far as it does not depend on the time of the attempt: without
+ * managedFields, whose other contents follow from the request. Of a deletion, nothing. */
+static enum status text_of_checked(const struct kube_change *change, struct buf *to)
+{
+    const struct json_node *at = change->decide ? NULL : change->object->first;
+    struct json_writer w;
+    json_writer_init(&w, to);
+    json_begin_object(&w);
+    for (; at; at = at->next) {
+        bool is_metadata = slice_is(at->key, "metadata") && at->type == JSON_TYPE_OBJECT;
+        TRY(is_metadata ? write_metadata(&w, at) : write_member(&w, at));
+    }
+    json_end_object(&w);
+    return json_writer_finish(&w);
+}
+
+/* Whether an attempt before has asked about the same object. */
+static bool was_checked(const struct kube_hooks *hooks)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    return hooks->kept.is_checked && text_of_checked(hooks->change, &text) == ST_OK &&
+           slice_equal(buf_slice(&text), buf_slice(&hooks->kept.checked));
+}
+
+static void keep_checked(struct kube_hooks *hooks)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    hooks->kept.is_checked = hooks->asked && text_of_checked(hooks->change, &text) == ST_OK &&
+                             keep(hooks, &hooks->kept.checked, &text);
+}
 
 static enum kube_stepped choose_all(struct kube_asking *a)
 {
@@ -342,7 +407,7 @@ enum kube_stepped kube_webhooks_choose_checks(struct kube_change *change)
         return KUBE_STEP_NEXT;
     if (!kube_asking_begin(&a, change, false))
         return KUBE_STEP_FAIL;
-    if (hooks->kept.is_checked) {
+    if (!hooks->asked && was_checked(hooks)) {
         kube_hooks_warn_again(&a);
         return KUBE_STEP_NEXT;
     }
@@ -354,8 +419,9 @@ enum kube_stepped kube_webhooks_choose_checks(struct kube_change *change)
     if (!hooks->call_count) {
         kube_hooks_end_calls(hooks);
         kube_policies_forget_sights(change->policies);
-        hooks->kept.is_checked = true;
+        keep_checked(hooks);
     }
+    hooks->asked |= hooks->call_count != 0;
     return KUBE_STEP_NEXT;
 }
 

@@ -11,8 +11,10 @@
  *       └──────────────────────────────────────────────────────────┘
  *
  * A write that waits leaves the queues of its object and its quotas, so that others can continue,
- * and the webhook itself can write the object. If another attempt has to be made for another reason
- * than that the object has changed, webhooks are not called again: their verdict is kept.
+ * and the webhook itself can write the object. If another attempt has to be made although the
+ * stored object is the same, for example because a quota has changed, webhooks are not called
+ * again: their verdict is kept. Validating webhooks are called again if the attempt has come to
+ * another object than the one they have allowed.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_WEBHOOKS_H
 #define VIGIL_KUBE_HANDLERS_WRITE_WEBHOOKS_H

@@ -39,19 +39,22 @@ struct kube_hooks {
     bool called;                    /* mutating: some were called */
     bool chosen;                    /* validating: it is known which of them concern the write, */
     size_t next;                    /* and this is the next one to be called */
+    bool asked;                     /* validating: some were called */
 
     struct kube_hook_call *calls;
     size_t call_count, waiting, arrived;
     struct arena arena;                     /* memory of the calls */
     void (*on_end)(struct kube_call *call); /* that the call had before */
 
-    /* Verdicts that hold for other attempts with the same stored object and name. */
+    /* Verdicts that hold for other attempts with the same stored object. Those of validating
+     * webhooks hold only for the object that they have seen: another attempt can come to another
+     * one, because a plugin has chosen another address, or a policy or webhook is new or gone. */
     struct kube_hooks_kept {
         int64_t revision;
-        unsigned renamed;
         bool is_mutated, is_checked;
         struct buf mutated;  /* the object as mutating admission has left it; empty: unchanged */
-        struct buf warnings; /* those of all webhooks; each is terminated by NUL */
+        struct buf checked;  /* the object that was allowed, as text_of_checked writes it */
+        struct buf warnings; /* those of all webhooks: kube/call/warning.h */
     } kept;
 };
 

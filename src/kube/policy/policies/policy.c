@@ -203,8 +203,12 @@ const void *kube_policy_read(struct arena *arena, const struct json_node *object
     policy->has_params = r.scope.has_params = json_node_is_set(params);
     policy->param_version = text_of(arena, params, "apiVersion");
     policy->param_kind = text_of(arena, params, "kind");
-    if (!kube_match_read(arena, json_node_named(spec, "matchConstraints"), &policy->match))
+    if (!kube_match_read(arena, json_node_named(spec, "matchConstraints"), &policy->match)) {
+        /* It is not known what it matches: it concerns everything, and its failurePolicy decides.
+         */
+        policy->match = (struct kube_match){0};
         policy->unusable = WHY_LARGE;
+    }
     read_variables(&r, json_node_named(spec, "variables"));
     read_conditions(&r, json_node_named(spec, "matchConditions"));
     read_validations(&r, json_node_named(spec, "validations"));

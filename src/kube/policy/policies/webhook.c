@@ -3,6 +3,8 @@
 #include "kube/policy/policies/index.h"
 
 #define WHY_INVALID "its clientConfig is not valid"
+#define WHY_LONG "one of its rules names more than 10000 groups, versions or resources"
+#define WHY_MANY "its configuration has more than 1000 webhooks"
 
 /* -- Reading -- */
 
@@ -15,6 +17,16 @@ static void read_versions(const struct json_node *list, struct kube_webhook *to)
     }
 }
 
+/* What a webhook concerns is not known, and its failures are not ignored: nothing may pass that it
+ * might have refused. */
+static void refuse_all(struct kube_webhook *webhook, const char *why)
+{
+    webhook->rule.match = (struct kube_match){0};
+    webhook->rule.ignores_failures = false;
+    webhook->rule.unusable = why;
+    webhook->takes_dry_runs = true; /* they are refused for the same reason */
+}
+
 static void read_webhook(struct arena *arena, const struct json_node *from, struct kube_webhook *to)
 {
     struct kube_policy *rule = &to->rule;
@@ -22,8 +34,10 @@ static void read_webhook(struct arena *arena, const struct json_node *from, stru
     rule->name = kube_text_copy(arena, from, "name");
     rule->ignores_failures = json_node_text_is(from, "failurePolicy", "Ignore");
     rule->reinvoked = json_node_text_is(from, "reinvocationPolicy", "IfNeeded");
-    if (!kube_match_read_webhook(arena, from, &rule->match))
+    if (!kube_match_read_webhook(arena, from, &rule->match)) {
+        refuse_all(to, WHY_LONG);
         return;
+    }
     kube_policy_read_conditions(arena, json_node_named(from, "matchConditions"), rule);
     to->takes_dry_runs =
         json_node_is_text(effects, "None") || json_node_is_text(effects, "NoneOnDryRun");
@@ -44,11 +58,18 @@ const void *kube_webhooks_read(struct arena *arena, const struct json_node *obje
     if (!webhooks || !json_node_items(list))
         return webhooks;
     list = kube_match_keep(arena, list);
-    if (!list || list->count > KUBE_WEBHOOKS_MAX)
+    if (!list)
         return NULL;
-    webhooks->items = arena_calloc(arena, list->count, sizeof(*webhooks->items));
+    size_t room = size_min(list->count, KUBE_WEBHOOKS_MAX);
+    webhooks->items = arena_calloc(arena, room, sizeof(*webhooks->items));
     if (!webhooks->items)
         return NULL;
+    if (list->count > KUBE_WEBHOOKS_MAX) {
+        struct kube_webhook *all = &webhooks->items[webhooks->count++];
+        all->rule.name = kube_text_copy(arena, list->first, "name");
+        refuse_all(all, WHY_MANY);
+        return webhooks;
+    }
     for (const struct json_node *item = json_node_items(list); item && !arena_ran_out(arena);
          item = item->next)
         read_webhook(arena, item, &webhooks->items[webhooks->count++]);

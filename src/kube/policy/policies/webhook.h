@@ -8,7 +8,9 @@
  * failures are ignored. This part is a struct kube_policy without expressions that decide.
  *
  * A webhook that was stored although its conditions do not compile, or are too large, still
- * concerns what it matches: calls of it fail.
+ * concerns what it matches: calls of it fail. If it is not even known what it matches, because its
+ * rules or its configuration exceed a limit, it refuses every write. A client of the API cannot
+ * store such a configuration, and can always remove it.
  */
 #ifndef VIGIL_KUBE_POLICY_POLICIES_WEBHOOK_H
 #define VIGIL_KUBE_POLICY_POLICIES_WEBHOOK_H

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""What admission webhooks have allowed is what is stored, whatever happens between their answer and the write; and a configuration
+that cannot be used as it stands refuses instead of being ignored."""
+import http.client
+import json
+import unittest
+
+import webhooks
+from certs import Authority
+from kube import KubeServer
+from server import WAIT_SECONDS, LiveTest, only_vigil
+from webhooks import Webhooks, add, allow, patch
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+VALIDATING, MUTATING = f"{GROUP}/validatingwebhookconfigurations", f"{GROUP}/mutatingwebhookconfigurations"
+SPACE = "/api/v1/namespaces/default"
+CMS, SERVICES, QUOTAS = f"{SPACE}/configmaps", f"{SPACE}/services", f"{SPACE}/resourcequotas"
+MERGE = "application/merge-patch+json"
+
+
+def rule(resources, operations="*"):
+    return {"apiGroups": [""], "apiVersions": ["v1"], "resources": resources.split(","), "operations": operations.split(",")}
+
+
+def service(name, **spec):
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+@only_vigil
+class KubeWebhookVerdicts(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.hooks = Webhooks(self.scratch, authority=Authority(self.scratch / "authority"))
+        self.addCleanup(self.hooks.stop)
+        self.kube = KubeServer(self.scratch / "data", ["--io-threads=2"])
+        self.addCleanup(self.kube.kill)
+        self.addCleanup(self.kube.close)
+        self.kube.start()
+
+    def send(self, method, path, body=None, code=None, content_type="application/json"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": content_type})
+        answer = connection.getresponse()
+        made = json.loads(answer.read())
+        connection.close()
+        self.code = answer.status
+        if code:
+            self.assertEqual(answer.status, code, made)
+        return made
+
+    def webhook(self, where, behaviour=allow, rules=(), **more):
+        return {"name": "w.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
+                "rules": list(rules), "clientConfig": self.hooks.on(where, behaviour), **more}
+
+    def hook(self, name, behaviour, rules, path=VALIDATING, code=201, **more):
+        body = {"metadata": {"name": name}, "webhooks": [self.webhook(f"/{name}", behaviour, rules, **more)]}
+        self.send("POST", path, body, code)
+        return f"/{name}"
+
+    def quota(self, **hard):
+        self.send("POST", QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, 201)
+
+    def change_quota(self, **hard):
+        """Whatever is charged to the quota has to be decided again."""
+        self.send("PATCH", f"{QUOTAS}/q", {"spec": {"hard": hard}}, 200, MERGE)
+
+    # -- Writes that are decided again --
+
+    def test_an_address_that_is_taken_meanwhile_is_not_replaced_unseen(self):
+        """Validating webhooks see the address with which the service is stored."""
+        def take(call):
+            if call.name == "first" and len(self.hooks.of("/w")) == 1:
+                self.send("POST", SERVICES, service("second", clusterIP=call.object["spec"]["clusterIP"]), 201)
+        self.hook("w", webhooks.calls(take), [rule("services", "CREATE")])
+        made = self.send("POST", SERVICES, service("first"), 201)
+        seen = [call.object["spec"]["clusterIP"] for call in self.hooks.of("/w") if call.name == "first"]
+        self.assertEqual(seen[-1], made["spec"]["clusterIP"])
+        self.assertEqual(len(seen), 2)
+
+    def test_a_webhook_is_not_called_again_for_the_same_object(self):
+        self.quota(**{"count/configmaps": "100", "services.nodeports": "10"})
+        self.send("POST", SERVICES, service("s"), 201)
+
+        def once(call):
+            if len(self.hooks.of("/v")) == 1:
+                self.change_quota(**{"count/configmaps": "200", "services.nodeports": "20"})
+        self.hook("m", patch(add("/metadata/annotations", {"a": "b"})), [rule("services,configmaps")], MUTATING)
+        self.hook("v", webhooks.calls(once), [rule("services,configmaps")])
+        for method, path, body, code in (("POST", CMS, {"metadata": {"name": "c"}}, 201),
+                                         ("PATCH", f"{SERVICES}/s", {"spec": {"type": "NodePort"}}, 200)):
+            self.hooks.clear()
+            made = self.send(method, path, body, code, MERGE if method == "PATCH" else "application/json")
+            self.assertEqual(made["metadata"]["annotations"], {"a": "b"})
+            self.assertEqual([call.path for call in self.hooks.calls], ["/m", "/v"])
+
+    def test_what_webhooks_have_not_seen_is_not_stored(self):
+        """The mutating webhook is gone when the update is decided again, so that another object would be stored."""
+        self.quota(**{"services.nodeports": "10"})
+        self.send("POST", SERVICES, service("s"), 201)
+
+        def meanwhile(call):
+            if len(self.hooks.of("/v")) == 1:
+                self.send("DELETE", f"{MUTATING}/m", code=200)
+                self.change_quota(**{"services.nodeports": "20"})
+        self.hook("m", patch(add("/metadata/annotations", {"safe": "true"})), [rule("services")], MUTATING)
+        self.hook("v", webhooks.calls(meanwhile), [rule("services", "UPDATE")])
+        made = self.send("PATCH", f"{SERVICES}/s", {"spec": {"type": "NodePort"}}, 200, MERGE)
+        seen = self.hooks.of("/v")[-1].object
+        self.assertEqual(seen["metadata"].get("annotations"), made["metadata"].get("annotations"))
+        self.assertEqual(seen["spec"], made["spec"])
+
+    # -- Configurations --
+
+    def test_a_configuration_that_exceeds_a_limit_is_not_ignored(self):
+        """It is refused. One that a client of etcd has stored refuses every write, and can be removed."""
+        none = self.webhook("/none", rules=[rule("nothing")])
+        last = self.webhook("/last", rules=[rule("configmaps")], failurePolicy="Ignore")
+        long = self.webhook("/long", rules=[rule("secrets"), rule(",".join(f"r{number}" for number in range(10_001)))])
+        for some, why in (([{**none, "name": f"w{number}.example.com"} for number in range(1000)] + [last], "more than 1000 webhooks"),
+                          ([none, {**long, "failurePolicy": "Ignore"}], "names more than 10000")):
+            body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},
+                    "webhooks": some}
+            self.send("POST", VALIDATING, body, 422)
+            self.kube.put_raw("/registry/validatingwebhookconfigurations/w", json.dumps(body))
+            self.eventually(lambda: "kind" in self.send("POST", SERVICES + "?dryRun=All", service("s")) and self.code == 500)
+            for path in (CMS, SERVICES):
+                message = self.send("POST", path, service("s") if path == SERVICES else {"metadata": {"name": "c"}}, 500)["message"]
+                self.assertIn("this server cannot use it: ", message)
+                self.assertIn(why, message)
+            self.send("DELETE", f"{VALIDATING}/w", code=200)
+            self.send("POST", CMS + "?dryRun=All", {"metadata": {"name": "c"}}, 201)
+
+
+if __name__ == "__main__":
+    unittest.main()
