@@ -160,6 +160,10 @@ METRICS = [
         Metric(f"quota_{clients}.without_cpu_us", "— without the plugin ResourceQuota", "µs", digits=1),
         Metric(f"quota_{clients}.with_p50_us", "— p50", "µs"),
         Metric(f"quota_{clients}.without_p50_us", "— p50 without the plugin", "µs"))],
+    Metric("managed.ratio", "create of pods of 2 KB with --kube-managed-fields=all, server CPU, times that without managers", "",
+           goal=1.5, absolute=True, digits=2),
+    Metric("managed.with_us", "— server CPU for each", "µs", digits=1),
+    Metric("managed.without_us", "— without managers", "µs", digits=1),
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
     *[dataclasses.replace(metric, compared="kube-apiserver") for metric in [
@@ -178,6 +182,16 @@ METRICS = [
         Metric("unconcerned.with_us", "create of a ConfigMap beside 50 policies of another kind, 100 in flight, server CPU for each", "µs"),
         Metric("unconcerned.ratio", "— times that without policies", "", goal=1.05, absolute=True, digits=3),
         Metric("unconcerned.without_us", "— without policies", "µs"),
+        Metric("webhook.more_us", "create of a ConfigMap through one validating webhook, 1,000 in flight: server CPU for each, more than "
+               "without it", "µs", goal=60, absolute=True),
+        Metric("webhook.with_us", "— all of it", "µs", goal=1 / 10),
+        Metric("webhook.without_us", "— without the webhook", "µs"),
+        Metric("webhook_others.ratio", "create of a ConfigMap beside 50 webhooks of another kind, 100 in flight: server CPU, times that "
+               "without them", "", goal=1.05, absolute=True, digits=3),
+        Metric("webhook_others.with_us", "— server CPU for each", "µs"),
+        Metric("webhook_list.calls", "list of 1,000 objects in a version that is not stored, calls of the webhook for the first one", "",
+               goal=4, absolute=True),
+        Metric("webhook_list.cpu_ms", "— server CPU for each list that follows", "ms", digits=1),
         Metric("peer_kube_memory.mb", "10,000 pods and 1,000 watches, all resident memory, the mapped log too", "MB", goal=1 / 10),
     ]],
     *[dataclasses.replace(metric, growth=True) for metric in [

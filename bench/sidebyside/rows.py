@@ -6,7 +6,7 @@ import typing
 
 from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows,
                         kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, rule_rows, servers, start_rows, tls_rows,
-                        watch_rows)
+                        watch_rows, webhook_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -201,6 +201,10 @@ ROWS = [
     Row("rules", rule_rows.programs, rounds=3, of_rules=True),
     Row("route", rule_rows.routes, rounds=1, of_kube=True),
     Row("unconcerned", rule_rows.others, rounds=1, of_kube=True),
+    Row("webhook", webhook_rows.admitted, rounds=1, of_kube=True),
+    Row("webhook_list", webhook_rows.converted, rounds=1, of_kube=True),
+    Row("webhook_others", webhook_rows.unconcerned, rounds=1, of_kube=True),
+    Row("managed", webhook_rows.managed, rounds=1),
     Row("growth_keys", growth_rows.keys, rounds=1, group="growth"),
     Row("growth_values", growth_rows.values, rounds=1, group="growth"),
     Row("growth_watchers", growth_rows.watchers, rounds=1, group="growth"),

@@ -94,7 +94,7 @@ def await_status(server, wanted, path, body):
         time.sleep(0.1)
 
 
-def create_many(server, name, count, path, value):
+def create_many(server, name, count, path, value, connections=10, pipeline=10):
     """Creates so many objects; the server's CPU for each, in microseconds, and the work of other processes. Before them some that
     are not measured, so that nothing else is under way."""
     file = server.directory / "object.json"
@@ -103,7 +103,7 @@ def create_many(server, name, count, path, value):
         named = {**value, "metadata": {**value.get("metadata", {}), "name": f"{prefix}-{name}-{ZEROS}"}}
         file.write_text(json.dumps(named, separators=(",", ":")))
         # Of requests that its worker looks at, Vigil takes at most 256 at once.
-        found = server.bench("kube-load", "--connections", 10, "--pipeline", 10, "--key-space", sizes.of(number), "--path", path,
+        found = server.bench("kube-load", "--connections", connections, "--pipeline", pipeline, "--key-space", sizes.of(number), "--path", path,
                              "--object", file)
     return found["server_cpu_us_per_operation"], found["other_cores"]
 

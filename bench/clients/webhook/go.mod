@@ -1,0 +1,3 @@
+module vigil/bench/clients/webhook
+
+go 1.26.0
