@@ -61,7 +61,8 @@ def call(server, method, path, body=None):
     with contextlib.closing(http.client.HTTPSConnection(host, int(port), context=context, timeout=60)) as connection:
         connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        text = answer.read()
+        return answer.status, json.loads(text) if text.startswith(b"{") else {"message": text.decode()}
 
 
 def must(server, method, path, body=None):
