@@ -126,8 +126,8 @@ def definition(webhook):
 
 
 def converted(server):
-    """The first list of objects in a version that is not stored: calls, and the server's CPU of this one and of those that follow. A
-    kube-apiserver fills a cache with the first one."""
+    """Objects created, and then listed in a version that is not stored: calls until the first list was answered (a kube-apiserver has
+    a cache for each version, and converts each object when it is created), and the server's CPU of further lists."""
     if server.is_missing():
         return {}
     server.start()
@@ -137,9 +137,9 @@ def converted(server):
         stored, other = (WIDGETS_PATH.format(version=version) for version in ("v1", "v2"))
         widget = {"apiVersion": "bench.vigil.dev/v1", "kind": "Widget", "metadata": {"name": "first"}, "spec": {"text": "x" * 500}}
         rule_rows.await_status(server, 201, stored, widget)
+        before = webhook.calls()
         for i in range(count):
             rule_rows.must(server, "POST", stored, {**widget, "metadata": {"name": f"widget-{i}"}})
-        before = webhook.calls()
         found = rule_rows.must(server, "GET", other)["items"]
         calls = webhook.calls() - before
         if len(found) != count or any(item["apiVersion"] != "bench.vigil.dev/v2" for item in found):
