@@ -3,6 +3,7 @@
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/respond.h"
+#include "kube/call/webhook_metrics.h"
 #include "kube/handlers/write/admit.h"
 #include "kube/handlers/write/apply.h"
 #include "kube/handlers/write/body.h"
@@ -11,6 +12,7 @@
 #include "kube/handlers/write/scale.h"
 #include "kube/handlers/write/update.h"
 #include "kube/policy/admission/admission.h"
+#include "kube/policy/policies/inputs.h"
 #include "kube/types/go_text.h"
 
 enum { FIRST_COST_MAX = 5000 }; /* evaluated on the thread of the API: about 0.5 ms */
@@ -392,4 +394,34 @@ void kube_policies_warn(struct kube_call *call, const struct json_node *object)
             kube_call_warn(call, SLICE_LITERAL(NO_AUDIT_LOG
                                                "failures with the action Audit are counted and "
                                                "not recorded"));
+}
+
+/* -- Metrics -- */
+
+static void count_check(const struct kube_policy_facts *f, const struct kube_policy_check *check)
+{
+    const struct kube_counter *counter = &f->change->call->api->counter;
+    if (check->is_conditions)
+        kube_webhook_metrics_conditions(
+            kube_counter_webhooks(counter),
+            &(struct kube_conditions_count){.name = check->policy,
+                                            .is_policy = true,
+                                            .operation =
+                                                kube_policy_operation(f->request.operation),
+                                            .errors = check->errors,
+                                            .elapsed_ns = check->elapsed_ns});
+    else
+        kube_count_check(counter, &(struct kube_check){.policy = check->policy,
+                                                       .binding = check->binding,
+                                                       .error_type = check->error_type,
+                                                       .action = check->action,
+                                                       .elapsed_ns = check->elapsed_ns});
+}
+
+void kube_policies_count(const struct kube_policy_facts *f)
+{
+    if (f->audited)
+        kube_count_total(&f->change->call->api->counter, KUBE_TOTAL_POLICY_AUDITS, f->audited);
+    for (const struct kube_policy_check *check = f->checks; check; check = check->next)
+        count_check(f, check);
 }

@@ -104,6 +104,9 @@ bool kube_policies_take(struct kube_change *change, const struct json_node *muta
 enum kube_stepped kube_policies_go_to_ask(struct kube_change *change,
                                           const struct kube_policy_write *write);
 
+/* Counts what policies have decided about the write. */
+void kube_policies_count(const struct kube_policy_facts *facts);
+
 /* The write as rules see it, with the name that is known by now. */
 struct kube_match_request kube_policies_request(const struct kube_change *change);
 

@@ -6,9 +6,7 @@
 #include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/webhook_metrics.h"
 #include "kube/policy/admission/admission.h"
-#include "kube/policy/policies/inputs.h"
 #include "kube/types/object/label_match.h"
 
 #include <stdio.h>
@@ -24,26 +22,6 @@ static enum kube_stepped gather(struct kube_policy_facts *f);
 
 /* -- Life -- */
 
-static void count_check(const struct kube_policy_facts *f, const struct kube_policy_check *check)
-{
-    const struct kube_counter *counter = &f->change->call->api->counter;
-    if (check->is_conditions)
-        kube_webhook_metrics_conditions(
-            kube_counter_webhooks(counter),
-            &(struct kube_conditions_count){.name = check->policy,
-                                            .is_policy = true,
-                                            .operation =
-                                                kube_policy_operation(f->request.operation),
-                                            .errors = check->errors,
-                                            .elapsed_ns = check->elapsed_ns});
-    else
-        kube_count_check(counter, &(struct kube_check){.policy = check->policy,
-                                                       .binding = check->binding,
-                                                       .error_type = check->error_type,
-                                                       .action = check->action,
-                                                       .elapsed_ns = check->elapsed_ns});
-}
-
 void kube_policies_release(struct kube_change *change)
 {
     struct kube_policy_facts *f = change->policies;
@@ -52,10 +30,7 @@ void kube_policies_release(struct kube_change *change)
     struct kube_call *call = change->call;
     if (f->page_open)
         engine_range_close(&call->range);
-    if (f->audited)
-        kube_count_total(&call->api->counter, KUBE_TOTAL_POLICY_AUDITS, f->audited);
-    for (const struct kube_policy_check *check = f->checks; check; check = check->next)
-        count_check(f, check);
+    kube_policies_count(f);
     for (size_t i = 0; i < f->count; i++) {
         kube_lookup_release(f->cases[i].policy_object);
         kube_lookup_release(f->cases[i].binding_object);
