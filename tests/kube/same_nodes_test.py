@@ -39,7 +39,9 @@ NODE_USERS = ("clusterrolebindings", "more", [rule(["create", "get", "list", "de
                                               rule(["update", "patch", "create"], [""], ["pods", "persistentvolumeclaims", "pods/resize",
                                                                                         "pods/ephemeralcontainers"]),
                                               rule(["create", "patch"], ["coordination.k8s.io"], ["leases"]),
-                                              rule(["delete"], [""], ["nodes"]),
+                                              rule(["delete", "deletecollection"], [""], ["nodes"]),
+                                              rule(["deletecollection"], [""], ["persistentvolumeclaims"]),
+                                              rule(["deletecollection"], ["coordination.k8s.io", "storage.k8s.io"], ["leases", "csinodes"]),
                                               rule(["request-serviceaccounts-token-audience"], [""], ["extra"], [ACCOUNT])])
 
 
@@ -364,7 +366,9 @@ class SameNodes(unittest.TestCase):
             *[{"spec": {"volumes": [{"name": "p", "projected": {"sources": [source]}}]}} for source in (
                 {"serviceAccountToken": {"path": "t"}}, {"configMap": {"name": "c"}},
                 {"clusterTrustBundle": {"name": "b", "path": "p"}},
-                {"downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]}})],
+                {"downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]}}, {})],
+            {"spec": {"volumes": [{"name": "p", "projected": {"sources": [{}, {"secret": {"name": "s"}}]}}]}},
+            {"spec": {"volumes": [{"name": "p", "projected": {}}]}}, {"spec": {"volumes": [{"name": "p"}, {"name": "q", "unknown": {}}]}},
             {"spec": {"volumes": [{"name": "g", "glusterfs": {"endpoints": "e", "path": "p"}}]}},
             {"spec": {"volumes": [{"name": "e", "emptyDir": {}}, {"name": "h", "hostPath": {"path": "/"}}]}},
         ]
@@ -386,6 +390,26 @@ class SameNodes(unittest.TestCase):
             ("POST", f"{SHOP}/pods/free/binding", {"target": {"kind": "Node", "name": "more"}, **named("free")}),
             ("PATCH", f"{SHOP}/pods/extra", {"metadata": {"labels": {"a": "b"}}}),
             ("PATCH", f"{SHOP}/pods/extra/resize", {"spec": {}}), ("PATCH", f"{SHOP}/pods/extra/ephemeralcontainers", {"spec": {}})])
+
+    def test_a_node_deletes_no_collections(self):
+        more = "system:node:more"
+        made = [(f"{SHOP}/pods", pod("many", "more")), (f"{CSI}/csinodes", named("more", spec={"drivers": []})),
+                (f"{LEASES}/kube-node-lease/leases", named("more", spec={})), (f"{SHOP}/persistentvolumeclaims", claim("many"))]
+        for path, body in made:
+            body["metadata"]["labels"] = {"set": "many"}
+            self.compare("POST", path, body)
+        self.compare("PATCH", f"{CORE}/nodes/more", {"metadata": {"labels": {"set": "many"}}})
+        for path in (f"{SHOP}/pods", f"{CORE}/nodes", f"{CSI}/csinodes", f"{LEASES}/kube-node-lease/leases", f"{LEASES}/shop/leases",
+                     f"{SHOP}/persistentvolumeclaims"):
+            for selector in ("set=many", "set=none"):
+                for preconditions in (None, {"dryRun": ["All"]}):
+                    self.compare("DELETE", f"{path}?labelSelector={selector}", preconditions, token=token_of(more))
+            answers = [sorted(item["metadata"]["name"] for item in client.send("GET", f"{path}?labelSelector=set=many")[1]["items"])
+                       for client in (self.theirs, self.ours)]
+            with self.subTest(path=path):
+                self.assertEqual(answers[1], answers[0])
+        for path, body in made:
+            self.compare("DELETE", f"{path}/{body['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     def test_a_node_reports_the_status_of_its_own_pods_alone(self):
         statuses = [
@@ -438,6 +462,17 @@ class SameNodes(unittest.TestCase):
             codes.append(theirs[0])
         self.assertGreater(codes.count(200), 3)
         self.assertGreater(codes.count(403), 13)
+        for change in ({}, {"spec": {"volumeName": "other"}}, {"metadata": {"labels": {"a": "b"}}}, {"status": {"phase": "Lost"}},
+                       {"status": {"capacity": {"storage": "3Gi"}}}):
+            answers = []
+            for client in (self.theirs, self.ours):
+                body = client.send("GET", f"{SHOP}/persistentvolumeclaims/claim")[1]
+                for part, fields in change.items():
+                    body[part].update(fields)
+                answers.append(without_difference(self.answer(client, "PUT", f"{SHOP}/persistentvolumeclaims/claim/status", body,
+                                                              token=token_of(ONE))))
+            with self.subTest(put=change):
+                self.assertEqual(answers[1], answers[0])
         self.all_of("system:node:more", [("PATCH", f"{SHOP}/persistentvolumeclaims/claim", {"metadata": {"labels": {"a": "b"}}}),
                                          ("POST", f"{SHOP}/persistentvolumeclaims", claim("new"))])
 

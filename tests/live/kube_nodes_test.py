@@ -106,6 +106,19 @@ class Nodes(LiveTest):
         self.assertEqual(self.send("one", "GET", f"{SHOP}/secrets/s")[0], 403)
         self.assertEqual(self.metric("vigil_kube_node_graph_pods"), 100)
 
+    def test_a_node_deletes_no_collection_of_pods_or_of_what_has_its_name(self):
+        """As in Kubernetes, even with the right: its rules know an object by the name in the path."""
+        roles = "/apis/rbac.authorization.k8s.io/v1/clusterrole"
+        self.create(f"{roles}s", "all", rules=[{"verbs": ["deletecollection"], "apiGroups": ["*"], "resources": ["*"]}])
+        self.create(f"{roles}bindings", "all", roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},
+                    subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:one"}])
+        self.pod("p", "one", "s")
+        self.create("/api/v1/nodes", "one")
+        self.create(f"{SHOP}/configmaps", "m")
+        for path, code, left in ((f"{SHOP}/pods", 200, 1), ("/api/v1/nodes", 403, 1), (f"{SHOP}/configmaps", 200, 0)):
+            self.assertEqual(self.send("one", "DELETE", path)[0], code, path)
+            self.assertEqual(len(self.send("admin", "GET", path)[1]["items"]), left, path)
+
     def resources(self):
         """The group and the name of every resource and subresource."""
         groups = self.send("admin", "GET", "/apis")[1]["groups"]

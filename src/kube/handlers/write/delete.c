@@ -231,7 +231,6 @@ static bool may_be_deleted(struct kube_change *change, const struct json_node *s
     unsigned no_facts;
     write.plugins = kube_admission_concerns(change->call->api->admission, change->call->kind,
                                             write.subresource, write.operation, &no_facts);
-    write.name = change->name;
     return kube_admission_run(&write, KUBE_ADMISSION_VALIDATE);
 }
 

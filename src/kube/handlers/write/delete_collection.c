@@ -279,7 +279,12 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     c->seen = selected ? change->revision : 0;
     if (!selected)
         return KUBE_DECIDE_KEEP;
-    return kube_delete_decide(change, &c->options, stored, ret_object);
+    enum kube_decision decision = kube_delete_decide(change, &c->options, stored, ret_object);
+    if (decision != KUBE_DECIDE_FAIL || change->call->status.reason != KUBE_NOT_FOUND)
+        return decision;
+    /* As in Kubernetes, what admission does not find is no failure, and the object stays. */
+    change->call->status = (struct kube_status){0};
+    return KUBE_DECIDE_KEEP;
 }
 
 static void done(struct kube_change *change)

@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A name that is still to be generated is shown by its beginning. */
+/* A name that is still to be generated is shown by its beginning, and what is deleted with its
+ * collection has none, as in Kubernetes. */
 static struct slice name_of(const struct kube_admission_write *write)
 {
-    const struct json_node *metadata = json_node_named(write->object, "metadata");
+    const struct json_node *metadata = write->operation == KUBE_ADMISSION_DELETE
+                                           ? NULL
+                                           : json_node_named(write->object, "metadata");
     struct slice name = write->name;
     if (!name.len &&
         json_node_text(json_node_named(metadata, "name"), write->arena, &name) != ST_OK)

@@ -72,10 +72,13 @@ static bool is_same_at(const struct kube_admission_write *w, const char *path)
     return is_same(json_node_path(wanted(w), path), json_node_path(w->old, path));
 }
 
-/* The name of the object: that of a new one is not in the path. */
+/* The name of the object: that of a new one is not in the path. As in Kubernetes, what is deleted
+ * with its collection has none, so that a node deletes no collections of what has its name. */
 static struct slice name_of(const struct kube_admission_write *w)
 {
-    return w->name.len ? w->name : kube_node_text(w, w->object, "metadata.name");
+    return w->name.len || w->operation == KUBE_ADMISSION_DELETE
+               ? w->name
+               : kube_node_text(w, w->object, "metadata.name");
 }
 
 /* -- Facts -- */
@@ -140,6 +143,8 @@ static bool check_owner(struct kube_admission_write *w, struct slice node)
                                  NODE_TEXT(node), NODE_TEXT(given), NODE_TEXT(uid));
 }
 
+static const char unknown_source[] = "an unknown source";
+
 /* The first kind of object that a source of a projected volume refers to; NULL: to none. */
 static const char *projected_reference(const struct json_node *volume)
 {
@@ -153,10 +158,13 @@ static const char *projected_reference(const struct json_node *volume)
         {"podCertificate", "podcertificates"},
     };
     const struct json_node *source = json_node_items_at(volume, "projected.sources");
-    for (; source; source = source->next)
+    for (; source; source = source->next) {
         for (size_t i = 0; i < COUNT_OF(rows); i++)
             if (json_node_is_set(json_node_named(source, rows[i].source)))
                 return rows[i].what;
+        if (!json_node_is_set(json_node_named(source, "downwardAPI")))
+            return unknown_source;
+    }
     return NULL;
 }
 
@@ -180,7 +188,9 @@ static const char *volume_reference(const struct json_node *volume)
     return projected_reference(volume);
 }
 
-static const char *find_reference(const struct json_node *spec, const struct node_refs *refs)
+/* *ret_volume: the volume that refers to it, if one does. */
+static const char *find_reference(const struct json_node *spec, const struct node_refs *refs,
+                                  const struct json_node **ret_volume)
 {
     static const struct {
         enum node_kind kind;
@@ -197,6 +207,7 @@ static const char *find_reference(const struct json_node *spec, const struct nod
     const struct json_node *volume = json_node_items_at(spec, "volumes");
     for (; volume; volume = volume->next) {
         const char *what = volume_reference(volume);
+        *ret_volume = volume;
         if (what)
             return what;
     }
@@ -207,6 +218,7 @@ static bool create_pod(struct kube_admission_write *w, struct slice node)
 {
     const struct json_node *spec = json_node_named(w->object, "spec");
     const struct json_node *annotations = json_node_path(w->object, "metadata.annotations");
+    const struct json_node *volume = NULL;
     struct node_refs refs;
     if (!json_node_named(annotations, NODE_MIRROR_ANNOTATION))
         return kube_admission_forbid(w,
@@ -221,7 +233,12 @@ static bool create_pod(struct kube_admission_write *w, struct slice node)
         return false;
     if (node_refs_of_pod(w->arena, (struct node_object){0}, spec, NULL, &refs) != ST_OK)
         return kube_fail_engine(w->status, ST_NOMEM);
-    const char *what = find_reference(spec, &refs);
+    const char *what = find_reference(spec, &refs, &volume);
+    if (what == unknown_source)
+        return kube_admission_forbid(w,
+                                     "error checking mirror pod for API references: unknown source "
+                                     "for projected volume \"%.*s\"",
+                                     SLICE_ARGS(kube_node_text(w, volume, "name")));
     return !what || kube_admission_forbid(w, "node \"%.*s\" can not create pods that reference %s",
                                           NODE_TEXT(node), what);
 }
@@ -241,6 +258,9 @@ static bool restrict_pod(struct kube_admission_write *w, struct slice node)
             w,
             "unexpected operation \"UPDATE\", node \"%.*s\" can only create and delete mirror pods",
             NODE_TEXT(node));
+    /* Kubernetes looks for the pod by its name. */
+    if (!w->name.len)
+        return kube_node_fail_missing(w, "pod", SLICE_EMPTY);
     return is_on(w, w->old, node) ||
            kube_admission_forbid(
                w, "node \"%.*s\" can only delete pods with spec.nodeName set to itself",
@@ -427,6 +447,19 @@ static bool restrict_node(struct kube_admission_write *w, struct slice node)
 
 /* -- Claims -- */
 
+/* As the server sets it by default, in what the client has put as well. */
+static bool is_member_same(const struct json_node *a, const struct json_node *b, struct slice key)
+{
+    static const struct {
+        const char *key, *value;
+    } defaults[] = {{"volumeMode", "Filesystem"}, {"phase", "Pending"}};
+    const struct json_node *mine = json_look_member(a, key), *other = json_look_member(b, key);
+    for (size_t i = 0; i < COUNT_OF(defaults); i++)
+        if (slice_is(key, defaults[i].key) && is_zero(mine) != is_zero(other))
+            return json_node_text_is(is_zero(mine) ? b : a, defaults[i].key, defaults[i].value);
+    return is_same(mine, other);
+}
+
 /* Whether two objects differ besides these members. */
 static bool differ(const struct json_node *a, const struct json_node *b, const char *const *except)
 {
@@ -436,7 +469,7 @@ static bool differ(const struct json_node *a, const struct json_node *b, const c
             bool known = false;
             for (const char *const *name = except; *name && !known; name++)
                 known = slice_is(m->key, *name);
-            if (!known && !is_same(json_look_member(a, m->key), json_look_member(b, m->key)))
+            if (!known && !is_member_same(a, b, m->key))
                 return true;
         }
     return false;
@@ -444,7 +477,7 @@ static bool differ(const struct json_node *a, const struct json_node *b, const c
 
 static bool restrict_claim(struct kube_admission_write *w, struct slice node)
 {
-    static const char *const parts[] = {"kind", "apiVersion", "metadata", "status", NULL};
+    static const char *const none[] = {NULL};
     static const char *const metadata[] = {"resourceVersion", "managedFields", NULL};
     static const char *const status[] = {"capacity", "conditions", "allocatedResourceStatuses",
                                          "allocatedResources", NULL};
@@ -452,10 +485,9 @@ static bool restrict_claim(struct kube_admission_write *w, struct slice node)
         return kube_admission_forbid(w, "may only update PVC status");
     if (w->operation != KUBE_ADMISSION_UPDATE)
         return kube_admission_forbid(w, "unexpected operation \"%s\"", operations[w->operation]);
-    /* What is put may lack what the server sets by default. */
-    const struct json_node *claim = w->patched ? wanted(w) : w->object;
+    const struct json_node *claim = wanted(w);
     const char *where = NULL;
-    if (differ(claim, w->old, parts))
+    if (differ(json_node_named(claim, "spec"), json_node_named(w->old, "spec"), none))
         where = "spec";
     else if (differ(json_node_named(claim, "metadata"), json_node_named(w->old, "metadata"),
                     metadata))
