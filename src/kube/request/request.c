@@ -244,17 +244,6 @@ enum status kube_query_get(struct arena *arena, struct slice query, const char *
     return status == ST_END ? ST_OK : status;
 }
 
-static bool check_timeout(struct kube_query *query, struct kube_status *status)
-{
-    struct slice text = query->request_timeout;
-    char why[GO_DURATION_WHY_BYTES];
-    if (!text.len || go_duration_read(text, &query->request_timeout_ns))
-        return true;
-    (void)go_duration_check(text, why);
-    return kube_fail(status, KUBE_BAD_REQUEST, "invalid timeout specified in the request URL - %s",
-                     why);
-}
-
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
                       struct kube_status *status)
 {
@@ -282,7 +271,11 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
     }
     if (ret_query->limit < 0)
         ret_query->limit = 0;
-    return ret_query->watch || check_timeout(ret_query, status);
+    /* One that is no duration was refused (kube/call/gate.c), unless the request has no deadline.
+     */
+    if (!go_duration_read(ret_query->request_timeout, &ret_query->request_timeout_ns))
+        ret_query->request_timeout_ns = 0;
+    return true;
 }
 
 const char *kube_revision_parse(struct slice text, int64_t *ret_revision)

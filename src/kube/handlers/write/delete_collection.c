@@ -282,7 +282,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     enum kube_decision decision = kube_delete_decide(change, &c->options, stored, ret_object);
     if (decision != KUBE_DECIDE_FAIL || change->call->status.reason != KUBE_NOT_FOUND)
         return decision;
-    /* As in Kubernetes, what admission does not find is no failure, and the object stays. */
+    /* As in Kubernetes, an object that admission does not find stays, and nothing has failed. */
     change->call->status = (struct kube_status){0};
     return KUBE_DECIDE_KEEP;
 }
