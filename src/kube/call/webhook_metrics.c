@@ -99,7 +99,7 @@ void kube_webhook_metrics_conditions(struct kube_label_rows *metrics,
 {
     /* Kubernetes says the same of policies that change objects. */
     bool admits = count->is_mutating && !count->is_policy;
-    const struct kube_label labels[] = {
+    struct kube_label labels[] = {
         {"name", count->name, true},
         {"kind", slice_from_text(count->is_policy ? "policy" : "webhook"), false},
         {"type", slice_from_text(admits ? "admit" : "validate"), false},
@@ -107,9 +107,12 @@ void kube_webhook_metrics_conditions(struct kube_label_rows *metrics,
     };
     if (!metrics)
         return;
-    if (count->errors)
-        kube_label_rows_add(metrics, CONDITION_ERRORS, labels, COUNT_OF(labels), count->errors);
     if (count->is_excluded)
         kube_label_rows_add(metrics, EXCLUSIONS, labels, COUNT_OF(labels), 1);
+    /* It has another word for validating webhooks in the other two. */
+    if (!admits && !count->is_policy)
+        labels[2].value = SLICE_LITERAL("validating");
+    if (count->errors)
+        kube_label_rows_add(metrics, CONDITION_ERRORS, labels, COUNT_OF(labels), count->errors);
     kube_label_rows_add(metrics, CONDITION_TIMES, labels, COUNT_OF(labels), count->elapsed_ns);
 }

@@ -122,6 +122,7 @@ static void conditions_are_counted_as_by_kubernetes(void **state)
     conditions.is_excluded = true;
     kube_webhook_metrics_conditions(metrics, &conditions);
     conditions.is_mutating = false;
+    conditions.errors = 1;
     kube_webhook_metrics_conditions(metrics, &conditions);
     conditions = (struct kube_conditions_count){
         .name = SLICE_LITERAL("p"), .is_policy = true, .is_mutating = true, .operation = "DELETE"};
@@ -132,12 +133,14 @@ static void conditions_are_counted_as_by_kubernetes(void **state)
         P "match_condition_exclusions_total{" OF_WEBHOOK "} 1\n",
         P "match_condition_exclusions_total{" W
           "kind=\"webhook\",type=\"validate\",operation=\"UPDATE\"} 1\n",
+        P "match_condition_evaluation_errors_total{" W
+          "kind=\"webhook\",type=\"validating\",operation=\"UPDATE\"} 1\n",
         P "match_condition_evaluation_seconds_bucket{" OF_WEBHOOK ",le=\"0.001\"} 0\n",
         P "match_condition_evaluation_seconds_bucket{" OF_WEBHOOK ",le=\"0.005\"} 2\n",
         P "match_condition_evaluation_seconds_count{name=\"p\",kind=\"policy\",type=\"validate\","
           "operation=\"DELETE\"} 1\n",
         NULL});
-    assert_int_equal(lines_with(P "match_condition_evaluation_errors_total{"), 1);
+    assert_int_equal(lines_with(P "match_condition_evaluation_errors_total{"), 2);
 }
 
 static void without_a_set_nothing_is_counted(void **state)

@@ -431,8 +431,8 @@ static enum status take_verdict(const struct reading *r, const struct json_node 
     return take_result(json_node_named(response, "status"), arena, to);
 }
 
-/* Whether the patch consists of operations, of which there may be none: then there is no patch.
- * What they say is looked at when they are applied. */
+/* Whether the patch is a list of operations, which may be empty. What they say is checked when they
+ * are applied. */
 static enum status check_operations(const struct reading *r, struct kube_webhook_verdict *to)
 {
     struct json_scanner s;
