@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """What admission webhooks have allowed is what is stored, whatever happens between their answer and the write; and a configuration
 that cannot be used as it stands refuses instead of being ignored."""
+import contextlib
 import http.client
 import json
+import random
+import socket
 import unittest
 
 import webhooks
@@ -108,6 +111,46 @@ class KubeWebhookVerdicts(LiveTest):
         seen = self.hooks.of("/v")[-1].object
         self.assertEqual(seen["metadata"].get("annotations"), made["metadata"].get("annotations"))
         self.assertEqual(seen["spec"], made["spec"])
+
+    # -- Memory --
+
+    def test_a_chain_of_webhooks_changes_a_large_object(self):
+        """The write holds one object, and not one for each of the webhooks."""
+        count = 25
+        body = [{**self.webhook(f"/m{number}", patch(add(f"/metadata/annotations/a{number}", "b")), [rule("configmaps")]),
+                 "name": f"w{number}.example.com"} for number in range(count)]
+        self.send("POST", MUTATING, {"metadata": {"name": "m"}, "webhooks": body}, 201)
+        seen = self.hook("v", allow, [rule("configmaps")])
+        data = {f"k{number}": "" for number in range(25_000)}
+        self.send("POST", CMS, {"metadata": {"name": "c", "annotations": {"z": "z"}}, "data": data}, 201)
+        for path, patched in ((CMS, None), (f"{CMS}/c", {"data": {"new": "\u00e9\""}})):
+            made = self.send("PATCH", path, patched, 200, MERGE) if patched else self.send("GET", f"{CMS}/c", code=200)
+            self.assertEqual(made["metadata"]["annotations"], {"z": "z", **{f"a{number}": "b" for number in range(count)}})
+            self.assertEqual(made["data"], {**data, **(patched or {}).get("data", {})})
+            self.assertEqual(self.hooks.of(seen)[-1].object["data"], made["data"])
+
+    # -- Clients that do not wait --
+
+    def test_clients_leave_at_any_time(self):
+        """While webhooks are called, and while the worker reads the object; the server goes on, and stops as it should."""
+        chance = random.Random(7)
+        for number in range(3):
+            self.hook(f"m{number}", patch(add(f"/metadata/annotations/a{number}", "b")), [rule("configmaps")], MUTATING,
+                      reinvocationPolicy="IfNeeded")
+            self.hook(f"v{number}", allow, [rule("configmaps")])
+        for number in range(300):
+            data = {f"k{at}": "x" * 40 for at in range(chance.choice((1, 200, 3000)))}
+            method, path = chance.choice((("POST", CMS), ("PATCH", f"{CMS}/c{number - 1}"), ("DELETE", CMS), ("DELETE", f"{CMS}/c{number}")))
+            text = json.dumps({"metadata": {"name": f"c{number}", "annotations": {"z": "z"}}, "data": data} if method == "POST" else
+                              {"data": data} if method == "PATCH" else {}).encode()
+            with socket.create_connection(("127.0.0.1", self.kube.kube_port), timeout=WAIT_SECONDS) as connection:
+                connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {MERGE if method == 'PATCH' else 'application/json'}"
+                                   f"\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)
+                connection.settimeout(chance.choice((0.001, 0.003, 0.01, 0.03)))
+                with contextlib.suppress(TimeoutError):
+                    connection.recv(1)
+        self.send("POST", CMS, {"metadata": {"name": "after", "annotations": {"z": "z"}}}, 201)
+        self.kube.stop()
 
     # -- Configurations --
 

@@ -18,8 +18,23 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
     };
 }
 
+void kube_change_drop_patched(struct kube_change *change)
+{
+    for (size_t i = 0; i < COUNT_OF(change->patched); i++) {
+        arena_fini(&change->patched[i]);
+        change->patched[i] = (struct arena){0};
+    }
+}
+
+bool kube_change_ran_out(const struct kube_change *change)
+{
+    return arena_ran_out(change->arena) || arena_ran_out(&change->call->arena) ||
+           arena_ran_out(&change->patched[0]) || arena_ran_out(&change->patched[1]);
+}
+
 void kube_change_fini(struct kube_change *change)
 {
+    kube_change_drop_patched(change);
     arena_fini(&change->scratch);
     buf_fini(&change->encoded);
     buf_fini(&change->key_bytes);
@@ -56,8 +71,10 @@ static void respond(struct kube_call *call)
     struct slice json;
     /* The trees of the attempt take several times as much as the object, and are not needed any
      * more. Otherwise the value is in their arena. */
-    if (change->decision == KUBE_DECIDE_PUT)
+    if (change->decision == KUBE_DECIDE_PUT) {
         arena_fini(&change->scratch);
+        kube_change_drop_patched(change);
+    }
     if (kube_call_object(call, change->value, change->revision, &json))
         kube_call_respond(call, change->code, json);
     else

@@ -91,6 +91,9 @@ struct kube_change {
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
     struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
     struct kube_mutating *mutating;     /* a new object, between two passes; NULL: no pass so far */
+    /* Memory of the object that mutating webhooks have changed: of this one, and of the next. */
+    struct arena patched[2];
+    unsigned patched_at;
     struct kube_survey *survey;         /* kube/handlers/write/survey.c; NULL: none */
     struct kube_node_facts *node_facts; /* kube/handlers/write/node_facts.h; NULL: nothing so far */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
@@ -119,6 +122,10 @@ struct kube_change {
 
 /* Before it is used for another object, and at the end. */
 void kube_change_fini(struct kube_change *change);
+/* The object that mutating webhooks have changed is not needed any more. */
+void kube_change_drop_patched(struct kube_change *change);
+/* Whether an allocation for the object has failed. */
+bool kube_change_ran_out(const struct kube_change *change);
 /* The on_free of its call. */
 void kube_change_free(struct kube_call *call);
 

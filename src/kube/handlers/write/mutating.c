@@ -16,6 +16,7 @@ enum kube_stepped kube_mutating_begin(struct kube_change *change)
     struct arena *arena = change->posted ? &call->arena : change->arena;
     if (change->mutating) /* the second pass */
         return KUBE_STEP_NEXT;
+    kube_change_drop_patched(change); /* that of an attempt before */
     change->mutating = arena_calloc(arena, 1, sizeof(*change->mutating));
     if (!change->mutating ||
         (change->operation == KUBE_ADMISSION_CREATE && !change->decide &&

@@ -159,6 +159,46 @@ static void pass_on(struct kube_hooks *hooks)
     hook->was_called |= hook->webhook->rule.reinvoked;
 }
 
+enum { MOVED_BYTES_MIN = 32 << 10 }; /* of a review; smaller objects are not worth the time */
+
+/* Where patches are applied. What was posted to an object is kept with the call. */
+static struct arena *patch_arena(struct kube_change *change)
+{
+    struct arena *arena = &change->patched[change->patched_at];
+    if (change->posted)
+        return &change->call->arena;
+    if (!arena->limit_bytes) {
+        arena_init(arena, NULL, 0, change->call->api->attempt_bytes_max);
+        arena_charge(arena, change->call->arena.account);
+    }
+    return arena;
+}
+
+/*
+ * Moves the object to memory of its own, and frees what it took to make it, so that a write which
+ * waits for one webhook after another holds one object and not one for each of them. In the second
+ * pass it stays where it is, because plugins have gathered what belongs to it.
+ */
+static bool move_object(struct kube_change *change, size_t review_bytes)
+{
+    unsigned from = change->patched_at;
+    AUTO(buf_fini) struct buf text = {0};
+    struct json_node *object;
+    struct slice copy;
+    struct error ignored;
+    if (change->decide || change->mutating->again || review_bytes < MOVED_BYTES_MIN)
+        return true;
+    change->patched_at = !from;
+    if (json_tree_write(change->object, &text) != ST_OK ||
+        arena_dup(patch_arena(change), buf_slice(&text), &copy) != ST_OK ||
+        json_tree_read(patch_arena(change), copy, &object, &ignored) != ST_OK)
+        return kube_fail_engine(&change->call->status, ST_NOMEM);
+    change->object = object;
+    arena_fini(&change->patched[from]);
+    change->patched[from] = (struct arena){0};
+    return true;
+}
+
 /* An attempt with the same stored object has been here. */
 static bool take_kept(struct kube_asking *a)
 {
@@ -193,10 +233,10 @@ static bool take_converted(struct kube_change *change)
     struct error ignored;
     struct slice json = f->taken;
     f->taken = SLICE_EMPTY;
-    if (arena_dup(change->mutating->arena, json, &copy) != ST_OK ||
-        json_tree_read(change->mutating->arena, copy, &object, &ignored) != ST_OK)
+    if (arena_dup(patch_arena(change), json, &copy) != ST_OK ||
+        json_tree_read(patch_arena(change), copy, &object, &ignored) != ST_OK)
         return kube_fail_engine(&change->call->status, ST_NOMEM);
-    if (!take_mutated(change, object))
+    if (!take_mutated(change, object) || !move_object(change, json.len))
         return false;
     pass_on(f->hooks);
     return true;
@@ -251,7 +291,7 @@ static bool take_patch(struct kube_asking *a, struct kube_hook_call *c,
     AUTO(buf_fini) struct buf text = {0};
     const struct kube_kind *kind;
     struct json_node *object;
-    if (!kube_webhook_patch(&a->run, c->hook->webhook, c->kind, verdict, change->mutating->arena,
+    if (!kube_webhook_patch(&a->run, c->hook->webhook, c->kind, verdict, patch_arena(change),
                             &object, &kind))
         return false;
     if (!object)
@@ -278,7 +318,7 @@ enum kube_stepped kube_webhooks_take(struct kube_change *change)
     if (decides)
         kube_hook_count(&a, c->hook->webhook, taken ? KUBE_WEBHOOK_ADMITTED : KUBE_WEBHOOK_BROKEN,
                         0, c->took_ns);
-    if (!taken)
+    if (!taken || (decides && verdict.patch.len && !move_object(change, c->call.body.len)))
         return KUBE_STEP_FAIL;
     kube_hooks_end_calls(hooks);
     /* A webhook is not called again because of what it has changed itself. */

@@ -378,7 +378,7 @@ static void run(struct kube_call *call)
         }
         /* An object that was made after an allocation failed is neither written nor answered, and a
          * reason that was found then may be wrong. */
-        if (!(flags & ON_LOOP) && (arena_ran_out(change->arena) || arena_ran_out(&call->arena))) {
+        if (!(flags & ON_LOOP) && kube_change_ran_out(change)) {
             if (ended != KUBE_STEP_FAIL || !kube_code_is_no_memory(kube_status_code(&call->status)))
                 kube_fail_engine(&call->status, ST_NOMEM);
             ended = KUBE_STEP_FAIL;
