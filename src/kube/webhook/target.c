@@ -113,7 +113,7 @@ static bool read_service(struct arena *arena, const struct json_node *service,
                         SLICE_ARGS(target->service_namespace));
     int port_text = snprintf(text + host, room - (size_t)host, ":%u", (unsigned)target->port);
     target->host = slice_of(text, (size_t)host);
-    target->authority = slice_of(text, (size_t)(host + port_text));
+    target->authority = slice_of(text, (size_t)host + (size_t)port_text);
     return set_path(&work, target->service_path, target);
 }
 

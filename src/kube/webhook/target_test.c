@@ -10,10 +10,11 @@
 /* ' stands for ". */
 static const struct kube_webhook_target *read_target(struct arena *arena, const char *config)
 {
-    char *text = arena_alloc(arena, strlen(config) + 1);
+    size_t size = strlen(config) + 1;
+    char *text = arena_alloc(arena, size);
     struct json_node *root;
     struct error error;
-    strcpy(text, config);
+    memcpy(text, config, size);
     for (char *at = text; *at; at++)
         *at = *at == '\'' ? '"' : *at;
     assert_int_equal(json_tree_read(arena, slice_from_text(text), &root, &error), ST_OK);

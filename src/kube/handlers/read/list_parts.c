@@ -354,6 +354,18 @@ static enum status step_gathered(struct kube_list *list)
     }
 }
 
+static enum status end(struct kube_list *list, struct buf *to)
+{
+    kube_list_close_range(list);
+    TRY(buf_append_text(to, "]"));
+    if (!list->metadata_sent) {
+        TRY(buf_append_text(to, ","));
+        TRY(append_metadata(list, to));
+    }
+    kube_list_move(list, KUBE_LIST_DONE);
+    return buf_append_text(to, "}\n");
+}
+
 enum status kube_list_step(struct kube_list *list)
 {
     if (list->gathers) {
@@ -368,15 +380,7 @@ enum status kube_list_step(struct kube_list *list)
     case KUBE_LIST_ITEMS:
         return kube_list_next_item(list);
     default:
-        struct buf *to = &list->writer.made;
-        kube_list_close_range(list);
-        TRY(buf_append_text(to, "]"));
-        if (!list->metadata_sent) {
-            TRY(buf_append_text(to, ","));
-            TRY(append_metadata(list, to));
-        }
-        kube_list_move(list, KUBE_LIST_DONE);
-        TRY(buf_append_text(to, "}\n"));
+        TRY(end(list, &list->writer.made));
         break;
     }
     kube_object_writer_set_made(&list->writer);

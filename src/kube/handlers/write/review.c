@@ -85,7 +85,7 @@ static enum status append_field(struct buf *to, struct slice key, struct slice v
     TRY(buf_append(to, key));
     TRY(buf_append_text(to, "="));
     for (size_t i = 0; i < value.len; i++) {
-        bool special = memchr("\\,=", value.ptr[i], 3);
+        bool special = value.ptr[i] == '\\' || value.ptr[i] == ',' || value.ptr[i] == '=';
         TRY(buf_append_text(to, special ? "\\" : ""));
         TRY(buf_append(to, slice_sub(value, i, 1)));
     }

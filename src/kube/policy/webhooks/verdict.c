@@ -243,10 +243,10 @@ static enum status read_outline(const struct reading *r, struct outline *to)
 {
     struct json_scanner s;
     const char *wrong = NULL;
-    enum json_token token, wrong_type = JSON_NULL;
+    enum json_token wrong_type = JSON_NULL;
     json_scanner_init(&s, r->answer);
     enum json_token root = json_next(&s);
-    while (root == JSON_OBJECT && (token = json_next(&s)) == JSON_KEY) {
+    while (root == JSON_OBJECT && json_next(&s) == JSON_KEY) {
         uint8_t room[NAME_BYTES_MAX];
         struct slice name = SLICE_EMPTY;
         if (s.raw.len <= sizeof(room) && json_string_get(&s, room, &name) != JSON_STRING_FINE)
@@ -468,7 +468,7 @@ static enum status check_operations(const struct reading *r, struct kube_webhook
 static bool is_json(struct slice answer)
 {
     for (size_t i = 0; i < answer.len; i++)
-        if (!memchr(" \t\n\v\f\r", answer.ptr[i], 6))
+        if (answer.ptr[i] != ' ' && (answer.ptr[i] < '\t' || answer.ptr[i] > '\r'))
             return answer.ptr[i] == '{';
     return false;
 }

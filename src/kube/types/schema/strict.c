@@ -133,9 +133,10 @@ static bool fits(const struct kube_field *field, const struct json_node *node)
 
 static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
 {
+    ssize_t at;
     switch ((enum kube_value)field->value) {
     case KUBE_VALUE_BYTES:
-        ssize_t at = base64_fault(text);
+        at = base64_fault(text);
         return at < 0
                    ? ST_OK
                    : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
