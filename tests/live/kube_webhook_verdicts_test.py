@@ -129,6 +129,32 @@ class KubeWebhookVerdicts(LiveTest):
             self.assertEqual(made["data"], {**data, **(patched or {}).get("data", {})})
             self.assertEqual(self.hooks.of(seen)[-1].object["data"], made["data"])
 
+    def test_long_answers_delay_no_other_request(self):
+        """They are read on the worker."""
+        long = webhooks.padded(7_000_000)
+        body = [{**self.webhook("/v", long, [rule("configmaps")]), "name": f"w{number}.example.com"} for number in range(12)]
+        for path, count in ((VALIDATING, 12), (MUTATING, 1)):
+            self.send("POST", path, {"metadata": {"name": "v"}, "webhooks": body[:count]}, 201)
+            self.send("POST", CMS + "?dryRun=All", {"metadata": {"name": "c"}}, 201)
+            self.send("DELETE", f"{path}/v", code=200)
+        turns = [json.loads(line) for line in list(self.kube.lines) if '"msg":"a turn took long"' in line]
+        self.assertEqual([turn for turn in turns if turn["thread"] == "io" and float(turn["cpu"].removesuffix("ms")) > 60], [])
+
+    def test_many_webhooks_are_called(self):
+        """Each of them once, and the last one too; long reviews are written on the worker."""
+        count = 450
+        body = [{**self.webhook("/v", allow, [rule("configmaps")]), "name": f"w{number}.example.com"} for number in range(count)]
+        refuses = {**self.webhook("/last", webhooks.deny("no"), [rule("configmaps")]), "name": "last.example.com"}
+        self.send("POST", VALIDATING, {"metadata": {"name": "v"}, "webhooks": body}, 201)
+        for size in (1, 20_000):
+            self.hooks.clear()
+            self.send("POST", CMS, {"metadata": {"name": f"c{size}"}, "data": {"a": "x" * size}}, 201)
+            uids = [call.request["uid"] for call in self.hooks.of("/v")]
+            self.assertEqual((len(uids), len(set(uids))), (count, count))
+            self.assertTrue(all(call.object["data"]["a"] == "x" * size for call in self.hooks.of("/v")))
+        self.send("POST", VALIDATING, {"metadata": {"name": "z"}, "webhooks": [refuses]}, 201)
+        self.send("POST", CMS, {"metadata": {"name": "refused"}}, 400)
+
     # -- Clients that do not wait --
 
     def test_clients_leave_at_any_time(self):

@@ -2,6 +2,7 @@
  */
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "kube/call/call_offload.h"
 #include "kube/call/metrics.h"
 #include "kube/call/respond.h"
 #include "kube/call/warning.h"
@@ -10,7 +11,8 @@
 
 enum { BAD_REQUEST = 400, UNAVAILABLE = 503 }; /* codes that Kubernetes counts */
 enum { LOGGED_BYTES_MAX = 256 };
-enum { CALLS_BYTES_MAX = 96 << 20 }; /* memory for the calls of one write */
+enum { CALLS_BYTES_MAX = 96 << 20 };          /* memory for the calls of one write */
+enum { KUBE_ANSWERS_BYTES_SHORT = 64 << 10 }; /* are read within about 1 ms */
 
 /* -- Time -- */
 
@@ -160,7 +162,7 @@ void kube_hooks_end_calls(struct kube_hooks *hooks)
         kube_webhook_call_cancel(&hooks->calls[i].call);
         kube_webhook_call_fini(&hooks->calls[i].call);
     }
-    hooks->call_count = 0;
+    hooks->call_count = hooks->review_bytes = 0;
     hooks->calls = NULL;
     arena_fini(&hooks->arena);
     hooks->arena = (struct arena){0};
@@ -227,6 +229,7 @@ static bool make_call(struct kube_asking *a, struct kube_hook *hook, const struc
         .owner = to,
     };
     hooks->call_count++;
+    hooks->review_bytes += text.len;
     return true;
 }
 
@@ -276,6 +279,14 @@ enum kube_stepped kube_webhooks_call(struct kube_change *change)
 }
 
 /* -- Answers -- */
+
+bool kube_hooks_are_long(const struct kube_hooks *hooks)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < hooks->call_count; i++)
+        bytes += hooks->calls[i].call.answer.len;
+    return bytes > KUBE_ANSWERS_BYTES_SHORT && kube_call_can_leave(hooks->change->call);
+}
 
 /* Without memory a warning is dropped. */
 static void warn(struct kube_asking *a, const struct kube_webhook_verdict *verdict)

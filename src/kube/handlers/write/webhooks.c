@@ -2,6 +2,7 @@
 
 #include "base/memory/budget.h"
 #include "codec/json/writer.h"
+#include "kube/call/call_offload.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/webhooks_private.h"
 
@@ -311,6 +312,8 @@ enum kube_stepped kube_webhooks_take(struct kube_change *change)
     bool decides;
     if (!hooks || !hooks->call_count)
         return KUBE_STEP_NEXT;
+    if (kube_hooks_are_long(hooks))
+        return KUBE_STEP_LONG;
     struct kube_hook_call *c = &hooks->calls[0];
     if (!kube_asking_begin(&a, change, true) || !kube_hook_judge(&a, c, &verdict, &decides))
         return KUBE_STEP_FAIL;
@@ -418,25 +421,24 @@ static enum kube_stepped choose_all(struct kube_asking *a)
     return KUBE_STEP_NEXT;
 }
 
-/* As many as may be under way together. */
-static bool prepare_some(struct kube_asking *a)
+/* As many as may be under way together. Long reviews are written on the worker, where the step
+ * continues. */
+static enum kube_stepped prepare_some(struct kube_asking *a)
 {
+    enum { SHORT_BYTES = 256 << 10 }; /* are written within about 1 ms */
     struct kube_hooks *hooks = a->hooks;
-    size_t count = 0, bytes = 0;
-    for (size_t i = hooks->next; i < hooks->validating; i++)
-        count += hooks->items[i].kind != NULL;
-    if (!count)
-        return true;
-    if (!kube_hooks_make_room(hooks, count))
+    if (!hooks->calls && !kube_hooks_make_room(hooks, KUBE_REVIEWS_MAX))
         return kube_fail_engine(a->write.status, ST_NOMEM);
-    for (; hooks->next < hooks->validating && bytes < KUBE_REVIEWS_BYTES_MAX; hooks->next++) {
+    for (; hooks->next < hooks->validating && hooks->call_count < KUBE_REVIEWS_MAX &&
+           hooks->review_bytes < KUBE_REVIEWS_BYTES_MAX;
+         hooks->next++) {
         struct kube_hook *hook = &hooks->items[hooks->next];
+        if (hook->kind && hooks->review_bytes > SHORT_BYTES && kube_call_can_leave(a->change->call))
+            return KUBE_STEP_LONG;
         if (hook->kind && !kube_hook_prepare(a, hook, hook->kind))
-            return false;
-        if (hook->kind && hooks->call_count)
-            bytes += hooks->calls[hooks->call_count - 1].call.body.len;
+            return KUBE_STEP_FAIL;
     }
-    return true;
+    return KUBE_STEP_NEXT;
 }
 
 enum kube_stepped kube_webhooks_choose_checks(struct kube_change *change)
@@ -447,15 +449,15 @@ enum kube_stepped kube_webhooks_choose_checks(struct kube_change *change)
         return KUBE_STEP_NEXT;
     if (!kube_asking_begin(&a, change, false))
         return KUBE_STEP_FAIL;
-    if (!hooks->asked && was_checked(hooks)) {
+    if (!hooks->asked && !hooks->calls && was_checked(hooks)) {
         kube_hooks_warn_again(&a);
         return KUBE_STEP_NEXT;
     }
-    enum kube_stepped chosen = hooks->chosen ? KUBE_STEP_NEXT : choose_all(&a);
-    if (chosen != KUBE_STEP_NEXT)
-        return chosen;
-    if (!prepare_some(&a))
-        return KUBE_STEP_FAIL;
+    enum kube_stepped stepped = hooks->chosen ? KUBE_STEP_NEXT : choose_all(&a);
+    if (stepped == KUBE_STEP_NEXT)
+        stepped = prepare_some(&a);
+    if (stepped != KUBE_STEP_NEXT)
+        return stepped;
     if (!hooks->call_count) {
         kube_hooks_end_calls(hooks);
         kube_policies_forget_sights(change->policies);
@@ -479,6 +481,8 @@ enum kube_stepped kube_webhooks_take_checks(struct kube_change *change)
     bool allowed = true, decides;
     if (!hooks || !hooks->call_count)
         return KUBE_STEP_NEXT;
+    if (kube_hooks_are_long(hooks))
+        return KUBE_STEP_LONG;
     struct kube_hook_call **order = arena_calloc(&hooks->arena, hooks->call_count, sizeof(*order));
     if (!kube_asking_begin(&a, change, false))
         return KUBE_STEP_FAIL;

@@ -26,7 +26,9 @@ struct kube_policy_facts;
 struct kube_shelf;
 
 enum {
-    /* Bytes of reviews that a write sends at the same time, except that one is always sent. */
+    /* Reviews that a write sends at the same time, and their bytes, except that one is always sent.
+     * The others follow when these are answered. */
+    KUBE_REVIEWS_MAX = 100,
     KUBE_REVIEWS_BYTES_MAX = 16 << 20,
     KUBE_REQUEST_TIMEOUT_S = 60, /* in which a write with webhooks must end, as in Kubernetes */
 };

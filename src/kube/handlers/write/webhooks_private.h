@@ -39,6 +39,7 @@ struct kube_hooks {
     bool called;                    /* mutating: some were called */
     bool chosen;                    /* validating: it is known which of them concern the write, */
     size_t next;                    /* and this is the next one to be called */
+    size_t review_bytes;            /* of the calls that are prepared */
     bool asked;                     /* validating: some were called */
 
     struct kube_hook_call *calls;
@@ -94,6 +95,8 @@ MUST_CHECK
 bool kube_hook_prepare(struct kube_asking *asking, struct kube_hook *hook,
                        const struct kube_kind *kind);
 void kube_hooks_end_calls(struct kube_hooks *hooks);
+/* Whether the answers are so long that they are read on the worker. */
+bool kube_hooks_are_long(const struct kube_hooks *hooks);
 
 /* -- Answers -- */
 
