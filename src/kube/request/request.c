@@ -271,8 +271,7 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
     }
     if (ret_query->limit < 0)
         ret_query->limit = 0;
-    /* One that is no duration was refused (kube/call/gate.c), unless the request has no deadline.
-     */
+    /* Any other text was refused (kube/call/gate.c), unless the request has no deadline. */
     if (!go_duration_read(ret_query->request_timeout, &ret_query->request_timeout_ns))
         ret_query->request_timeout_ns = 0;
     return true;

@@ -23,14 +23,17 @@ static const struct option kube[] = {
               "AlwaysAllow|RBAC|Node|Node,RBAC|RBAC,Node"),
     FLAG_LIST("kube-enable-admission-plugins", serve_options, kube_enable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are enabled besides those that are "
-              "by default: all that Vigil has but DenyServiceExternalIPs and "
+              "by default: all that Vigil has but DenyServiceExternalIPs, NodeRestriction and "
               "OwnerReferencesPermissionEnforcement, and two of them only with another "
               "--kube-authorization-mode, because they rely on kube-controller-manager. "
               "ServiceAccount refuses pods until their account is created, and "
-              "StorageObjectInUseProtection adds a finalizer to volumes and claims."),
+              "StorageObjectInUseProtection adds a finalizer to volumes and claims. "
+              "NodeRestriction goes with the mode Node: a kubelet may write only what belongs to "
+              "its node."),
     FLAG_LIST("kube-disable-admission-plugins", serve_options, kube_disable_admission_plugins, "",
               "Admission plugins of the Kubernetes API that are disabled, by the names that "
-              "Kubernetes has for them."),
+              "Kubernetes has for them. Without MutatingAdmissionWebhook and "
+              "ValidatingAdmissionWebhook, no admission webhooks are called."),
     FLAG_TEXT(
         "kube-admission-control-config-file", serve_options, kube_admission_control_config_file, "",
         "A file with the configuration of admission plugins, an AdmissionConfiguration in "
