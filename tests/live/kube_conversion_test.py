@@ -448,6 +448,156 @@ class Inside(ConversionTest):
         self.until(lambda: self.server.get(f"{CRDS}/gates.example.com")[0] == 404)
 
 
+class BadDays(ConversionTest):
+    """Converters that are slow, hostile or broken. None of them delays others, and each error names it."""
+
+    def fails(self, behaviour, text, where=None):
+        self.behave(behaviour)
+        failed = self.send("GET", where or path("v2", "a"), code=500)
+        self.assertIn(text, failed["message"])
+        self.send("GET", path("v1", "a"), code=200)
+
+    def test_answers_that_are_cut_huge_or_of_another_kind(self):
+        self.send("POST", path(), gate("a"), 201)
+        for behaviour, text in ((webhooks.cut, "EOF"), (webhooks.cut_head, "EOF"), (webhooks.cut_body, "EOF"),
+                                (webhooks.endless, "longer than"), (webhooks.huge(9 << 20), "longer than"),
+                                (webhooks.text("<html>", content_type="text/html"), "failed: "),
+                                (webhooks.text("", 503, "text/plain"), "failed: "),
+                                (webhooks.redirect(302, self.hooks.url("/convert")), "failed: "),
+                                (webhooks.redirect(307, "https://127.0.0.1:1/"), "failed: "),
+                                (webhooks.deep(100_000), "failed: "), (webhooks.text("[" * 1_000_000), "failed: "),
+                                (webhooks.text(json.dumps({"response": [1] * 1_000_000})), "too much memory")):
+            with self.subTest(text):
+                self.fails(behaviour, text)
+        self.behave(conversions.good)
+        self.send("GET", path("v2", "a"), code=200)
+
+    def test_an_answer_that_is_too_long_for_one_call_comes_in_several(self):
+        """Objects that grow: 100 of them need more than 8 MiB, and half of them do not."""
+        def grow(thing):
+            thing["spec"]["host"] = "x" * 120_000
+        self.put_many(100)
+        self.behave(conversions.changed(grow))
+        items = self.send("GET", path("v2"), code=200)["items"]
+        self.assertEqual({len(i["spec"]["host"]) for i in items}, {120_000})
+        self.assertEqual([i["metadata"]["name"] for i in items], [f"g{n:04}" for n in range(100)])
+        self.assertLessEqual(self.calls(), 5)
+
+    def test_an_object_that_grows_beyond_the_limit_is_not_stored(self):
+        def grow(thing):
+            if thing["apiVersion"].endswith("v1"):
+                thing["spec"]["hostPort"] = "x" * 1_600_000
+        self.behave(conversions.changed(grow))
+        self.send("POST", path("v2"), gate("a", "v2"), 413)
+        self.assertIsNone(self.stored("a"))
+
+    def test_certificates_must_be_valid(self):
+        self.send("POST", path(), gate("a"), 201)
+        other = webhooks.Webhooks(self.directory.name, "expired", authority=self.hooks.authority, days=-1)
+        misnamed = webhooks.Webhooks(self.directory.name, "misnamed", authority=self.hooks.authority, names="DNS:other.test")
+        for hooks, text in ((other, "expired"), (misnamed, "x509")):
+            self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": hooks.on("/convert", conversions.good)}}}})
+            self.assertIn(text, self.send("GET", path("v2", "a"), code=500)["message"])
+            self.assertEqual(len(hooks.of("/convert")), 0)
+            hooks.stop()
+
+    def test_a_converter_may_call_the_server_back(self):
+        self.send("POST", path(), gate("a"), 201)
+        def call_back(call):
+            self.send("GET", path("v1", "a"), code=200)
+            self.patch(path("v1", "a"), {"metadata": {"labels": {"seen": "yes"}}})
+        self.behave(webhooks.calls(call_back, conversions.good))
+        self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"], {"host": "a", "port": "1"})
+
+    def test_a_converter_may_change_or_delete_its_own_definition(self):
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(webhooks.once(webhooks.calls(
+            lambda call: self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"strategy": "None", "webhook": None}}}),
+            conversions.good), conversions.good))
+        self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"], {"host": "a", "port": "1"})
+        self.define(plural="doors", kind="Door", behaviour=webhooks.calls(
+            lambda call: self.send("DELETE", f"{CRDS}/doors.example.com", None, 200), conversions.good))
+        refused = self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"))
+        self.assertIn(refused["code"], (404, 429), refused)
+
+    def test_a_write_that_waits_delays_others_of_its_object_only_for_a_moment(self):
+        released = threading.Event()
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(webhooks.slow(released, conversions.good))
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(self.patch(path("v2", "a"), {"spec": {"host": "slow"}})))
+        waiting.start()
+        self.hooks.wait_for("/convert")
+        for i in range(8):  # on every thread
+            self.patch(path("v1", "a"), {"metadata": {"labels": {"i": str(i)}}})
+        self.assertTrue(waiting.is_alive())
+        released.set()
+        waiting.join()
+        self.assertEqual((answers[0]["spec"]["host"], answers[0]["metadata"]["labels"]), ("slow", {"i": "7"}))
+
+    def test_requests_that_wait_end_when_their_time_is_over(self):
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(webhooks.hang)
+        asked = []
+        for _ in range(200):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+            connection.request("GET", path("v2", "a"))
+            asked.append(connection)
+        self.hooks.wait_until(lambda: self.hooks.waiting >= 200)
+        begun = time.monotonic()
+        self.send("GET", path("v1", "a"), code=200)
+        self.send("POST", path(), gate("b"), 201)
+        self.assertLess(time.monotonic() - begun, 10)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": self.hooks.on("/other", conversions.good)}}}})
+        self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"], {"host": "a", "port": "1"})
+        for connection in asked:
+            answer = connection.getresponse()
+            body = json.loads(answer.read())
+            self.assertEqual(answer.status, 500, body)
+            self.assertIn("context deadline exceeded", body["message"])
+            connection.close()
+
+    def test_the_server_stops_while_requests_wait(self):
+        self.send("POST", path(), gate("a"), 201)
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        self.behave(webhooks.hang)
+        watch = self.server.watch(path("v2"), resourceVersion=now)
+        self.server.watch(path("v2"))
+        self.patch(path("v1", "a"), {"spec": {"hostPort": "b:1"}})
+        for method, where in (("GET", path("v2", "a")), ("GET", path("v2")), ("DELETE", path("v2", "a"))):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+            connection.request(method, where)
+            self.addCleanup(connection.close)
+        self.hooks.wait_until(lambda: self.hooks.waiting >= 4)
+        self.server.stop()
+        self.server.start()
+        watch.close()
+
+    def test_conversions_are_counted(self):
+        self.send("POST", path("v2"), gate("a", "v2"), 201)
+        self.behave(conversions.BAD["too-few"])
+        self.send("GET", path("v2", "a"), code=500)
+        page = self.server.get("/metrics")[2].decode()
+        for line in ('apiserver_conversion_webhook_request_total{result="success",failure_type=""} 2',
+                     'apiserver_conversion_webhook_request_total{result="failure",failure_type="conversion_webhook_partial_response_failure"} 1',
+                     'apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="gates.example.com",from_version="v2",'
+                     'to_version="v1",succeeded="true"} 1',
+                     'apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="gates.example.com",from_version="v1",'
+                     'to_version="v2",succeeded="false"} 1'):
+            self.assertIn(line, page)
+
+    def test_authorities_that_cannot_be_read_keep_a_definition_from_being_served(self):
+        made = definition(self.hooks.client_config("/convert", caBundle="bm9uc2Vuc2U="), "doors", "Door")
+        crd = self.send("POST", CRDS, made, 201)
+        conditions = {c["type"]: (c["status"], c["reason"], c["message"]) for c in crd["status"]["conditions"]}
+        self.assertEqual(conditions["Established"], ("False", "InvalidCABundle", "The conversion webhook CABundle is invalid"))
+        self.assertEqual(self.server.get(path("v1", plural="doors"))[0], 404)
+        self.patch(f"{CRDS}/doors.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": self.hooks.bundle}}}}})
+        self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"), 201)
+        refused = self.patch(f"{CRDS}/doors.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bm9uc2Vuc2U="}}}}}, 422)
+        self.assertIn("unable to load root certificates: unable to parse bytes as PEM block", refused["message"])
+
+
 class Refusals(ConversionTest):
     def test_what_a_converter_must_not_answer_fails_the_request(self):
         for name, behaviour in conversions.BAD.items():

@@ -572,6 +572,9 @@ static enum status read_answer(struct kube_conversion_batch *b)
     arena_init(&arena, NULL, 0, KUBE_CONVERSION_TREE_BYTES);
     arena_charge(&arena, b->account);
     enum status status = read_in(b, &arena);
+    /* Else the account has refused it, or there is no memory at all. */
+    if (status == ST_NOMEM && arena.held_bytes > KUBE_CONVERSION_TREE_BYTES / 2)
+        status = ST_LIMIT;
     arena_fini(&arena);
     return status;
 }
@@ -588,8 +591,16 @@ static void on_read(struct kube_conversion_batch *b, enum status status)
     } else if (status == ST_MALFORMED) {
         kube_fail_stored(&b->status);
         finish(b);
-    } else if ((status != ST_NOMEM && status != ST_LIMIT) || !halve(b)) {
-        /* Half of the objects may take little enough memory. */
+    } else if ((status == ST_NOMEM || status == ST_LIMIT) && halve(b)) {
+        return; /* half of the objects may take little enough memory */
+    } else if (status == ST_LIMIT) {
+        b->failure = CONVERSION_MALFORMED;
+        count_call(b);
+        if (explain(b, SLICE_LITERAL("failed: the answer takes too much memory")) == ST_OK)
+            fail_by_text(b);
+        else
+            fail(b, ST_NOMEM);
+    } else {
         fail(b, status);
     }
 }
