@@ -57,9 +57,10 @@ def convert_spec(spec, old, new):
         spec.update({key: value for key, value in (("host", host), ("port", port)) if value})
     if new == "v1":
         host, port = spec.pop("host", ""), spec.pop("port", "")
-        spec.pop("note", None)
         if host or port:
             spec["hostPort"] = f"{host}:{port}"
+    if new != "v3":
+        spec.pop("note", None)
     count, replicas = ("count" if old == "v2" else "replicas"), ("count" if new == "v2" else "replicas")
     if count in spec:
         spec[replicas] = spec.pop(count)

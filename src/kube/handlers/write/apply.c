@@ -1,8 +1,10 @@
 #include "kube/handlers/write/apply.h"
 
 #include "kube/call/call.h"
+#include "kube/call/conversion.h"
 #include "kube/handlers/write/body.h"
 #include "kube/handlers/write/custom_rules.h"
+#include "kube/handlers/write/managed_versions.h"
 #include "kube/merge/apply/apply.h"
 #include "kube/merge/apply/conflict.h"
 #include "kube/merge/apply/created.h"
@@ -35,6 +37,9 @@ struct job {
 
 static bool fail(struct job *job, enum status status)
 {
+    /* A webhook could not convert an object to the version of a manager. */
+    if (status == ST_INVALID && job->apply.in_version && !job->why.text[0])
+        return kube_managed_versions_fail(job->call->handler.change);
     if (status == ST_LIMIT || status == ST_NOMEM)
         return kube_fail(&job->call->status, KUBE_TOO_LARGE,
                          "Request entity too large: managedFields have more fields or managers "
@@ -65,6 +70,16 @@ static bool version_known(const struct apply_request *apply, struct slice api_ve
             return true;
     }
     return false;
+}
+
+/* An object as a manager of another version sees it. */
+static enum status in_version(const struct apply_request *apply, const struct json_node *object,
+                              struct slice to, struct apply_type *ret_type,
+                              struct json_node **ret_object)
+{
+    const struct job *job = apply->ctx;
+    return kube_managed_version(job->call->handler.change, job->meta->arena, object, to, ret_type,
+                                ret_object);
 }
 
 static bool find_type(struct job *job)
@@ -158,6 +173,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
                     .subresource = call->path.subresource},
         .now = slice_from_text(job->now),
         .version_known = version_known,
+        .in_version = kube_conversion_has_webhook(kind) ? in_version : NULL,
         .ctx = job,
     };
     return find_type(job) && find_manager(job) && (find_reset(job) == ST_OK || no_memory(job));
@@ -273,6 +289,7 @@ static bool find_paths(struct job *job)
 static bool turn_to_scale(struct job *job)
 {
     job->of_scale = true;
+    job->apply.in_version = NULL;
     job->kind = SLICE_LITERAL("Scale");
     snprintf(job->api_version, sizeof(job->api_version), SCALE_API_VERSION);
     job->apply.manager.api_version = slice_from_text(job->api_version);
@@ -398,9 +415,12 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
     if (!live)
         return no_memory(&job);
     status = apply_update(&job.apply, live, object, &job.managed);
+    if (status == ST_AGAIN) /* begins again when an object is known in another version */
+        return false;
     if (status == ST_NOMEM || status == ST_LIMIT)
         return fail(&job, status);
-    /* An object that does not fit its type has no owners, as in Kubernetes; the write succeeds. */
+    /* An object that does not fit its type, or that a webhook cannot convert, has no owners, as in
+     * Kubernetes; the write succeeds. */
     if (status != ST_OK)
         job.managed.count = 0;
     return put_list(&job, object);
@@ -414,6 +434,7 @@ static bool own_compared(struct job *job, struct json_node *object)
 {
     struct json_node *zero;
     enum status status = managed_read(&job->managed, list_of(object));
+    job->apply.in_version = NULL;
     if (status == ST_MALFORMED)
         job->managed.count = 0;
     else if (status != ST_OK)
@@ -750,6 +771,7 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
         return false;
     job.apply.manager.applied = true;
     job.apply.force = call->query.force;
+    job.apply.in_version = stored ? job.apply.in_version : NULL;
     if (list)
         json_node_remove(json_node_named(live, "metadata"), list);
     if (!live)

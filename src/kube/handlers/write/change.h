@@ -95,6 +95,7 @@ struct kube_change {
     struct arena patched[2];
     unsigned patched_at;
     struct kube_survey *survey;         /* kube/handlers/write/survey.c; NULL: none */
+    struct kube_managed_versions *versions; /* kube/handlers/write/managed_versions.h */
     struct kube_node_facts *node_facts; /* kube/handlers/write/node_facts.h; NULL: nothing so far */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
     struct slice value;       /* the bytes of the object; empty: it did not exist */

@@ -22,8 +22,9 @@ static void on_stored(struct kube_call *call, struct slice converted)
 enum kube_stepped kube_convert_stored(struct kube_change *change)
 {
     struct kube_call *call = change->call;
-    change->served = SLICE_EMPTY;
-    if (!change->revision || !kube_conversion_awaits(call->kind, change->stored))
+    /* It is known already if the attempt has begun again for another reason. */
+    if (!change->revision || change->served.len ||
+        !kube_conversion_awaits(call->kind, change->stored))
         return KUBE_STEP_NEXT;
     kube_call_convert(call, kube_custom_of(call->kind), change->stored, change->revision,
                       &change->scratch, on_stored);

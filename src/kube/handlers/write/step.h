@@ -46,6 +46,8 @@ void kube_change_again(struct kube_change *change, enum kube_again from);
  * An error is answered instead. */
 void kube_change_resume(struct kube_change *change, enum status status);
 
+/* The list goes back, because managed_versions.h wants an object in another version. */
+enum kube_stepped kube_change_convert(struct kube_change *change);
 /* The dry run of a create has found no object, and is answered. */
 void kube_change_answer(struct kube_change *change);
 

@@ -8,6 +8,7 @@
 #include "kube/handlers/write/builtin_schema.h"
 #include "kube/handlers/write/certificate_request.h"
 #include "kube/handlers/write/convert.h"
+#include "kube/handlers/write/managed_versions.h"
 #include "kube/handlers/write/part.h"
 #include "kube/handlers/write/scale.h"
 #include "kube/merge/patch/patch.h"
@@ -412,10 +413,11 @@ enum kube_stepped kube_update_make(struct kube_change *change)
     /* Nothing is stored under this name: an apply creates it, and a PUT of some kinds. */
     if (!change->old)
         return make_new(change) ? kube_change_as_create(change) : KUBE_STEP_FAIL;
+    if (!make_wanted(change, change->old, &change->wanted))
+        return kube_managed_versions_wanted(change) ? kube_change_convert(change) : KUBE_STEP_FAIL;
     /* A Scale has no metadata of its own. */
     bool completes = !change->patches && change->call->subresource != KUBE_SUBRESOURCE_SCALE;
-    return make_wanted(change, change->old, &change->wanted) &&
-           check_version_given(change, change->wanted) &&
+    return check_version_given(change, change->wanted) &&
            (!completes || kube_meta_begin(&change->meta, change->wanted)) &&
            make_object(change, change->old, change->wanted, &change->object);
 }
@@ -441,8 +443,10 @@ enum kube_stepped kube_update_default(struct kube_change *change)
 enum kube_stepped kube_update_own(struct kube_change *change)
 {
     struct json_node *wanted = change->wanted, *object = change->object;
-    if (!applies(change))
-        return kube_apply_track(&change->meta, change->call, change->old, wanted, object);
+    if (!applies(change)) {
+        bool tracked = kube_apply_track(&change->meta, change->call, change->old, wanted, object);
+        return kube_managed_versions_wanted(change) ? kube_change_convert(change) : tracked;
+    }
     return object == wanted || replace(change, json_node_named(object, "metadata"),
                                        json_node_named(wanted, "metadata"), "managedFields");
 }

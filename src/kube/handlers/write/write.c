@@ -54,6 +54,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
+#include "kube/handlers/write/managed_versions.h"
 #include "kube/handlers/write/mutating.h"
 #include "kube/handlers/write/node_facts.h"
 #include "kube/handlers/write/policies.h"
@@ -123,11 +124,12 @@ enum {
     ON_LOOP = 1 << 0, /* always on the thread of the API; it may wait */
     ONCE = 1 << 1,    /* a new object is prepared once, for all attempts */
     /* Where a list is entered again. */
-    READS = 1 << 2,   /* KUBE_AGAIN_READ */
-    DECIDES = 1 << 3, /* KUBE_AGAIN_DECIDE */
-    JOINS = 1 << 4,   /* an update has found no object, and continues as a create */
-    MUTATES = 1 << 5, /* mutating admission has changed the object: its second pass */
-    ANSWERS = 1 << 6, /* a dry run continues here */
+    READS = 1 << 2,     /* KUBE_AGAIN_READ */
+    DECIDES = 1 << 3,   /* KUBE_AGAIN_DECIDE */
+    JOINS = 1 << 4,     /* an update has found no object, and continues as a create */
+    MUTATES = 1 << 5,   /* mutating admission has changed the object: its second pass */
+    ANSWERS = 1 << 6,   /* a dry run continues here */
+    VERSIONS = 1 << 21, /* an update has to know an object in another version */
     /* Steps that only some writes have. */
     CHARGED = 1 << 7,      /* writes that kube_admit_quota has charged to quotas */
     CUSTOM = 1 << 8,       /* objects of custom resources */
@@ -219,6 +221,7 @@ static const struct kube_step updates[] = {
     {kube_store_read, ON_LOOP | READS},
     {kube_admit_gather, ON_LOOP | DECIDES},
     {kube_policies_gather, ON_LOOP | BOUND},
+    {kube_convert_versions, ON_LOOP | CONVERTED | VERSIONS},
     {kube_convert_stored, ON_LOOP | CONVERTED},
     {kube_store_parse, 0},
     {kube_update_make, 0}, /* none is stored: continues as a create, or fails */
@@ -419,6 +422,7 @@ void kube_steps_check(void)
     }
     assert(find_row(creates, JOINS) < find_row(creates, READS));
     assert(find_row(creates, ANSWERS) > find_row(creates, DECIDES));
+    assert(find_row(updates, VERSIONS) > find_row(updates, DECIDES));
 }
 
 void kube_change_free(struct kube_call *call)
@@ -490,6 +494,12 @@ void kube_change_again(struct kube_change *change, enum kube_again from)
     change->mutating = NULL;
     change->step = find_row(change->steps, from == KUBE_AGAIN_READ ? READS : DECIDES);
     run(change->call);
+}
+
+enum kube_stepped kube_change_convert(struct kube_change *change)
+{
+    change->step = find_row(change->steps, VERSIONS);
+    return KUBE_STEP_JUMP;
 }
 
 void kube_change_answer(struct kube_change *change)

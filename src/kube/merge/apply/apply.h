@@ -5,6 +5,9 @@
  *     apply:    merge live and config ─► remove fields that the manager owned and no longer applies,
  *               unless others own them ─► changed fields of others are conflicts, or taken by force
  *     update:   changed fields belong to the writer, and no longer to others
+ *
+ * A manager's fields are those of the version in which it has written. If versions differ in more
+ * than their name, objects are compared and pruned in each of these versions (in_version).
  */
 #ifndef VIGIL_KUBE_MERGE_APPLY_APPLY_H
 #define VIGIL_KUBE_MERGE_APPLY_APPLY_H
@@ -21,6 +24,14 @@ struct apply_request {
     bool force;
     /* Whether the kind has this version; entries of other versions are removed. */
     bool (*version_known)(const struct apply_request *apply, struct slice api_version);
+    /*
+     * An object in another version, with the type of that version. NULL: objects
+     * are the same in all versions. Statuses of apply_config, and others that are passed on, such
+     * as ST_AGAIN: it is not known yet.
+     */
+    enum status (*in_version)(const struct apply_request *apply, const struct json_node *object,
+                              struct slice to, struct apply_type *ret_type,
+                              struct json_node **ret_object);
     const void *ctx;
 };
 

@@ -169,6 +169,104 @@ static void reported_conflicts_are_limited(void **state)
     buf_fini(&text);
 }
 
+/* -- Versions: v2 has in "binaryData" what v1 has in "data", and says so in "immutable" -- */
+
+static unsigned conversions;
+static bool is_unknown;
+
+static enum status in_version(const struct apply_request *apply, const struct json_node *object,
+                              struct slice to, struct apply_type *ret_type,
+                              struct json_node **ret_object)
+{
+    const char *from = slice_is(to, "v2") ? "data" : "binaryData";
+    const char *name = slice_is(to, "v2") ? "binaryData" : "data";
+    struct arena *arena = apply->typed.arena;
+    struct json_node *copy = json_node_copy(arena, object), *map = json_node_named(copy, from);
+    if (is_unknown)
+        return ST_AGAIN;
+    conversions++;
+    if (map) {
+        json_node_remove(copy, map);
+        assert_int_equal(json_node_put(arena, copy, name, map), ST_OK);
+    }
+    *ret_type = apply->type;
+    *ret_object = copy;
+    return ST_OK;
+}
+
+static bool both_known(const struct apply_request *apply, struct slice api_version)
+{
+    (void)apply;
+    return slice_is(api_version, "v1") || slice_is(api_version, "v2");
+}
+
+static enum status apply_in(struct fixture *f, const char *version, const char *manager,
+                            struct json_node **live, const char *config, struct managed *managed,
+                            struct apply_conflicts *conflicts)
+{
+    struct apply_request apply = apply_of(f, manager, true);
+    struct json_node *object = NULL;
+    apply.manager.api_version = slice_from_text(version);
+    apply.version_known = both_known;
+    apply.in_version = in_version;
+    enum status status = apply_config(&apply, *live, tree(f, config), managed, &object, conflicts);
+    if (status == ST_OK && object)
+        *live = object;
+    return status;
+}
+
+static void conflicts_are_found_in_the_version_of_the_other_manager(void **state)
+{
+    struct fixture *f = *state;
+    struct managed managed = {.arena = &f->arena};
+    struct apply_conflicts conflicts;
+    struct json_node *live = tree(f, "{}");
+    conversions = 0;
+    assert_int_equal(
+        apply_in(f, "v2", "a", &live, "{\"binaryData\":{\"k\":\"1\"}}", &managed, &conflicts),
+        ST_OK);
+    assert_int_equal(conversions, 0); /* no manager has another version */
+    live = tree(f, "{\"data\":{\"k\":\"1\"}}");
+    assert_int_equal(
+        apply_in(f, "v1", "b", &live, "{\"data\":{\"k\":\"2\"}}", &managed, &conflicts), ST_EXISTS);
+    assert_int_equal(conflicts.count, 1);
+    assert_set(f, conflicts.list[0].set, "{\"f:binaryData\":{\"f:k\":{}}}");
+    assert_true(conversions > 0);
+}
+
+static void fields_applied_in_another_version_are_removed(void **state)
+{
+    struct fixture *f = *state;
+    struct managed managed = {.arena = &f->arena};
+    struct apply_conflicts conflicts;
+    struct json_node *live = tree(f, "{}");
+    assert_int_equal(apply_in(f, "v2", "a", &live, "{\"binaryData\":{\"k\":\"1\",\"l\":\"1\"}}",
+                              &managed, &conflicts),
+                     ST_OK);
+    assert_int_equal(
+        apply_in(f, "v2", "b", &live, "{\"binaryData\":{\"l\":\"1\"}}", &managed, &conflicts),
+        ST_OK);
+    live = tree(f, "{\"data\":{\"k\":\"1\",\"l\":\"1\"}}");
+    assert_int_equal(apply_in(f, "v1", "a", &live, "{\"data\":{}}", &managed, &conflicts), ST_OK);
+    assert_tree(live, "{\"data\":{\"l\":\"1\"}}");
+}
+
+static void an_object_that_is_not_known_in_a_version_stops_the_comparison(void **state)
+{
+    struct fixture *f = *state;
+    struct managed managed = {.arena = &f->arena};
+    struct apply_conflicts conflicts;
+    struct json_node *live = tree(f, "{}");
+    assert_int_equal(
+        apply_in(f, "v2", "a", &live, "{\"binaryData\":{\"k\":\"1\"}}", &managed, &conflicts),
+        ST_OK);
+    live = tree(f, "{\"data\":{\"k\":\"1\"}}");
+    is_unknown = true;
+    assert_int_equal(
+        apply_in(f, "v1", "b", &live, "{\"data\":{\"k\":\"2\"}}", &managed, &conflicts), ST_AGAIN);
+    is_unknown = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +277,9 @@ int main(void)
         cmocka_unit_test(applying_the_same_again_changes_nothing),
         cmocka_unit_test(managers_of_removed_versions_are_dropped),
         cmocka_unit_test(reported_conflicts_are_limited),
+        cmocka_unit_test(conflicts_are_found_in_the_version_of_the_other_manager),
+        cmocka_unit_test(fields_applied_in_another_version_are_removed),
+        cmocka_unit_test(an_object_that_is_not_known_in_a_version_stops_the_comparison),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
