@@ -113,8 +113,7 @@ bool kube_meta_is_deleting(const struct json_node *object);
 bool kube_meta_has_finalizers(const struct json_node *object);
 bool kube_meta_has_finalizer(const struct json_node *object, const char *finalizer);
 
-/* A new uid: a UUID of version 4. */
-enum { KUBE_UID_BYTES = 37 };
+enum { KUBE_UID_BYTES = 37 }; /* a new uid: a UUID of version 4 */
 void kube_uid_make(struct random *random, char text[KUBE_UID_BYTES]);
 
 /* Set a text or number. False: no memory, with *status filled. */
