@@ -151,8 +151,9 @@ APPLIES = [
 
 
 def owners(body):
-    return [(e["manager"], e["operation"], e["apiVersion"], e.get("subresource"), e["fieldsV1"])
-            for e in body.get("metadata", {}).get("managedFields", [])] if isinstance(body, dict) else None
+    """The entries without their times, by which they are ordered."""
+    return sorted(((e["manager"], e["operation"], e["apiVersion"], e.get("subresource"), e["fieldsV1"])
+                   for e in body.get("metadata", {}).get("managedFields", [])), key=str)
 
 
 def shown(value):

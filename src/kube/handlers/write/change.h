@@ -55,8 +55,7 @@ struct kube_change {
     /* What admission policies decide about such a change: KUBE_MATCH_DELETE with its options, or
      * KUBE_MATCH_CREATE of what was posted to the object; 0: nothing. */
     unsigned acts;
-    const struct json_node *delete_options;
-    const struct json_node *posted;
+    const struct json_node *delete_options, *posted;
     const struct kube_policy_object_kind *posted_kind;
 
     /* Where the write is in its list of steps (kube/handlers/write/write.c). */
@@ -94,7 +93,7 @@ struct kube_change {
     /* Memory of the object that mutating webhooks have changed: of this one, and of the next. */
     struct arena patched[2];
     unsigned patched_at;
-    struct kube_survey *survey;         /* kube/handlers/write/survey.c; NULL: none */
+    struct kube_survey *survey;             /* kube/handlers/write/survey.c; NULL: none */
     struct kube_managed_versions *versions; /* kube/handlers/write/managed_versions.h */
     struct kube_node_facts *node_facts; /* kube/handlers/write/node_facts.h; NULL: nothing so far */
     struct kube_guard *guard; /* kube/handlers/write/guard.c; NULL: nothing was read so far */
