@@ -112,6 +112,29 @@ class KubeWebhookVerdicts(LiveTest):
         self.assertEqual(seen["metadata"].get("annotations"), made["metadata"].get("annotations"))
         self.assertEqual(seen["spec"], made["spec"])
 
+    def test_a_create_that_becomes_an_update(self):
+        """Another client has created the object meanwhile: all webhooks see the update."""
+        rows = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["configmaps", "roles"], "operations": ["*"]}]
+
+        def meanwhile(call):
+            if call.request["operation"] == "CREATE" and call.object["metadata"]["labels"] == {"of": "first"}:
+                self.send("POST", base, {"metadata": {"name": "a", "labels": {"of": "other"}}}, 201)
+        self.hook("m", patch(lambda call: add("/metadata/annotations", {"seen": call.request["operation"]})), rows, MUTATING)
+        self.hook("v", webhooks.calls(meanwhile), rows)
+        apply = "application/apply-patch+yaml"
+        for method, base, query, content_type in (
+                ("PUT", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "", "application/json"),
+                ("PATCH", CMS, "?fieldManager=me&force=true", apply)):
+            self.hooks.clear()
+            version, kind = ("rbac.authorization.k8s.io/v1", "Role") if method == "PUT" else ("v1", "ConfigMap")
+            made = self.send(method, f"{base}/a{query}", {"apiVersion": version, "kind": kind, "metadata": {
+                "name": "a", "labels": {"of": "first"}}}, 200, content_type)
+            self.assertEqual(made["metadata"]["annotations"], {"seen": "UPDATE"})
+            self.assertEqual(made["metadata"]["labels"], {"of": "first"})
+            self.assertEqual(self.hooks.of("/v")[-1].object["metadata"]["annotations"], {"seen": "UPDATE"})
+            self.assertEqual(sorted((call.path, call.request["operation"]) for call in self.hooks.calls), [
+                ("/m", "CREATE"), ("/m", "CREATE"), ("/m", "UPDATE"), ("/v", "CREATE"), ("/v", "CREATE"), ("/v", "UPDATE")])
+
     # -- Memory --
 
     def test_a_chain_of_webhooks_changes_a_large_object(self):

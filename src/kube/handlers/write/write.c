@@ -529,6 +529,7 @@ enum kube_stepped kube_change_mutate_again(struct kube_change *change)
 void kube_change_as_update(struct kube_change *change)
 {
     change->operation = KUBE_ADMISSION_UPDATE;
+    change->prepared = false;
     change->steps = updates;
     kube_change_again(change, KUBE_AGAIN_READ);
 }
