@@ -18,7 +18,7 @@ import apiserver_test  # noqa: E402
 from samples import WITHOUT_ADMISSION, samples  # noqa: E402
 from side_by_side import SideBySide  # noqa: E402
 from same_applies_test import (  # noqa: E402
-    CASES, CMS, CRD, CRDS, DEPLOYMENTS, FORCE, KINDS, PODS, SERVICES, THINGS, applied, cm, container, deployment, owner, service,
+    CASES, CMS, CRD, CRDS, DEPLOYMENTS, FORCE, KINDS, PODS, SERVICES, THINGS, applied, cm, container, deployment, service,
     thing, without_empty)
 from same_applies_test import what_counts as answer  # noqa: E402
 from same_writes_test import LEASES, MERGE, Client, normal, pod  # noqa: E402

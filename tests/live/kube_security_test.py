@@ -111,7 +111,7 @@ class Security(LiveTest):
     def test_a_survey_begins_with_one_pod_of_each_controller(self):
         """More pods than are reviewed belong to one controller. Those of others come later in the order of names."""
         self.serve("--kube-garbage-collector=false")  # the controllers do not exist
-        pods = self.namespace("n")
+        self.namespace("n")
 
         def owned(uid, spec):
             owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": uid, "uid": uid, "controller": True}

@@ -181,7 +181,7 @@ class KubeWebhookVerdicts(LiveTest):
     # -- Clients that do not wait --
 
     def test_clients_leave_at_any_time(self):
-        """While webhooks are called, and while the worker reads the object; the server goes on, and stops as it should."""
+        """While webhooks are called, and while the worker reads the object; the server continues, and stops as it should."""
         chance = random.Random(7)
         for number in range(3):
             self.hook(f"m{number}", patch(add(f"/metadata/annotations/a{number}", "b")), [rule("configmaps")], MUTATING,

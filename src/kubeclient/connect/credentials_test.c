@@ -1,6 +1,6 @@
 #include "base/failing_memory_test.h"
-#include "kubeclient/connect/credentials_fixture_test.h"
 #include "client/http/token_file.h"
+#include "kubeclient/connect/credentials_fixture_test.h"
 
 static void write_token(const struct fixture *f, const char *token)
 {

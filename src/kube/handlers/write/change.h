@@ -34,10 +34,8 @@ enum kube_decision {
     KUBE_DECIDE_DELETE, /* watches get the object returned; NULL: the stored one */
 };
 
-/*
- * Each failed attempt means that another write of the object succeeded. Only as many changes as
- * there are I/O threads compete; even with 64 of them, none loses a thousand times in a row.
- */
+/* Each failed attempt means that another write of the object succeeded. Only as many changes as
+ * there are I/O threads compete; even with 64 of them, none loses a thousand times in a row. */
 enum { KUBE_CHANGE_TRIES_MAX = 1000 };
 
 struct kube_change {

@@ -160,7 +160,7 @@ static void pass_on(struct kube_hooks *hooks)
     hook->was_called |= hook->webhook->rule.reinvoked;
 }
 
-enum { MOVED_BYTES_MIN = 32 << 10 }; /* of a review; smaller objects are not worth the time */
+enum { MOVED_BYTES_MIN = 32 << 10 }; /* size of a review; smaller objects are not worth the time */
 
 /* Where patches are applied. What was posted to an object is kept with the call. */
 static struct arena *patch_arena(struct kube_change *change)

@@ -39,7 +39,7 @@ struct kube_hooks {
     bool called;                    /* mutating: some were called */
     bool chosen;                    /* validating: it is known which of them concern the write, */
     size_t next;                    /* and this is the next one to be called */
-    size_t review_bytes;            /* of the calls that are prepared */
+    size_t review_bytes;            /* size of the reviews that are prepared */
     bool asked;                     /* validating: some were called */
 
     struct kube_hook_call *calls;
