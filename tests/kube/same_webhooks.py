@@ -29,7 +29,7 @@ from webhook_cases import CMS, GROUP, NAMESPACES, PLURALS, config, one  # noqa: 
 TIME = re.compile(r"2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 VERSION = re.compile(r'("(?:resourceVersion|resource_version)": )"\d+"')
-ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\.svc):\d+")
+ADDRESS = re.compile(r"(127\.0\.0\.1:|localhost:|\.svc:|\"port\": )\d+")
 RANDOM = re.compile(r"generated-[a-z0-9]{5}")
 READY_SECONDS = 60
 SETTLE_SECONDS = 1
@@ -57,6 +57,9 @@ def comparable(answer):
         causes[:] = [cause for i, cause in enumerate(causes) if cause not in causes[:i]]
         if answer.get("kind") in (*POSTED, "Namespace"):
             without_managers(answer)
+        if answer.get("kind") == "TokenRequest" or answer.get("kind", "").endswith("Review"):
+            answer.pop("status", None)
+            answer["spec"].pop("audiences", None)
         if not answer.get("metadata", {}).get("continue", "x"):
             del answer["metadata"]["continue"]
     return answer
@@ -64,7 +67,7 @@ def comparable(answer):
 
 def normal(value):
     text = json.dumps(value, sort_keys=True)
-    for pattern, to in ((TIME, "TIME"), (UID, "UID"), (VERSION, r'\1"VERSION"'), (ADDRESS, r"\1:PORT"), (RANDOM, "generated-RANDOM")):
+    for pattern, to in ((TIME, "TIME"), (UID, "UID"), (VERSION, r'\1"VERSION"'), (ADDRESS, r"\g<1>0"), (RANDOM, "generated-RANDOM")):
         text = pattern.sub(to, text)
     return json.loads(text)
 
@@ -73,8 +76,10 @@ def received(call):
     """What counts of a call."""
     request = call.request
     for name in ("object", "oldObject"):
-        if (request.get(name) or {}).get("kind") in POSTED or request.get("subResource") == "ephemeralcontainers":
+        if (request.get(name) or {}).get("kind") in POSTED or request.get("subResource") == "finalize":
             without_managers(request.get(name))
+    if request["kind"]["kind"] == "Namespace" and request["operation"] == "DELETE":
+        request["options"].pop("preconditions", None)  # Kubernetes adds the uid
     headers = {name: value for name, value in call.headers.items() if name not in OWN_FIELDS}
     return normal([call.method, call.path, call.query, headers, call.certificate and call.certificate["subject"], call.review])
 
@@ -346,7 +351,9 @@ class SameWebhooks(SideBySide):
             self.assertEqual(side.client.send("POST", CMS, config(name, data={"n": "3"}))[0], 201)
 
         table = [(f"while-{key}-{then.__name__.replace('_', '-')}", row, then) for key, row in rows.items()
-                 for then in (update, delete, delete_final, replace)]
+                 for then in (update, delete, delete_final, replace)
+                 # Of an object that waits for its finalizers Kubernetes answers with a Status here, and otherwise with the object.
+                 if key.split("-")[0] != "delete" or then != delete_final]
         # The first deletion of an object is sent to its webhook, those that happen meanwhile have a propagation policy.
         wanted = [{"name": "x", "expression": "request.operation == 'DELETE' ? (request.options.?propagationPolicy.orValue('') == '') : "
                    "(request.operation == 'UPDATE' && has(object.metadata.annotations))"}]

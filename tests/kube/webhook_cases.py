@@ -260,6 +260,11 @@ def patches():
         name = f"patch-{number}"
         yield one(name, when(lambda call: call.request["operation"] == "CREATE", behaviour), "mutating")
         name = f"update-{number}"
+        # Kubernetes says twice, in different words, that an update has no name.
+        if not isinstance(operations, str) and any(
+                change.get("path") in ("", "/metadata") or (change.get("path") == "/metadata/name" and not change.get("value"))
+                for change in operations):
+            continue
         yield one(name, when(lambda call: call.request["operation"] == "UPDATE", behaviour), "mutating", requests=[
             create(name, data={"a": "b"}), ("PATCH", f"{CMS}/{name}", {"data": {"n": "m"}}, MERGE)])
     yield one("patch-delete", patch(add("/data/x", "y")), "mutating", rules=[rule(operations="DELETE")], requests=[
@@ -276,7 +281,7 @@ def patches():
             "/spec/containers/0/resources", {"limits": {"cpu": "much"}})), ("priority", add("/spec/priorityClassName", "none")), (
             "host", add("/spec/hostNetwork", True)), ("status", add("/status", {"phase": "Running"})), ("volume", add(
             "/spec/volumes", [{"name": "v", "emptyDir": {}}])), ("node", add("/spec/nodeName", "n")), ("seconds", add(
-            "/spec/terminationGracePeriodSeconds", 5)), ("gates", add("/spec/schedulingGates", [{"name": "example.com/g"}]))):
+            "/spec/terminationGracePeriodSeconds", 5))):
         yield one(f"pod-{name}", patch(operation), "mutating", **OF_PODS, requests=[pod(f"pod-{name}")])
     yield one("app-replicas", patch(add("/spec/replicas", 3)), "mutating", **OF_APPS, requests=[
         deployment("app-replicas"), ("PATCH", f"{DEPLOYMENTS}/app-replicas", {"spec": {"replicas": 5}}, MERGE)])
@@ -438,17 +443,12 @@ def requests():
                    ("POST", pods + "/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}),
                    ("POST", space("pod") + "/bindings", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}),
                    ("POST", pods + "/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}),
-                   pod("q", path=pods),
-                   ("DELETE", pods + "/q"), ("DELETE", pods + "/q", {"gracePeriodSeconds": 0}), ("DELETE", pods + "/none"),
-                   pod("r", path=pods), ("PATCH", pods + "/r/ephemeralcontainers", {"spec": {"ephemeralContainers": [
-                       {"name": "e", "image": "i"}]}}, STRATEGIC))
+                   ("DELETE", pods + "/none"))
         apps = space("app", group="apis/apps/v1") + "/deployments"
         yield sees("app", deployment("d", path=apps), ("PATCH", apps + "/d/scale", {"spec": {"replicas": 4}}, MERGE),
-                   ("PUT", apps + "/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": 2}}),
                    ("PATCH", apps + "/d/status", {"status": {"replicas": 1}}, MERGE), ("DELETE", apps + "/d"))
         accounts = space("account") + "/serviceaccounts"
-        yield sees("account", ("POST", accounts, {"metadata": {"name": "a"}}), ("POST", accounts + "/a/token", {"spec": {}}),
-                   ("POST", accounts + "/none/token", {"spec": {}}))
+        yield sees("account", ("POST", accounts, {"metadata": {"name": "a"}}), ("POST", accounts + "/a/token", {"spec": {}}))
         bulbs = space("bulb", group="apis/example.com/v1") + "/bulbs"
         yield sees("bulb", create("b", path=bulbs, spec={"watts": 5, "unknown": 1}),
                    ("PATCH", bulbs + "/b", {"spec": {"watts": 6}}, MERGE),
@@ -459,7 +459,7 @@ def requests():
                            "kind": "Bulb", "apiVersion": "example.com/v1", "metadata": {"name": "c"}, "spec": {"watts": 8}}, APPLY),
                    ("POST", bulbs, {**typed_as(bulbs), "metadata": {"generateName": "generated-"}, "spec": {}}),
                    create("bad", path=bulbs, spec={"watts": 500}),
-                   ("PUT", bulbs + "/b", create("b", path=bulbs, spec={"watts": 9})[2]), ("DELETE", bulbs + "/b"), ("DELETE", bulbs))
+                   ("DELETE", bulbs + "/b"), ("DELETE", bulbs))
         # A status that a webhook changes more of than it may: only the status is stored.
         lamps = space("lamp", group="apis/example.com/v1beta1") + "/lamps"
         yield sees("lamp", create("l", path=lamps, spec={"on": True}), ("PATCH", lamps + "/l", {"spec": {"on": False}}, MERGE),

@@ -80,7 +80,7 @@ class Many:
 
 def posting(path, body):
     text = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text
+    return (f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text
 
 
 def config(name, **more):
@@ -98,6 +98,7 @@ class KubeWebhooks(LiveTest):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.code = 0
         self.authority = Authority(self.scratch / "authority")
         self.hooks = self.webhooks("webhook")
 
@@ -136,7 +137,10 @@ class KubeWebhooks(LiveTest):
         return where
 
     def unhook(self, name, path=VALIDATING):
+        """The code of the answer before stays."""
+        code = self.code
         self.send("DELETE", f"{path}/{name}", code=200)
+        self.code = code
 
     def metric(self, name, labels=""):
         connection = http.client.HTTPConnection("127.0.0.1", self.kube.port, timeout=WAIT_SECONDS)
@@ -224,8 +228,9 @@ class KubeWebhooks(LiveTest):
     def test_answers_that_are_not_http(self):
         self.serve()
         for name, data in (("text", b"hello\r\n\r\n"), ("zero", b"\0" * 100), ("binary", bytes(range(256)))):
-            self.expect(name, webhooks.raw(data), f'failed to call webhook: Post "URL": net/http: HTTP/1.x transport connection broken: '
-                        f'malformed HTTP response "{name}"', 'failed to call webhook: Post "URL": a malformed status line')
+            # Without the end of a line, the end of the connection is what went wrong.
+            self.expect(name, webhooks.raw(data), 'failed to call webhook: Post "URL": a malformed status line',
+                        'failed to call webhook: Post "URL": EOF')
         for name, data in (("length", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), ("lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 2"
                                                                                          b"\r\nContent-Length: 3\r\n\r\n{}x")):
             self.hook(name, webhooks.raw(data))
@@ -345,7 +350,7 @@ class KubeWebhooks(LiveTest):
                 self.assertIn(FAILED, answer["message"])
                 self.unhook(name, path)
                 self.hook(name, behaviour, path, timeoutSeconds=1, failurePolicy="Ignore")
-                self.send("POST", CMS, config(f"{name}-{path[-30]}"), code=201)
+                self.send("POST", CMS, config(f"{name}-{'v' if path == VALIDATING else 'm'}"), code=201)
                 self.unhook(name, path)
 
     def test_a_server_that_accepts_and_says_nothing(self):
@@ -393,7 +398,7 @@ class KubeWebhooks(LiveTest):
             for behaviour, code in ((allow, 201), (deny("no"), 400)):
                 where = self.hook("w", webhooks.calls(lambda call, path=path: self.unhook("w", path), behaviour), path)
                 before = len(self.hooks.of(where))
-                name = f"{path[-30:-25]}-{code}".lower()
+                name = f"{'validating' if path == VALIDATING else 'mutating'}-{code}"
                 self.send("POST", CMS, config(name), code=code)
                 self.send("POST", CMS, config(name + "-2"), code=201)
                 self.assertEqual(len(self.hooks.of(where)) - before, 1)
@@ -483,12 +488,12 @@ class KubeWebhooks(LiveTest):
     def test_thousand_writes_wait_until_their_time_is_over(self):
         self.serve(threads=2)
         where = self.hook("w", webhooks.hang, timeoutSeconds=3)
-        many = self.waiting(MANY, where)
+        many = self.waiting(MANY, where, at_hook=200)
         self.unhook("w")
         self.send("POST", CMS, config("after"), code=201)
-        answers = many.wait()
-        self.assertEqual({code for code, _ in answers.values()}, {500})
-        self.assertTrue(all(b"context deadline exceeded" in body for _, body in answers.values()))
+        failed = [body for code, body in many.wait().values() if code != 201]
+        self.assertGreaterEqual(len(failed), 200)  # the others came after the removal
+        self.assertTrue(all(b"context deadline exceeded" in body for body in failed), failed[0])
 
     def test_the_server_stops_while_writes_wait(self):
         self.serve(threads=2)
@@ -616,7 +621,7 @@ class KubeWebhooks(LiveTest):
         for path in (VALIDATING, MUTATING):
             self.hook("w", path=path)
             self.hook("w2", path=path, server=other)
-            self.send("POST", CMS, config(f"a-{path[-30:-25]}".lower()), code=201)
+            self.send("POST", CMS, config("a" if path == VALIDATING else "b"), code=201)
             call, other_call = self.hooks.of("/w")[-1], other.of("/w2")[-1]
             self.assertEqual(call.headers["authorization"], "Bearer secret")
             self.assertIn((("commonName", "the-api-server"),), call.certificate["subject"])
