@@ -191,6 +191,35 @@ class KubeWebhooks(LiveTest):
         self.assertEqual(len(self.hooks.of(where)), 50)
         self.assertEqual(len(sockets), 1)
 
+    def test_evictions_bindings_and_collections_have_verdicts_of_their_own(self):
+        """Each of them consists of several requests for webhooks."""
+        self.serve(threads=1)
+        everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}]
+        # The requests for a collection have no name.
+        no_second = webhooks.when(lambda call: "second" in (call.name, (call.request["oldObject"] or {}).get("metadata", {}).get("name")),
+                                  deny("not this one"))
+        self.hook("w", no_second, rules=everything)
+        self.hook("m", rules=everything, path=MUTATING)
+        pods = "/api/v1/namespaces/default/pods"
+        for name in ("first", "second", "third"):
+            self.send("POST", pods, config(name, spec={"containers": [{"name": "c", "image": "i"}]}))
+            self.send("POST", CMS, config(name))
+        self.unhook("w")
+        self.send("POST", pods, config("second", spec={"containers": [{"name": "c", "image": "i"}]}), 201)
+        self.send("POST", CMS, config("second"), 201)
+        self.hook("w", no_second, rules=everything)
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        for name, code in (("first", 201), ("second", 400), ("none", 404)):
+            self.send("POST", f"{pods}/{name}/eviction", {**eviction, "metadata": {"name": name}}, code)
+        target = {"kind": "Node", "name": "n"}
+        for name, code in (("third", 201), ("second", 400)):
+            self.send("POST", f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": target}, code)
+        self.send("DELETE", CMS, code=400)
+        self.assertEqual([item["metadata"]["name"] for item in self.send("GET", CMS)["items"]], ["second", "third"])
+        self.unhook("w")
+        self.send("DELETE", CMS, code=200)
+        self.assertEqual(self.send("GET", CMS, code=200)["items"], [])
+
     def test_a_disabled_plugin_calls_no_webhook(self):
         self.serve("--kube-disable-admission-plugins=ValidatingAdmissionWebhook,MutatingAdmissionWebhook")
         self.hook("w", deny("no"))

@@ -200,7 +200,7 @@ static enum kube_decision check(struct kube_change *change, const struct json_no
 static void on_admitted(struct kube_change *change)
 {
     struct posting *posting = CONTAINER_OF(change, struct posting, change);
-    kube_policies_release(change);
+    kube_policies_free(change); /* verdicts about what was posted are not those of the pod */
     kube_change_fini(change);
     change->acts = 0;
     change->decide = bind;

@@ -344,7 +344,7 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
 static void call_free(struct kube_call *call)
 {
     struct collection *c = CONTAINER_OF(call->handler.change, struct collection, change);
-    kube_policies_release(&c->change);
+    kube_policies_free(&c->change);
     on_free(&c->change);
     kube_change_fini(&c->change);
 }

@@ -54,7 +54,8 @@ void kube_policies_forget(struct kube_change *change)
 void kube_policies_free(struct kube_change *change)
 {
     kube_policies_release(change);
-    kube_webhooks_free(change->policies->hooks);
+    if (change->policies)
+        kube_webhooks_free(change->policies->hooks);
 }
 
 static void resume(struct kube_policy_facts *f, enum status status)
