@@ -107,7 +107,6 @@ struct kube_change {
     bool named;                 /* by the client: no other name is generated */
     bool deleting;              /* the existing object of that name is being deleted */
     unsigned renamed, lost;     /* attempts with another name, and because of other writes */
-
     /* Private. */
     struct arena scratch;
     struct buf encoded, key_bytes;
