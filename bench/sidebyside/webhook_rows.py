@@ -40,7 +40,8 @@ class Webhook:
         self.process.wait()
 
     def client_config(self, path):
-        return {"url": f"https://127.0.0.1:{self.port}/{path}", "caBundle": base64.b64encode(pathlib.Path(self.server.own.cert).read_bytes()).decode()}
+        bundle = pathlib.Path(self.server.own.cert).read_bytes()
+        return {"url": f"https://127.0.0.1:{self.port}/{path}", "caBundle": base64.b64encode(bundle).decode()}
 
     def calls(self):
         context = ssl.create_default_context(cafile=self.server.own.cert)

@@ -66,6 +66,8 @@ class BenchReport(unittest.TestCase):
                 self.read += 1
                 return self.read
 
+        webhook = unittest.mock.MagicMock()
+        webhook.return_value.__enter__.return_value.calls.return_value = 0
         known = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
         quantiles = re.compile(r".*\.p\d+_(us|ms)$")
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
@@ -73,7 +75,9 @@ class BenchReport(unittest.TestCase):
                 unittest.mock.patch("sidebyside.kube_rows.pod_bytes", return_value=1), \
                 unittest.mock.patch.multiple("sidebyside.rule_rows", must=unittest.mock.MagicMock(),
                                              replace=unittest.mock.DEFAULT, await_status=unittest.mock.DEFAULT,
-                                             published=unittest.mock.MagicMock(), create_many=lambda *_: (1, 0)):
+                                             published=unittest.mock.MagicMock(), create_many=lambda *_: (1, 0)), \
+                unittest.mock.patch.multiple("sidebyside.webhook_rows", Webhook=webhook,
+                                             sizes=unittest.mock.Mock(of=lambda _: 0)):
             for row in rows.ROWS:
                 for server in [Cluster("vigil"), Cluster("etcd")] if row.of_cluster else [Server()]:
                     for key in row.measure(server):
