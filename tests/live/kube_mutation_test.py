@@ -215,6 +215,17 @@ class Mutations(LiveTest):
         made = self.send("PATCH", f"{things}/x/status", {"status": {"a": "b"}}, MERGE, code=200)
         self.assertEqual((made["apiVersion"], made["status"]), ("x.y/v1", {"a": "b", "seen": "x.y/v2 v2"}))
 
+    def test_the_managers_of_a_new_object_can_be_patched(self):
+        self.kube.kill()
+        self.serve("--kube-managed-fields=all")
+        spec = policy_spec()
+        patch = "[JSONPatch{op: 'remove', path: '/metadata/managedFields/0/fieldsV1/f:data/f:gone'}]"
+        spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]
+        self.send("POST", POLICIES, {"metadata": {"name": "p"}, "spec": spec}, code=201)
+        self.bind("p")
+        made = self.config("x", data={"gone": "a", "there": "b"})
+        self.assertEqual(made["metadata"]["managedFields"][0]["fieldsV1"], {"f:data": {".": {}, "f:there": {}}})
+
     def test_a_patch_that_leaves_no_object_is_refused(self):
         spec = policy_spec()
         spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'replace', path: '', value: [1]}]"}}]

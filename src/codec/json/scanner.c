@@ -305,11 +305,25 @@ enum json_token json_next(struct json_scanner *s)
 
 /* -- Skipping -- */
 
-/* A quote, plain text and a quote, with some bytes behind it. Returns the position behind it, or
- * NULL. */
+/* Passes escapes of one letter or sign, and the plain text behind each. Returns where it has
+ * stopped. */
+static const uint8_t *pass_short_escapes(const uint8_t *at, const uint8_t *end)
+{
+    static const bool is_short[256] = {['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+                                       ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true};
+    while (end - at >= 4 && *at == '\\' && is_short[at[1]])
+        at = json_plain_end_inline(at + 2, end);
+    return at;
+}
+
+/* A quote, text without long escapes and a quote, with some bytes behind it. Returns the position
+ * behind it, or NULL. */
 static ALWAYS_INLINE const uint8_t *pass_plain_string(const uint8_t *at, const uint8_t *end)
 {
     const uint8_t *quote = json_plain_end_inline(at + 1, end);
+    /* Keys of managers are JSON in a string. */
+    if (UNLIKELY(quote < end && *quote == '\\'))
+        quote = pass_short_escapes(quote, end);
     return end - quote >= 4 && *quote == '"' ? quote + 1 : NULL;
 }
 
@@ -328,9 +342,9 @@ static const uint8_t *pass_plain_scalar(const uint8_t *at, const uint8_t *end)
 }
 
 /*
- * Passes tokens as programs write them, without white space and escapes: most of the tokens of most
- * texts, so that this has its own copy of the state, in registers. It stops before any other token,
- * which json_next examines, and behind the bracket that leads to the depth outside.
+ * Passes tokens as programs write them, without white space and long escapes: most of the tokens of
+ * most texts, so that this has its own copy of the state, in registers. It stops before any other
+ * token, which json_next examines, and behind the bracket that leads to the depth outside.
  */
 struct plain_pass {
     const uint8_t *at, *end;
@@ -384,6 +398,8 @@ static ALWAYS_INLINE bool plain_begin_value(struct plain_pass *p)
     const uint8_t *next;
     if (*p->at == '"') {
         next = pass_plain_string(p->at, p->end);
+    } else if (*p->at == '{' && p->end - p->at >= 8 && p->at[1] == '}') {
+        next = p->at + 2; /* most values in fieldsV1 */
     } else if (*p->at == '{' || *p->at == '[') {
         if (p->depth == PLAIN_DEPTH_MAX)
             return false;

@@ -462,6 +462,14 @@ struct json_node *json_node_new_int(struct arena *arena, int64_t value)
     return node;
 }
 
+struct json_node *json_node_new_raw(struct arena *arena, struct slice json)
+{
+    struct json_node *node = json_node_new_text(arena, json);
+    if (node)
+        node->type = JSON_TYPE_NUMBER;
+    return node;
+}
+
 /* Without its links to others. */
 static struct json_node *copy_one(struct arena *arena, const struct json_node *node)
 {

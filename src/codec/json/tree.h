@@ -159,6 +159,8 @@ bool json_node_equal(const struct json_node *a, const struct json_node *b);
 struct json_node *json_node_new(struct arena *arena, enum json_type type);
 struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */
 struct json_node *json_node_new_int(struct arena *arena, int64_t value);
+/* JSON that is only written, as it is, without a tree: for all else it is a number, and none. */
+struct json_node *json_node_new_raw(struct arena *arena, struct slice json);         /* copied */
 struct json_node *json_node_copy(struct arena *arena, const struct json_node *node); /* deep */
 /* An object with the members of another one, whose items and members in turn are those of the
  * original: only its own members may be replaced, added and removed. */

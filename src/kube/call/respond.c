@@ -252,9 +252,10 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
     if (kube_conversion_concerns(call->kind) && !call->converted &&
         !kube_conversion_bytes(call, json, revision, &seen))
         return false;
-    if (kube_object_parse(seen, &object) != ST_OK)
+    bool whole = call->accept.shape == KUBE_WHOLE;
+    if ((whole ? kube_object_parse_head : kube_object_parse)(seen, &object) != ST_OK)
         return kube_fail_stored(&call->status);
-    if (call->accept.shape != KUBE_WHOLE) {
+    if (!whole) {
         AUTO(buf_fini) struct buf text = {0};
         struct kube_shaping shaping = kube_shaping_of(call);
         if (!kube_shape_fits(call, false))

@@ -11,6 +11,7 @@
 #include "kube/handlers/write/policies_private.h"
 #include "kube/handlers/write/scale.h"
 #include "kube/handlers/write/update.h"
+#include "kube/merge/apply/created.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/policy/policies/inputs.h"
 #include "kube/types/go_text.h"
@@ -122,6 +123,9 @@ bool kube_policies_begin_write(struct kube_change *change, const struct kube_pol
     };
     write->request.name = now.name;
     write->request.namespace = now.namespace;
+    /* Expressions and patches may look into the managers of a new object. */
+    if (change->object && created_expand(change->arena, change->object) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
     if (!now.name.len && change->operation == KUBE_ADMISSION_CREATE && change->object &&
         !change->decide)
         write->request.name =

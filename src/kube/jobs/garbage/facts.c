@@ -2,7 +2,6 @@
 
 #include "codec/json/scanner.h"
 #include "codec/json/string.h"
-#include "kube/types/object/object.h"
 
 /* -- Values -- */
 
@@ -128,12 +127,24 @@ static enum status read_finalizers(struct garbage_facts *facts, struct slice arr
 static enum status read_member(struct arena *arena, struct json_scanner *s,
                                struct garbage_facts *facts)
 {
+    const struct {
+        struct slice name;
+        struct slice *to;
+    } texts[] = {
+        {SLICE_LITERAL("name"), &facts->name},
+        {SLICE_LITERAL("namespace"), &facts->namespace},
+    };
+    struct slice *to = NULL;
+    for (size_t i = 0; !to && i < COUNT_OF(texts); i++)
+        to = json_token_is(s, texts[i].name) ? texts[i].to : NULL;
     bool owners = json_token_is(s, SLICE_LITERAL("ownerReferences"));
     bool finalizers = json_token_is(s, SLICE_LITERAL("finalizers"));
     bool deleting = json_token_is(s, SLICE_LITERAL("deletionTimestamp"));
     bool uid = json_token_is(s, SLICE_LITERAL("uid"));
     struct slice whole;
     enum json_token token = json_next(s);
+    if (to && token == JSON_STRING)
+        *to = slice_sub(s->raw, 1, s->raw.len - 2);
     if (uid)
         TRY(read_text(arena, s, token, &facts->uid));
     if (deleting)
@@ -146,24 +157,44 @@ static enum status read_member(struct arena *arena, struct json_scanner *s,
     return finalizers && token == JSON_ARRAY ? read_finalizers(facts, whole) : ST_OK;
 }
 
+static enum status read_metadata(struct arena *arena, struct json_scanner *s,
+                                 struct garbage_facts *facts)
+{
+    enum json_token token = json_next(s);
+    if (token != JSON_OBJECT)
+        return ST_MALFORMED;
+    while ((token = json_next(s)) == JSON_KEY)
+        TRY(read_member(arena, s, facts));
+    return token == JSON_OBJECT_END ? ST_OK : ST_MALFORMED;
+}
+
+/* One pass, because this is done for every object that is written: up to the end of metadata, if
+ * kind and apiVersion come before it. */
 enum status garbage_facts_read(struct arena *arena, struct slice json,
                                struct garbage_facts *ret_facts)
 {
-    struct kube_object object;
+    struct garbage_facts facts = {0};
     struct json_scanner s;
-    enum json_token token;
-    TRY(kube_object_parse(json, &object));
-    struct garbage_facts facts = {
-        .api_version = object.api_version,
-        .kind = object.kind,
-        .namespace = object.namespace,
-        .name = object.name,
-    };
-    json_scanner_init(&s, object.metadata);
-    (void)json_next(&s);
-    while ((token = json_next(&s)) == JSON_KEY)
-        TRY(read_member(arena, &s, &facts));
-    if (token != JSON_OBJECT_END || !facts.uid.len)
+    enum json_token token = JSON_KEY;
+    json_scanner_init(&s, json);
+    if (json_next(&s) != JSON_OBJECT)
+        return ST_MALFORMED;
+    while (!(facts.kind.ptr && facts.api_version.ptr && facts.uid.len) &&
+           (token = json_next(&s)) == JSON_KEY) {
+        struct slice *to = json_token_is(&s, SLICE_LITERAL("kind"))         ? &facts.kind
+                           : json_token_is(&s, SLICE_LITERAL("apiVersion")) ? &facts.api_version
+                                                                            : NULL;
+        if (json_token_is(&s, SLICE_LITERAL("metadata"))) {
+            TRY(read_metadata(arena, &s, &facts));
+            continue;
+        }
+        token = json_next(&s);
+        if (to && token == JSON_STRING)
+            *to = slice_sub(s.raw, 1, s.raw.len - 2);
+        if (!json_skip(&s, token))
+            return ST_MALFORMED;
+    }
+    if (token == JSON_FAULT || !facts.uid.len)
         return ST_MALFORMED;
     *ret_facts = facts;
     return ST_OK;

@@ -2,7 +2,7 @@
  * The managers of a new object: one update owns all its fields, except those that identify it,
  * those that the path resets, and those that every object of its type has. It is what apply_update
  * would say about an object that did not exist, but in one walk from the object and its type to
- * fieldsV1, without sets, because every create needs it.
+ * the text of fieldsV1, without sets or trees, because every create needs it.
  */
 #ifndef VIGIL_KUBE_MERGE_APPLY_CREATED_H
 #define VIGIL_KUBE_MERGE_APPLY_CREATED_H
@@ -27,6 +27,11 @@ struct created {
 MUST_CHECK
 enum status created_list(const struct created *created, const struct json_node *object,
                          struct json_node **ret_list);
+
+/* The fieldsV1 of such a list are only a text (json_node_new_raw). Makes a tree of those in an
+ * object, for who looks into it. ST_NOMEM, ST_LIMIT. */
+MUST_CHECK
+enum status created_expand(struct arena *arena, struct json_node *object);
 
 /* Sets the managedFields of an object of a built-in kind that kube-apiserver itself would make.
  * ST_NOMEM, ST_LIMIT. */

@@ -95,6 +95,18 @@ static void the_walk_finds_what_a_comparison_finds(void **state)
          "{\"port\":80,\"protocol\":\"UDP\",\"targetPort\":\"x\"}]},\"status\":{\"loadBalancer\":{}"
          "}}"},
         {"rbac.authorization.k8s.io/v1", "Role", "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}"},
+        /* Names out of order, and with what JSON and Go escape. */
+        {"v1", "Pod",
+         "{\"metadata\":{\"name\":\"p\",\"labels\":{\"\\\"\":\"1\",\"<\":\"2\",\"\\u00e9\":\"3\"}},"
+         "\"spec\":{\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"b\"},{\"name\":\"a\"}]}]}"
+         "}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a\\\"b\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a\\tb\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a<b\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\\u00e9\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":null},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":5},{\"name\":\"c\"}]}}"},
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -139,6 +151,34 @@ static void the_list_has_one_update(void **state)
     assert_int_equal(created_list(&created, tree(f, "{\"metadata\":{\"name\":\"p\"}}"), &list),
                      ST_OK);
     assert_null(list);
+}
+
+/* Before that, what is owned is only a text. */
+static void the_fields_become_a_tree_on_demand(void **state)
+{
+    struct fixture *f = *state;
+    struct created created = created_of(f, "v1", "Pod", true);
+    struct json_node *object = tree(f, POD), *list, *text, *entry;
+    assert_int_equal(created_list(&created, object, &list), ST_OK);
+    assert_int_equal(
+        json_node_put(&f->arena, json_node_named(object, "metadata"), "managedFields", list),
+        ST_OK);
+    text = json_node_copy(&f->arena, object);
+    const struct json_node *labels =
+        json_node_path(json_node_item(list, 0), "fieldsV1.f:metadata.f:labels");
+    assert_null(labels);
+    assert_int_equal(created_expand(&f->arena, object), ST_OK);
+    labels = json_node_path(json_node_item(list, 0), "fieldsV1.f:metadata.f:labels");
+    assert_int_equal(labels->count, 3);
+    AUTO(buf_fini) struct buf before = {0};
+    assert_int_equal(json_tree_write(text, &before), ST_OK);
+    assert_int_equal(buf_append(&before, slice_of("", 1)), ST_OK);
+    assert_tree(object, (const char *)before.ptr);
+    /* Again, and of an object without managers. */
+    entry = json_node_item(list, 0);
+    assert_int_equal(created_expand(&f->arena, object), ST_OK);
+    assert_ptr_equal(json_node_item(list, 0), entry);
+    assert_int_equal(created_expand(&f->arena, tree(f, "{}")), ST_OK);
 }
 
 static void items_that_are_the_same_need_a_comparison(void **state)
@@ -189,6 +229,7 @@ int main(void)
         cmocka_unit_test(the_walk_finds_what_a_comparison_finds),
         cmocka_unit_test(a_type_that_is_not_known_is_deduced),
         cmocka_unit_test(the_list_has_one_update),
+        cmocka_unit_test(the_fields_become_a_tree_on_demand),
         cmocka_unit_test(items_that_are_the_same_need_a_comparison),
         cmocka_unit_test(a_small_arena_is_not_enough),
         cmocka_unit_test(objects_of_the_server_are_its_own),

@@ -149,21 +149,32 @@ enum status fields_v1_read(struct arena *arena, const struct json_node *tree, si
 
 /* -- Writing -- */
 
-enum status go_json_append(const struct json_node *node, struct buf *to)
+static enum status append_escaped(struct slice text, struct buf *to)
 {
-    AUTO(buf_fini) struct buf plain = {0};
-    TRY(json_tree_write(node, &plain));
     size_t from = 0;
-    for (size_t i = 0; i < plain.len; i++) {
-        uint8_t c = plain.ptr[i];
-        /* Go's encoder escapes these three, because JSON may be inside a page of HTML. */
-        if (c != '<' && c != '>' && c != '&')
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (!is_escaped_by_go(c))
             continue;
-        TRY(buf_append(to, slice_of(plain.ptr + from, i - from)));
+        TRY(buf_append(to, slice_sub(text, from, i - from)));
         TRY(buf_append_format(to, "\\u%04x", c));
         from = i + 1;
     }
-    return buf_append(to, slice_of(plain.ptr + from, plain.len - from));
+    return buf_append(to, slice_sub(text, from, text.len - from));
+}
+
+enum status go_json_append(const struct json_node *node, struct buf *to)
+{
+    size_t at = to->len;
+    TRY(json_tree_write(node, to));
+    while (at < to->len && !is_escaped_by_go(to->ptr[at]))
+        at++;
+    if (at == to->len)
+        return ST_OK;
+    AUTO(buf_fini) struct buf plain = {0};
+    TRY(buf_append(&plain, slice_of(to->ptr + at, to->len - at)));
+    to->len = at;
+    return append_escaped(buf_slice(&plain), to);
 }
 
 enum status field_element_write(const struct field_element *element, struct buf *to)

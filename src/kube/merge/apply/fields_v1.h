@@ -40,6 +40,11 @@ MUST_CHECK
 enum status field_element_append(const struct field_element *element, struct arena *arena,
                                  struct buf *to);
 
+/* Go's encoder escapes these three, because JSON may be inside a page of HTML. */
+static inline bool is_escaped_by_go(uint8_t c)
+{
+    return c == '<' || c == '>' || c == '&';
+}
 /* Appends JSON with <, > and & escaped, as Go's encoder writes it. ST_LIMIT, ST_NOMEM. */
 MUST_CHECK
 enum status go_json_append(const struct json_node *node, struct buf *to);

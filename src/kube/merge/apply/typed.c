@@ -161,7 +161,12 @@ enum status typed_sort(struct arena *arena, const struct typed_item *items, size
     if (!*ret_sorted)
         return ST_NOMEM;
     memcpy(*ret_sorted, items, count * sizeof(*items));
-    qsort(*ret_sorted, count, sizeof(**ret_sorted), item_order);
+    /* Most lists are in order. */
+    size_t sorted = 1;
+    while (sorted < count && item_order(&items[sorted - 1], &items[sorted]) < 0)
+        sorted++;
+    if (sorted < count)
+        qsort(*ret_sorted, count, sizeof(**ret_sorted), item_order);
     return ST_OK;
 }
 
