@@ -161,7 +161,7 @@ static bool is_plain_in_go(struct slice text)
     return true;
 }
 
-/* The text of an item's key; empty: it needs escapes, or is none. */
+/* The text of an item's key; empty: it needs escapes, or is absent. */
 static struct slice plain_key(const struct json_node *item, struct slice name)
 {
     const struct json_node *key = json_node_member(item, name);

@@ -29,7 +29,7 @@ enum status created_list(const struct created *created, const struct json_node *
                          struct json_node **ret_list);
 
 /* The fieldsV1 of such a list are only a text (json_node_new_raw). Makes a tree of those in an
- * object, for who looks into it. ST_NOMEM, ST_LIMIT. */
+ * object, for callers that look into it. ST_NOMEM, ST_LIMIT. */
 MUST_CHECK
 enum status created_expand(struct arena *arena, struct json_node *object);
 
