@@ -193,11 +193,13 @@ class KubeWebhookVerdicts(LiveTest):
             text = json.dumps({"metadata": {"name": f"c{number}", "annotations": {"z": "z"}}, "data": data} if method == "POST" else
                               {"data": data} if method == "PATCH" else {}).encode()
             with socket.create_connection(("127.0.0.1", self.kube.kube_port), timeout=WAIT_SECONDS) as connection:
-                connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {MERGE if method == 'PATCH' else 'application/json'}"
-                                   f"\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)
+                kind = MERGE if method == "PATCH" else "application/json"
+                head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len(text)}\r\n\r\n"
+                connection.sendall(head.encode() + text)
                 connection.settimeout(chance.choice((0.001, 0.003, 0.01, 0.03)))
                 with contextlib.suppress(TimeoutError):
                     connection.recv(1)
+        self.assertGreater(len(self.hooks.of("/m0")), 30)
         self.send("POST", CMS, {"metadata": {"name": "after", "annotations": {"z": "z"}}}, 201)
         self.kube.stop()
 
