@@ -104,7 +104,8 @@ def create_many(server, name, count, path, value, connections=10, pipeline=10):
         named = {**value, "metadata": {**value.get("metadata", {}), "name": f"{prefix}-{name}-{ZEROS}"}}
         file.write_text(json.dumps(named, separators=(",", ":")))
         # Of requests that its worker looks at, Vigil takes at most 256 at once.
-        found = server.bench("kube-load", "--connections", connections, "--pipeline", pipeline, "--key-space", sizes.of(number), "--path", path,
+        found = server.bench("kube-load", "--connections", connections, "--pipeline", pipeline, "--key-space", sizes.of(number), "--path",
+                             path,
                              "--object", file)
     return found["server_cpu_us_per_operation"], found["other_cores"]
 

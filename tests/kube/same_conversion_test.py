@@ -218,6 +218,7 @@ class SameConversion(SideBySide):
 
     def test_converters_receive_the_same(self):
         self.define(conversions.good, plural="fences", kind="Fence", reviews=["v9", "v1beta1", "v1"])
+
         def received(client):
             client.send("POST", path("v1", plural="fences"), gate("a", kind="Fence"))
             client.send("GET", path("v2", "a", plural="fences"))
@@ -230,6 +231,7 @@ class SameConversion(SideBySide):
 
     def test_fields_are_owned_in_the_version_of_their_manager(self):
         self.define(conversions.good, plural="owned", kind="Own")
+
         def what_counts_and_owners(answer):
             # The converter drops the default that v3 has: with an apply Kubernetes counts that as no change.
             code, body = what_counts(answer)

@@ -140,7 +140,8 @@ CREATES = [
     ("POST", THINGS + "?fieldManager=creator", thing("v", spec={}, metadata={"name": "v", "labels": {"a": "b"}})),
     ("POST", THINGS + "?fieldManager=creator", thing("w", metadata={"name": "w", "managedFields": []})),
     # Services get addresses, which have no owner.
-    ("POST", SERVICES + "?fieldManager=creator", {"metadata": {"name": "addressed"}, "spec": {"ports": [{"port": 80}], "type": "NodePort"}}),
+    ("POST", SERVICES + "?fieldManager=creator", {"metadata": {"name": "addressed"},
+                                                  "spec": {"ports": [{"port": 80}], "type": "NodePort"}}),
     ("PATCH", SERVICES + "/addressed?fieldManager=u", {"spec": {"ports": [{"port": 81, "name": "b"}]}}, STRATEGIC),
     ("PATCH", SERVICES + "/addressed?fieldManager=u", {"spec": {"type": "ClusterIP"}}, MERGE),
     ("POST", SERVICES + "?fieldManager=creator", service("headless", {"port": 80}, type="ClusterIP")),
@@ -152,7 +153,8 @@ CREATES = [
     ("GET", PODS + "/parts"),
     ("POST", PODS + "?fieldManager=creator", pod("bound", None)),
     *[(method, PODS + "/bound" + path, *body) for method, path, *body in (
-        ("POST", "/binding?fieldManager=scheduler", {"metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "n"}}), ("GET", ""))],
+        ("POST", "/binding?fieldManager=scheduler", {"metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "n"}}),
+        ("GET", ""))],
     # More updaters than are kept.
     ("POST", CMS + "?fieldManager=u00", cm("many", {"a": "0"})),
     *[("PATCH", f"{CMS}/many?fieldManager=u{i:02}", {"data": {f"k{i}": "1"}}, MERGE) for i in range(1, 14)],

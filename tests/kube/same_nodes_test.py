@@ -35,9 +35,10 @@ CERTIFICATES = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 MIRROR = "kubernetes.io/config.mirror"
 ACCOUNT = "the-account"
-NODE_USERS = ("clusterrolebindings", "more", [rule(["create", "get", "list", "deletecollection"], [""], ["secrets", "pods/binding", "pods"]),
+NODE_USERS = ("clusterrolebindings", "more", [rule(["create", "get", "list", "deletecollection"], [""],
+                                                   ["secrets", "pods/binding", "pods"]),
                                               rule(["update", "patch", "create"], [""], ["pods", "persistentvolumeclaims", "pods/resize",
-                                                                                        "pods/ephemeralcontainers"]),
+                                                                                         "pods/ephemeralcontainers"]),
                                               rule(["create", "patch"], ["coordination.k8s.io"], ["leases"]),
                                               rule(["delete", "deletecollection"], [""], ["nodes"]),
                                               rule(["deletecollection"], [""], ["persistentvolumeclaims"]),
@@ -105,7 +106,8 @@ SETUP = [
     *[(f"{CORE}/nodes", named(name)) for name in ("one", "two", "more")],
     *[(f"{SHOP}/serviceaccounts", named(name)) for name in (ACCOUNT, "other")],
     (f"{CSI}/csidrivers", named("csi.example.com", spec={"tokenRequests": [{"audience": "by-driver"}]})),
-    (f"{CSI}/csidrivers", named("inline.example.com", spec={"tokenRequests": [{"audience": "inline"}], "volumeLifecycleModes": ["Ephemeral"]})),
+    (f"{CSI}/csidrivers", named("inline.example.com", spec={"tokenRequests": [{"audience": "inline"}],
+                                                            "volumeLifecycleModes": ["Ephemeral"]})),
     (f"{CORE}/persistentvolumes", volume("disk", "claim", csi={
         "driver": "csi.example.com", "volumeHandle": "h", "nodePublishSecretRef": secret_ref("publish"),
         "nodeStageSecretRef": secret_ref("stage"), "nodeExpandSecretRef": secret_ref("expand"),
@@ -114,7 +116,8 @@ SETUP = [
     (f"{CORE}/persistentvolumes", volume("other", "other", rbd={"monitors": ["m"], "image": "i", "secretRef": secret_ref("rbd")})),
     (f"{SHOP}/persistentvolumeclaims", claim("claim", "disk")), (f"{SHOP}/persistentvolumeclaims", claim("other", "other")),
     (f"{SHOP}/persistentvolumeclaims", claim("busy-v5")), (f"{SHOP}/persistentvolumeclaims", claim("azure", "azure")),
-    *[(f"{SHOP}/secrets", named(name)) for name in ("by-volume", "unused", "by-env", "azure")], (f"{CORE}/namespaces/bank/secrets", named("stage")),
+    *[(f"{SHOP}/secrets", named(name)) for name in ("by-volume", "unused", "by-env", "azure")],
+    (f"{CORE}/namespaces/bank/secrets", named("stage")),
     *[(f"{SHOP}/configmaps", named(name)) for name in ("by-volume", "unused")],
     (f"{SHOP}/pods", pod("busy", "one", VOLUMES, serviceAccountName=ACCOUNT, imagePullSecrets=[{"name": "by-pull"}],
                          initContainers=[{"name": "i", "image": "none", "env": [
@@ -151,7 +154,8 @@ READS = [
     *[f"{RESOURCE}/namespaces/shop/resourceclaims/{name}" for name in ("device", "made", "extended", "template", "missing")],
     *[f"{SHOP}/serviceaccounts/{name}" for name in (ACCOUNT, "other", "missing")],
     *[f"{SHOP}/pods/{name}" for name in ("busy", "calm", "free", "mirrored", "missing", "busy/log", "busy/status")],
-    f"{SHOP}/secrets", f"{CORE}/secrets", f"{SHOP}/secrets?fieldSelector=metadata.name%3Dby-volume", f"{CORE}/configmaps", f"{SHOP}/configmaps",
+    f"{SHOP}/secrets", f"{CORE}/secrets", f"{SHOP}/secrets?fieldSelector=metadata.name%3Dby-volume", f"{CORE}/configmaps",
+    f"{SHOP}/configmaps",
     f"{SHOP}/configmaps?fieldSelector=metadata.name%3Dby-volume&watch=1&timeoutSeconds=1",
     f"{CORE}/watch/namespaces/shop/secrets/by-volume?timeoutSeconds=1", f"{SHOP}/secrets/by-volume/status",
     f"{CORE}/pods", f"{SHOP}/pods", f"{CORE}/pods?fieldSelector=spec.nodeName%3Done", f"{SHOP}/pods?fieldSelector=spec.nodeName%3Done",
@@ -159,20 +163,25 @@ READS = [
     f"{CORE}/pods?fieldSelector=spec.nodeName%3Done%2Cstatus.phase%3DPending", f"{CORE}/pods?fieldSelector=spec.nodeName%3D",
     f"{CORE}/pods?fieldSelector=spec.nodeName%3Done%2Cx", f"{CORE}/pods?fieldSelector=spec.nodeName%3Done%2Cunknown%3Dx",
     f"{CORE}/pods?fieldSelector=spec.nodeName%3Do%5Cne", f"{CORE}/pods?fieldSelector=%2Cspec.nodeName%3Done%2C",
-    f"{CORE}/pods?fieldSelector=spec.nodeName%3Done&watch=1&timeoutSeconds=1", f"{CORE}/watch/pods?fieldSelector=spec.nodeName%3Done&timeoutSeconds=1",
+    f"{CORE}/pods?fieldSelector=spec.nodeName%3Done&watch=1&timeoutSeconds=1",
+    f"{CORE}/watch/pods?fieldSelector=spec.nodeName%3Done&timeoutSeconds=1",
     f"{SHOP}/pods?fieldSelector=metadata.name%3Dbusy", f"{CORE}/pods?labelSelector=a%3Db",
     *[f"{CORE}/nodes{rest}" for rest in ("", "/one", "/two", "/none", "/one/status", "?fieldSelector=metadata.name%3Done",
                                          "?fieldSelector=metadata.name%3Dtwo&watch=1&timeoutSeconds=1", "/one/proxy")],
     f"{CORE}/services", f"{SHOP}/services/x", f"{SHOP}/services/x/status", f"{SHOP}/endpoints", f"{SHOP}/endpoints/x",
     f"{CORE}/namespaces", f"{CORE}/namespaces/shop", f"{SHOP}/events", f"{SHOP}/replicationcontrollers",
-    *[f"{CSI}/{rest}" for rest in ("volumeattachments", "volumeattachments/attached", "volumeattachments/missing", "csinodes", "csinodes/one",
+    *[f"{CSI}/{rest}" for rest in ("volumeattachments", "volumeattachments/attached", "volumeattachments/missing", "csinodes",
+                                   "csinodes/one",
                                    "csinodes/two", "csidrivers", "csidrivers/csi.example.com", "storageclasses")],
     *[f"{RESOURCE}/{rest}" for rest in ("resourceslices", "resourceslices/slice-one", "resourceslices/slice-two", "resourceslices/missing",
-                                        "resourceslices?fieldSelector=spec.nodeName%3Done", "resourceslices?fieldSelector=spec.nodeName%3Dtwo",
+                                        "resourceslices?fieldSelector=spec.nodeName%3Done",
+                                        "resourceslices?fieldSelector=spec.nodeName%3Dtwo",
                                         "deviceclasses")],
-    *[f"{LEASES}/{rest}" for rest in ("kube-node-lease/leases", "kube-node-lease/leases/one", "kube-node-lease/leases/two", "shop/leases/one")],
+    *[f"{LEASES}/{rest}" for rest in ("kube-node-lease/leases", "kube-node-lease/leases/one", "kube-node-lease/leases/two",
+                                      "shop/leases/one")],
     "/apis/coordination.k8s.io/v1/leases", CERTIFICATES, f"{CERTIFICATES}/x", f"{CERTIFICATES}/x/approval",
-    "/apis/node.k8s.io/v1/runtimeclasses", "/apis/apps/v1/deployments", f"{RBAC}/clusterroles", "/version", "/metrics", "/api", "/healthz", "/x",
+    "/apis/node.k8s.io/v1/runtimeclasses", "/apis/apps/v1/deployments", f"{RBAC}/clusterroles", "/version", "/metrics", "/api", "/healthz",
+    "/x",
     "/apis/certificates.k8s.io/v1beta1/podcertificaterequests", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles",
 ]
 MERGE = "application/merge-patch+json"
@@ -184,7 +193,8 @@ def token_request(name="busy", uid=None, audiences=(), **ref):
 
 
 def request_for(subject):
-    made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null",
+    made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                           "/dev/null",
                            "-subj", subject], check=True, capture_output=True)
     return base64.b64encode(made.stdout).decode()
 
@@ -267,7 +277,8 @@ class SameNodes(unittest.TestCase):
         return theirs[0]
 
     def all_of(self, login, requests):
-        return [self.compare(method, path, body, token=token_of(login), **(more[0] if more else {})) for method, path, body, *more in requests]
+        return [self.compare(method, path, body, token=token_of(login), **(more[0] if more else {})) for method, path, body,
+                *more in requests]
 
     def test_a_kubelet_reads_what_its_pods_use_and_nothing_else(self):
         codes = [self.compare("GET", path, token=token_of(login)) for login, path in itertools.product(KUBELETS, READS)]
@@ -278,12 +289,14 @@ class SameNodes(unittest.TestCase):
     def test_verbs_that_a_kubelet_does_not_have_are_refused(self):
         paths = [f"{SHOP}/secrets/by-volume", f"{SHOP}/configmaps/by-volume", f"{SHOP}/persistentvolumeclaims/claim", f"{SHOP}/pods/busy",
                  f"{CORE}/persistentvolumes/disk", f"{CSI}/volumeattachments/attached", f"{SHOP}/serviceaccounts/{ACCOUNT}",
-                 f"{RESOURCE}/namespaces/shop/resourceclaims/device", f"{SHOP}/services/x", f"{CORE}/nodes/one/proxy", f"{SHOP}/pods/busy/exec",
+                 f"{RESOURCE}/namespaces/shop/resourceclaims/device", f"{SHOP}/services/x", f"{CORE}/nodes/one/proxy",
+                 f"{SHOP}/pods/busy/exec",
                  f"{SHOP}/pods/busy/binding", f"{SHOP}/pods/busy/ephemeralcontainers", f"{CSI}/csidrivers/csi.example.com",
                  f"{SHOP}/events/x", f"{RESOURCE}/namespaces/shop/resourceclaims/device/status"]
         for login, path, method in itertools.product((ONE, TWO), paths, ("PUT", "PATCH", "DELETE")):
             self.compare(method, path, {"metadata": {"labels": {"x": "y"}}} if method != "DELETE" else None, token=token_of(login))
-        for login, path in itertools.product((ONE, TWO), ("secrets", "configmaps", "persistentvolumeclaims", "serviceaccounts", "services")):
+        for login, path in itertools.product((ONE, TWO), ("secrets", "configmaps", "persistentvolumeclaims", "serviceaccounts",
+                                                          "services")):
             self.compare("DELETE", f"{SHOP}/{path}", token=token_of(login))
             self.compare("POST", f"{SHOP}/{path}", named("new"), token=token_of(login))
         self.compare("DELETE", f"{SHOP}/pods?fieldSelector=spec.nodeName%3Done", token=token_of(ONE))
@@ -309,7 +322,8 @@ class SameNodes(unittest.TestCase):
             {"verb": "get", "resource": "secrets", "name": "by-volume"}, {"verb": "get", "resource": "secrets", "namespace": "shop"},
             {"verb": "create", "resource": "serviceaccounts", "subresource": "token", "namespace": "shop", "name": ACCOUNT},
             {"verb": "create", "resource": "serviceaccounts", "subresource": "x", "namespace": "shop", "name": ACCOUNT},
-            {"verb": "x", "resource": "podcertificaterequests", "group": "certificates.k8s.io"}, {"verb": "get", "resource": "nodes", "name": "one"},
+            {"verb": "x", "resource": "podcertificaterequests", "group": "certificates.k8s.io"},
+            {"verb": "get", "resource": "nodes", "name": "one"},
             {"verb": "update", "resource": "nodes", "subresource": "status", "name": "two"}, {"verb": "x", "resource": "nodes"},
             {"verb": "create", "resource": "subjectaccessreviews", "group": "authorization.k8s.io"}, selected,
             {"verb": "create", "resource": "events", "group": "events.k8s.io"}, {"verb": "*", "resource": "*", "group": "*"},
@@ -339,7 +353,8 @@ class SameNodes(unittest.TestCase):
             {"spec": {"configSource": {"configMap": {"namespace": "n", "name": "m", "uid": "u", "kubeletConfigKey": "k"}}}},
             {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, {"metadata": {"finalizers": ["example.com/x"]}},
         ]
-        requests = [("PATCH", f"{CORE}/nodes/{node}{part}", patch) for node in ("one", "two") for part in ("", "/status") for patch in patches]
+        requests = [("PATCH", f"{CORE}/nodes/{node}{part}", patch) for node in ("one", "two") for part in ("",
+                                                                                                           "/status") for patch in patches]
         codes = self.all_of(ONE, requests) + self.all_of("system:node:", requests[:2]) + self.all_of("system:node:outside", requests[:2])
         self.assertGreater(codes.count(403), 60)
         self.assertGreater(codes.count(200), 20)
@@ -356,8 +371,10 @@ class SameNodes(unittest.TestCase):
     def test_a_node_creates_its_own_mirror_pods_alone(self):
         changes = [
             {}, {"owner": {"controller": False}}, {"owner": {"controller": None}}, {"owner": {"name": "two"}}, {"owner": {"kind": "Pod"}},
-            {"owner": {"apiVersion": "v2"}}, {"owner": {"blockOwnerDeletion": True}}, {"uid": "other"}, {"metadata": {"ownerReferences": []}},
-            {"metadata": {"annotations": {}}}, {"metadata": {"ownerReferences": [dict(apiVersion="v1", kind="Node", name="one", uid=uid) for uid in "uv"]}},
+            {"owner": {"apiVersion": "v2"}}, {"owner": {"blockOwnerDeletion": True}}, {"uid": "other"},
+            {"metadata": {"ownerReferences": []}},
+            {"metadata": {"annotations": {}}}, {"metadata": {"ownerReferences": [dict(apiVersion="v1", kind="Node", name="one",
+                                                                                      uid=uid) for uid in "uv"]}},
             {"spec": {"serviceAccountName": ACCOUNT}}, {"spec": {"imagePullSecrets": [{"name": "s"}]}},
             {"spec": {"resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}},
             {"spec": {"container": {"envFrom": [{"configMapRef": {"name": "c"}}]}}},
@@ -414,8 +431,10 @@ class SameNodes(unittest.TestCase):
     def test_a_node_reports_the_status_of_its_own_pods_alone(self):
         statuses = [
             {"status": {"phase": "Running"}}, {"metadata": {"labels": {"a": "b"}}}, {"metadata": {"annotations": {"a": "b"}}},
-            {"status": {"resourceClaimStatuses": [{"name": "t", "resourceClaimName": "stolen"}]}}, {"status": {"resourceClaimStatuses": []}},
-            {"status": {"resourceClaimStatuses": [{"name": "t"}]}}, {"status": {"resourceClaimStatuses": [{"name": "u", "resourceClaimName": "made"}]}},
+            {"status": {"resourceClaimStatuses": [{"name": "t", "resourceClaimName": "stolen"}]}},
+            {"status": {"resourceClaimStatuses": []}},
+            {"status": {"resourceClaimStatuses": [{"name": "t"}]}},
+            {"status": {"resourceClaimStatuses": [{"name": "u", "resourceClaimName": "made"}]}},
             {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "stolen"}}}, {"status": {"extendedResourceClaimStatus": None}},
             {"status": {"extendedResourceClaimStatus": {"requestMappings": []}}}, {"spec": {"nodeName": "two"}},
         ]
@@ -429,7 +448,8 @@ class SameNodes(unittest.TestCase):
         path = f"{SHOP}/serviceaccounts/{ACCOUNT}/token"
         bodies = [
             token_request(), token_request("calm"), token_request("free"), token_request("missing", "u"), token_request(uid=""),
-            token_request(uid="other"), token_request(name="", uid="u"), token_request(kind="Secret", uid="u"), token_request(apiVersion="v2"),
+            token_request(uid="other"), token_request(name="", uid="u"), token_request(kind="Secret", uid="u"),
+            token_request(apiVersion="v2"),
             {"spec": {"audiences": []}}, {"spec": {"audiences": [], "boundObjectRef": None}},
             *[token_request(audiences=[audience]) for audience in ("projected", "by-driver", "inline", "unknown", "extra")],
             token_request(audiences=["projected", "by-driver"]), token_request(audiences=["unknown", "projected"]),
@@ -449,7 +469,8 @@ class SameNodes(unittest.TestCase):
             return code, text and re.sub(r"(status.quantity and status.conditions: ).*?\", \"metadata\"", r"\1", text)
         patches = [
             {"status": {"capacity": {"storage": "2Gi"}}}, {"status": {"conditions": [{"type": "Resizing", "status": "True"}]}},
-            {"status": {"allocatedResources": {"storage": "2Gi"}}}, {"status": {"allocatedResourceStatuses": {"storage": "NodeResizePending"}}},
+            {"status": {"allocatedResources": {"storage": "2Gi"}}},
+            {"status": {"allocatedResourceStatuses": {"storage": "NodeResizePending"}}},
             {"status": {"phase": "Bound"}}, {"status": {"accessModes": ["ReadWriteMany"]}}, {"metadata": {"labels": {"a": "b"}}},
             {"metadata": {"finalizers": ["example.com/x"]}}, {"spec": {"volumeName": "other"}}, {},
         ]
@@ -481,8 +502,10 @@ class SameNodes(unittest.TestCase):
         spec = {"spec": {"holderIdentity": "x"}}
         self.all_of(ONE, [
             *[("PATCH", f"{lease}/{name}", spec) for name in ("one", "two", "missing")], ("PATCH", f"{other}/one", spec),
-            *[("POST", lease, named(name, spec={})) for name in ("new", "one")], ("POST", lease, {"metadata": {"generateName": "one"}, "spec": {}}),
-            ("DELETE", f"{lease}/two", None), ("DELETE", f"{lease}/one", None), ("POST", lease, named("one", spec={})), ("DELETE", lease, None)])
+            *[("POST", lease, named(name, spec={})) for name in ("new", "one")],
+            ("POST", lease, {"metadata": {"generateName": "one"}, "spec": {}}),
+            ("DELETE", f"{lease}/two", None), ("DELETE", f"{lease}/one", None), ("POST", lease, named("one", spec={})),
+            ("DELETE", lease, None)])
         self.all_of("system:node:more", [("POST", other, named("more", spec={})), ("POST", lease, named("more", spec={})),
                                          ("PATCH", f"{lease}/two", spec)])
         nodes = f"{CSI}/csinodes"
@@ -498,7 +521,8 @@ class SameNodes(unittest.TestCase):
             ("POST", slices, slice_of("new-one", nodeName="one")), ("POST", slices, slice_of("new-two", nodeName="two")),
             ("POST", slices, slice_of("new-all", allNodes=True)),
             *[("PATCH", f"{slices}/slice-{name}", {"metadata": {"labels": {"a": "b"}}}) for name in ("one", "two")],
-            ("DELETE", f"{slices}/slice-two", None), ("DELETE", slices, None), ("DELETE", f"{slices}?fieldSelector=spec.nodeName%3Dtwo", None),
+            ("DELETE", f"{slices}/slice-two", None), ("DELETE", slices, None),
+            ("DELETE", f"{slices}?fieldSelector=spec.nodeName%3Dtwo", None),
             ("DELETE", f"{slices}?fieldSelector=spec.nodeName%3Done", None)])
 
     def test_a_node_requests_certificates_for_itself(self):
@@ -509,7 +533,8 @@ class SameNodes(unittest.TestCase):
         subjects = ("/O=system:nodes/CN=system:node:one", "/O=system:nodes/CN=system:node:two", "/O=system:nodes", "/CN=one",
                     "/CN=system:node:two/CN=system:node:one", "/CN=system:node:one/CN=system:node:two")
         cases = list(itertools.product(signers, subjects))
-        codes = self.all_of(ONE, [("POST", CERTIFICATES, request(f"r{number}", subject, signer)) for number, (signer, subject) in enumerate(cases)])
+        codes = self.all_of(ONE, [("POST", CERTIFICATES, request(f"r{number}", subject, signer)) for number,
+                                  (signer, subject) in enumerate(cases)])
         self.assertGreater(codes.count(201), 10)
         self.assertGreater(codes.count(403), 5)
         damaged = named("damaged", spec={"request": base64.b64encode(b"x").decode(), "signerName": signers[0], "usages": ["client auth"]})
@@ -523,7 +548,8 @@ class SameNodes(unittest.TestCase):
             ("DELETE", f"{SHOP}/events/made", None), ("POST", f"{AUTHORIZATION}/subjectaccessreviews", review),
             ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}),
             ("POST", f"{SHOP}/configmaps", named("made")), ("POST", f"{CORE}/namespaces", named("made")),
-            ("POST", f"{SHOP}/serviceaccounts", named("made")), ("POST", f"{RBAC}/clusterrolebindings", binding("made", "cluster-admin", user(ONE)))])
+            ("POST", f"{SHOP}/serviceaccounts", named("made")),
+            ("POST", f"{RBAC}/clusterrolebindings", binding("made", "cluster-admin", user(ONE)))])
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ class ConversionTest(unittest.TestCase):
 
     def send(self, method, where, body=None, code=None, content_type="application/json"):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
-        connection.request(method, where, body if body is None or isinstance(body, str) else json.dumps(body), {"Content-Type": content_type})
+        connection.request(method, where, body if body is None or isinstance(body, str) else json.dumps(body),
+                           {"Content-Type": content_type})
         response = connection.getresponse()
         self.warning = response.getheader("Warning")
         answer = json.loads(response.read())
@@ -172,7 +173,8 @@ class Versions(ConversionTest):
         for name in ("a", "b", "c"):
             self.send("POST", path(), gate(name, hostPort=f"{name}:1"), 201)
         gone = self.send("DELETE", path("v2") + "?labelSelector=host%20in%20(a,c)", None, 200)
-        self.assertEqual([(i["metadata"]["name"], i["apiVersion"]) for i in gone["items"]], [("a", "example.com/v2"), ("c", "example.com/v2")])
+        self.assertEqual([(i["metadata"]["name"], i["apiVersion"]) for i in gone["items"]],
+                         [("a", "example.com/v2"), ("c", "example.com/v2")])
         self.assertEqual([i["metadata"]["name"] for i in self.send("GET", path(), code=200)["items"]], ["b"])
 
     def test_converted_objects_are_pruned_and_their_metadata_is_kept(self):
@@ -279,6 +281,7 @@ class Lists(ConversionTest):
 
     def test_a_list_of_which_one_object_fails_fails(self):
         self.put_many(600)
+
         def change(thing):
             if thing["metadata"]["name"] == "g0555":
                 thing["metadata"]["name"] = "other"
@@ -434,7 +437,8 @@ class Inside(ConversionTest):
         policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
         for version, expression in (("v1", "params.spec.hostPort == 'a:1'"), ("v2", "params.spec.host == 'a'")):
             self.send("POST", f"{policies}ies", {
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": version}, "spec": {
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": version},
+                "spec": {
                     "failurePolicy": "Ignore", "paramKind": {"apiVersion": f"example.com/{version}", "kind": "Gate"},
                     "matchConstraints": {"objectSelector": {"matchLabels": {"by": version}}, "resourceRules": [
                         {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
@@ -517,13 +521,15 @@ class BadDays(ConversionTest):
         other = webhooks.Webhooks(self.directory.name, "expired", authority=self.hooks.authority, days=-1)
         misnamed = webhooks.Webhooks(self.directory.name, "misnamed", authority=self.hooks.authority, names="DNS:other.test")
         for hooks, text in ((other, "expired"), (misnamed, "x509")):
-            self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": hooks.on("/convert", conversions.good)}}}})
+            self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": hooks.on("/convert",
+                                                                                                                  conversions.good)}}}})
             self.assertIn(text, self.send("GET", path("v2", "a"), code=500)["message"])
             self.assertEqual(len(hooks.of("/convert")), 0)
             hooks.stop()
 
     def test_a_converter_may_call_the_server_back(self):
         self.send("POST", path(), gate("a"), 201)
+
         def call_back(call):
             self.send("GET", path("v1", "a"), code=200)
             self.patch(path("v1", "a"), {"metadata": {"labels": {"seen": "yes"}}})
@@ -569,7 +575,8 @@ class BadDays(ConversionTest):
         self.send("GET", path("v1", "a"), code=200)
         self.send("POST", path(), gate("b"), 201)
         self.assertLess(time.monotonic() - begun, 10)
-        self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": self.hooks.on("/other", conversions.good)}}}})
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": self.hooks.on("/other",
+                                                                                                                   conversions.good)}}}})
         self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"], {"host": "a", "port": "1"})
         for connection in asked:
             answer = connection.getresponse()
@@ -600,7 +607,8 @@ class BadDays(ConversionTest):
         self.send("GET", path("v2", "a"), code=500)
         page = self.server.get("/metrics")[2].decode()
         for line in ('apiserver_conversion_webhook_request_total{result="success",failure_type=""} 2',
-                     'apiserver_conversion_webhook_request_total{result="failure",failure_type="conversion_webhook_partial_response_failure"} 1',
+                     'apiserver_conversion_webhook_request_total{result="failure",'
+                     'failure_type="conversion_webhook_partial_response_failure"} 1',
                      'apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="gates.example.com",from_version="v2",'
                      'to_version="v1",succeeded="true"} 1',
                      'apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="gates.example.com",from_version="v1",'
@@ -615,7 +623,8 @@ class BadDays(ConversionTest):
         self.assertEqual(self.server.get(path("v1", plural="doors"))[0], 404)
         self.patch(f"{CRDS}/doors.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": self.hooks.bundle}}}}})
         self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"), 201)
-        refused = self.patch(f"{CRDS}/doors.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bm9uc2Vuc2U="}}}}}, 422)
+        refused = self.patch(f"{CRDS}/doors.example.com",
+                             {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bm9uc2Vuc2U="}}}}}, 422)
         self.assertIn("unable to load root certificates: unable to parse bytes as PEM block", refused["message"])
 
 

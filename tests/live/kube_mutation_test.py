@@ -93,7 +93,8 @@ class Mutations(LiveTest):
 
     def test_match_conditions_are_counted_by_policy(self):
         self.policy("counted", "Object{}", matchConditions=[
-            {"name": "a", "expression": "object.metadata.name != 'not'"}, {"name": "b", "expression": "1 / int(object.metadata.name.size() - 1) > 9"}])
+            {"name": "a", "expression": "object.metadata.name != 'not'"},
+            {"name": "b", "expression": "1 / int(object.metadata.name.size() - 1) > 9"}])
         self.bind("counted")
         self.policy("without", "Object{}")
         self.bind("without")
@@ -111,9 +112,10 @@ class Mutations(LiveTest):
         self.bind("failing")
         for name in ("x", "long", "y"):
             self.config(name)
-        self.assertEqual(self.rows("apiserver_mutating_admission_policy_check_total"), {'policy="counted",policy_binding="counted",error_type="no_error"} 3',
-                                'policy="failing",policy_binding="failing",error_type="no_error"} 1',
-                                'policy="failing",policy_binding="failing",error_type="invalid_error"} 2'})
+        self.assertEqual(self.rows("apiserver_mutating_admission_policy_check_total"),
+                         {'policy="counted",policy_binding="counted",error_type="no_error"} 3',
+                          'policy="failing",policy_binding="failing",error_type="no_error"} 1',
+                          'policy="failing",policy_binding="failing",error_type="invalid_error"} 2'})
 
     def test_every_attempt_of_an_update_is_mutated_once(self):
         self.config("x")

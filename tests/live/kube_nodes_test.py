@@ -18,11 +18,13 @@ CHANGE = ("update", "patch")
 # All that a kubelet without pods may do with resources, in a namespace, with an object of another name than that of the node.
 TABLE = {
     ("", "nodes"): ("create", *CHANGE), ("", "nodes/status"): CHANGE, ("", "pods"): ("create", "delete"), ("", "pods/status"): CHANGE,
-    ("", "pods/eviction"): ("create",), ("", "services"): READ, ("", "events"): ("create", *CHANGE), ("events.k8s.io", "events"): ("create", *CHANGE),
+    ("", "pods/eviction"): ("create",), ("", "services"): READ, ("", "events"): ("create", *CHANGE),
+    ("events.k8s.io", "events"): ("create", *CHANGE),
     ("", "endpoints"): ("get",), ("authentication.k8s.io", "tokenreviews"): ("create",),
     ("authorization.k8s.io", "subjectaccessreviews"): ("create",), ("authorization.k8s.io", "localsubjectaccessreviews"): ("create",),
     ("certificates.k8s.io", "certificatesigningrequests"): ("create", *READ), ("storage.k8s.io", "csidrivers"): READ,
-    ("storage.k8s.io", "csinodes"): ("create",), ("resource.k8s.io", "resourceslices"): ("create",), ("node.k8s.io", "runtimeclasses"): READ,
+    ("storage.k8s.io", "csinodes"): ("create",), ("resource.k8s.io", "resourceslices"): ("create",),
+    ("node.k8s.io", "runtimeclasses"): READ,
     # What every user may do who is authenticated.
     ("authorization.k8s.io", "selfsubjectaccessreviews"): ("create",), ("authorization.k8s.io", "selfsubjectrulesreviews"): ("create",),
     ("authentication.k8s.io", "selfsubjectreviews"): ("create",),
@@ -49,7 +51,8 @@ class Nodes(LiveTest):
     def send(self, user, method, path, body=None, kind="application/json"):
         """On a new connection, so that any thread answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS)
-        connection.request(method, path, None if body is None else json.dumps(body), {"Authorization": f"Bearer {user}", "Content-Type": kind})
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {"Authorization": f"Bearer {user}", "Content-Type": kind})
         response = connection.getresponse()
         text = response.read()
         connection.close()
@@ -122,7 +125,8 @@ class Nodes(LiveTest):
     def resources(self):
         """The group and the name of every resource and subresource."""
         groups = self.send("admin", "GET", "/apis")[1]["groups"]
-        paths = [("", "/api/v1")] + [(group["name"], f"/apis/{version['groupVersion']}") for group in groups for version in group["versions"]]
+        paths = [("", "/api/v1")] + [(group["name"],
+                                      f"/apis/{version['groupVersion']}") for group in groups for version in group["versions"]]
         return sorted({(group, item["name"]) for group, path in paths for item in self.send("admin", "GET", path)[1]["resources"]})
 
     def may(self, connection, **attributes):
@@ -160,7 +164,8 @@ class Nodes(LiveTest):
                 ("POST", "/api/v1/nodes", {"metadata": {"name": "three"}}), ("POST", leases, {"metadata": {"name": "two"}, "spec": {}}),
                 ("DELETE", f"{SHOP}/pods/theirs", None), ("PATCH", f"{SHOP}/pods/theirs/status", {"status": {"phase": "Failed"}}),
                 ("POST", f"{SHOP}/pods/theirs/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "theirs"}}),
-                ("POST", f"{SHOP}/pods", {"metadata": {"name": "own"}, "spec": {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}})):
+                ("POST", f"{SHOP}/pods", {"metadata": {"name": "own"},
+                                          "spec": {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}})):
             with self.subTest(method=method, path=path, body=body):
                 code, answer = self.send("one", method, path, body, merge if method == "PATCH" else "application/json")
                 self.assertEqual((code, answer["reason"]), (403, "Forbidden"), answer)

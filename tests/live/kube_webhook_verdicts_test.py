@@ -189,7 +189,8 @@ class KubeWebhookVerdicts(LiveTest):
             self.hook(f"v{number}", allow, [rule("configmaps")])
         for number in range(300):
             data = {f"k{at}": "x" * 40 for at in range(chance.choice((1, 200, 3000)))}
-            method, path = chance.choice((("POST", CMS), ("PATCH", f"{CMS}/c{number - 1}"), ("DELETE", CMS), ("DELETE", f"{CMS}/c{number}")))
+            method, path = chance.choice((("POST", CMS), ("PATCH", f"{CMS}/c{number - 1}"), ("DELETE", CMS),
+                                          ("DELETE", f"{CMS}/c{number}")))
             text = json.dumps({"metadata": {"name": f"c{number}", "annotations": {"z": "z"}}, "data": data} if method == "POST" else
                               {"data": data} if method == "PATCH" else {}).encode()
             with socket.create_connection(("127.0.0.1", self.kube.kube_port), timeout=WAIT_SECONDS) as connection:
