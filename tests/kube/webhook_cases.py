@@ -510,15 +510,11 @@ def tables():
         deployment("d", path="/apis/apps/v1/namespaces/w-rules/deployments"),
         ("PATCH", "/apis/apps/v1/namespaces/w-rules/deployments/d/scale", {"spec": {"replicas": 4}}, MERGE),
         ("POST", base + "/serviceaccounts", {"metadata": {"name": "a"}}), ("POST", base + "/serviceaccounts/a/token", {"spec": {}}),
-        ("POST", "/apis/authorization.k8s.io/v1/namespaces/w-rules/localsubjectaccessreviews", {
-            "metadata": {"namespace": "w-rules"}, "spec": {"user": "x", "resourceAttributes": {"namespace": "w-rules", "verb": "get"}}}),
         create("s", path="/apis/autoscaling/v1/namespaces/w-rules/horizontalpodautoscalers", spec={
             "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}}),
         ("POST", "/apis/coordination.k8s.io/v1/namespaces/w-rules/leases", {"metadata": {"name": "l"}, "spec": {}}),
         ("PATCH", "/api/v1/namespaces/w-rules", {"metadata": {"labels": {"a": "b"}}}, MERGE),
         ("PUT", "/api/v1/namespaces/w-rules/finalize", {"metadata": {"name": "w-rules"}, "spec": {"finalizers": ["kubernetes"]}}),
-        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {
-            "verb": "get", "path": "/"}}}),
         ("DELETE", base + "/configmaps/x"), ("POST", base + "/configmaps", config("y")), ("DELETE", base + "/configmaps")], own=True)
     yield Case("cluster-rules", [validating(name, rules=[row], objectSelector={"matchLabels": {"case": "cluster-rules"}})
                                  for name, row in RULES.items()], [

@@ -80,7 +80,8 @@ class Many:
 
 def posting(path, body):
     text = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text
+    fields = f"Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(text)}"
+    return f"POST {path} HTTP/1.1\r\n{fields}\r\n\r\n".encode() + text
 
 
 def config(name, **more):
