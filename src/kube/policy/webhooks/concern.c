@@ -35,10 +35,12 @@ static enum kube_webhook_concern evaluate(struct kube_policy_run *run,
     if (run->no_memory)
         return KUBE_WEBHOOK_DENIES;
     conditions->were_evaluated = true;
-    conditions->are_false = !meets && !copy.len;
+    /* Kubernetes also counts errors that are ignored as conditions that do not hold. */
+    conditions->are_false =
+        !meets && (!copy.len || (rule->ignores_failures && !run->limit.reached));
     if (meets)
         return KUBE_WEBHOOK_CONCERNS;
-    if (!copy.len || (rule->ignores_failures && !run->limit.reached))
+    if (conditions->are_false)
         return KUBE_WEBHOOK_PASSES;
     const struct kube_kind *asked = w->request.kind;
     (void)kube_fail_forbidden(w->status, slice_from_text(asked->group),
