@@ -14,6 +14,7 @@ vigil_corpus(kube patch)
 vigil_corpus(kube selector)
 vigil_corpus(kube continue)
 vigil_corpus(kube request)
+vigil_corpus(kube review)
 vigil_corpus(kube table)
 vigil_tool(rules_bench kube ${CMAKE_SOURCE_DIR}/bench/layers/rules_bench.c)
 

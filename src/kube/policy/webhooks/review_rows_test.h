@@ -1,8 +1,7 @@
 /*
  * Answers of webhooks, and what kube-apiserver makes of them: printed by VerifyAdmissionResponse
  * and ToStatusErr of k8s.io/apiserver v0.36.3, after its decoder of answers. Not here, because they
- * differ: Go joins what is repeated, replaces what is not UTF-8, and looks into a request that is
- * sent back.
+ * differ: Go joins what is repeated, and looks into a request that is sent back.
  */
 #ifndef VIGIL_KUBE_POLICY_WEBHOOKS_REVIEW_ROWS_TEST_H
 #define VIGIL_KUBE_POLICY_WEBHOOKS_REVIEW_ROWS_TEST_H
@@ -355,6 +354,18 @@ static const struct review_row mutating_rows[] = {
          V1("{\"uid\":\"u1\",\"status\":{\"details\":{\"retryAfterSeconds\":5000000000}}}")),
      FIELD("number 5000000000",
            "StatusDetails.response.status.details.retryAfterSeconds of type int32")},
+    {SLICE_LITERAL(V1("{\"uid\":\"u1\",\"status\":{\"message\":\"\\ud800\"}}")),
+     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"DENIED: \357\277\275\",\"code\":400}"},
+    {SLICE_LITERAL(V1("{\"uid\":\"u1\",\"status\":{\"message\":\"\\udc00\\ud800\\udc00x\"}}")),
+     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"DENIED: "
+     "\357\277\275\360\220\200\200x\",\"code\":400}"},
+    {SLICE_LITERAL(V1(
+         "{\"uid\":\"u1\",\"status\":{\"message\":\"\\ud83d\\ude00 \\\\ud800 \\ud800\\u0041\"}}")),
+     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"DENIED: \360\237\230\200 \\\\ud800 "
+     "\357\277\275A\",\"code\":400}"},
+    {SLICE_LITERAL(V1("{\"uid\":\"u1\",\"status\":{\"message\":\"x\377\303y\342\202z\"}}")),
+     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"DENIED: "
+     "x\357\277\275\357\277\275y\357\277\275\357\277\275z\",\"code\":400}"},
 };
 
 static const struct review_row validating_rows[] = {

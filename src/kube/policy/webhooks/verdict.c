@@ -1,6 +1,7 @@
 /* Reading the answer of a webhook: see review.h. */
 #include "codec/go_quote.h"
 #include "codec/json/string.h"
+#include "codec/utf8.h"
 #include "kube/policy/webhooks/go_fields.h"
 #include "kube/policy/webhooks/review.h"
 #include "kube/types/schema/go_value.h"
@@ -280,11 +281,62 @@ static enum status wrong_response(const struct reading *r, const char *why)
     return refuse(r, why);
 }
 
+/* The value of the escape \\uXXXX at this place; -1: none is there. */
+static int unit_at(struct slice text, size_t at)
+{
+    int unit = 0;
+    if (text.len < 6 || at > text.len - 6 || text.ptr[at] != '\\' || text.ptr[at + 1] != 'u')
+        return -1;
+    for (size_t i = at + 2; i < at + 6; i++) {
+        uint8_t c = text.ptr[i];
+        unit = unit << 4 | (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return unit;
+}
+
+/* As Go decodes texts: what is not UTF-8, and each half of a surrogate pair, becomes U+FFFD. The
+ * text is JSON otherwise, so that its escapes are whole. */
+static enum status repair(const struct reading *r, struct slice text, struct slice *ret_text)
+{
+    uint8_t *to = arena_alloc(r->arena, 3 * text.len), *end = to;
+    if (!to)
+        return ST_NOMEM;
+    for (size_t at = 0, len; at < text.len; at += len) {
+        struct slice rest = slice_sub(text, at, text.len - at);
+        int unit = unit_at(text, at), low = unit >= 0 ? unit_at(text, at + 6) : -1;
+        bool is_pair = unit >= 0xd800 && unit < 0xdc00 && low >= 0xdc00 && low < 0xe000;
+        bool is_half = unit >= 0xd800 && unit < 0xe000 && !is_pair;
+        size_t wide = utf8_char_len(rest);
+        len = unit >= 0 ? (is_pair ? 12 : 6) : text.ptr[at] == '\\' ? 2 : size_max(wide, 1);
+        struct slice piece = slice_sub(rest, 0, len);
+        if (is_half)
+            piece = SLICE_LITERAL("\\ufffd");
+        else if (!wide)
+            piece = SLICE_LITERAL("\xef\xbf\xbd");
+        slice_copy(end, piece);
+        end += piece.len;
+    }
+    *ret_text = slice_of(to, (size_t)(end - to));
+    return ST_OK;
+}
+
+static enum status read_tree(const struct reading *r, struct slice text,
+                             struct json_node **ret_tree, struct error *error)
+{
+    enum status status = json_tree_read(r->arena, text, ret_tree, error);
+    if (status != ST_MALFORMED)
+        return status;
+    /* The outline has been read, so it can only be a text. What was read up to it is lost. */
+    r->arena->limit_bytes = r->arena->held_bytes + TREE_BYTES_MAX + 5 * text.len;
+    TRY(repair(r, text, &text));
+    return json_tree_read(r->arena, text, ret_tree, error);
+}
+
 static enum status read_response(const struct reading *r, struct slice text,
                                  struct json_node **ret_response)
 {
     struct error error = {0};
-    enum status status = json_tree_read(r->arena, text, ret_response, &error);
+    enum status status = read_tree(r, text, ret_response, &error);
     if (status == ST_LIMIT)
         return wrong_response(r, "json: exceeded max depth");
     if (status == ST_MALFORMED)
