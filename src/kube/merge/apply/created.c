@@ -18,7 +18,10 @@ static const struct field_set status_set = {of_status, COUNT_OF(of_status)};
 
 /* -- The walk -- */
 
-enum { KEY_BYTES_MAX = 64 };
+enum {
+    KEY_BYTES_MAX = 64,
+    USUAL_BYTES = 4096, /* so that the text of most objects is not reallocated */
+};
 
 /* The text of fieldsV1 grows at its end. What turns out to have no owner is cut off again. */
 struct walk {
@@ -191,19 +194,46 @@ static bool is_plainly_keyed(const struct place *at, const struct apply_rules *r
     return true;
 }
 
+/* Whether two items have the same members, all of them scalars: then the same is owned of both. */
+static bool are_alike(const struct json_node *a, const struct json_node *b)
+{
+    const struct json_node *x = a->first, *y = b->first;
+    if (a->count != b->count)
+        return false;
+    for (; x; x = x->next, y = y->next)
+        if (x->type == JSON_TYPE_NULL || x->type >= JSON_TYPE_ARRAY || y->type == JSON_TYPE_NULL ||
+            y->type >= JSON_TYPE_ARRAY || !slice_equal(x->key, y->key))
+            return false;
+    return true;
+}
+
+/* Writes the bytes [from, to) of the text again. */
+static enum status repeat(struct walk *w, size_t from, size_t to)
+{
+    TRY(buf_reserve(&w->text, to - from));
+    memcpy(w->text.ptr + w->text.len, w->text.ptr + from, to - from);
+    w->text.len += to - from;
+    return ST_OK;
+}
+
 /* The usual list: containers, variables, volumes. */
 static enum status walk_plainly_keyed(struct walk *w, const struct apply_rules *rules,
                                       const struct json_node *list, struct slice name, size_t begin)
 {
     const struct place next = {.type = rules->item};
     char before[KEY_BYTES_MAX + 16];
+    size_t last_from = 0, last_to = 0; /* what was written of the item before */
     bool owned;
     int len = snprintf(before, sizeof(before), "k:{\\\"%.*s\\\":\\\"", SLICE_ARGS(name));
     for (const struct json_node *item = list->first; item; item = item->next) {
         struct slice text = json_node_member(item, name)->text;
         TRY(write_quoted(w, w->text.len == begin, slice_of(before, (size_t)len), text,
                          SLICE_LITERAL("\\\"}")));
-        TRY(walk_value(w, &next, item, &owned));
+        size_t from = w->text.len;
+        TRY(item->prev && are_alike(item->prev, item) ? repeat(w, last_from, last_to)
+                                                      : walk_value(w, &next, item, &owned));
+        last_from = from;
+        last_to = w->text.len;
     }
     return ST_OK;
 }
@@ -286,8 +316,7 @@ static enum status write_fields(struct walk *w, const struct created *created,
 {
     const struct place root = {
         .type = created->type, .zero = true, .none = &managed_unowned, .reset = created->reset};
-    /* About as much as the names of its fields. */
-    TRY(buf_reserve(&w->text, 1024));
+    TRY(buf_reserve(&w->text, USUAL_BYTES));
     return walk_value(w, &root, object, ret_owned);
 }
 

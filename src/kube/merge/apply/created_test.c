@@ -105,6 +105,14 @@ static void the_walk_finds_what_a_comparison_finds(void **state)
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a<b\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\\u00e9\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\"},{\"name\":\"c\"}]}}"},
+        /* Items with the same members, and with others. */
+        {"v1", "Pod",
+         "{\"spec\":{\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"a\",\"value\":\"1\"},"
+         "{\"name\":\"b\",\"value\":\"\"},{\"name\":\"c\",\"value\":null},{\"name\":\"d\"},"
+         "{\"name\":\"e\"},{\"value\":\"1\",\"name\":\"f\"},{\"name\":\"g\",\"value\":\"1\"},"
+         "{\"name\":\"h\",\"valueFrom\":{\"fieldRef\":{}}},{\"name\":\"i\",\"valueFrom\":{}},"
+         "{\"name\":\"j\",\"valueFrom\":{}},{\"name\":\"k\",\"x\":1},{\"name\":\"l\",\"x\":2}]}]}"
+         "}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":null},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":5},{\"name\":\"c\"}]}}"},
     };
