@@ -246,7 +246,7 @@ void kube_call_fail(struct kube_call *call)
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json)
 {
-    struct kube_object object;
+    struct kube_object object = {0};
     struct slice seen = json;
     kube_call_use_set_aside(call);
     if (kube_conversion_concerns(call->kind) && !call->converted &&
