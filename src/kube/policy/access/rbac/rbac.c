@@ -492,9 +492,9 @@ static bool node_may(struct kube_rbac *rbac, const struct kube_user_info *user,
     return decision == KUBE_NODE_ALLOWED;
 }
 
+/* ret_reason has room for KUBE_RBAC_REASON_BYTES. */
 typedef bool authorizer(struct kube_rbac *rbac, const struct kube_user_info *user,
-                        const struct kube_attributes *attributes,
-                        char ret_reason[KUBE_RBAC_REASON_BYTES]);
+                        const struct kube_attributes *attributes, char *ret_reason);
 
 /* In the order in which they decide. */
 static authorizer *const authorizers[][2] = {
@@ -508,8 +508,6 @@ bool kube_rbac_allows(struct kube_rbac *rbac, const struct kube_user_info *user,
                       const struct kube_attributes *attributes,
                       char ret_reason[KUBE_RBAC_REASON_BYTES])
 {
-    /* It takes the limit of the second text for an index into the first. */
-    /* cppcheck-suppress ctuArrayIndex */
     authorizer *const *both = authorizers[rbac->authorization];
     char second[KUBE_RBAC_REASON_BYTES];
     *ret_reason = 0;
