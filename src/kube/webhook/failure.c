@@ -88,11 +88,17 @@ static struct slice translated(struct slice text, enum kube_webhook_stage stage)
     return text;
 }
 
+#define STREAM_ERROR "stream error: "
+
 void kube_webhook_failure(struct buf *to, const struct kube_webhook_place *place,
                           enum kube_webhook_stage stage, struct slice reason)
 {
     const struct kube_webhook_target *t = place->target;
-    if (stage == KUBE_WEBHOOK_READING)
+    if (stage == KUBE_WEBHOOK_READING && slice_has_prefix(reason, SLICE_LITERAL(STREAM_ERROR)))
+        (void)!buf_append_text(to,
+                               "stream error when reading response body, may be caused by closed "
+                               "connection. Please retry. Original error: ");
+    else if (stage == KUBE_WEBHOOK_READING)
         (void)!buf_append_text(to, "unexpected error when reading response body. Please retry. "
                                    "Original error: ");
     else
@@ -122,6 +128,12 @@ void kube_webhook_failure_of_connection(struct buf *to, const struct kube_webhoo
         between = ": ";
     }
     struct slice words = translated(r.text, stage);
+    if (skip(&words, "the server reset the stream ")) { /* "1: CANCEL" */
+        struct slice id = cut_at(&words, ": ");
+        (void)!buf_append_format(&text, STREAM_ERROR "stream ID %.*s; %.*s; received from peer",
+                                 SLICE_ARGS(id), SLICE_ARGS(words));
+        words = SLICE_EMPTY;
+    }
     (void)!buf_append_format(&text, "%s%.*s%s%.*s", before, SLICE_ARGS(address), between,
                              SLICE_ARGS(words));
     kube_webhook_failure(to, place, stage, buf_slice(&text));

@@ -1,5 +1,7 @@
 #include "wire/grpc/client.h"
 
+#include "wire/h2/error.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -147,7 +149,7 @@ static void finish_reset(struct grpc_client_call *call, enum h2_error error)
         finish_with(call, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
     else
         finish_with(call, grpc_code_from_reset(error),
-                    "stream terminated by RST_STREAM with error code: %s", grpc_reset_name(error));
+                    "stream terminated by RST_STREAM with error code: %s", h2_error_name(error));
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error error)
@@ -170,7 +172,7 @@ static void on_close(struct h2_stream *stream, enum h2_error error)
         finish_reset(call, error);
         break;
     case H2_ENDED_BY_FAULT:
-        finish_with(call, GRPC_INTERNAL, "the server violated HTTP/2: %s", grpc_reset_name(error));
+        finish_with(call, GRPC_INTERNAL, "the server violated HTTP/2: %s", h2_error_name(error));
         break;
     case H2_ENDED_WITH_SESSION:
         (void)h2_session_error(call->session, &reason);

@@ -23,34 +23,26 @@ enum grpc_code grpc_code_from_http(unsigned status)
 }
 
 /* gRPC's mapping of HTTP/2 error codes. */
-static const struct reset_row {
-    const char *name;
-    enum grpc_code code;
-} resets[] = {
-    [H2_NO_ERROR] = {"NO_ERROR", GRPC_INTERNAL},
-    [H2_PROTOCOL_ERROR] = {"PROTOCOL_ERROR", GRPC_INTERNAL},
-    [H2_INTERNAL_ERROR] = {"INTERNAL_ERROR", GRPC_INTERNAL},
-    [H2_FLOW_CONTROL_ERROR] = {"FLOW_CONTROL_ERROR", GRPC_INTERNAL},
-    [H2_SETTINGS_TIMEOUT] = {"SETTINGS_TIMEOUT", GRPC_INTERNAL},
-    [H2_STREAM_CLOSED] = {"STREAM_CLOSED", GRPC_INTERNAL},
-    [H2_FRAME_SIZE_ERROR] = {"FRAME_SIZE_ERROR", GRPC_INTERNAL},
-    [H2_REFUSED_STREAM] = {"REFUSED_STREAM", GRPC_UNAVAILABLE},
-    [H2_CANCEL] = {"CANCEL", GRPC_CANCELLED},
-    [H2_COMPRESSION_ERROR] = {"COMPRESSION_ERROR", GRPC_INTERNAL},
-    [H2_CONNECT_ERROR] = {"CONNECT_ERROR", GRPC_INTERNAL},
-    [H2_ENHANCE_YOUR_CALM] = {"ENHANCE_YOUR_CALM", GRPC_RESOURCE_EXHAUSTED},
-    [H2_INADEQUATE_SECURITY] = {"INADEQUATE_SECURITY", GRPC_PERMISSION_DENIED},
-    [H2_HTTP_1_1_REQUIRED] = {"HTTP_1_1_REQUIRED", GRPC_INTERNAL},
+static const enum grpc_code resets[] = {
+    [H2_NO_ERROR] = GRPC_INTERNAL,
+    [H2_PROTOCOL_ERROR] = GRPC_INTERNAL,
+    [H2_INTERNAL_ERROR] = GRPC_INTERNAL,
+    [H2_FLOW_CONTROL_ERROR] = GRPC_INTERNAL,
+    [H2_SETTINGS_TIMEOUT] = GRPC_INTERNAL,
+    [H2_STREAM_CLOSED] = GRPC_INTERNAL,
+    [H2_FRAME_SIZE_ERROR] = GRPC_INTERNAL,
+    [H2_REFUSED_STREAM] = GRPC_UNAVAILABLE,
+    [H2_CANCEL] = GRPC_CANCELLED,
+    [H2_COMPRESSION_ERROR] = GRPC_INTERNAL,
+    [H2_CONNECT_ERROR] = GRPC_INTERNAL,
+    [H2_ENHANCE_YOUR_CALM] = GRPC_RESOURCE_EXHAUSTED,
+    [H2_INADEQUATE_SECURITY] = GRPC_PERMISSION_DENIED,
+    [H2_HTTP_1_1_REQUIRED] = GRPC_INTERNAL,
 };
 
 enum grpc_code grpc_code_from_reset(enum h2_error error)
 {
-    return (size_t)error < COUNT_OF(resets) ? resets[error].code : GRPC_UNKNOWN;
-}
-
-const char *grpc_reset_name(enum h2_error error)
-{
-    return (size_t)error < COUNT_OF(resets) ? resets[error].name : "unknown";
+    return (size_t)error < COUNT_OF(resets) ? resets[error] : GRPC_UNKNOWN;
 }
 
 static int hex_digit(uint8_t c)

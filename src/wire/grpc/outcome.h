@@ -20,8 +20,6 @@ enum grpc_code grpc_code_from_http(unsigned status);
 
 /* The code of a stream that the server has reset. */
 enum grpc_code grpc_code_from_reset(enum h2_error error);
-/* "REFUSED_STREAM"; never NULL. */
-const char *grpc_reset_name(enum h2_error error);
 
 /*
  * The status in the trailers of a response, or in the head of one that has nothing else. Its text

@@ -1,5 +1,6 @@
 #include "wire/http/http2/client.h"
 
+#include "wire/h2/error.h"
 #include "wire/h2/hpack.h"
 
 #include <stdio.h>
@@ -49,11 +50,12 @@ static void on_close(struct h2_stream *stream, enum h2_error error)
         finish(call, ST_OK, "");
         break;
     case H2_ENDED_BY_PEER:
-        snprintf(text, sizeof(text), "the server reset the stream with error %u", (unsigned)error);
+        snprintf(text, sizeof(text), "the server reset the stream %u: %s", stream->id,
+                 h2_error_name(error));
         finish(call, ST_CLOSED, text);
         break;
     case H2_ENDED_BY_FAULT:
-        snprintf(text, sizeof(text), "the server violated HTTP/2: error %u", (unsigned)error);
+        snprintf(text, sizeof(text), "the server violated HTTP/2: %s", h2_error_name(error));
         finish(call, ST_MALFORMED, text);
         break;
     case H2_ENDED_WITH_SESSION:

@@ -1,0 +1,3 @@
+module vigil/tests/kube/gowebhook
+
+go 1.26.0
