@@ -6,13 +6,13 @@
 /* Memory for the tree of one object. */
 enum { CONVERT_BYTES_MAX = 64 << 20 };
 
-bool kube_conversion_has_webhook(const struct kube_kind *kind)
+bool kube_conversion_custom_has_webhook(const struct kube_kind *kind)
 {
     const struct kube_custom *custom = kube_custom_of(kind);
     return custom && custom->definition->webhook.converts;
 }
 
-bool kube_conversion_by_webhook(const struct kube_kind *kind)
+bool kube_conversion_custom_by_webhook(const struct kube_kind *kind)
 {
     const struct kube_custom *custom = kube_custom_of(kind);
     const struct kube_definition *definition = custom ? custom->definition : NULL;
@@ -20,7 +20,7 @@ bool kube_conversion_by_webhook(const struct kube_kind *kind)
            (custom != definition->storage || definition->webhook.mixed);
 }
 
-bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json)
+bool kube_conversion_custom_awaits(const struct kube_kind *kind, struct slice json)
 {
     struct kube_object object;
     char version[KUBE_API_VERSION_BYTES];

@@ -23,10 +23,22 @@ static inline bool kube_conversion_concerns(const struct kube_kind *kind)
 
 /* Whether its definition has a webhook, and whether, by what is known of all objects, some may have
  * to be converted by it to be read. */
-bool kube_conversion_has_webhook(const struct kube_kind *kind);
-bool kube_conversion_by_webhook(const struct kube_kind *kind);
+bool kube_conversion_custom_has_webhook(const struct kube_kind *kind);
+bool kube_conversion_custom_by_webhook(const struct kube_kind *kind);
+bool kube_conversion_custom_awaits(const struct kube_kind *kind, struct slice json);
+static inline bool kube_conversion_has_webhook(const struct kube_kind *kind)
+{
+    return UNLIKELY(kind->flags & KUBE_CUSTOM) && kube_conversion_custom_has_webhook(kind);
+}
+static inline bool kube_conversion_by_webhook(const struct kube_kind *kind)
+{
+    return UNLIKELY(kind->flags & KUBE_CUSTOM) && kube_conversion_custom_by_webhook(kind);
+}
 /* Whether this one has to be: it is of the kind, and in another version. */
-bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json);
+static inline bool kube_conversion_awaits(const struct kube_kind *kind, struct slice json)
+{
+    return UNLIKELY(kind->flags & KUBE_CUSTOM) && kube_conversion_custom_awaits(kind, json);
+}
 /* There is such an object although status.storedVersions says otherwise: from now on it is not
  * believed. On the thread of the kind. Returns false: *status says that the client may try again.
  */

@@ -54,7 +54,8 @@ static void release(struct kube_call *call)
     account_buf_fini(call->arena.account, &list->batch);
     list->fetched += list->converted.read;
     list->undecodable += list->converted.undecodable;
-    kube_converted_range_fini(&list->converted);
+    if (list->converted.call)
+        kube_converted_range_fini(&list->converted);
     buf_fini(&list->text);
     kube_count_total(&call->api->counter,
                      call->api->config->skip_undecodable ? KUBE_TOTAL_SKIPPED

@@ -17,13 +17,6 @@ struct gathered {
     struct kube_write_right right;
 };
 
-bool kube_node_may_write(const struct kube_call *call)
-{
-    return kube_admission_restricts_nodes(call->api->admission) &&
-           (kube_kind_is(call->kind, "", "pods") ||
-            (kube_kind_is(call->kind, "", "serviceaccounts") && call->path.subresource.len));
-}
-
 static struct gathered *gathered_of(const struct kube_change *change)
 {
     return CONTAINER_OF(change->node_facts, struct gathered, facts);

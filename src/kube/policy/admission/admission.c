@@ -196,6 +196,7 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
             kube_admission_uses(admission, part))
             admission->applied[part] =
                 kube_lookup_peek(kube_policies_lookup(admission->policies, part));
+    admission->pods_are_free = pod_security_is_trivial(set->pod_security);
     admission->labelled =
         kube_lookup_peek(kube_facts_lookup(admission->facts, KUBE_FACT_NAMESPACES));
     return admission;
@@ -243,12 +244,12 @@ uint32_t kube_admission_concerns(const struct kube_admission *admission,
             rule++;
         if (rule == end || !rule->operations || (chain[i]->concerns && !chain[i]->concerns(kind)))
             continue;
-        if (!chain[i]->is_idle) {
+        if (!chain[i]->follows_labels) {
             *ret_needs |= chain[i]->needs;
         } else if (kind->flags & KUBE_NAMESPACED) {
             if (!kube_lookup_is_empty(admission->labelled))
                 *ret_needs |= chain[i]->needs;
-            else if (chain[i]->is_idle(admission->set.pod_security, kind))
+            else if (admission->pods_are_free && !kube_kind_is(kind, "", "pods"))
                 continue;
         }
         plugins |= UINT32_C(1) << i;

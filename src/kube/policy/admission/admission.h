@@ -62,6 +62,7 @@ struct kube_admission {
      * plugin is disabled: none applies to any write. */
     const struct kube_lookup_peek *applied[KUBE_POLICY_PARTS];
     const struct kube_lookup_peek *labelled; /* namespaces with labels that configure a plugin */
+    bool pods_are_free; /* without such labels pods may do everything, and nothing is exempt */
 };
 
 /* The rows of the options are not used. */

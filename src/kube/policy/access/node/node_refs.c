@@ -195,10 +195,10 @@ static enum status read_volume(struct arena *arena, const struct json_node *spec
                                            text_at(&r, claim, "name")};
     for (size_t i = 0; i < COUNT_OF(volume_secrets); i++) {
         const struct json_node *source = json_node_named(spec, volume_secrets[i].type);
-        struct slice namespace = text_at(&r, source, volume_secrets[i].namespace);
-        if (!namespace.len && volume_secrets[i].of_claim)
-        namespace = ret_refs->claim.namespace;
-        add(&r, NODE_SECRET, namespace, text_at(&r, source, volume_secrets[i].name));
+        struct slice given = text_at(&r, source, volume_secrets[i].namespace);
+        bool of_claim = !given.len && volume_secrets[i].of_claim;
+        add(&r, NODE_SECRET, of_claim ? ret_refs->claim.namespace : given,
+            text_at(&r, source, volume_secrets[i].name));
     }
     return r.status;
 }

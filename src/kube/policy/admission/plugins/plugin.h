@@ -75,10 +75,9 @@ struct kube_admission_plugin {
     const char *name;
     bool is_optional; /* enabled only by its name */
     unsigned needs;   /* 1 << KUBE_FACT_… */
-    /* For plugins that labels of the namespace configure: whether this one does nothing to such
-     * objects in namespaces without them. Its facts are needed only if there are such labels. NULL:
-     * labels do not matter. */
-    bool (*is_idle)(const struct pod_security_settings *settings, const struct kube_kind *kind);
+    /* PodSecurity, which labels of the namespace configure: its facts are needed only if there are
+     * such labels, and without them most writes do not get to it (kube_admission.pods_are_free). */
+    bool follows_labels;
     /* Those with operations; other writes do not get to the plugin. */
     struct kube_admission_rule rules[KUBE_ADMISSION_RULES_MAX];
     /* Excludes kinds that a rule includes. May be NULL. */

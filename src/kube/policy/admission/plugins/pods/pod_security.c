@@ -229,18 +229,12 @@ static bool check(struct kube_admission_write *write)
     return kube_kind_is(write->kind, "", "namespaces") ? check_namespace(write) : check_pod(write);
 }
 
-/* Pods in privileged namespaces are counted. */
-static bool is_idle(const struct pod_security_settings *settings, const struct kube_kind *kind)
-{
-    return !kube_kind_is(kind, "", "pods") && pod_security_is_trivial(settings);
-}
-
 #define ON_BOTH (KUBE_ON_CREATE | KUBE_ON_UPDATE)
 
 const struct kube_admission_plugin kube_pod_security = {
     .name = "PodSecurity",
     .needs = 1u << KUBE_FACT_NAMESPACES,
-    .is_idle = is_idle,
+    .follows_labels = true,
     .rules =
         {
             {"", "pods", "", ON_BOTH},
