@@ -145,8 +145,9 @@ APPLIES = [
     applied("v1", "x", "n", hostPort="a:1", replicas=3), applied("v2", "y", "n", count=3), applied("v2", "y", "n", count=4),
     applied("v2", "y", "n", True, count=4), ("PATCH", path("v2", "n", plural="owned"), {"spec": {"host": "z"}}, MERGE),
     applied("v1", "x", "n", hostPort="a:1"), applied("v1", "x", "n", replicas=4), applied("v3", "z", "n", replicas=4, port="1"),
-    ("PATCH", path("v1", "n", plural="owned"), {"spec": {"replicas": 5}}, MERGE), applied("v3", "z", "n", replicas=5),
-    applied("v3", "z", "n", host="q"), applied("v3", "z", "n", True, host="q"), applied("v2", "z", "n", host="q"),
+    ("PATCH", path("v1", "n", plural="owned"), {"spec": {"replicas": 5}}, MERGE), applied("v3", "z", "n", replicas=5, port="1"),
+    applied("v3", "z", "n", host="q", replicas=5, port="1"), applied("v3", "z", "n", True, host="q", replicas=5, port="1"),
+    applied("v2", "z", "n", host="q", count=5, port="1"),
     ("PATCH", path("v1", "n", "status", plural="owned"), {"status": {"ready": 1}}, MERGE), ("GET", path("v1", "n", plural="owned")),
 ]
 
