@@ -183,18 +183,13 @@ static struct arena *patch_arena(struct kube_change *change)
 static bool move_object(struct kube_change *change, size_t review_bytes)
 {
     unsigned from = change->patched_at;
-    AUTO(buf_fini) struct buf text = {0};
-    struct json_node *object;
-    struct slice copy;
-    struct error ignored;
     if (change->decide || change->mutating->again || review_bytes < MOVED_BYTES_MIN)
         return true;
     change->patched_at = !from;
-    if (json_tree_write(change->object, &text) != ST_OK ||
-        arena_dup(patch_arena(change), buf_slice(&text), &copy) != ST_OK ||
-        json_tree_read(patch_arena(change), copy, &object, &ignored) != ST_OK)
+    const struct json_node *object = kube_match_keep(patch_arena(change), change->object);
+    if (!object)
         return kube_fail_engine(&change->call->status, ST_NOMEM);
-    change->object = object;
+    change->object = (struct json_node *)(uintptr_t)object; /* in its own memory, it may change */
     arena_fini(&change->patched[from]);
     change->patched[from] = (struct arena){0};
     return true;
