@@ -366,8 +366,3 @@ void kube_event_conversions_free(struct kube_event_conversions *c)
     hash_map_fini(&c->by_key);
     free(c);
 }
-
-size_t kube_event_conversions_count(const struct kube_event_conversions *c)
-{
-    return c->by_key.count;
-}

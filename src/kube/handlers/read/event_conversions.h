@@ -53,7 +53,4 @@ enum status kube_event_conversions_get(struct kube_event_conversions *conversion
 void kube_conversion_wait_drop(struct kube_event_conversions *conversions,
                                struct kube_conversion_wait *wait);
 
-/* For tests: objects that are kept or being converted. */
-size_t kube_event_conversions_count(const struct kube_event_conversions *conversions);
-
 #endif

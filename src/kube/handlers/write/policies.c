@@ -270,6 +270,7 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
                                    &write) ||
         !kube_policies_see_mutable(change, &write))
         return KUBE_STEP_FAIL;
+    write.sights = NULL; /* what a webhook would have to convert is refused (mutate.c) */
     enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
     f->checks = write.checks;
     switch (verdict) {
@@ -306,8 +307,6 @@ enum kube_stepped kube_policies_mutate(struct kube_change *change)
     if (f->count == f->validating)
         return KUBE_STEP_NEXT;
     enum kube_stepped stepped = run_policies(change, change->mutating, &after);
-    if (stepped == KUBE_STEP_NEXT)
-        kube_policies_forget_sights(change->policies);
     return stepped == KUBE_STEP_NEXT && after ? kube_policies_take(change, after) : stepped;
 }
 
