@@ -12,6 +12,7 @@ import (
 	"math/rand"
 	"os"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -114,6 +115,9 @@ func refused(a answer, by proto.Message) string {
 
 func wireTest(p pair, sent []byte) test {
 	message := decode(p.kind, sent)
+	if message != nil && groupsExceed(p.kind.Descriptor(), sent) {
+		message = nil // only Go accepts it
+	}
 	return test{p.name, p.kind, sent, func(a answer) string {
 		if wrong := refused(a, message); wrong != "" || message == nil {
 			return wrong
@@ -138,10 +142,16 @@ func toJSONTest(p pair, message proto.Message) test {
 	}}
 }
 
+// Go reads the first number in a string, of which the exponent may lack its digits if a character follows that ends a number.
+var noExponent = regexp.MustCompile(`"-?[0-9]+(\.[0-9]+)?[eE][-+]?[^-+.0-9A-Z_a-z"]`)
+
 func fromJSONTest(p pair, text []byte) test {
 	message := decodeJSON(p.kind, text)
 	return test{p.name, p.kind, text, func(a answer) string {
 		if wrong := refused(a, message); wrong != "" || message == nil {
+			if !a.ok && noExponent.Match(text) {
+				return "" // only Go accepts it
+			}
 			return wrong
 		}
 		if got := decode(p.kind, a.bytes); got == nil || !proto.Equal(got, message) {
@@ -189,6 +199,11 @@ func main() {
 	tables := tablesOf(program)
 	numbers := numbersOf(tables)
 	for _, p := range pairs(tables) {
+		if logNames[p.name] == "" {
+			for _, sent := range groups(p.kind.Descriptor()) {
+				wire = append(wire, wireTest(p, sent))
+			}
+		}
 		for range count {
 			message, other := m.message(p.kind), m.message(p.kind)
 			if logNames[p.name] != "" {
