@@ -14,7 +14,7 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
 CMS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
-PARAMS_MAX, BINDINGS_MAX, NESTING_MAX = 100, 2000, 16
+PARAMS_MAX, BINDINGS_MAX, NESTING_MAX, NAMES_MAX = 100, 2000, 16, 10000
 LOOP = "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, a + b + c >= 0)))"
 
 
@@ -319,6 +319,24 @@ class Policies(LiveTest):
                  policy_spec("true", failurePolicy="Ignore", variables=chain))
         self.put("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", "p", binding_spec("p"))
         self.assertIn("its variables use each other too deeply", self.eventually_denied("a"))
+
+    def test_a_binding_of_too_many_names_is_refused_or_denies(self):
+        def match(count):
+            return {"matchResources": {"resourceRules": [{
+                "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"],
+                "resourceNames": [f"name-{n}" for n in range(count)]}]}}
+        self.policy("p", "true", failurePolicy="Ignore")
+        self.bind("p", **match(NAMES_MAX))
+        self.config("a", 201)
+        refused = self.send("POST", BINDINGS, {"metadata": {"name": "more"}, "spec": binding_spec("p", **match(NAMES_MAX + 1))}, code=422)
+        self.assertIn("this server can use bindings whose rules have at most 10000", refused["message"])
+        self.put("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", "more", binding_spec("p", **match(NAMES_MAX + 1)))
+        self.assertIn("with binding 'more' denied request: failed to configure binding: one of its rules has more than 10000",
+                      self.eventually_denied("b"))
+        self.send("PATCH", f"{BINDINGS}/more", {"metadata": {"labels": {"a": "b"}}}, MERGE, 200)
+        self.assertIn("this ValidatingAdmissionPolicyBinding denies what it concerns, because this server can use", str(self.warnings))
+        self.send("DELETE", f"{BINDINGS}/more", code=200)
+        self.config("c", 201)
 
     def test_more_bindings_than_can_be_used_are_refused(self):
         self.kube.namespace = None

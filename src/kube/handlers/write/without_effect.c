@@ -140,8 +140,8 @@ static bool check_usable(struct kube_call *call, const struct json_node *object,
         return true;
     const char *limits = kind->limits ? kind->limits : "it is not valid";
     if (was_unusable) {
-        snprintf(text, sizeof(text), "this %s has no effect, because this server can use %s",
-                 call->kind->kind, limits);
+        snprintf(text, sizeof(text), "this %s %s, because this server can use %s", call->kind->kind,
+                 kind->denies ? "denies what it concerns" : "has no effect", limits);
         kube_call_warn(call, slice_from_text(text));
         return true;
     }

@@ -36,6 +36,7 @@ struct kube_lookup_kind {
     /* Which field has limits, and in a sentence for the user who exceeds them, which; NULL: none.
      */
     const char *limited, *limits;
+    bool denies; /* one that exceeds them denies what it concerns; others have no effect */
     /* For an index of the objects of a shelf; all or none. They are called with each object that
      * is added, and when it is replaced or removed. */
     void (*added)(struct version_map *index, const struct kube_lookup_object *object);

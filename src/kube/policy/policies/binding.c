@@ -2,6 +2,8 @@
 
 #include "kube/policy/policies/index.h"
 
+#define WHY_LONG "one of its rules has more than 10000 groups, versions, resources or names"
+
 static unsigned read_actions(const struct json_node *list)
 {
     unsigned actions = 0;
@@ -29,8 +31,18 @@ const void *kube_policy_binding_read(struct arena *arena, const struct json_node
     binding->param_selector = json_node_is_set(selector) ? selector : NULL;
     binding->deny_without_params = json_node_text_is(ref, "parameterNotFoundAction", "Deny");
     binding->actions = read_actions(json_node_named(spec, "validationActions"));
-    bool read = kube_match_read(arena, json_node_named(spec, "matchResources"), &binding->match);
-    return read && !arena_ran_out(arena) ? binding : NULL;
+    if (!kube_match_read(arena, json_node_named(spec, "matchResources"), &binding->match)) {
+        /* It is not known what it excludes, and nothing may pass that it might have denied. */
+        binding->match = (struct kube_match){0};
+        binding->unusable = WHY_LONG;
+    }
+    return arena_ran_out(arena) ? NULL : binding;
+}
+
+static const void *check(struct arena *arena, const struct json_node *object)
+{
+    const struct kube_policy_binding *binding = kube_policy_binding_read(arena, object);
+    return binding && !binding->unusable ? binding : NULL;
 }
 
 /* -- The index, by policy -- */
@@ -69,4 +81,11 @@ const struct kube_lookup_kind kube_mutating_binding_kind = {
     .added = index_add,
     .removed = index_remove,
     .index_bytes = index_bytes,
+};
+
+const struct kube_lookup_kind kube_policy_binding_checks = {
+    .read = check,
+    .limited = "spec.matchResources",
+    .limits = "bindings whose rules have at most 10000 groups, versions, resources or names each",
+    .denies = true,
 };

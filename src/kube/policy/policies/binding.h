@@ -2,6 +2,9 @@
  * A stored ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding: which policy it
  * binds to which requests, with which parameters, and what a failed validation means. Bindings are
  * indexed by their policy. Read-only, for any thread.
+ *
+ * One that was stored although it names more than this server reads concerns everything that its
+ * policy matches, and denies that.
  */
 #ifndef VIGIL_KUBE_POLICY_POLICIES_BINDING_H
 #define VIGIL_KUBE_POLICY_POLICIES_BINDING_H
@@ -23,9 +26,12 @@ struct kube_policy_binding {
     const struct json_node *param_selector;   /* NULL: not given */
     bool deny_without_params;
     unsigned actions;
+    const char *unusable; /* why it cannot be used, so that it denies; NULL: it can */
 };
 
 const void *kube_policy_binding_read(struct arena *arena, const struct json_node *object);
 extern const struct kube_lookup_kind kube_policy_binding_kind, kube_mutating_binding_kind;
+/* Whether the binding could be used, as kube_policy_check. */
+extern const struct kube_lookup_kind kube_policy_binding_checks;
 
 #endif

@@ -33,13 +33,17 @@ static const struct kube_lookup_kind *const kinds[KUBE_POLICY_PARTS] = {
 const struct kube_lookup_kind *kube_policy_checks(const char *prefix)
 {
     static const struct kube_lookup_kind checks = {
-        .read = kube_policy_check, .limited = "spec", .limits = kube_policy_limits};
+        .read = kube_policy_check,
+        .limited = "spec",
+        .limits = kube_policy_limits,
+        .denies = true,
+    };
     for (unsigned part = 0; part < KUBE_POLICY_PARTS; part++) {
         if (strcmp(prefix, kinds[part]->prefix) != 0)
             continue;
         if (part == KUBE_VALIDATING_WEBHOOKS || part == KUBE_MUTATING_WEBHOOKS)
             return &kube_webhooks_checks;
-        return kube_policy_part_binds(part) ? kinds[part] : &checks;
+        return kube_policy_part_binds(part) ? &kube_policy_binding_checks : &checks;
     }
     return NULL;
 }

@@ -19,6 +19,8 @@ static char warned[WARNING_BYTES];
 static unsigned warnings;
 /* What is written, and what was before; NULL: {"a": 1}, which is new. */
 static const struct json_node *written, *before;
+/* What the binding matches; NULL: everything. */
+static const struct json_node *bound;
 
 static int set_up(void **state)
 {
@@ -26,7 +28,7 @@ static int set_up(void **state)
     arena_init(&arena, NULL, 0, ARENA_BYTES);
     status = (struct kube_status){0};
     warnings = 0;
-    written = before = NULL;
+    written = before = bound = NULL;
     return 0;
 }
 
@@ -175,7 +177,12 @@ static enum kube_policy_verdict decide(const char *policy, const char *actions, 
                      ST_OK);
     assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
     objects[0].data = kube_policy_read(&arena, tree(policy));
-    objects[1].data = kube_policy_binding_read(&arena, tree((const char *)text.ptr));
+    struct json_node *binding = tree((const char *)text.ptr);
+    if (bound)
+        assert_int_equal(json_node_put(&arena, json_node_named(binding, "spec"), "matchResources",
+                                       json_node_copy(&arena, bound)),
+                         ST_OK);
+    objects[1].data = kube_policy_binding_read(&arena, binding);
     assert_non_null(objects[0].data);
     assert_non_null(objects[1].data);
     struct kube_policy_case one = {.policy_object = &objects[0],
@@ -392,6 +399,33 @@ static void what_is_too_large_or_too_deep_cannot_be_used(void **state)
     assert_non_null(policy->unusable);
 }
 
+/* {"resourceRules": [{…, "resourceNames": ["y", "y", …]}]}, which does not match "x" */
+static const struct json_node *match_of_names(int count)
+{
+    struct json_node *match = tree("{'resourceRules':[{'apiGroups':['*'],'apiVersions':['*'],"
+                                   "'operations':['*'],'resources':['*'],'resourceNames':[]}]}");
+    struct json_node *rule = json_node_first(json_node_named(match, "resourceRules"));
+    struct json_node *names = json_node_named(rule, "resourceNames");
+    for (int i = 0; i < count; i++)
+        assert_int_equal(json_node_insert(names, NULL, tree("'y'")), ST_OK);
+    return match;
+}
+
+/* One that was stored by another program concerns what its policy matches, and denies it even if
+ * the policy ignores failures. */
+static void a_binding_of_too_many_names_denies(void **state)
+{
+    (void)state;
+    const char *ignores = SPEC("'validations':[{'expression':'true'}],'failurePolicy':'Ignore'");
+    bound = match_of_names(10000);
+    assert_int_equal(decide(SPEC("'validations':[{'expression':'false'}]"), "['Deny']",
+                            KUBE_WRITE_COST_MAX, false, &arena),
+                     KUBE_POLICY_ADMITS);
+    bound = match_of_names(10001);
+    assert_denied(ignores, DENIED "failed to configure binding: one of its rules has more than "
+                                  "10000 groups, versions, resources or names");
+}
+
 /* Whatever allocation fails, there is no policy rather than half of one. */
 static void without_memory_there_is_no_policy(void **state)
 {
@@ -439,6 +473,7 @@ int main(void)
         TEST(the_version_of_an_object_takes_little_memory),
         TEST(policies_that_cost_too_much_together_refuse_the_write),
         TEST(what_is_too_large_or_too_deep_cannot_be_used),
+        TEST(a_binding_of_too_many_names_denies),
         TEST(without_memory_there_is_no_policy),
         TEST(without_memory_a_write_is_refused),
     };

@@ -255,6 +255,8 @@ static void visit_binding(struct kube_policy_run *run, const struct kube_policy_
         return;
     if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE)
         report_unusable(run, visitor, policy, binding, no_namespace(run), c->is_limit);
+    else if (binding->unusable)
+        report_unusable(run, visitor, policy, binding, slice_from_text(binding->unusable), true);
     else if (c->binding_error.len)
         report_unusable(run, visitor, policy, binding, c->binding_error, c->is_limit);
     else if (c->param_count)

@@ -137,4 +137,5 @@ const struct kube_lookup_kind kube_webhooks_checks = {
     .limited = "webhooks",
     .limits = "configurations of at most 1000 webhooks, whose match conditions take at most 8 MiB "
               "when they are compiled",
+    .denies = true,
 };
