@@ -1,4 +1,5 @@
-/* What is gathered for a write by kube/handlers/write/policy_gather.c and used by policies.c. */
+/* What is gathered for a write by kube/handlers/write/policy_gather.c and policy_params.c, and used
+ * by policies.c. */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_POLICIES_PRIVATE_H
 #define VIGIL_KUBE_HANDLERS_WRITE_POLICIES_PRIVATE_H
 
@@ -10,6 +11,8 @@
 
 /* A question needs one fetch, and more if roles change meanwhile. */
 enum { KUBE_POLICY_FETCHES = 4 };
+
+enum { KUBE_POLICY_FACTS_BYTES_MAX = 64 << 20 };
 
 /* A parameter that was read by its name. Policies often share one. */
 struct kube_policy_param {
@@ -75,6 +78,21 @@ struct kube_policy_facts {
     size_t warned;                    /* length of call->warnings before them */
 };
 
+/* -- Gathering -- */
+
+/* The parameters of the case f->at, or a part of them. */
+enum kube_stepped kube_policies_gather_params(struct kube_policy_facts *facts);
+/* Gathering continues where it has waited, or the error is answered. */
+void kube_policies_resume(struct kube_policy_facts *facts, enum status status);
+/* Reads an object; done ends with kube_policies_resume. */
+enum kube_stepped kube_policies_read_key(struct kube_policy_facts *facts, const char *prefix,
+                                         struct slice namespace, struct slice name,
+                                         void (*done)(struct engine_op *op));
+/* The tree of an object as its kind serves it, with its version. NULL: it is not an object, or
+ * there is no memory, which the arena remembers. */
+struct json_node *kube_policies_read_tree(struct kube_policy_facts *facts,
+                                          const struct kube_kind *kind, struct kube_kv kv);
+
 /* On the thread of the API. */
 void kube_policies_free_fetches(struct kube_policy_facts *facts);
 
@@ -111,23 +129,6 @@ void kube_policies_count(const struct kube_policy_facts *facts);
 struct kube_match_request kube_policies_request(const struct kube_change *change);
 
 /* False: it is neither a policy, nor a binding, nor a configuration of webhooks. */
-static inline bool kube_policy_part_of(const struct kube_kind *kind,
-                                       enum kube_policy_part *ret_part)
-{
-    static const char *const names[KUBE_POLICY_PARTS] = {
-        [KUBE_POLICIES] = "validatingadmissionpolicies",
-        [KUBE_POLICY_BINDINGS] = "validatingadmissionpolicybindings",
-        [KUBE_MUTATING_POLICIES] = "mutatingadmissionpolicies",
-        [KUBE_MUTATING_BINDINGS] = "mutatingadmissionpolicybindings",
-        [KUBE_VALIDATING_WEBHOOKS] = "validatingwebhookconfigurations",
-        [KUBE_MUTATING_WEBHOOKS] = "mutatingwebhookconfigurations",
-    };
-    for (unsigned i = 0; i < KUBE_POLICY_PARTS; i++)
-        if (kube_kind_is(kind, "admissionregistration.k8s.io", names[i])) {
-            *ret_part = (enum kube_policy_part)i;
-            return true;
-        }
-    return false;
-}
+bool kube_policy_part_of(const struct kube_kind *kind, enum kube_policy_part *ret_part);
 
 #endif

@@ -12,12 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    FACTS_BYTES_MAX = 64 << 20,
-    PAGE_KEYS = 500,
-    TURN_BYTES = 64 << 10, /* examined in one turn */
-};
-
 static enum kube_stepped gather(struct kube_policy_facts *f);
 
 /* -- Life -- */
@@ -58,7 +52,7 @@ void kube_policies_free(struct kube_change *change)
         kube_webhooks_free(change->policies->hooks);
 }
 
-static void resume(struct kube_policy_facts *f, enum status status)
+void kube_policies_resume(struct kube_policy_facts *f, enum status status)
 {
     struct kube_change *change = f->change;
     if (!kube_call_succeeded(change->call, status))
@@ -76,6 +70,24 @@ static void resume(struct kube_policy_facts *f, enum status status)
 }
 
 /* -- The request -- */
+
+bool kube_policy_part_of(const struct kube_kind *kind, enum kube_policy_part *ret_part)
+{
+    static const char *const names[KUBE_POLICY_PARTS] = {
+        [KUBE_POLICIES] = "validatingadmissionpolicies",
+        [KUBE_POLICY_BINDINGS] = "validatingadmissionpolicybindings",
+        [KUBE_MUTATING_POLICIES] = "mutatingadmissionpolicies",
+        [KUBE_MUTATING_BINDINGS] = "mutatingadmissionpolicybindings",
+        [KUBE_VALIDATING_WEBHOOKS] = "validatingwebhookconfigurations",
+        [KUBE_MUTATING_WEBHOOKS] = "mutatingwebhookconfigurations",
+    };
+    for (unsigned i = 0; i < KUBE_POLICY_PARTS; i++)
+        if (kube_kind_is(kind, "admissionregistration.k8s.io", names[i])) {
+            *ret_part = (enum kube_policy_part)i;
+            return true;
+        }
+    return false;
+}
 
 static unsigned operation_of(const struct kube_change *change)
 {
@@ -172,14 +184,14 @@ static bool add_case(void *ctx, const struct kube_lookup_object *policy,
 static void on_ready(struct kube_policies_wait *wait)
 {
     struct kube_policy_facts *f = CONTAINER_OF(wait, struct kube_policy_facts, wait);
-    resume(f, wait->status);
+    kube_policies_resume(f, wait->status);
 }
 
 static void on_part_read(struct kube_lookup_read *read)
 {
     struct kube_policies_read *part = CONTAINER_OF(read, struct kube_policies_read, read);
     part->done = true;
-    resume(part->facts, read->status);
+    kube_policies_resume(part->facts, read->status);
 }
 
 /* NULL: they are not held, and are being read. */
@@ -202,30 +214,7 @@ static const struct kube_shelf *shelf_of(struct kube_policy_facts *f, enum kube_
     return NULL;
 }
 
-/* -- Reading objects -- */
-
-/* The tree of an object as its kind serves it, with its version. NULL: it is not an object, or
- * there is no memory, which the arena remembers. */
-static struct json_node *read_tree(struct kube_policy_facts *f, const struct kube_kind *kind,
-                                   struct kube_kv kv)
-{
-    AUTO(buf_fini) struct buf converted = {0};
-    struct slice json, copy;
-    struct json_node *tree;
-    struct error ignored;
-    char version[24];
-    if (kube_conversion_json(kind, kv.value, kv.mod_revision, &converted, &json) != ST_OK ||
-        arena_dup(&f->arena, json, &copy) != ST_OK ||
-        json_tree_read(&f->arena, copy, &tree, &ignored) != ST_OK)
-        return NULL;
-    struct json_node *metadata = json_node_named(tree, "metadata");
-    snprintf(version, sizeof(version), "%lld", (long long)kv.mod_revision);
-    if (metadata && metadata->type == JSON_TYPE_OBJECT &&
-        json_node_put(&f->arena, metadata, "resourceVersion",
-                      json_node_new_text(&f->arena, slice_from_text(version))) != ST_OK)
-        return NULL;
-    return tree;
-}
+/* -- The namespace -- */
 
 static const struct kube_kind *namespaces(void)
 {
@@ -239,360 +228,10 @@ static void on_namespace(struct engine_op *op)
     enum status status = op->status;
     struct slice field;
     if (status == ST_OK && engine_range_next(&call->range, &field))
-        f->namespace_object = read_tree(f, namespaces(), kube_kv_of(field));
+        f->namespace_object = kube_policies_read_tree(f, namespaces(), kube_kv_of(field));
     engine_range_close(&call->range);
     f->has_namespace = true;
-    resume(f, arena_ran_out(&f->arena) ? ST_NOMEM : status);
-}
-
-static enum kube_stepped read_key(struct kube_policy_facts *f, const char *prefix,
-                                  struct slice namespace, struct slice name,
-                                  void (*done)(struct engine_op *op))
-{
-    struct kube_call *call = f->change->call;
-    f->range = (struct pb_range_request){0};
-    if (kube_key_make(&f->arena, prefix, namespace, name, &f->range.key) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    kube_call_range(call, &f->range, done);
-    return KUBE_STEP_LEFT;
-}
-
-/* -- Parameters -- */
-
-static const struct kube_policy *policy_of(const struct kube_policy_case *c)
-{
-    return c->policy_object->data;
-}
-
-static const struct kube_policy_binding *binding_of(const struct kube_policy_case *c)
-{
-    return c->binding_object->data;
-}
-
-static struct slice text_of(struct kube_policy_facts *f, const char *text, struct slice a,
-                            struct slice b)
-{
-    AUTO(buf_fini) struct buf whole = {0};
-    struct slice copy = SLICE_EMPTY;
-    if (buf_append_format(&whole, text, SLICE_ARGS(a), SLICE_ARGS(b)) == ST_OK)
-        (void)!arena_dup(&f->arena, buf_slice(&whole), &copy);
-    return copy;
-}
-
-/* The case is done; nothing further is read for it. */
-static enum kube_stepped next_case(struct kube_policy_facts *f)
-{
-    struct kube_policy_case *c = &f->cases[f->at];
-    if (!c->param_count && !c->binding_error.len && !c->policy_error.len &&
-        binding_of(c)->deny_without_params)
-        c->binding_error =
-            SLICE_LITERAL("no params found for policy binding with `Deny` parameterNotFoundAction");
-    f->at++;
-    f->param_begun = false;
-    return KUBE_STEP_NEXT;
-}
-
-static enum kube_stepped fail_policy(struct kube_policy_facts *f, struct slice why)
-{
-    f->cases[f->at].policy_error = why;
-    return next_case(f);
-}
-
-static enum kube_stepped fail_binding(struct kube_policy_facts *f, struct slice why, bool is_limit)
-{
-    f->cases[f->at].binding_error = why;
-    f->cases[f->at].is_limit = is_limit;
-    return next_case(f);
-}
-
-static bool add_param(struct kube_policy_facts *f, const struct json_node *param, size_t most)
-{
-    struct kube_policy_case *c = &f->cases[f->at];
-    if (!c->params)
-        c->params = arena_calloc(&f->arena, most, sizeof(*c->params));
-    if (c->params)
-        c->params[c->param_count++] = param;
-    return c->params;
-}
-
-static const struct kube_kind *find_kind(struct kube_policy_facts *f, struct slice api,
-                                         struct slice kind)
-{
-    size_t count;
-    const struct kube_kind *const *rows = kube_kinds_rows(f->kinds, &count);
-    struct slice version = api, group = slice_cut(&version, '/');
-    if (group.len == api.len) {
-        version = group;
-        group = SLICE_EMPTY;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (slice_is(group, rows[i]->group) && slice_is(version, rows[i]->version) &&
-            slice_is(kind, rows[i]->kind))
-            return rows[i];
-    return NULL;
-}
-
-static void on_kinds(struct kube_registry_wait *wait)
-{
-    struct kube_policy_facts *f = CONTAINER_OF(wait, struct kube_policy_facts, registry);
-    kube_kinds_unref(f->kinds);
-    f->kinds = kube_kinds_ref(kube_registry_kinds(f->change->call->api->registry));
-    f->kinds_read = true;
-    f->param_kind = NULL;
-    f->read = NULL; /* their kinds may be gone */
-    resume(f, ST_OK);
-}
-
-/* The case has the parameter that was read for it, or for another one. ST_NOMEM. */
-static enum status take_param(struct kube_policy_facts *f, const struct kube_policy_param *param)
-{
-    if (param->tree && !add_param(f, param->tree, 1))
-        return ST_NOMEM;
-    (void)next_case(f);
-    return ST_OK;
-}
-
-static void look_later(struct kube_policy_facts *f)
-{
-    struct kube_call *call = f->change->call;
-    kube_call_hold(call);
-    loop_defer(call->api->loop, &f->more);
-}
-
-static void on_param_read(struct deferred *deferred)
-{
-    struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
-    resume(f, f->read_status == ST_OK ? take_param(f, f->read) : f->read_status);
-}
-
-/* The rest follows in another turn: a write may need thousands of parameters, each of which is
- * usually read at once, before the function returns that has begun it. */
-static void on_param(struct engine_op *op)
-{
-    struct kube_call *call = kube_call_of_range(op);
-    struct kube_policy_facts *f = call->handler.change->policies;
-    struct slice field;
-    f->read_status = op->status;
-    if (op->status == ST_OK && engine_range_next(&call->range, &field))
-        f->read->tree = read_tree(f, f->param_kind, kube_kv_of(field));
-    engine_range_close(&call->range);
-    if (arena_ran_out(&f->arena))
-        f->read_status = ST_NOMEM;
-    f->more = (struct deferred){.fn = on_param_read};
-    look_later(f);
-    (void)!kube_call_done(call);
-}
-
-static enum kube_stepped read_param(struct kube_policy_facts *f, struct slice namespace,
-                                    struct slice name)
-{
-    struct kube_policy_param *param = f->read;
-    while (param && !(param->kind == f->param_kind && slice_equal(param->name, name) &&
-                      slice_equal(param->namespace, namespace)))
-        param = param->next;
-    if (param)
-        return take_param(f, param) == ST_OK ||
-               kube_fail_engine(&f->change->call->status, ST_NOMEM);
-    param = arena_calloc(&f->arena, 1, sizeof(*param));
-    if (!param)
-        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
-    *param = (struct kube_policy_param){
-        .next = f->read, .kind = f->param_kind, .namespace = namespace, .name = name};
-    f->read = param;
-    return read_key(f, f->param_kind->storage_prefix, namespace, name, on_param);
-}
-
-/* -- Parameters by their labels -- */
-
-static enum kube_stepped read_page(struct kube_policy_facts *f);
-
-/* Whether the selector of the binding selects a stored object. What it takes to find out is freed.
- */
-static enum status selects(struct kube_policy_facts *f, struct slice value, bool *ret_selects)
-{
-    const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
-    struct arena arena;
-    struct json_node *tree;
-    struct error ignored;
-    arena_init(&arena, NULL, 0, FACTS_BYTES_MAX);
-    arena_charge(&arena, f->change->call->arena.account);
-    enum status status = json_tree_read(&arena, value, &tree, &ignored);
-    *ret_selects = status == ST_OK && kube_label_match(binding->param_selector,
-                                                       json_node_path(tree, "metadata.labels"));
-    arena_fini(&arena);
-    return status == ST_NOMEM ? status : ST_OK;
-}
-
-/* The next page begins behind this key. */
-static bool begin_behind(struct kube_policy_facts *f, struct slice key)
-{
-    enum { ROOM = 512 }; /* for all keys but those that only clients of etcd can write */
-    size_t bytes = key.len + 1;
-    uint8_t *room = (uint8_t *)(uintptr_t)f->from.ptr;
-    if (bytes > f->from_room) {
-        f->from_room = size_max(bytes, ROOM);
-        room = arena_alloc(&f->arena, f->from_room);
-    }
-    if (!room)
-        return false;
-    slice_copy(room, key);
-    room[key.len] = '\0';
-    f->from = slice_of(room, bytes);
-    return true;
-}
-
-/* Examines some objects of a page. False: the page ends. */
-static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
-{
-    struct engine_range *range = &f->change->call->range;
-    const struct kube_policy_case *c = &f->cases[f->at];
-    struct slice field;
-    turn_work("reading the parameters of a policy", f->prefix);
-    for (size_t bytes = 0; bytes < TURN_BYTES; bytes += field.len) {
-        if (!engine_range_next(range, &field)) {
-            *ret_status = range->op.status;
-            return false;
-        }
-        struct kube_kv kv = kube_kv_of(field);
-        f->examined++;
-        f->examined_bytes += field.len;
-        if (!begin_behind(f, kv.key)) {
-            *ret_status = ST_NOMEM;
-            return false;
-        }
-        bool selected;
-        *ret_status = selects(f, kv.value, &selected);
-        if (*ret_status == ST_OK && selected && c->param_count <= KUBE_PARAMS_MAX) {
-            const struct json_node *param = read_tree(f, f->param_kind, kv);
-            if (arena_ran_out(&f->arena) || (param && !add_param(f, param, KUBE_PARAMS_MAX + 1)))
-                *ret_status = ST_NOMEM;
-        }
-        if (*ret_status != ST_OK)
-            return false;
-    }
-    return true;
-}
-
-static void on_more(struct deferred *deferred)
-{
-    struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
-    struct kube_call *call = f->change->call;
-    enum status status;
-    bool more = look_on(f, &status);
-    bool page_follows = call->range.more;
-    const struct kube_policy_case *c = &f->cases[f->at];
-    if (more) {
-        look_later(f);
-        (void)!kube_call_done(call);
-        return;
-    }
-    f->page_open = false;
-    engine_range_close(&call->range);
-    bool exceeds = c->param_count > KUBE_PARAMS_MAX || f->examined > KUBE_PARAM_OBJECTS_MAX ||
-                   f->examined_bytes > KUBE_PARAM_BYTES_MAX;
-    if (status == ST_OK && exceeds)
-        (void)fail_binding(f,
-                           SLICE_LITERAL("this server considers at most 100 parameters that a "
-                                         "selector finds among 10000 objects of 8 MiB"),
-                           true);
-    else if (status == ST_OK && !page_follows)
-        (void)next_case(f);
-    resume(f, status);
-}
-
-static void on_page(struct engine_op *op)
-{
-    struct kube_call *call = kube_call_of_range(op);
-    struct kube_policy_facts *f = call->handler.change->policies;
-    enum status status = op->status;
-    if (status == ST_OK) {
-        f->page_open = true;
-        f->more = (struct deferred){.fn = on_more};
-        look_later(f);
-        (void)!kube_call_done(call);
-        return;
-    }
-    engine_range_close(&call->range);
-    resume(f, status);
-}
-
-static enum kube_stepped read_page(struct kube_policy_facts *f)
-{
-    f->range = (struct pb_range_request){.range_end = f->end, .limit = PAGE_KEYS};
-    if (arena_dup(&f->arena, f->from.len ? f->from : f->prefix, &f->range.key) != ST_OK)
-        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
-    kube_call_range(f->change->call, &f->range, on_page);
-    return KUBE_STEP_LEFT;
-}
-
-/* -- Parameters of a case -- */
-
-static enum kube_stepped begin_params(struct kube_policy_facts *f, struct slice namespace)
-{
-    const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
-    /* Reading them as they are stored would take other fields for those that the policy names. */
-    if (kube_conversion_by_webhook(f->param_kind))
-        return fail_binding(f,
-                            SLICE_LITERAL("this server reads parameters that a webhook converts "
-                                          "only in the version in which all are stored"),
-                            true);
-    f->param_begun = true;
-    f->examined = f->examined_bytes = 0;
-    f->from.len = 0;
-    if (binding->param_name.len)
-        return read_param(f, namespace, binding->param_name);
-    if (!binding->param_selector)
-        return fail_binding(f, SLICE_LITERAL("one of name or selector must be provided"), false);
-    if (kube_key_make(&f->arena, f->param_kind->storage_prefix, namespace, SLICE_EMPTY,
-                      &f->prefix) != ST_OK ||
-        kube_prefix_end(&f->arena, f->prefix, &f->end) != ST_OK)
-        return kube_fail_engine(&f->change->call->status, ST_NOMEM);
-    return read_page(f);
-}
-
-static enum kube_stepped gather_params(struct kube_policy_facts *f)
-{
-    struct kube_call *call = f->change->call;
-    struct kube_policy_case *c = &f->cases[f->at];
-    const struct kube_policy *policy = policy_of(c);
-    const struct kube_policy_binding *binding = binding_of(c);
-    if (f->param_begun)
-        return read_page(f);
-    if (!policy->has_params)
-        return add_param(f, NULL, 1) ? next_case(f) : kube_fail_engine(&call->status, ST_NOMEM);
-    f->param_kind = find_kind(f, policy->param_version, policy->param_kind);
-    if (!f->param_kind && !f->kinds_read) {
-        f->registry = (struct kube_registry_wait){.go = on_kinds};
-        kube_call_hold(call);
-        kube_registry_read(call->api->registry, &f->registry);
-        return KUBE_STEP_LEFT;
-    }
-    if (!f->param_kind) {
-        struct slice version = policy->param_version, group = slice_cut(&version, '/');
-        bool core = group.len == policy->param_version.len;
-        struct slice kind =
-            text_of(f, "%.*s, Kind=%.*s", core ? group : version, policy->param_kind);
-        return fail_policy(f, text_of(f,
-                                      "failed to find resource referenced by paramKind: "
-                                      "'%.*s/%.*s'",
-                                      core ? SLICE_EMPTY : group, kind));
-    }
-    if (!binding->has_params)
-        return add_param(f, NULL, 1) ? next_case(f) : kube_fail_engine(&call->status, ST_NOMEM);
-    bool namespaced = f->param_kind->flags & KUBE_NAMESPACED;
-    struct slice within =
-        binding->param_namespace.len ? binding->param_namespace : f->request.namespace;
-    if (namespaced && !within.len)
-        return fail_binding(f,
-                            SLICE_LITERAL("cannot use namespaced paramRef in policy binding that "
-                                          "matches cluster-scoped resources"),
-                            false);
-    if (!namespaced && binding->param_namespace.len)
-        return fail_binding(f,
-                            SLICE_LITERAL("paramRef.namespace must not be provided for a "
-                                          "cluster-scoped `paramKind`"),
-                            false);
-    return begin_params(f, namespaced ? within : SLICE_EMPTY);
+    kube_policies_resume(f, arena_ran_out(&f->arena) ? ST_NOMEM : status);
 }
 
 /* -- All together -- */
@@ -672,10 +311,10 @@ static enum kube_stepped gather(struct kube_policy_facts *f)
         return KUBE_STEP_NEXT;
     if (!f->has_namespace && f->request.namespace.len &&
         !kube_kind_is(f->request.kind, "", "namespaces"))
-        return read_key(f, "/registry/namespaces/", SLICE_EMPTY, f->request.namespace,
-                        on_namespace);
+        return kube_policies_read_key(f, "/registry/namespaces/", SLICE_EMPTY, f->request.namespace,
+                                      on_namespace);
     while (f->at < f->count) {
-        enum kube_stepped params = gather_params(f);
+        enum kube_stepped params = kube_policies_gather_params(f);
         if (params != KUBE_STEP_NEXT)
             return params;
     }
@@ -691,7 +330,7 @@ static struct kube_policy_facts *facts_of(struct kube_change *change)
     if (!f)
         return NULL;
     f->change = change;
-    arena_init(&f->arena, NULL, 0, FACTS_BYTES_MAX);
+    arena_init(&f->arena, NULL, 0, KUBE_POLICY_FACTS_BYTES_MAX);
     arena_charge(&f->arena, call->arena.account);
     /* Without roles nothing has to be asked. */
     kube_permissions_init(&f->permissions, call->api->access ? &f->arena : NULL);
