@@ -87,20 +87,47 @@ static inline const uint8_t *json_plain_end(const uint8_t *p, const uint8_t *end
     return p;
 }
 
-/* The same without *beyond_ascii, for loops over texts of which most are short: the first bytes are
- * examined inline. */
-static ALWAYS_INLINE const uint8_t *json_plain_end_inline(const uint8_t *p, const uint8_t *end)
+/* Escapes of one letter or sign. */
+static const bool json_short_escapes[256] = {
+    ['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+    ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true};
+
+static NEVER_INLINE const uint8_t *json_plain_string_rest(const uint8_t *p, const uint8_t *end)
 {
     bool ignored = false;
+    for (;;) {
+        p = json_plain_end(p, end, &ignored);
+        if (end - p < 4)
+            return NULL;
+        if (*p == '"')
+            return p + 1;
+        if (*p != '\\' || !json_short_escapes[p[1]])
+            return NULL;
+        p += 2;
+    }
+}
+
+/* The position behind the quote that ends a string, of which p is the first byte. NULL: it does not
+ * end, has bytes that are not plain or other escapes, or less than three bytes follow it. This is
+ * for loops over texts of which most are short: whole blocks are examined inline. */
+static ALWAYS_INLINE const uint8_t *json_plain_string_end(const uint8_t *p, const uint8_t *end)
+{
 #ifdef __SSE2__
-    if (end - p >= 16) {
-        unsigned high, marks = json_plain_marks16(p, &high);
-        if (marks)
-            return p + (unsigned)__builtin_ctz(marks);
-        p += 16;
+    while (end - p >= 20) {
+        unsigned high, marks = json_plain_marks16(p, &high), passed = 16;
+        while (marks) {
+            unsigned i = (unsigned)__builtin_ctz(marks);
+            if (LIKELY(p[i] == '"'))
+                return p + i + 1;
+            if (p[i] != '\\' || !json_short_escapes[p[i + 1]])
+                return NULL;
+            marks &= ~(3u << i);
+            passed += i == 15; /* the second byte of the escape is in the next block */
+        }
+        p += passed;
     }
 #endif
-    return json_plain_end(p, end, &ignored);
+    return json_plain_string_rest(p, end);
 }
 
 #endif

@@ -305,28 +305,6 @@ enum json_token json_next(struct json_scanner *s)
 
 /* -- Skipping -- */
 
-/* Passes escapes of one letter or sign, and the plain text behind each. Returns where it has
- * stopped. */
-static const uint8_t *pass_short_escapes(const uint8_t *at, const uint8_t *end)
-{
-    static const bool is_short[256] = {['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
-                                       ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true};
-    while (end - at >= 4 && *at == '\\' && is_short[at[1]])
-        at = json_plain_end_inline(at + 2, end);
-    return at;
-}
-
-/* A quote, text without long escapes and a quote, with some bytes behind it. Returns the position
- * behind it, or NULL. */
-static ALWAYS_INLINE const uint8_t *pass_plain_string(const uint8_t *at, const uint8_t *end)
-{
-    const uint8_t *quote = json_plain_end_inline(at + 1, end);
-    /* Keys of managers are JSON in a string. */
-    if (UNLIKELY(quote < end && *quote == '\\'))
-        quote = pass_short_escapes(quote, end);
-    return end - quote >= 4 && *quote == '"' ? quote + 1 : NULL;
-}
-
 /* A whole number without a sign, or a word; at least six bytes follow. Returns the position behind
  * it, or NULL. */
 static const uint8_t *pass_plain_scalar(const uint8_t *at, const uint8_t *end)
@@ -351,7 +329,9 @@ struct plain_pass {
     uint64_t nesting; /* kinds of the first levels */
     uint32_t depth;
     uint8_t expects;
-    bool object; /* the innermost one is an object, and not an array */
+    bool object;           /* the innermost one is an object, and not an array */
+    const uint8_t *opened; /* the latest { or [, if nothing that it contains was opened */
+    struct slice passed;   /* the latest value with members or items of which none has any */
 };
 
 enum { PLAIN_DEPTH_MAX = 64 };
@@ -361,12 +341,16 @@ static ALWAYS_INLINE void plain_open(struct plain_pass *p, bool object)
     uint64_t bit = UINT64_C(1) << p->depth++;
     p->nesting = object ? p->nesting | bit : p->nesting & ~bit;
     p->object = object;
+    p->opened = p->at;
     p->expects = object ? EXPECTS_FIRST_KEY : EXPECTS_FIRST_ITEM;
     p->at++;
 }
 
 static ALWAYS_INLINE void plain_close(struct plain_pass *p)
 {
+    if (p->opened)
+        p->passed = slice_of(p->opened, (size_t)(p->at + 1 - p->opened));
+    p->opened = NULL;
     p->depth--;
     p->object = p->depth && p->nesting >> (p->depth - 1) & 1;
     p->expects = p->depth ? EXPECTS_COMMA : EXPECTS_END;
@@ -384,7 +368,7 @@ static ALWAYS_INLINE bool plain_begin_item(struct plain_pass *p)
     }
     if (!p->object || p->expects == EXPECTS_VALUE)
         return true;
-    const uint8_t *next = *p->at == '"' ? pass_plain_string(p->at, p->end) : NULL;
+    const uint8_t *next = *p->at == '"' ? json_plain_string_end(p->at + 1, p->end) : NULL;
     if (!next || *next != ':')
         return false;
     p->at = next + 1;
@@ -392,14 +376,25 @@ static ALWAYS_INLINE bool plain_begin_item(struct plain_pass *p)
     return true;
 }
 
+/* Whether the next value has the same bytes as the one that was passed. In fieldsV1 many have:
+ * {".":{},"f:name":{},"f:value":{}}. */
+static ALWAYS_INLINE bool is_passed_again(const struct plain_pass *p)
+{
+    size_t len = p->passed.len;
+    return len && (size_t)(p->end - p->at) >= len && p->at[len - 1] == '}' &&
+           memcmp(p->at, p->passed.ptr, len) == 0;
+}
+
 /* A value, or the beginning of an object or an array. */
 static ALWAYS_INLINE bool plain_begin_value(struct plain_pass *p)
 {
     const uint8_t *next;
     if (*p->at == '"') {
-        next = pass_plain_string(p->at, p->end);
+        next = json_plain_string_end(p->at + 1, p->end);
     } else if (*p->at == '{' && p->end - p->at >= 8 && p->at[1] == '}') {
         next = p->at + 2; /* most values in fieldsV1 */
+    } else if (*p->at == '{' && is_passed_again(p)) {
+        next = p->at + p->passed.len;
     } else if (*p->at == '{' || *p->at == '[') {
         if (p->depth == PLAIN_DEPTH_MAX)
             return false;
@@ -419,7 +414,8 @@ static void pass_plain_tokens(struct json_scanner *s, uint32_t outside)
 {
     if (s->depth > PLAIN_DEPTH_MAX)
         return;
-    struct plain_pass p = {s->at, s->end, s->nesting[0], s->depth, s->expects, in_object(s)};
+    struct plain_pass p = {s->at,      s->end,       s->nesting[0], s->depth,
+                           s->expects, in_object(s), NULL,          SLICE_EMPTY};
     while (p.depth > outside && p.end - p.at >= 8) {
         bool may_end = p.expects != EXPECTS_KEY && p.expects != EXPECTS_VALUE;
         if (may_end && *p.at == (p.object ? '}' : ']'))

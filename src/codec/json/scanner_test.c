@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -250,6 +251,61 @@ static void skipping_finds_what_reading_finds(void **state)
     }
 }
 
+/* Values are passed at once if they have the bytes of one that was passed. */
+static void skipping_finds_the_end_of_repeated_values(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{\"f:env\":{\".\":{},\"k:{\\\"name\\\":\\\"A_0001\\\"}\":{\".\":{},\"f:name\":{},\"f:"
+        "value\":{}},"
+        "\"k:{\\\"name\\\":\\\"A_0002\\\"}\":{\".\":{},\"f:name\":{},\"f:value\":{}},"
+        "\"k:{\\\"name\\\":\\\"A_0003\\\"}\":{\".\":{},\"f:name\":{},\"f:value\":{}}},\"f:x\":{}}  "
+        "     ",
+        "[{\"a\":1},{\"a\":1},{\"a\":2},{\"a\":1}]        ",
+        "[{\"a\":[{}]},{\"a\":[{}]},[{\"a\":[{}]}],[{}],[{}]]        ",
+        "[{\"a\":[1]},{\"a\":[1]},{\"b\":{\"a\":[1]}},{\"b\":{\"a\":[1]}}]        ",
+        "[{\"b\":{\"a\":1}},{\"b\":{\"a\":1}},{\"c\":{\"a\":1}}]        ",
+        "{\"a\":{\"k\":\"}\"},\"b\":{\"k\":\"}\"},\"c\":{\"k\":\"}\",\"l\":1}}        ",
+        "[{\"a\":\"x\"},{\"a\":\"x\",\"b\":{\"a\":\"x\"}}]        ",
+    };
+    static const char bytes[] = "{}[],:\"\\ 0x\x01";
+    char text[512];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        size_t len = append_text(text, rows[i]);
+        for (size_t at = 0; at < len; at++) {
+            compare_skipping(slice_of(text, at));
+            char was = text[at];
+            for (size_t k = 0; k < sizeof(bytes) - 1; k++) {
+                text[at] = bytes[k];
+                compare_skipping(slice_of(text, len));
+            }
+            text[at] = was;
+        }
+        compare_skipping(slice_of(text, len));
+    }
+}
+
+/* Escapes and ends of strings are found wherever they are in the blocks that are examined. */
+static void skipping_passes_escapes_everywhere(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"\\\"",    "\\\\", "\\\\\\\"", "\\n\\/",
+                                       "\\u0041", "\\x",  "\x01",     "\xc3\xa4"};
+    static const char dots[] = "........................................";
+    char text[256];
+    for (size_t e = 0; e < COUNT_OF(ends); e++) {
+        for (int before = 0; before < 40; before++) {
+            for (int behind = 0; behind < 24; behind++) {
+                int len = snprintf(text, sizeof(text), "{\"%.*s%s%.*s\":\"%.*s%s\"}%.*s", before,
+                                   dots, ends[e], behind % 4, dots, before, dots, ends[e], behind,
+                                   "                        ");
+                compare_skipping(slice_of(text, (size_t)len));
+                compare_skipping(slice_of(text, (size_t)len / 2));
+            }
+        }
+    }
+}
+
 /* The first levels are skipped in another way than those within them. */
 static void skipping_passes_deep_values(void **state)
 {
@@ -349,6 +405,8 @@ int main(void)
         cmocka_unit_test(values_are_returned_one_after_another),
         cmocka_unit_test(skipping_continues_after_the_value),
         cmocka_unit_test(skipping_finds_what_reading_finds),
+        cmocka_unit_test(skipping_finds_the_end_of_repeated_values),
+        cmocka_unit_test(skipping_passes_escapes_everywhere),
         cmocka_unit_test(skipping_passes_deep_values),
         cmocka_unit_test(skipping_ends_at_the_limit_of_nesting),
         cmocka_unit_test(strings_are_decoded),

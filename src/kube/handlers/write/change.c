@@ -42,7 +42,7 @@ void kube_change_fini(struct kube_change *change)
 }
 
 /* Initial capacity, so that an object of some kilobytes is not reallocated several times. */
-enum { KUBE_OBJECT_BYTES_USUAL = 4096 };
+enum { KUBE_OBJECT_BYTES_USUAL = 8192 };
 
 enum status kube_object_encode(const struct json_node *object, struct buf *to)
 {

@@ -156,10 +156,11 @@ static enum status walk_map(struct walk *w, const struct place *at, const struct
 /* Whether neither JSON nor Go escape anything in it. */
 static bool is_plain_in_go(struct slice text)
 {
-    if (!is_plain(text))
-        return false;
+    static const bool is_escaped[256] = {[0 ... ' ' - 1] = true, ['"'] = true, ['\\'] = true,
+                                         ['<'] = true,           ['>'] = true, ['&'] = true,
+                                         [128 ... 255] = true};
     for (size_t i = 0; i < text.len; i++)
-        if (is_escaped_by_go(text.ptr[i]))
+        if (is_escaped[text.ptr[i]])
             return false;
     return true;
 }
@@ -172,25 +173,30 @@ static struct slice plain_key(const struct json_node *item, struct slice name)
     return plain ? key->text : SLICE_EMPTY;
 }
 
-/* Whether the items of the list have one key, with plain texts that are different and in order. */
-static bool is_plainly_keyed(const struct place *at, const struct apply_rules *rules,
-                             const struct json_node *list, struct slice *ret_name)
+/* Whether the items of the list have one key, and which. */
+static bool has_one_key(const struct place *at, const struct apply_rules *rules,
+                        struct slice *ret_name)
 {
     struct apply_type_key key, other;
-    struct slice last = SLICE_EMPTY;
     size_t keys = 0;
     if (!rules->list_keyed || !apply_type_key(at->type, &keys, &key) ||
         key.name.len > KEY_BYTES_MAX || !is_plain_in_go(key.name) ||
         apply_type_key(at->type, &keys, &other))
         return false;
+    *ret_name = key.name;
+    return true;
+}
+
+/* Finds the keys of all items. False: they are not plain texts that are different and in order. */
+static bool find_plain_keys(const struct json_node *list, struct slice name, struct slice *texts)
+{
+    struct slice last = SLICE_EMPTY;
     for (const struct json_node *item = list->first; item; item = item->next) {
-        struct slice text =
-            item->type == JSON_TYPE_OBJECT ? plain_key(item, key.name) : SLICE_EMPTY;
+        struct slice text = item->type == JSON_TYPE_OBJECT ? plain_key(item, name) : SLICE_EMPTY;
         if (!text.len || slice_compare(last, text) >= 0)
             return false;
-        last = text;
+        last = *texts++ = text;
     }
-    *ret_name = key.name;
     return true;
 }
 
@@ -218,7 +224,8 @@ static enum status repeat(struct walk *w, size_t from, size_t to)
 
 /* The usual list: containers, variables, volumes. */
 static enum status walk_plainly_keyed(struct walk *w, const struct apply_rules *rules,
-                                      const struct json_node *list, struct slice name, size_t begin)
+                                      const struct json_node *list, struct slice name,
+                                      const struct slice *texts, size_t begin)
 {
     const struct place next = {.type = rules->item};
     char before[KEY_BYTES_MAX + 16];
@@ -226,8 +233,7 @@ static enum status walk_plainly_keyed(struct walk *w, const struct apply_rules *
     bool owned;
     int len = snprintf(before, sizeof(before), "k:{\\\"%.*s\\\":\\\"", SLICE_ARGS(name));
     for (const struct json_node *item = list->first; item; item = item->next) {
-        struct slice text = json_node_member(item, name)->text;
-        TRY(write_quoted(w, w->text.len == begin, slice_of(before, (size_t)len), text,
+        TRY(write_quoted(w, w->text.len == begin, slice_of(before, (size_t)len), *texts++,
                          SLICE_LITERAL("\\\"}")));
         size_t from = w->text.len;
         TRY(item->prev && are_alike(item->prev, item) ? repeat(w, last_from, last_to)
@@ -248,8 +254,13 @@ static enum status walk_list(struct walk *w, const struct place *at,
     struct typed_item *items, *sorted;
     struct slice name;
     size_t count;
-    if (is_plainly_keyed(at, rules, list, &name))
-        return walk_plainly_keyed(w, rules, list, name, begin);
+    if (has_one_key(at, rules, &name)) {
+        struct slice *texts = arena_alloc(w->arena, list->count * sizeof(*texts));
+        if (!texts)
+            return ST_NOMEM;
+        if (find_plain_keys(list, name, texts))
+            return walk_plainly_keyed(w, rules, list, name, texts, begin);
+    }
     enum status status = typed_items(&typed, at->type, rules, list, true, &items, &count);
     if (status == ST_INVALID)
         return ST_NOT_FOUND;

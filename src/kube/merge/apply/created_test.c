@@ -103,6 +103,8 @@ static void the_walk_finds_what_a_comparison_finds(void **state)
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a\\\"b\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a\\tb\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a<b\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a>b\"},{\"name\":\"c\"}]}}"},
+        {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"a&b\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\\u00e9\"},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":\"\"},{\"name\":\"c\"}]}}"},
         /* Items with the same members, and with others. */
@@ -113,6 +115,10 @@ static void the_walk_finds_what_a_comparison_finds(void **state)
          "{\"name\":\"h\",\"valueFrom\":{\"fieldRef\":{}}},{\"name\":\"i\",\"valueFrom\":{}},"
          "{\"name\":\"j\",\"valueFrom\":{}},{\"name\":\"k\",\"x\":1},{\"name\":\"l\",\"x\":2}]}]}"
          "}"},
+        /* As many members under other names. */
+        {"v1", "Pod",
+         "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"i\"},{\"name\":\"b\","
+         "\"tty\":true},{\"name\":\"c\",\"tty\":false},{\"name\":\"d\",\"image\":\"i\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":null},{\"name\":\"c\"}]}}"},
         {"v1", "Pod", "{\"spec\":{\"containers\":[{\"name\":5},{\"name\":\"c\"}]}}"},
     };
