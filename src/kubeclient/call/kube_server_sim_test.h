@@ -93,6 +93,7 @@ struct kube_server_sim {
     struct url bound;
     bool was_started;
     struct test_certs certs;
+    bool demands_certificate; /* a client needs one of the authority of certs */
     struct tls_source *tls_source;
     struct net_tls tls;
     struct loop *loop; /* for timers of the script */
@@ -385,6 +386,8 @@ static inline void kube_server_secure(struct kube_server_sim *s)
     struct error error;
     options.cert_file = s->certs.cert_file;
     options.key_file = s->certs.key_file;
+    if (s->demands_certificate)
+        options.trusted_ca_file = s->certs.ca_file;
     sim_must(tls_server_recipe(&options, &recipe, &error), &error);
     sim_must(tls_source_new(&recipe, (struct tls_source_hooks){0}, &s->tls_source, &error), &error);
     s->tls = (struct net_tls){
