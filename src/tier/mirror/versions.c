@@ -95,6 +95,15 @@ bool tier_versions_version(const struct tier_versions *v, int64_t revision, uint
     return true;
 }
 
+bool tier_versions_change(const struct tier_versions *v, int64_t revision, uint64_t *ret_version)
+{
+    size_t before = count_up_to(v, UINT64_MAX, revision - 1);
+    if (before == v->count || entry_at(v, before)->revision != revision)
+        return false;
+    *ret_version = entry_at(v, before)->version;
+    return true;
+}
+
 uint64_t tier_versions_oldest(const struct tier_versions *v)
 {
     return v->count ? entry_at(v, 0)->version : 0;

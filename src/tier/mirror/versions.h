@@ -48,6 +48,11 @@ MUST_CHECK
 bool tier_versions_version(const struct tier_versions *versions, int64_t revision,
                            uint64_t *ret_version);
 
+/* The version of the change with this revision: the lowest one. False: no entry has it. */
+MUST_CHECK
+bool tier_versions_change(const struct tier_versions *versions, int64_t revision,
+                          uint64_t *ret_version);
+
 /* 0 if there is no entry. */
 uint64_t tier_versions_oldest(const struct tier_versions *versions);
 uint64_t tier_versions_newest(const struct tier_versions *versions);

@@ -58,6 +58,13 @@ static void translates_both_ways(void **state)
     assert_version(&v, 63, 130);
     assert_int_equal(tier_versions_oldest(&v), 100);
     assert_int_equal(tier_versions_newest(&v), 130);
+    uint64_t change;
+    assert_true(tier_versions_change(&v, 57, &change));
+    assert_int_equal(change, 110); /* and not what a bookmark has shown there */
+    assert_true(tier_versions_change(&v, 63, &change));
+    assert_int_equal(change, 130);
+    assert_false(tier_versions_change(&v, 56, &change));
+    assert_false(tier_versions_change(&v, 64, &change));
     tier_versions_fini(&v);
 }
 
