@@ -433,28 +433,6 @@ class Watches(ConversionTest):
 class Inside(ConversionTest):
     """What this server does by itself needs only metadata, and continues without the converter."""
 
-    def test_parameters_of_policies_are_read_in_the_version_that_is_stored(self):
-        policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-        for version, expression in (("v1", "params.spec.hostPort == 'a:1'"), ("v2", "params.spec.host == 'a'")):
-            self.send("POST", f"{policies}ies", {
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": version},
-                "spec": {
-                    "failurePolicy": "Ignore", "paramKind": {"apiVersion": f"example.com/{version}", "kind": "Gate"},
-                    "matchConstraints": {"objectSelector": {"matchLabels": {"by": version}}, "resourceRules": [
-                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
-                    "validations": [{"expression": expression}]}}, 201)
-            self.send("POST", f"{policies}ybindings", {
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": version},
-                "spec": {"policyName": version, "validationActions": ["Deny"], "paramRef": {
-                    "name": "a", "namespace": "default", "parameterNotFoundAction": "Allow"}}}, 201)
-        self.send("POST", path(), gate("a"), 201)
-        maps = "/api/v1/namespaces/default/configmaps"
-        self.send("POST", maps, {"metadata": {"name": "one", "labels": {"by": "v1"}}}, 201)
-        refused = self.send("POST", maps, {"metadata": {"name": "two", "labels": {"by": "v2"}}}, 422)
-        self.assertIn("only in the version in which all are stored", refused["message"])
-        self.patch(path("v1", "a"), {"spec": {"hostPort": "b:1"}})
-        self.send("POST", maps, {"metadata": {"name": "three", "labels": {"by": "v1"}}}, 422)
-
     def test_namespaces_and_dependents_are_deleted_while_the_converter_is_gone(self):
         self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}}, 201)
         self.send("POST", path(namespace="n"), gate("a"), 201)

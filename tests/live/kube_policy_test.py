@@ -265,8 +265,9 @@ class Policies(LiveTest):
                       self.config("c", 422))
 
     def test_parameters(self):
-        self.policy("p", {"expression": "object.metadata.name == params.data.name", "messageExpression": "'not ' + params.data.name"},
-                    match={"objectSelector": {"matchLabels": {"checked": "yes"}}}, paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+        self.policy("p", "int(params.metadata.resourceVersion) > 1", {
+            "expression": "object.metadata.name == params.data.name", "messageExpression": "'not ' + params.data.name"},
+            match={"objectSelector": {"matchLabels": {"checked": "yes"}}}, paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
         self.bind("p", **self.params("limits"))
         checked = {"metadata": {"labels": {"checked": "yes"}}}
         self.assertIn("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",

@@ -59,7 +59,7 @@ struct kube_conversion_batch {
     char version[KUBE_API_VERSION_BYTES]; /* the text of `to` */
     struct buf body;
     struct kube_webhook_call call;
-    int64_t started_ns, deadline_ns;
+    int64_t timeout_ns, started_ns, deadline_ns;
 
     struct kube_offload_job job;
     bool away;    /* the worker has the batch */
@@ -82,6 +82,7 @@ struct kube_conversion_batch *kube_conversion_batch_new(struct kube_api *api,
     b->to = to;
     b->account = account;
     b->peer = peer;
+    b->timeout_ns = KUBE_CONVERSION_NS;
     if (account)
         account_ref(account);
     kube_kind_api_version(&to->kind, b->version);
@@ -630,6 +631,12 @@ static enum status find_fault(struct kube_conversion_batch *b)
     return ST_OK;
 }
 
+void kube_conversion_batch_limit(struct kube_conversion_batch *b, int64_t timeout_ns)
+{
+    assert(b->state == GATHERING);
+    b->timeout_ns = timeout_ns < KUBE_CONVERSION_NS ? timeout_ns : KUBE_CONVERSION_NS;
+}
+
 void kube_conversion_batch_start(struct kube_conversion_batch *b,
                                  void (*done)(struct kube_conversion_batch *batch), void *owner)
 {
@@ -637,7 +644,7 @@ void kube_conversion_batch_start(struct kube_conversion_batch *b,
     b->done = done;
     b->owner = owner;
     b->most = SIZE_MAX;
-    b->deadline_ns = clock_add(loop_now_ns(b->api->loop), KUBE_CONVERSION_NS);
+    b->deadline_ns = clock_add(loop_now_ns(b->api->loop), b->timeout_ns);
     enum status status = find_fault(b);
     if (status != ST_OK)
         fail(b, status);

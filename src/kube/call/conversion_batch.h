@@ -52,6 +52,10 @@ bool kube_conversion_batch_is_full(const struct kube_conversion_batch *batch);
 /* Whether one of them has to be sent. */
 bool kube_conversion_batch_awaits(const struct kube_conversion_batch *batch);
 
+/* Before the start: it ends earlier than after KUBE_CONVERSION_NS, as if the webhook had not
+ * answered.
+ */
+void kube_conversion_batch_limit(struct kube_conversion_batch *batch, int64_t timeout_ns);
 /* Once. done is called once, in a later turn. */
 void kube_conversion_batch_start(struct kube_conversion_batch *batch,
                                  void (*done)(struct kube_conversion_batch *batch), void *owner);

@@ -19,7 +19,8 @@ struct kube_policy_param {
     struct kube_policy_param *next;
     const struct kube_kind *kind;
     struct slice namespace, name;
-    const struct json_node *tree; /* NULL: there is none */
+    const struct json_node *tree; /* NULL: there is none, */
+    struct slice error;           /* or it could not be converted */
 };
 
 struct kube_hooks; /* kube/handlers/write/webhooks.c */
@@ -56,6 +57,8 @@ struct kube_policy_facts {
     struct slice prefix, end, from; /* keys that a selector examines */
     size_t from_room;
     size_t examined, examined_bytes;
+    bool page_follows;
+    size_t converted; /* items of the batch that were examined */
     struct pb_range_request range;
     struct deferred more;
 
@@ -88,13 +91,19 @@ void kube_policies_resume(struct kube_policy_facts *facts, enum status status);
 enum kube_stepped kube_policies_read_key(struct kube_policy_facts *facts, const char *prefix,
                                          struct slice namespace, struct slice name,
                                          void (*done)(struct engine_op *op));
-/* The tree of an object as its kind serves it, with its version. NULL: it is not an object, or
+/* The tree of an object, as it is stored or as a webhook has converted it, as its kind serves it,
+ * with its version. NULL: it is not an object, or
  * there is no memory, which the arena remembers. */
 struct json_node *kube_policies_read_tree(struct kube_policy_facts *facts,
-                                          const struct kube_kind *kind, struct kube_kv kv);
+                                          const struct kube_kind *kind, struct kube_kv kv,
+                                          int64_t version);
 
 /* On the thread of the API. */
 void kube_policies_free_fetches(struct kube_policy_facts *facts);
+
+/* What the request has left of its time; 0: nothing. The answer to one that has none. */
+int64_t kube_policies_time_left_ns(const struct kube_call *call);
+bool kube_policies_fail_late(struct kube_status *status);
 
 /* Converts what an evaluation needs in another version, or what was mutated in one: a part of
  * kube_policies_ask. */

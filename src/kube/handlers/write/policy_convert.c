@@ -3,10 +3,31 @@
  * version (matchPolicy Equivalent), if a webhook converts them; and back, if an admission webhook
  * has mutated one. While it is done the write holds no place in a queue.
  */
+#include "base/clock.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/policies_private.h"
 #include "wire/peer/peer.h"
+
+/* -- Time -- */
+
+int64_t kube_policies_time_left_ns(const struct kube_call *call)
+{
+    int64_t most = KUBE_REQUEST_TIMEOUT_S * NS_PER_S;
+    int64_t asked = call->query.request_timeout_ns;
+    int64_t spent = clock_mono_ns(call->api->clock) - call->started_ns;
+    int64_t left = (asked > 0 && asked < most ? asked : most) - spent;
+    return left > 0 ? left : 0;
+}
+
+bool kube_policies_fail_late(struct kube_status *status)
+{
+    return kube_fail(status, KUBE_TIMEOUT,
+                     "Timeout: request did not complete within requested "
+                     "timeout - context deadline exceeded");
+}
+
+/* -- Objects -- */
 
 static bool add(struct kube_conversion_batch *batch, struct slice json)
 {
@@ -77,6 +98,8 @@ enum kube_stepped kube_policies_convert(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     struct kube_policy_facts *f = change->policies;
+    if (!kube_policies_time_left_ns(call))
+        return kube_policies_fail_late(&call->status);
     const struct kube_kind *to = f->back.len ? call->kind : f->sights.wanted;
     f->batch = kube_conversion_batch_new(call->api, kube_custom_of(to), call->arena.account,
                                          wire_peer_key(call->request->peer));

@@ -216,9 +216,11 @@ static const struct kube_shelf *shelf_of(struct kube_policy_facts *f, enum kube_
 
 /* -- The namespace -- */
 
-static const struct kube_kind *namespaces(void)
+static const struct json_node *read_namespace(struct kube_policy_facts *f, struct kube_kv kv)
 {
-    return kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
+    const struct kube_kind *namespaces =
+        kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
+    return kube_policies_read_tree(f, namespaces, kv, kv.mod_revision);
 }
 
 static void on_namespace(struct engine_op *op)
@@ -228,7 +230,7 @@ static void on_namespace(struct engine_op *op)
     enum status status = op->status;
     struct slice field;
     if (status == ST_OK && engine_range_next(&call->range, &field))
-        f->namespace_object = kube_policies_read_tree(f, namespaces(), kube_kv_of(field));
+        f->namespace_object = read_namespace(f, kube_kv_of(field));
     engine_range_close(&call->range);
     f->has_namespace = true;
     kube_policies_resume(f, arena_ran_out(&f->arena) ? ST_NOMEM : status);

@@ -1,13 +1,22 @@
 /*
  * The parameters of admission policies for a write: those of each case, by name or by selector, as
  * they are stored when the write is decided. A part of kube_policies_gather.
+ *
+ * Those that a webhook converts are read, and then converted: one by its name, or all objects of a
+ * page, because the selector counts for what the webhook has made of them. Nothing is held
+ * meanwhile but the memory of the write: no snapshot of the store, no place in a queue.
+ *
+ *     page ─► its objects, in turns ─────────────────────────────► selected? ─► the next page
+ *        └──► a batch ─► (the webhook) ─► its objects, in turns ───┘
  */
 #include "base/metric/turn.h"
 #include "kube/call/conversion.h"
+#include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/policies_private.h"
 #include "kube/types/object/label_match.h"
+#include "wire/peer/peer.h"
 
 #include <stdio.h>
 
@@ -18,25 +27,23 @@ enum {
 
 /* -- Reading objects -- */
 
-/* The tree of an object as its kind serves it, with its version. NULL: it is not an object, or
- * there is no memory, which the arena remembers. */
 struct json_node *kube_policies_read_tree(struct kube_policy_facts *f, const struct kube_kind *kind,
-                                          struct kube_kv kv)
+                                          struct kube_kv kv, int64_t version)
 {
     AUTO(buf_fini) struct buf converted = {0};
     struct slice json, copy;
     struct json_node *tree;
     struct error ignored;
-    char version[24];
+    char text[24];
     if (kube_conversion_json(kind, kv.value, kv.mod_revision, &converted, &json) != ST_OK ||
         arena_dup(&f->arena, json, &copy) != ST_OK ||
         json_tree_read(&f->arena, copy, &tree, &ignored) != ST_OK)
         return NULL;
     struct json_node *metadata = json_node_named(tree, "metadata");
-    snprintf(version, sizeof(version), "%lld", (long long)kv.mod_revision);
+    snprintf(text, sizeof(text), "%lld", (long long)version);
     if (metadata && metadata->type == JSON_TYPE_OBJECT &&
         json_node_put(&f->arena, metadata, "resourceVersion",
-                      json_node_new_text(&f->arena, slice_from_text(version))) != ST_OK)
+                      json_node_new_text(&f->arena, slice_from_text(text))) != ST_OK)
         return NULL;
     return tree;
 }
@@ -142,10 +149,92 @@ static void on_kinds(struct kube_registry_wait *wait)
 /* The case has the parameter that was read for it, or for another one. ST_NOMEM. */
 static enum status take_param(struct kube_policy_facts *f, const struct kube_policy_param *param)
 {
+    if (param->error.len) {
+        (void)fail_binding(f, param->error, false);
+        return ST_OK;
+    }
     if (param->tree && !add_param(f, param->tree, 1))
         return ST_NOMEM;
     (void)next_case(f);
     return ST_OK;
+}
+
+/* -- Conversion -- */
+
+static struct kube_conversion_batch *new_batch(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    return kube_conversion_batch_new(call->api, kube_custom_of(f->param_kind), call->arena.account,
+                                     wire_peer_key(call->request->peer));
+}
+
+static void drop_batch(struct kube_policy_facts *f)
+{
+    kube_conversion_batch_free(f->batch);
+    f->batch = NULL;
+}
+
+static void fail(struct kube_policy_facts *f)
+{
+    struct kube_call *call = f->change->call;
+    drop_batch(f);
+    if (kube_call_done(call))
+        kube_call_fail(call);
+}
+
+/* Continues in done, when the webhook has converted what is to be converted. */
+static void convert(struct kube_policy_facts *f, void (*done)(struct kube_conversion_batch *batch))
+{
+    struct kube_call *call = f->change->call;
+    int64_t left_ns = kube_policies_time_left_ns(call);
+    if (!left_ns) {
+        (void)kube_policies_fail_late(&call->status);
+        fail(f);
+        return;
+    }
+    kube_write_queue_leave(&call->ticket);
+    kube_write_queue_leave(&call->quota_ticket);
+    kube_call_hold(call);
+    kube_conversion_batch_limit(f->batch, left_ns);
+    kube_conversion_batch_start(f->batch, done, f);
+    (void)!kube_call_done(call); /* what was read */
+}
+
+/* Why the webhook has not converted them, which is an error of the binding. False: the write is
+ * answered instead, because this server could not call it, or its time is over. */
+static bool explain(struct kube_policy_facts *f, struct slice *ret_why)
+{
+    struct kube_call *call = f->change->call;
+    const struct kube_status *status = kube_conversion_batch_status(f->batch);
+    if (!kube_policies_time_left_ns(call))
+        return kube_policies_fail_late(&call->status);
+    if (status->reason != KUBE_UNKNOWN)
+        return kube_conversion_batch_fail(f->batch, &call->arena, &call->status);
+    return arena_dup(&f->arena, status->long_message, ret_why) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+static bool is_converted(const struct kube_policy_facts *f)
+{
+    return kube_conversion_batch_status(f->batch)->reason == KUBE_OK;
+}
+
+/* -- Parameters by their names -- */
+
+static void on_param_converted(struct kube_conversion_batch *batch)
+{
+    struct kube_policy_facts *f = kube_conversion_batch_owner(batch);
+    struct kube_policy_param *param = f->read;
+    int64_t version;
+    if (is_converted(f)) {
+        struct kube_kv kv = kube_conversion_batch_get(batch, 0, &version);
+        param->tree = kube_policies_read_tree(f, f->param_kind, kv, version);
+    } else if (!explain(f, &param->error)) {
+        fail(f);
+        return;
+    }
+    drop_batch(f);
+    kube_policies_resume(f, arena_ran_out(&f->arena) ? ST_NOMEM : take_param(f, param));
 }
 
 static void look_later(struct kube_policy_facts *f)
@@ -158,7 +247,22 @@ static void look_later(struct kube_policy_facts *f)
 static void on_param_read(struct deferred *deferred)
 {
     struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
+    if (f->batch && f->read_status == ST_OK) {
+        convert(f, on_param_converted);
+        return;
+    }
     kube_policies_resume(f, f->read_status == ST_OK ? take_param(f, f->read) : f->read_status);
+}
+
+/* The parameter, or a batch that converts it. */
+static enum status begin_param(struct kube_policy_facts *f, struct kube_kv kv)
+{
+    if (kube_conversion_awaits(f->param_kind, kv.value)) {
+        f->batch = new_batch(f);
+        return kube_conversion_batch_add(f->batch, kv);
+    }
+    f->read->tree = kube_policies_read_tree(f, f->param_kind, kv, kv.mod_revision);
+    return ST_OK;
 }
 
 /* The rest follows in another turn: a write may need thousands of parameters, each of which is
@@ -170,7 +274,7 @@ static void on_param(struct engine_op *op)
     struct slice field;
     f->read_status = op->status;
     if (op->status == ST_OK && engine_range_next(&call->range, &field))
-        f->read->tree = kube_policies_read_tree(f, f->param_kind, kube_kv_of(field));
+        f->read_status = begin_param(f, kube_kv_of(field));
     engine_range_close(&call->range);
     if (arena_ran_out(&f->arena))
         f->read_status = ST_NOMEM;
@@ -237,63 +341,143 @@ static bool begin_behind(struct kube_policy_facts *f, struct slice key)
     return true;
 }
 
+/* The object is a parameter if it is selected. */
+static enum status consider(struct kube_policy_facts *f, struct kube_kv kv, int64_t version)
+{
+    const struct kube_policy_case *c = &f->cases[f->at];
+    bool selected;
+    TRY(selects(f, kv.value, &selected));
+    if (!selected || c->param_count > KUBE_PARAMS_MAX)
+        return ST_OK;
+    const struct json_node *param = kube_policies_read_tree(f, f->param_kind, kv, version);
+    bool failed = arena_ran_out(&f->arena) || (param && !add_param(f, param, KUBE_PARAMS_MAX + 1));
+    return failed ? ST_NOMEM : ST_OK;
+}
+
+/* An object of the page, which may have to be converted first. */
+static enum status examine(struct kube_policy_facts *f, struct kube_kv kv)
+{
+    if (!f->batch)
+        return consider(f, kv, kv.mod_revision);
+    enum status status = kube_conversion_batch_add(f->batch, kv);
+    return status == ST_MALFORMED ? ST_OK : status; /* it is not an object */
+}
+
 /* Examines some objects of a page. False: the page ends. */
 static bool look_on(struct kube_policy_facts *f, enum status *ret_status)
 {
     struct engine_range *range = &f->change->call->range;
-    const struct kube_policy_case *c = &f->cases[f->at];
     struct slice field;
     turn_work("reading the parameters of a policy", f->prefix);
     for (size_t bytes = 0; bytes < TURN_BYTES; bytes += field.len) {
+        if (f->batch && kube_conversion_batch_is_full(f->batch)) {
+            f->page_follows = true;
+            return false;
+        }
         if (!engine_range_next(range, &field)) {
             *ret_status = range->op.status;
+            f->page_follows = range->more;
             return false;
         }
         struct kube_kv kv = kube_kv_of(field);
         f->examined++;
         f->examined_bytes += field.len;
-        if (!begin_behind(f, kv.key)) {
-            *ret_status = ST_NOMEM;
-            return false;
-        }
-        bool selected;
-        *ret_status = selects(f, kv.value, &selected);
-        if (*ret_status == ST_OK && selected && c->param_count <= KUBE_PARAMS_MAX) {
-            const struct json_node *param = kube_policies_read_tree(f, f->param_kind, kv);
-            if (arena_ran_out(&f->arena) || (param && !add_param(f, param, KUBE_PARAMS_MAX + 1)))
-                *ret_status = ST_NOMEM;
-        }
+        *ret_status = begin_behind(f, kv.key) ? examine(f, kv) : ST_NOMEM;
         if (*ret_status != ST_OK)
             return false;
     }
     return true;
 }
 
+static bool exceeds(const struct kube_policy_facts *f)
+{
+    return f->cases[f->at].param_count > KUBE_PARAMS_MAX || f->examined > KUBE_PARAM_OBJECTS_MAX ||
+           f->examined_bytes > KUBE_PARAM_BYTES_MAX;
+}
+
+/* Another one may follow. */
+static void end_page(struct kube_policy_facts *f, enum status status)
+{
+    drop_batch(f);
+    if (status == ST_OK && exceeds(f))
+        (void)fail_binding(f,
+                           SLICE_LITERAL("this server considers at most 100 parameters that a "
+                                         "selector finds among 10000 objects of 8 MiB"),
+                           true);
+    else if (status == ST_OK && !f->page_follows)
+        (void)next_case(f);
+    kube_policies_resume(f, status);
+}
+
+/* Examines some objects of a batch. False: there is none left. */
+static bool look_on_converted(struct kube_policy_facts *f, enum status *ret_status)
+{
+    turn_work("examining converted parameters of a policy", f->prefix);
+    for (size_t bytes = 0; bytes < TURN_BYTES && *ret_status == ST_OK; f->converted++) {
+        int64_t version;
+        if (f->converted == kube_conversion_batch_count(f->batch))
+            return false;
+        struct kube_kv kv = kube_conversion_batch_get(f->batch, f->converted, &version);
+        bytes += kv.value.len;
+        *ret_status = consider(f, kv, version);
+    }
+    return *ret_status == ST_OK;
+}
+
+static void on_more_converted(struct deferred *deferred)
+{
+    struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
+    enum status status = ST_OK;
+    if (look_on_converted(f, &status)) {
+        look_later(f);
+        (void)!kube_call_done(f->change->call);
+        return;
+    }
+    end_page(f, status);
+}
+
+static void look_at_converted(struct kube_policy_facts *f)
+{
+    f->converted = 0;
+    f->more = (struct deferred){.fn = on_more_converted};
+    look_later(f);
+    (void)!kube_call_done(f->change->call);
+}
+
+static void on_page_converted(struct kube_conversion_batch *batch)
+{
+    struct kube_policy_facts *f = kube_conversion_batch_owner(batch);
+    struct slice why;
+    if (is_converted(f)) {
+        look_at_converted(f);
+    } else if (explain(f, &why)) {
+        drop_batch(f);
+        (void)fail_binding(f, why, false);
+        kube_policies_resume(f, ST_OK);
+    } else {
+        fail(f);
+    }
+}
+
 static void on_more(struct deferred *deferred)
 {
     struct kube_policy_facts *f = CONTAINER_OF(deferred, struct kube_policy_facts, more);
     struct kube_call *call = f->change->call;
-    enum status status;
-    bool more = look_on(f, &status);
-    bool page_follows = call->range.more;
-    const struct kube_policy_case *c = &f->cases[f->at];
-    if (more) {
+    enum status status = ST_OK;
+    if (look_on(f, &status)) {
         look_later(f);
         (void)!kube_call_done(call);
         return;
     }
     f->page_open = false;
     engine_range_close(&call->range);
-    bool exceeds = c->param_count > KUBE_PARAMS_MAX || f->examined > KUBE_PARAM_OBJECTS_MAX ||
-                   f->examined_bytes > KUBE_PARAM_BYTES_MAX;
-    if (status == ST_OK && exceeds)
-        (void)fail_binding(f,
-                           SLICE_LITERAL("this server considers at most 100 parameters that a "
-                                         "selector finds among 10000 objects of 8 MiB"),
-                           true);
-    else if (status == ST_OK && !page_follows)
-        (void)next_case(f);
-    kube_policies_resume(f, status);
+    if (!f->batch || status != ST_OK || exceeds(f)) {
+        end_page(f, status);
+    } else if (kube_conversion_batch_awaits(f->batch)) {
+        convert(f, on_page_converted);
+    } else {
+        look_at_converted(f);
+    }
 }
 
 static void on_page(struct engine_op *op)
@@ -315,6 +499,8 @@ static void on_page(struct engine_op *op)
 static enum kube_stepped read_page(struct kube_policy_facts *f)
 {
     f->range = (struct pb_range_request){.range_end = f->end, .limit = PAGE_KEYS};
+    if (kube_conversion_has_webhook(f->param_kind))
+        f->batch = new_batch(f);
     if (arena_dup(&f->arena, f->from.len ? f->from : f->prefix, &f->range.key) != ST_OK)
         return kube_fail_engine(&f->change->call->status, ST_NOMEM);
     kube_call_range(f->change->call, &f->range, on_page);
@@ -326,12 +512,6 @@ static enum kube_stepped read_page(struct kube_policy_facts *f)
 static enum kube_stepped begin_params(struct kube_policy_facts *f, struct slice namespace)
 {
     const struct kube_policy_binding *binding = binding_of(&f->cases[f->at]);
-    /* Reading them as they are stored would take other fields for those that the policy names. */
-    if (kube_conversion_by_webhook(f->param_kind))
-        return fail_binding(f,
-                            SLICE_LITERAL("this server reads parameters that a webhook converts "
-                                          "only in the version in which all are stored"),
-                            true);
     f->param_begun = true;
     f->examined = f->examined_bytes = 0;
     f->from.len = 0;

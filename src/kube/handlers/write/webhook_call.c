@@ -14,25 +14,6 @@ enum { LOGGED_BYTES_MAX = 256 };
 enum { CALLS_BYTES_MAX = 96 << 20 };          /* memory for the calls of one write */
 enum { KUBE_ANSWERS_BYTES_SHORT = 64 << 10 }; /* are read within about 1 ms */
 
-/* -- Time -- */
-
-/* What the request has left of its time; 0: nothing. */
-static int64_t time_left_ns(const struct kube_call *call)
-{
-    int64_t most = KUBE_REQUEST_TIMEOUT_S * NS_PER_S;
-    int64_t asked = call->query.request_timeout_ns;
-    int64_t spent = clock_mono_ns(call->api->clock) - call->started_ns;
-    int64_t left = (asked > 0 && asked < most ? asked : most) - spent;
-    return left > 0 ? left : 0;
-}
-
-static bool fail_late(struct kube_status *status)
-{
-    return kube_fail(status, KUBE_TIMEOUT,
-                     "Timeout: request did not complete within requested "
-                     "timeout - context deadline exceeded");
-}
-
 /* -- One write, as webhooks see it -- */
 
 static bool is_deletion(const struct kube_change *change)
@@ -151,7 +132,7 @@ static bool fail_call(struct kube_asking *a, const struct kube_webhook *webhook,
             &a->run, "",
             kube_policy_format(&a->run, "failed calling webhook \"%.*s\": %.*s",
                                SLICE_ARGS(webhook->rule.name), SLICE_ARGS(why)));
-    return time_left_ns(a->change->call) || fail_late(a->write.status);
+    return kube_policies_time_left_ns(a->change->call) || kube_policies_fail_late(a->write.status);
 }
 
 /* -- Calls -- */
@@ -236,7 +217,8 @@ static bool make_call(struct kube_asking *a, struct kube_hook *hook, const struc
 bool kube_hook_prepare(struct kube_asking *a, struct kube_hook *hook, const struct kube_kind *kind)
 {
     const struct kube_webhook *webhook = hook->webhook;
-    int64_t left = time_left_ns(a->change->call), most = webhook->timeout_s * NS_PER_S;
+    int64_t left = kube_policies_time_left_ns(a->change->call),
+            most = webhook->timeout_s * NS_PER_S;
     if (a->change->dry_run && !webhook->takes_dry_runs) {
         kube_hook_count(a, webhook, KUBE_WEBHOOK_BROKEN, 0, 0);
         return kube_fail(a->write.status, KUBE_BAD_REQUEST,
@@ -254,7 +236,7 @@ bool kube_hook_prepare(struct kube_asking *a, struct kube_hook *hook, const stru
                                        "accept known AdmissionReview versions (v1, v1beta1)"),
                          BAD_REQUEST, 0);
     if (!left)
-        return fail_late(a->write.status);
+        return kube_policies_fail_late(a->write.status);
     return make_call(a, hook, kind, left < most ? left : most);
 }
 

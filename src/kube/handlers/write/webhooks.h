@@ -30,7 +30,6 @@ enum {
      * The others follow when these are answered. */
     KUBE_REVIEWS_MAX = 100,
     KUBE_REVIEWS_BYTES_MAX = 16 << 20,
-    KUBE_REQUEST_TIMEOUT_S = 60, /* in which a write with webhooks must end, as in Kubernetes */
 };
 
 /* -- Gathering (kube/handlers/write/policy_gather.c) -- */
