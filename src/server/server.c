@@ -16,6 +16,7 @@
 #include "net/shard.h"
 #include "net/tls/self_signed.h"
 #include "net/wire.h"
+#include "server/empty_mirror.h"
 #include "server/trimmer.h"
 #include "server/turn_log.h"
 #include "wire/connection.h"
@@ -39,6 +40,7 @@ struct server {
     struct metric_set *method_counts;      /* owned */
     struct turns *turns;                   /* owned; the turns of all threads */
     struct engine *engine;                 /* owned */
+    struct empty_mirror *mirror;           /* owned; has the engine of a face; NULL: no face */
     struct net_server *net;                /* owned */
     struct budget *budget;                 /* owned; memory held for clients */
     struct trimmer *trimmer;               /* owned; returns it; NULL: not wanted */
@@ -51,6 +53,7 @@ struct server {
     struct slice *shown; /* owned; client URLs with the ports that were chosen … */
     char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
     bool kube_skipped;                   /* its address is in use by another process */
+    bool face_is_open;
     bool started;
     _Atomic int kube_anonymous; /* see kube/call/anonymous.h */
     _Atomic bool kube_written;  /* an object was written through the Kubernetes API */
@@ -65,6 +68,8 @@ struct server_shard {
     struct engine_shard *engine;
     struct etcd_api *etcd;
     struct kube_api *kube;            /* NULL: not served */
+    const struct server_face *face;   /* NULL: none … */
+    void *face_shard;                 /* … and what it has made; owned; may be NULL */
     struct etcd_compactor *compactor; /* owned; NULL on all shards but one */
 };
 
@@ -73,6 +78,8 @@ struct server_shard {
 static void server_shard_free(struct server_shard *shard)
 {
     etcd_compactor_free(shard->compactor);
+    if (shard->face_shard)
+        shard->face->shard_free(shard->face_shard);
     kube_api_free(shard->kube);
     etcd_api_free(shard->etcd);
     engine_shard_free(shard->engine);
@@ -88,7 +95,8 @@ static void start_compactor(struct server *server, struct server_shard *shard, s
         options =
             (struct etcd_compactor_options){AUTO_COMPACTION_PERIODIC, config->kube_history_ns,
                                             config->kube_history_bytes, &server->kube_written};
-    if (config->clustered) /* its members compact it, or another client */
+    /* A cluster is compacted by its members, or another client; a mirror by its face. */
+    if (config->clustered || config->face)
         return;
     if (options.retention && !atomic_exchange(&server->has_compactor, true))
         shard->compactor = etcd_compactor_new(&options, shard->engine, loop);
@@ -124,6 +132,12 @@ static void write_kube_metrics(void *ctx, struct metric_page *page)
         kube_nodes_write_metrics(kube->nodes, page);
 }
 
+static void write_face_metrics(void *ctx, struct metric_page *page)
+{
+    const struct server *server = ctx;
+    server->config->face->write_metrics(server->config->face->ctx, page);
+}
+
 /* etcd warns at every start; here the warning appears only if authentication is enabled. */
 static void warn_simple_tokens(struct server *server, struct server_shard *shard)
 {
@@ -140,6 +154,9 @@ static enum status start_apis(struct server *server, struct server_shard *shard,
         server->etcd.warn_apply_ns < FINE_TIME_NS || server->etcd.warn_unary_ns < FINE_TIME_NS;
     etcd_api_set_clock(shard->etcd, fine ? fine_time : turn_time, loop);
     etcd_api_set_loop(shard->etcd, loop);
+    const struct server_face *face = shard->face = server->config->face;
+    if (face)
+        return face->shard_new(face->ctx, shard->engine, loop, &shard->face_shard);
     if (!server->config->kube_wanted)
         return ST_OK;
     TRY(kube_api_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
@@ -175,6 +192,13 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     return ST_OK;
 }
 
+static bool shard_is_busy(const struct server_shard *shard)
+{
+    return etcd_api_busy(shard->etcd) || (shard->kube && kube_api_busy(shard->kube)) ||
+           (shard->face && shard->face->shard_busy(shard->face_shard)) ||
+           (shard->compactor && etcd_compactor_busy(shard->compactor));
+}
+
 /* The connections are closed, but writes that they started may still be under way. */
 static void shard_stop(void *ctx, struct net_shard *net_shard)
 {
@@ -185,8 +209,9 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
         etcd_compactor_stop(shard->compactor);
     if (shard->kube)
         kube_api_stop(shard->kube);
-    while (etcd_api_busy(shard->etcd) || (shard->kube && kube_api_busy(shard->kube)) ||
-           (shard->compactor && etcd_compactor_busy(shard->compactor)))
+    if (shard->face)
+        shard->face->shard_stop(shard->face_shard);
+    while (shard_is_busy(shard))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
     net_shard_set_user(net_shard, NULL);
     server_shard_free(shard);
@@ -224,7 +249,8 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
     if (spoken->role == SERVER_METRICS)
         routes = etcd_api_metrics_routes(shard->etcd);
     if (spoken->role == SERVER_KUBE)
-        routes = kube_api_routes(shard->kube);
+        routes =
+            shard->face ? shard->face->routes(shard->face_shard) : kube_api_routes(shard->kube);
     if (spoken->role != SERVER_CLIENTS && spoken->role != SERVER_GRPC)
         services = NULL;
     if (spoken->role == SERVER_GRPC)
@@ -268,11 +294,32 @@ static enum status open_engine(struct server *server, struct error *error)
     struct engine_local_options options = server->config->engine;
     options.shards_max = server->config->net.shards;
     options.turns = server->turns;
+    if (server->config->face) {
+        TRY(empty_mirror_open(&options, &server->mirror, error));
+        server->engine = empty_mirror_engine(server->mirror);
+        return ST_OK;
+    }
     if (!server->config->clustered)
         return engine_local_open(&options, &server->engine, error);
     struct mirror_options cluster = mirror_options(server->config);
     cluster.mirror = options;
     return engine_cluster_open(&cluster, &server->engine, error);
+}
+
+static enum status open_face(struct server *server, struct error *error)
+{
+    const struct server_face *face = server->config->face;
+    if (!face)
+        return ST_OK;
+    TRY(face->open(face->ctx, server->engine, error));
+    server->face_is_open = true;
+    return ST_OK;
+}
+
+static void close_face(struct server *server)
+{
+    if (server->face_is_open)
+        server->config->face->close(server->config->face->ctx);
 }
 
 /* A server that cannot have the key serves everything else. */
@@ -303,7 +350,9 @@ static void close_engine(struct server *server)
 {
     if (server->config->open_engine)
         return;
-    if (server->config->clustered)
+    if (server->config->face)
+        empty_mirror_close(server->mirror);
+    else if (server->config->clustered)
         engine_cluster_close(server->engine);
     else
         engine_local_close(server->engine);
@@ -472,6 +521,13 @@ enum status server_start(const struct server_config *config, struct server **ret
         server->etcd.more_metrics_ctx = &server->kube;
         server->kube.schemas = schema_pool_new();
     }
+    if (config->face) {
+        assert(!config->open_engine && !config->clustered && !config->kube_wanted);
+        server->etcd.more_metrics = write_face_metrics;
+        server->etcd.more_metrics_ctx = server;
+        server->etcd.ready = config->face->ready;
+        server->etcd.ready_ctx = config->face->ctx;
+    }
     TRY(start_worker(server));
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
@@ -495,6 +551,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.bcrypt_cost = server->auth.bcrypt_cost;
     server->etcd.names_from_certificates = config->auth.names_from_certificates;
     TRY(open_engine(server, error));
+    TRY(open_face(server, error));
     if (config->makes_account_key)
         open_account_key(server);
     TRY(open_listeners(server, error));
@@ -554,6 +611,7 @@ void server_free(struct server *server)
     net_server_free(server->net);
     worker_free(server->kube.worker);
     server_tls_free(server->tls);
+    close_face(server);
     close_engine(server);
     kube_lookup_pool_free(server->kube.lookups); /* which has an account with the budget */
     kube_nodes_free(server->kube.nodes);         /* the same */

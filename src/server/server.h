@@ -4,6 +4,8 @@
  *
  *     start: open the store ─► listen ─► start the shards
  *     stop:  drain (answer what is under way) ─► end the shards ─► close the store
+ *
+ * With a face the store is an empty mirror, and the face takes the place of the Kubernetes API.
  */
 #ifndef VIGIL_SERVER_SERVER_H
 #define VIGIL_SERVER_SERVER_H
@@ -15,6 +17,7 @@
 #include "mirror/cluster.h"
 #include "net/server.h"
 #include "server/auth.h"
+#include "server/face.h"
 #include "server/tls.h"
 #include "wire/limits.h"
 
@@ -39,9 +42,12 @@ struct server_config {
     const struct server_auth *open_auth;
     bool clustered;                /* in front of an etcd cluster: engine is its mirror's */
     struct mirror_options cluster; /* without its mirror */
+    /* Serves the listeners for the Kubernetes API, with `engine` as its mirror. NULL: our own API
+     * does. With a face, open_engine, clustered and kube_wanted are not set. */
+    const struct server_face *face;
     struct etcd_config etcd;
     struct kube_config kube;
-    bool kube_wanted;       /* one of the listeners is for the Kubernetes API */
+    bool kube_wanted;       /* one of the listeners is for our own Kubernetes API */
     bool makes_account_key; /* tokens of service accounts are signed with a key in the data
                                directory, which is made if it is missing */
     bool kube_optional;     /* the server starts without it if the address is in use */

@@ -67,9 +67,9 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
 static enum status refuse_mirror(const char *path, struct error *ret_error)
 {
     return error_set(ret_error, ST_WRONG_FORMAT,
-                     "%s contains the mirror of an etcd cluster, which is not a store of its own "
-                     "and is used by vigil serve with --upstream-endpoints; choose another "
-                     "directory",
+                     "%s contains the mirror of an etcd cluster or a kube-apiserver, which is not "
+                     "a store of its own and is used by vigil serve with --upstream-endpoints or "
+                     "--upstream-kubeconfig; choose another directory",
                      path);
 }
 

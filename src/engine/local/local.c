@@ -368,6 +368,15 @@ void engine_local_close(struct engine *engine)
     free_stopped(local);
 }
 
+void local_mirror_abandon(struct engine *engine)
+{
+    struct engine_local *local = CONTAINER_OF(engine, struct engine_local, shared.engine);
+    /* The threads end as after a failure, without a last checkpoint. */
+    atomic_store(&local->shared.report.failed, true);
+    stop_threads(local);
+    free_stopped(local);
+}
+
 enum status local_mirror_close(struct engine *engine)
 {
     struct engine_local *local = CONTAINER_OF(engine, struct engine_local, shared.engine);

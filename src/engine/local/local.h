@@ -31,6 +31,8 @@ void engine_local_close(struct engine *engine); /* accepts NULL */
  * crash of the process but not one of the machine. A failure says that it is not durable. */
 MUST_CHECK
 enum status local_mirror_close(struct engine *engine);
+/* The same for a mirror that will not be opened again: nothing more is written. */
+void local_mirror_abandon(struct engine *engine);
 
 /*
  * Maximum size of a checkpoint in the address space of this process, or in the given one. It is

@@ -2,9 +2,9 @@
  * Health checks over HTTP: the alarms, and a read like a client's. There is only one member, so
  * there is always a leader and never a learner.
  *
- * In front of a cluster the mirror is checked too, otherwise whether the disk has space. A server
- * whose cluster is gone or whose disk is full is not ready, but it is alive: ending it would help
- * no client.
+ * In front of another server the mirror is checked too, otherwise whether the disk has space. A
+ * server whose cluster is gone or whose disk is full is not ready, but it is alive: ending it would
+ * help no client.
  *
  * Every check is answered within a second, whatever the engine does: a read that takes longer is
  * given up, and the check has failed. A probe that hangs is worth less than one that fails.
@@ -33,7 +33,7 @@ enum health_check {
     CHECK_SERIALIZABLE_READ = 2,
     CHECK_LINEARIZABLE_READ = 4,
     CHECK_NON_LEARNER = 8,
-    CHECK_MIRROR = 16, /* only in front of a cluster */
+    CHECK_MIRROR = 16, /* only in front of a cluster, or another server */
     CHECK_DISK = 32,   /* only of a store; etcd has no such check, so it is listed if it fails */
 };
 
@@ -88,8 +88,17 @@ static void check_call_free(struct check_call *check)
 /* Why the engine cannot answer as well as ever; "": it can. */
 static void engine_fault(const struct etcd_api *api, char ret_fault[ENGINE_REASON_BYTES])
 {
-    if (engine_ready(api->engine, ret_fault))
+    const struct etcd_config *config = api->config;
+    bool ready = config->ready ? config->ready(config->ready_ctx, ret_fault)
+                               : engine_ready(api->engine, ret_fault);
+    if (ready)
         ret_fault[0] = '\0';
+}
+
+/* The engine has what another server stores. */
+static bool is_mirror(const struct etcd_api *api)
+{
+    return api->config->ready || engine_forwards(api->engine);
 }
 
 /* In front of a cluster that cannot be reached. The reads of a store do not depend on its disk. */
@@ -375,7 +384,7 @@ static void health(struct http_exchange *x, void *service, const struct http_req
     char fault[ENGINE_REASON_BYTES] = "", text[ENGINE_REASON_BYTES + 32];
     /* A store has a fault only if its disk is full, which is an alarm that the query may exclude.
      */
-    if (engine_forwards(api->engine) ? !serializable : is_space)
+    if (is_mirror(api) ? !serializable : is_space)
         engine_fault(api, fault);
     if (*reason || *fault) {
         snprintf(text, sizeof(text), "%s%s%s", reason, *reason && *fault ? ": " : "", fault);
@@ -414,9 +423,9 @@ static void readyz(struct http_exchange *x, void *service, const struct http_req
     run_checks(x, service, request,
                CHECK_DATA_CORRUPTION | CHECK_SERIALIZABLE_READ | CHECK_LINEARIZABLE_READ |
                    CHECK_NON_LEARNER |
-                   (engine_forwards(api->engine) ? CHECK_MIRROR
-                    : *fault                     ? CHECK_DISK
-                                                 : 0));
+                   (is_mirror(api) ? CHECK_MIRROR
+                    : *fault       ? CHECK_DISK
+                                   : 0));
 }
 
 /* "/readyz/non_learner": the named check alone, if that path has it. `exclude` has no effect. */
@@ -428,7 +437,7 @@ static void single_check(struct http_exchange *x, void *service, const struct ht
     struct slice name = slice_sub(path, prefix, path.len - prefix);
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         enum health_check check = check_names[i].check;
-        enum health_check foreign = engine_forwards(api->engine) ? CHECK_DISK : CHECK_MIRROR;
+        enum health_check foreign = is_mirror(api) ? CHECK_DISK : CHECK_MIRROR;
         bool known = is_livez(request) ? check == CHECK_SERIALIZABLE_READ : check != foreign;
         if (known && slice_is(name, check_names[i].name)) {
             if (http_is_get(x, request))

@@ -46,6 +46,10 @@ struct etcd_config {
     /* Appends the metrics of other layers to /metrics; may be NULL. */
     void (*more_metrics)(void *ctx, struct metric_page *page);
     void *more_metrics_ctx;
+    /* Whether requests are answered as well as ever, for the health checks; otherwise why not, at
+     * most ENGINE_REASON_BYTES. NULL: the engine says. */
+    bool (*ready)(void *ctx, char *ret_reason);
+    void *ready_ctx;
     /* HTTP: the Host fields that are accepted without TLS, and the origins whose pages may read the
      * answers. An empty list, or one that contains "*", accepts all. */
     const struct slice *hosts;

@@ -64,20 +64,18 @@ static enum status check_names(const char *dir, const struct found *found, struc
     if (found->store)
         return error_set(
             error, ST_WRONG_FORMAT,
-            "%s is the data directory of a server without --upstream-endpoints, and is "
-            "left as it is; choose another directory for the mirror of the cluster "
-            "with --data-dir",
+            "%s is the data directory of a server that stores data itself, and is left as it is; "
+            "choose another directory for the mirror with --data-dir",
             dir);
     if (found->etcd)
         return error_set(error, ST_WRONG_FORMAT,
                          "%s contains the data of a real etcd (it has a member directory), and is "
-                         "left as it is; choose another directory for the mirror of the cluster "
-                         "with --data-dir",
+                         "left as it is; choose another directory for the mirror with --data-dir",
                          dir);
     if (!found->mirror && found->others)
         return error_set(error, ST_WRONG_FORMAT,
-                         "%s is not empty and has no mirror of a cluster; choose an empty or new "
-                         "directory with --data-dir",
+                         "%s is not empty and has no mirror; choose an empty or new directory with "
+                         "--data-dir",
                          dir);
     return ST_OK;
 }
@@ -320,6 +318,16 @@ void mirror_directory_close(struct mirror_directory *mirror, const struct mirror
         status = write_file(options, mirror, true, &error);
     if (status != ST_OK)
         warn(options, "the mirror of the cluster could not be saved", error.text);
+    mirror_fini(mirror);
+}
+
+void mirror_directory_abandon(struct mirror_directory *mirror, const struct mirror_options *options)
+{
+    struct error error;
+    assert(!mirror->cluster_id); /* otherwise the next start would use what is left of it */
+    local_mirror_abandon(mirror->engine);
+    if (throw_away(options, &error) != ST_OK)
+        warn(options, "the mirror could not be removed; the next start will", error.text);
     mirror_fini(mirror);
 }
 

@@ -5,6 +5,9 @@
  *     data-dir/LOCK          locked while a process uses the directory
  *     data-dir/mirror/       the content: a local engine
  *     data-dir/mirror.old/   thrown away, while it is being removed
+ *
+ * The mirror of a kube-apiserver is in such a directory as well, but it is never identified: its
+ * file MIRROR names no cluster, so that no start uses what is in it, and it ends with an abandon.
  */
 #ifndef VIGIL_MIRROR_DIRECTORY_DIRECTORY_H
 #define VIGIL_MIRROR_DIRECTORY_DIRECTORY_H
@@ -51,6 +54,9 @@ enum status mirror_directory_raise_term(struct mirror_directory *mirror,
                                         struct error *error);
 /* A clean stop: everything is synced. The shards must have been freed. */
 void mirror_directory_close(struct mirror_directory *mirror, const struct mirror_options *options);
+/* An end without syncing: the content is thrown away. The shards must have been freed. */
+void mirror_directory_abandon(struct mirror_directory *mirror,
+                              const struct mirror_options *options);
 /* Throws the content away, while no engine uses it. Its revisions become void (void_until). */
 MUST_CHECK
 enum status mirror_directory_discard(const struct mirror_options *options, int64_t void_until,

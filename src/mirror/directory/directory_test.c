@@ -387,6 +387,35 @@ static void a_discard_that_was_interrupted_is_completed(void **state)
     assert_false(exists(f, "mirror.old"));
 }
 
+/* As the mirror of a kube-apiserver. */
+static void an_abandoned_mirror_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    open_mirror(f);
+    put(f, 10, 1);
+    mirror_directory_abandon(&f->mirror, &f->options);
+    assert_string_equal(f->warning, "");
+    assert_false(exists(f, "mirror"));
+    assert_false(exists(f, "mirror.old"));
+    open_mirror(f);
+    assert_string_equal(f->warning, "");
+    assert_int_equal(local_mirror_revision(f->mirror.engine), 1);
+    mirror_directory_abandon(&f->mirror, &f->options);
+}
+
+/* Its process may have been killed: without a cluster, what it left is of no use. */
+static void a_mirror_of_no_cluster_is_not_used_again(void **state)
+{
+    struct fixture *f = *state;
+    open_mirror(f);
+    put(f, 10, 1);
+    close_mirror(f);
+    open_mirror(f);
+    assert_false(f->mirror.is_warm);
+    assert_int_equal(local_mirror_revision(f->mirror.engine), 1);
+    close_mirror(f);
+}
+
 static void a_mirror_is_a_copy_of_one_cluster(void **state)
 {
     struct fixture *f = *state;
@@ -417,7 +446,7 @@ static void a_store_is_not_taken_for_a_mirror(void **state)
     struct error error = {0};
     assert_int_equal(engine_local_open(&f->options.mirror, &engine, &error), ST_OK);
     engine_local_close(engine);
-    assert_refused(f, ST_WRONG_FORMAT, "without --upstream-endpoints");
+    assert_refused(f, ST_WRONG_FORMAT, "stores data itself");
     assert_int_equal(engine_local_open(&f->options.mirror, &engine, &error), ST_OK);
     engine_local_close(engine);
 }
@@ -510,6 +539,8 @@ int main(void)
         TEST(the_term_is_kept_for_its_cluster_only),
         TEST(a_mirror_of_the_version_before_is_used),
         TEST(a_discard_that_was_interrupted_is_completed),
+        TEST(an_abandoned_mirror_leaves_nothing),
+        TEST(a_mirror_of_no_cluster_is_not_used_again),
         TEST(a_mirror_is_a_copy_of_one_cluster),
         TEST(a_store_is_not_taken_for_a_mirror),
         TEST(other_data_are_left_alone),
