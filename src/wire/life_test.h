@@ -8,6 +8,7 @@
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
 #include "wire/http/routes_test.h"
+#include "wire/http/stream_routes_test.h"
 #include "wire/memory_test.h"
 
 struct test_life {
@@ -19,6 +20,7 @@ struct test_life {
     struct wire_connection *connection;
     struct test_service service;
     struct test_site site;
+    struct test_stream_site stream;
     uint32_t seed;
     int64_t now;
     size_t filled;
@@ -37,6 +39,28 @@ static inline void test_life_drain(struct test_life *life)
         life->filled += wire_connection_fill(life->connection, room, sizeof(room), life->now);
 }
 
+/* What the handler of a streamed body or an upgraded connection does. */
+static inline void test_life_act_stream(struct test_life *life)
+{
+    struct test_stream_site *site = &life->stream;
+    uint32_t choice = test_random(life) % 16;
+    static const uint8_t bytes[1000];
+    if (!site->latest)
+        return;
+    http_authorized(site->latest);
+    site->withholds = choice % 2;
+    site->begins = choice % 4 == 3;
+    site->answers = choice == 5 ? 403 : 0;
+    if (choice < 6 && site->latest && site->runs)
+        http_withhold(site->latest, choice < 3);
+    else if (choice < 9)
+        test_stream_give(site, slice_of(bytes, test_random(life) % sizeof(bytes)));
+    else if (choice == 9 && site->runs && !site->begun)
+        http_respond(site->latest, 200, SLICE_EMPTY, SLICE_LITERAL("late"));
+    else if (choice == 10)
+        http_abort(site->latest);
+}
+
 /* What services do independently of input. */
 static inline void test_life_act(struct test_life *life)
 {
@@ -48,6 +72,7 @@ static inline void test_life_act(struct test_life *life)
         test_site_watch_more(life->site.watch, test_random(life) % 30000);
     else if (life->site.watch && choice == 5)
         http_abort(life->site.watch);
+    test_life_act_stream(life);
     if (!call)
         return;
     if (choice == 0) {
@@ -76,6 +101,9 @@ static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
     TRY(grpc_services_add(life->services, test_methods, COUNT_OF(test_methods), &life->service));
     TRY(http_routes_new(&life->routes));
     TRY(http_routes_add(life->routes, test_routes, COUNT_OF(test_routes), &life->site));
+    if (seed % 4 == 3)
+        TRY(http_routes_add(life->routes, test_stream_routes, COUNT_OF(test_stream_routes),
+                            &life->stream));
     TRY(wire_server_new(life->services, life->routes, &life->limits, &life->server));
     TRY(budget_new(100000, &life->memory.budget));
     TRY(account_new(life->memory.budget, &life->memory.account));
@@ -93,6 +121,7 @@ static inline void test_life_end(struct test_life *life)
     assert(life->service.call == NULL);
     assert(life->site.later == NULL);
     assert(life->site.requests == life->site.ends);
+    test_stream_site_fini(&life->stream);
 }
 
 static inline void test_life_feed(struct test_life *life, struct slice bytes)

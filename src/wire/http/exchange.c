@@ -15,37 +15,61 @@ struct status_text {
 
 static const struct status_text status_texts[] = {
     {100, "Continue"},
+    {101, "Switching Protocols"},
     {200, "OK"},
     {201, "Created"},
     {202, "Accepted"},
+    {203, "Non-Authoritative Information"},
     {204, "No Content"},
+    {205, "Reset Content"},
+    {206, "Partial Content"},
+    {207, "Multi-Status"},
+    {300, "Multiple Choices"},
     {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
     {304, "Not Modified"},
     {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
+    {402, "Payment Required"},
     {403, "Forbidden"},
     {404, "Not Found"},
     {405, "Method Not Allowed"},
     {406, "Not Acceptable"},
+    {407, "Proxy Authentication Required"},
     {408, "Request Timeout"},
     {409, "Conflict"},
     {410, "Gone"},
     {411, "Length Required"},
     {412, "Precondition Failed"},
     {413, "Request Entity Too Large"},
+    {414, "Request URI Too Long"},
     {415, "Unsupported Media Type"},
+    {416, "Requested Range Not Satisfiable"},
     {417, "Expectation Failed"},
+    {418, "I'm a teapot"},
     {421, "Misdirected Request"},
     {422, "Unprocessable Entity"},
+    {423, "Locked"},
+    {424, "Failed Dependency"},
+    {425, "Too Early"},
+    {426, "Upgrade Required"},
+    {428, "Precondition Required"},
     {429, "Too Many Requests"},
     {431, "Request Header Fields Too Large"},
+    {451, "Unavailable For Legal Reasons"},
     {499, "Client Closed Request"},
     {500, "Internal Server Error"},
     {501, "Not Implemented"},
+    {502, "Bad Gateway"},
     {503, "Service Unavailable"},
     {504, "Gateway Timeout"},
     {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+    {508, "Loop Detected"},
+    {511, "Network Authentication Required"},
 };
 
 /* The texts are those of Go's net/http, which etcd and kube-apiserver send. */
@@ -262,9 +286,25 @@ void http_begin(struct http_exchange *x, unsigned status, struct slice content_t
     (void)!begin(x, status, content_type, NULL);
 }
 
-enum status http_write(struct http_exchange *x, struct slice bytes)
+void http_begin_sized(struct http_exchange *x, unsigned status, struct slice content_type,
+                      size_t length)
+{
+    (void)!begin(x, status, content_type, has_no_body(status) ? NULL : &length);
+}
+
+void http_upgrade(struct http_exchange *x)
 {
     if (http_exchange_complete(x))
+        return;
+    assert(x->request.upgrade && x->route->on_body && x->ops->upgrade);
+    http_exchange_move(x, HTTP_ANSWERING);
+    x->upgraded = true;
+    (void)!x->ops->upgrade(x);
+}
+
+enum status http_write(struct http_exchange *x, struct slice bytes)
+{
+    if (http_exchange_complete(x) || x->output_ended)
         return ST_CLOSED;
     assert(x->state == HTTP_ANSWERING && !x->source);
     if (bytes.len == 0 || x->bodiless)
@@ -277,7 +317,14 @@ void http_end(struct http_exchange *x)
     if (http_exchange_complete(x))
         return;
     assert(x->state == HTTP_ANSWERING);
-    http_exchange_stop(x);
+    if (x->output_ended)
+        return;
+    if (x->upgraded) {
+        x->source = NULL;
+        x->output_ended = true;
+    } else {
+        http_exchange_stop(x);
+    }
     x->ops->end(x);
 }
 
@@ -285,7 +332,7 @@ void http_set_source(struct http_exchange *x, struct http_source *source)
 {
     if (http_exchange_complete(x))
         return;
-    assert(x->state == HTTP_ANSWERING && !x->source);
+    assert(x->state == HTTP_ANSWERING && !x->source && !x->output_ended);
     if (x->bodiless) { /* the answer has no body */
         http_end(x);
         return;
@@ -309,6 +356,15 @@ void http_wake_soon(const struct http_exchange *x)
     __builtin_prefetch(at + 64, 1);
     __builtin_prefetch(at + 128, 1);
     __builtin_prefetch(&x->user, 1);
+}
+
+void http_withhold(struct http_exchange *x, bool withhold)
+{
+    if (http_exchange_complete(x) || x->withheld == withhold)
+        return;
+    assert(http_exchange_streams(x));
+    x->withheld = withhold;
+    x->ops->withhold(x);
 }
 
 void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x))
@@ -360,6 +416,8 @@ void http_exchange_check(const struct http_exchange *x)
     assert(!x->source || x->state == HTTP_ANSWERING);
     assert(!x->called || x->route);
     assert((x->state != HTTP_HANDLED && x->state != HTTP_AUTHORIZING) || x->called);
+    assert(!x->upgraded || x->state >= HTTP_ANSWERING);
+    assert(!x->output_ended || (x->upgraded && !x->source));
 }
 
 void http_exchange_move(struct http_exchange *x, enum http_exchange_state next)
@@ -377,8 +435,16 @@ void http_exchange_stop(struct http_exchange *x)
         http_exchange_move(x, HTTP_COMPLETE);
 }
 
+void http_exchange_pass(struct http_exchange *x, struct slice bytes)
+{
+    if (http_exchange_streams(x))
+        x->route->on_body(x, x->service, bytes);
+}
+
 size_t http_exchange_body_max(const struct http_exchange *x, size_t limit)
 {
+    if (x->route && x->route->on_body)
+        return SIZE_MAX;
     size_t own = x->route ? x->route->body_bytes_max : 0;
     return own ? size_min(own, limit) : limit;
 }

@@ -7,45 +7,23 @@
  *        └──(the peer is gone, or it took too long)──► on_end
  *
  * A client is admitted by the head of its request (route.h: admit and authorize), before any of the
- * body is kept. The body is read completely (up to the route's limit) before on_request is called.
- * The handler answers immediately, or keeps the exchange and answers later. The exchange lives
- * until on_end, which is called exactly once, as the last function, for every request that was
- * given to the route's authorize or on_request. Until then calls on an exchange whose peer is gone
- * do nothing. HTTP/1.1 answers the requests of a connection one after another, HTTP/2 concurrently.
- * Handlers check the method; the body of a response to HEAD is dropped here. Everything happens on
- * the connection's thread.
+ * body is kept. The body is read completely (up to the route's limit) before on_request is called,
+ * unless the route takes it as it arrives (route.h: on_body). The handler answers immediately, or
+ * keeps the exchange and answers later, perhaps before a body that it takes has arrived. The
+ * exchange lives until on_end, which is called exactly once, as the last function, for every
+ * request that was given to the route's authorize or on_request. Until then calls on an exchange
+ * whose peer is gone do nothing. HTTP/1.1 answers the requests of a connection one after another,
+ * HTTP/2 concurrently. Handlers check the method; the body of a response to HEAD is dropped here.
+ * Everything happens on the connection's thread.
  */
 #ifndef VIGIL_WIRE_HTTP_EXCHANGE_H
 #define VIGIL_WIRE_HTTP_EXCHANGE_H
 
-#include "base/status.h"
-#include "wire/http/field.h"
-#include "wire/peer/peer.h"
+#include "wire/http/request.h"
+#include "wire/http/source.h"
 
 struct account;
 struct http_exchange;
-
-/* Borrowed by the handler until on_end. */
-struct http_request {
-    struct slice method;
-    struct slice target; /* as sent: "/v3/kv/range?x=1" */
-    struct slice path;   /* target up to '?', with its escapes decoded */
-    struct slice query;  /* after '?', not decoded: see query.h */
-    struct slice host;   /* the Host field, or HTTP/2's :authority; empty if absent */
-    struct slice body;
-    const struct http_field *fields; /* for HTTP/2 including the pseudo-fields */
-    size_t field_count;
-    uint8_t major, minor; /* 1.0, 1.1, 2.0 */
-    bool keep_alive;      /* HTTP/1: the connection may stay open; HTTP/2: always true */
-    bool secure;          /* came over TLS */
-    bool guarded;         /* it did not, and the server refuses pages of other origins */
-    bool own;             /* made by the server itself (wire/http/local.h), which may do anything */
-    const char *own_account; /* then: the account it stands for; NULL: the server */
-    /* The common name of the client's verified certificate; NULL without one. */
-    const char *peer_name;
-    const struct http_certificate *certificate; /* wire/http/certificate.h; NULL if peer_name is */
-    struct wire_peer peer;                      /* the client's address */
-};
 
 /* The connection's account, charged for what a handler keeps for the exchange. What is still
  * charged after on_end needs a reference to the account, which an arena has. May be NULL. */
@@ -54,10 +32,6 @@ struct account *http_exchange_account(const struct http_exchange *x);
 /* For a route's authorize: the client may make this request, so its body is read. Does nothing if
  * the peer is gone or the request was refused meanwhile. */
 void http_authorized(struct http_exchange *x);
-
-/* The first field with that name, in any case of letters, or false. */
-bool http_request_get(const struct http_request *request, struct slice name,
-                      struct slice *ret_value);
 
 /* A pointer for the handler's own use; NULL at first. */
 void http_exchange_set_user(struct http_exchange *x, void *user);
@@ -82,6 +56,10 @@ void http_respond(struct http_exchange *x, unsigned status, struct slice content
  * aborts the exchange, as http_abort does.
  */
 void http_begin(struct http_exchange *x, unsigned status, struct slice content_type);
+/* The same with the length of the body, which is then not sent in chunks. The handler gives exactly
+ * as many bytes, or aborts. */
+void http_begin_sized(struct http_exchange *x, unsigned status, struct slice content_type,
+                      size_t length);
 MUST_CHECK
 enum status http_write(struct http_exchange *x, struct slice bytes);
 void http_end(struct http_exchange *x);
@@ -89,26 +67,37 @@ void http_end(struct http_exchange *x);
  * it is incomplete; otherwise the peer gets 429 for a read and 500 for any other request. */
 void http_abort(struct http_exchange *x);
 
-enum http_fill {
-    HTTP_FILL_MORE,   /* wrote something and has more: is called again when there is room */
-    HTTP_FILL_PARKED, /* nothing to send now: is called again after http_wake */
-    HTTP_FILL_DONE,   /* that was the last byte: the answer ends */
-};
-
 /*
- * Answers with a body that is pulled: fill writes at most room bytes (never 0) directly into the
- * output and may stop anywhere. It may call http_abort, but no other function on the exchange.
- * Embedded in the handler's state, which lives until on_end. Set after begin and after anything
- * written; at most one.
+ * Answers with a body that is pulled, and ends with it. fill may call http_abort, but no
+ * other function on the exchange. The source lives until on_end. Set after begin and after
+ * anything written; at most one.
  */
-struct http_source {
-    enum http_fill (*fill)(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len);
-};
 void http_set_source(struct http_exchange *x, struct http_source *source);
 /* A parked source has something to send. Cheap to call often. */
 void http_wake(struct http_exchange *x);
 /* http_wake will be called soon: prefetches the memory that it uses. */
 void http_wake_soon(const struct http_exchange *x);
+
+/*
+ * For a route that takes the body as it arrives. While set, the client is made to stop sending;
+ * what it was allowed to send before, at most its window or what is read at once, is still
+ * delivered. A client that waits for "100 Continue" gets it as soon as the body is not withheld
+ * after on_request, unless the answer has begun. A client that sends nothing for too long, before
+ * the answer begins and while the body is not withheld, is refused.
+ */
+void http_withhold(struct http_exchange *x, bool withhold);
+
+/*
+ * Answers a request with request->upgrade with 101 instead of begin, on a route with on_body; the
+ * fields Connection and Upgrade were added before. From now on the connection belongs to the
+ * exchange, and its bytes have no framing: what the client sends is passed to on_body, and what is
+ * written, or given by the source, is sent. http_end, or the end of the source, ends only our
+ * direction, and on_body with no bytes means that the client has ended its own; the exchange is
+ * over when both have ended, or is aborted. It may be silent without limit. When the server shuts
+ * down, our direction is ended, unless http_park has named a function that does so, and the
+ * exchange is over when what was written is sent.
+ */
+void http_upgrade(struct http_exchange *x);
 
 /*
  * The answer waits for events, like a watch: output without progress is not a stall. Such an answer

@@ -7,29 +7,7 @@
 #include "wire/http/exchange.h"
 #include "wire/http/hooks.h"
 #include "wire/http/route.h"
-
-/* What a transport implements. Called only while the exchange is not complete. */
-struct http_exchange_ops {
-    /* Writes the status and the fields, including x->fields. length: of the body; NULL if unknown.
-     */
-    enum status (*begin)(struct http_exchange *x, unsigned status, struct slice content_type,
-                         const size_t *length);
-    /* Reserves memory for an answer with this many bytes of body, before it begins. */
-    enum status (*reserve)(struct http_exchange *x, size_t bytes);
-    /* Queues bytes of the body. A failure has aborted the exchange. */
-    enum status (*write)(struct http_exchange *x, struct slice bytes);
-    /* The exchange is complete: no more bytes will be queued. */
-    void (*end)(struct http_exchange *x);
-    void (*abort)(struct http_exchange *x);
-    /* The source has something to send. */
-    void (*wake)(struct http_exchange *x);
-    /* The exchange has a deadline now. May be NULL. */
-    void (*timed)(struct http_exchange *x);
-    void (*make_bulk)(struct http_exchange *x); /* NULL if answers are sent one after another */
-    int64_t (*now)(const struct http_exchange *x);
-    /* The route has admitted the request, after http_routes_admit has returned. */
-    void (*authorized)(struct http_exchange *x);
-};
+#include "wire/http/transport.h"
 
 /*
  *     receiving ─────────────────────► admitted ──► handled ──► answering ──► complete ──► ended
@@ -44,7 +22,7 @@ enum http_exchange_state {
     HTTP_RECEIVING,   /* the head has arrived, or is arriving */
     HTTP_AUTHORIZING, /* the route's authorize was called and has not decided */
     HTTP_ADMITTED,    /* by the gate and by the route's admit and authorize */
-    HTTP_HANDLED,     /* the route has the whole request */
+    HTTP_HANDLED,     /* the route has the request, with its body or with what follows of it */
     HTTP_ANSWERING,   /* the status and the fields were given */
     HTTP_COMPLETE,    /* the answer was given completely, or was aborted */
     HTTP_ENDED,       /* on_end was called, if the route had the request */
@@ -65,6 +43,9 @@ struct http_exchange {
     bool leaving : 1;           /* the server shuts down */
     bool called : 1;            /* authorize or on_request was called, so on_end is due */
     bool in_admit : 1;          /* http_routes_admit is running */
+    bool withheld : 1;          /* the handler does not want more of the body */
+    bool upgraded : 1;          /* the answer is 101: it completes when both directions ended */
+    bool output_ended : 1;      /* upgraded: our direction has ended */
     void *user;
     struct http_request request;
     const struct http_route *route; /* NULL until it was found */
@@ -94,6 +75,16 @@ static inline bool http_exchange_is_authorizing(const struct http_exchange *x)
 {
     return x->state == HTTP_AUTHORIZING;
 }
+
+/* The route has the request and takes its body as it arrives. */
+static inline bool http_exchange_streams(const struct http_exchange *x)
+{
+    return x->route && x->route->on_body &&
+           (x->state == HTTP_HANDLED || x->state == HTTP_ANSWERING);
+}
+
+/* Passes bytes of the body to the route, or none for its end, if it still wants them. */
+void http_exchange_pass(struct http_exchange *x, struct slice bytes);
 
 /* How long the body of an admitted request may be. */
 size_t http_exchange_body_max(const struct http_exchange *x, size_t limit);

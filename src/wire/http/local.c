@@ -125,6 +125,7 @@ enum status http_local_send(const struct http_route *route, void *service,
     AUTO(http_local_closep) struct http_local *local = calloc(1, sizeof(*local));
     if (!local)
         return ST_NOMEM;
+    assert(!route->on_body);
     local->owner = *owner;
     local->x.ops = &ops;
     local->x.route = route;

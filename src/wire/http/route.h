@@ -3,8 +3,7 @@
 #ifndef VIGIL_WIRE_HTTP_ROUTE_H
 #define VIGIL_WIRE_HTTP_ROUTE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/slice.h"
 
 struct http_exchange;
 struct http_request;
@@ -24,10 +23,17 @@ struct http_route {
      */
     void (*authorize)(struct http_exchange *x, void *service, const struct http_request *request);
     void (*on_request)(struct http_exchange *x, void *service, const struct http_request *request);
+    /*
+     * Takes the body as it arrives, of any length: on_request is called when the head has arrived,
+     * and if request->has_body, this follows with the bytes and then once with none, when the body
+     * is complete. http_withhold makes the client stop. NULL: the body is in the request.
+     */
+    void (*on_body)(struct http_exchange *x, void *service, struct slice bytes);
     /* The exchange is over, for whatever reason. Not called for a request that was refused before
      * authorize or on_request was called. May be NULL. */
     void (*on_end)(struct http_exchange *x, void *service);
-    size_t body_bytes_max; /* 0: limits.body_bytes_max, which is also the upper bound */
+    /* 0: limits.body_bytes_max, which is also the upper bound. No limit with on_body. */
+    size_t body_bytes_max;
     /* Answers a request whose body is longer, and is not read. NULL: 413 with a short text. */
     void (*too_long)(struct http_exchange *x);
 };

@@ -14,6 +14,7 @@ struct route_row {
 struct http_routes {
     struct route_row *rows;
     size_t count;
+    bool streams; /* a route takes bodies as they arrive */
     http_gate *gate;
     void *gate_ctx;
 };
@@ -47,6 +48,7 @@ enum status http_routes_add(struct http_routes *routes, const struct http_route 
     for (size_t i = 0; i < count; i++) {
         assert(rows[i].path[0] == '/' && rows[i].on_request);
         more[routes->count++] = (struct route_row){&rows[i], service};
+        routes->streams |= rows[i].on_body != NULL;
     }
     return ST_OK;
 }
@@ -55,6 +57,11 @@ void http_routes_set_gate(struct http_routes *routes, http_gate *gate, void *ctx
 {
     routes->gate = gate;
     routes->gate_ctx = ctx;
+}
+
+bool http_routes_stream(const struct http_routes *routes)
+{
+    return routes && routes->streams;
 }
 
 static bool matches(const struct http_route *route, struct slice path)

@@ -30,6 +30,10 @@ void http_routes_set_gate(struct http_routes *routes, http_gate *gate, void *ctx
 const struct http_route *http_routes_find(const struct http_routes *routes, struct slice path,
                                           void **ret_service);
 
+/* A route takes bodies as they arrive, so the route of a request is found by its head. routes may
+ * be NULL. */
+bool http_routes_stream(const struct http_routes *routes);
+
 /*
  * For the transports, once per request when its head has arrived: calls the gate and the route's
  * admit and authorize. Afterwards the exchange is admitted; or it is authorizing, and the transport
@@ -37,7 +41,8 @@ const struct http_route *http_routes_find(const struct http_routes *routes, stru
  * be NULL.
  */
 void http_routes_admit(const struct http_routes *routes, struct http_exchange *x);
-/* For the transports: the whole request has arrived and is passed to its route. A request that was
+/* For the transports: the whole request has arrived, or its head if the route takes the body as it
+ * arrives, and is passed to its route. A request that was
  * not admitted yet is admitted first; if that takes time, this is called again afterwards. */
 void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x);
 

@@ -20,7 +20,8 @@ static const uint8_t reading_moves[] = {
     [HTTP1_HEAD] = TO(ADMITTING) | TO(ANSWERING) | TO(LEAVING),
     [HTTP1_ADMITTING] = TO(BODY) | TO(ANSWERING) | TO(LEAVING),
     [HTTP1_BODY] = TO(ANSWERING) | TO(LEAVING),
-    [HTTP1_ANSWERING] = TO(HEAD) | TO(LEAVING),
+    [HTTP1_ANSWERING] = TO(HEAD) | TO(RAW) | TO(LEAVING),
+    [HTTP1_RAW] = TO(LEAVING),
     [HTTP1_LEAVING] = TO(LEAVING),
 };
 
@@ -104,6 +105,10 @@ void http1_endpoint_free(struct http1_endpoint *e)
 
 static void refuse(struct http1_endpoint *e, unsigned status, const char *reason)
 {
+    if (e->exchange.state == HTTP_ANSWERING) { /* while the body arrives */
+        http1_die(e, reason);
+        return;
+    }
     e->reason = reason;
     http1_move(e, HTTP1_ANSWERING);
     e->last = true;
@@ -125,10 +130,20 @@ static void refuse_for_memory(struct http1_endpoint *e)
     refuse(e, 429, "clients hold too much memory");
 }
 
+/* The body arrives, and its route takes it, or has answered before its end. */
+static bool streams(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_BODY && !e->drops && e->exchange.state >= HTTP_HANDLED;
+}
+
+/* The body has arrived. */
 static void call_handler(struct http1_endpoint *e)
 {
+    bool streamed = streams(e);
     http1_move(e, HTTP1_ANSWERING);
-    if (!e->drops)
+    if (streamed)
+        http_exchange_pass(&e->exchange, SLICE_EMPTY);
+    else if (!e->drops)
         http_routes_dispatch(e->server->routes, &e->exchange);
 }
 
@@ -175,6 +190,8 @@ static void admit(struct http1_endpoint *e, const struct http1_head *head)
     else
         http1_body_of_length(&e->body, head->content_length);
     e->drops = false;
+    e->end_passed = false;
+    e->body_max = 0;
     e->expects_continue = has_body && head->expects_continue;
     e->closes_if_refused = has_body && !short_body;
     e->last = e->last || !head->request.keep_alive;
@@ -203,20 +220,61 @@ static void begin_body(struct http1_endpoint *e)
         http1_move(e, HTTP1_BODY);
 }
 
+void http1_offer_continue(struct http1_endpoint *e)
+{
+    if (!e->expects_continue || !streams(e) || e->exchange.state != HTTP_HANDLED ||
+        e->exchange.withheld)
+        return;
+    e->expects_continue = e->closes_if_refused = false;
+    if (unread_len(e) == 0)
+        (void)!http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+/* The route takes the body as it arrives. */
+static void begin_stream(struct http1_endpoint *e)
+{
+    e->since_ns = e->now_ns;
+    e->body_max = SIZE_MAX;
+    e->exchange.request.has_body = e->body.state != HTTP1_BODY_DONE;
+    http1_move(e, e->exchange.request.has_body ? HTTP1_BODY : HTTP1_ANSWERING);
+    http_routes_dispatch(e->server->routes, &e->exchange);
+    /* An answer that begins later does not say that the connection ends, because the body may be
+     * read to its end. But a client that was not asked for the body is not asked any more. */
+    e->closes_if_refused = e->expects_continue;
+    http1_offer_continue(e);
+}
+
 /* False: the route has not decided. */
 static bool leave_admitting(struct http1_endpoint *e)
 {
     if (http_exchange_is_authorizing(&e->exchange))
         return false;
     if (e->exchange.state == HTTP_ADMITTED) {
-        begin_body(e);
+        if (e->exchange.route->on_body)
+            begin_stream(e);
+        else
+            begin_body(e);
         return true;
     }
     /* The request was answered. A short body is read and dropped, so that the connection can stay
      * open; otherwise the connection ends. */
     e->drops = e->body.state != HTTP1_BODY_DONE && !e->last;
+    e->body_max = DROPPED_BODY_MAX;
     http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
     return true;
+}
+
+/* The answer is complete, but not the body. The rest of it is dropped if it is short; otherwise the
+ * connection ends. */
+static void stop_streaming(struct http1_endpoint *e)
+{
+    bool long_rest = e->body.state == HTTP1_BODY_LENGTH && e->body.left > DROPPED_BODY_MAX;
+    e->last = e->last || long_rest || e->expects_continue;
+    e->drops = !e->last;
+    e->body_max = DROPPED_BODY_MAX;
+    e->since_ns = e->now_ns;
+    if (e->last)
+        http1_move(e, HTTP1_ANSWERING);
 }
 
 static bool read_head(struct http1_endpoint *e)
@@ -238,13 +296,22 @@ static bool read_head(struct http1_endpoint *e)
     return true;
 }
 
-/* Moves a piece of the input into the body. */
+/* Moves a piece of the input into the body, passes it to the route, or drops it. */
 static void keep_piece(struct http1_endpoint *e, struct slice piece)
 {
     struct http_exchange *x = &e->exchange;
-    if (e->drops || piece.len == 0)
+    if (piece.len == 0)
         return;
-    if (x->body.len + piece.len > e->body_max)
+    if (streams(e)) {
+        e->since_ns = e->now_ns;
+        e->expects_continue = e->closes_if_refused = false; /* the client did not wait for it */
+        http_exchange_pass(x, piece);
+    } else if (e->drops && piece.len > e->body_max) {
+        e->last = true;
+        http1_move(e, HTTP1_ANSWERING);
+    } else if (e->drops) {
+        e->body_max -= piece.len;
+    } else if (x->body.len + piece.len > e->body_max)
         refuse_long(e);
     else if (account_append(x->account, &x->body, piece) != ST_OK)
         refuse_for_memory(e);
@@ -269,6 +336,30 @@ static bool read_body(struct http1_endpoint *e)
     return e->reading != HTTP1_BODY || result == HTTP1_BODY_HAS_PIECE;
 }
 
+/* Both directions have ended. A shutdown does not wait for the client. */
+static bool raw_is_over(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_RAW && e->exchange.output_ended &&
+           (e->input_ended || e->exchange.leaving);
+}
+
+/* Passes what has arrived on an upgraded connection to the route. */
+static void read_raw(struct http1_endpoint *e)
+{
+    struct slice bytes = unread(e);
+    take(e, bytes.len);
+    if (bytes.len)
+        http_exchange_pass(&e->exchange, bytes);
+    if (e->reading == HTTP1_RAW && e->input_ended && !e->end_passed) {
+        e->end_passed = true;
+        http_exchange_pass(&e->exchange, SLICE_EMPTY);
+    }
+    if (raw_is_over(e)) {
+        http_exchange_stop(&e->exchange);
+        http1_move(e, HTTP1_LEAVING);
+    }
+}
+
 /* One step of reading. False: it waits for input or output. */
 static bool step(struct http1_endpoint *e)
 {
@@ -278,7 +369,14 @@ static bool step(struct http1_endpoint *e)
     case HTTP1_ADMITTING:
         return leave_admitting(e);
     case HTTP1_BODY:
+        if (streams(e) && http_exchange_complete(&e->exchange)) {
+            stop_streaming(e);
+            return true;
+        }
         return read_body(e);
+    case HTTP1_RAW:
+        read_raw(e);
+        return false;
     case HTTP1_ANSWERING:
         if (!http_exchange_complete(&e->exchange) || http1_queued(e) > OUT_PIPELINE_MAX)
             return false;
@@ -312,7 +410,9 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
         http1_die(e, "too much input behind a parked answer");
     /* Without more input the request cannot be completed. */
-    if (e->input_ended && (e->reading == HTTP1_HEAD || e->reading == HTTP1_BODY))
+    if (e->input_ended && streams(e))
+        http1_die(e, "closed by the client");
+    else if (e->input_ended && (e->reading == HTTP1_HEAD || e->reading == HTTP1_BODY))
         http1_move(e, HTTP1_LEAVING);
     e->inside--;
 }
@@ -325,7 +425,7 @@ void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t n
         e->since_ns = now_ns; /* covers the whole request */
     if (account_append(e->hooks.account, &e->in, bytes) != ST_OK) {
         e->inside++;
-        if (e->reading == HTTP1_ANSWERING)
+        if (e->reading == HTTP1_ANSWERING || e->reading == HTTP1_RAW)
             http1_die(e, "clients hold too much memory");
         else
             refuse_for_memory(e);
@@ -359,6 +459,8 @@ bool http1_endpoint_wants_read(const struct http1_endpoint *e)
 {
     if (e->reading == HTTP1_LEAVING || e->input_ended)
         return false;
+    if (e->exchange.withheld && (streams(e) || e->reading == HTTP1_RAW))
+        return false;
     bool waits = e->reading == HTTP1_ADMITTING || e->reading == HTTP1_ANSWERING;
     return !waits || e->in.len == 0 || waits_parked(e);
 }
@@ -370,8 +472,14 @@ bool http1_endpoint_wants_write(const struct http1_endpoint *e)
     if (e->reading == HTTP1_ADMITTING)
         return !http_exchange_is_authorizing(&e->exchange);
     /* An answer that was completed from outside must be followed by the next request. */
-    return e->reading == HTTP1_ANSWERING &&
-           (http_exchange_complete(&e->exchange) || http_exchange_flows(&e->exchange));
+    bool handled = e->reading == HTTP1_ANSWERING || e->reading == HTTP1_RAW || streams(e);
+    return handled && (http_exchange_complete(&e->exchange) || http_exchange_flows(&e->exchange) ||
+                       raw_is_over(e));
+}
+
+bool http1_endpoint_output_ended(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_RAW && e->exchange.output_ended && http1_queued(e) == 0;
 }
 
 bool http1_endpoint_over(const struct http1_endpoint *e)
@@ -397,6 +505,8 @@ void http1_endpoint_shutdown(struct http1_endpoint *e, int64_t now_ns)
     if (e->reading == HTTP1_ANSWERING)
         e->now_ns = e->since_ns = now_ns;
     http_exchange_leave(&e->exchange);
+    if (e->reading == HTTP1_RAW && !e->exchange.on_leave)
+        http_end(&e->exchange);
 }
 
 /* How long the current wait may last; 0: without limit. */
@@ -412,7 +522,15 @@ static int64_t wait_max(const struct http1_endpoint *e)
         if (e->exchange.parks)
             return 0;
         return http1_endpoint_wants_write(e) ? e->server->http->stall_ns : 0;
+    case HTTP1_RAW:
+        return 0;
     default:
+        if (streams(e)) {
+            bool waits = e->exchange.state == HTTP_HANDLED && !e->exchange.withheld;
+            if (http1_endpoint_wants_write(e))
+                return e->exchange.parks ? 0 : e->server->http->stall_ns;
+            return waits ? e->server->http->message_ns : 0;
+        }
         return wire_message_by_ns(0, e->server->http->message_ns, e->exchange.body.len);
     }
 }
@@ -439,7 +557,7 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         http_exchange_tick(&e->exchange, now_ns);
     else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
-    else if (e->reading == HTTP1_BODY)
+    else if (e->reading == HTTP1_BODY && e->exchange.state != HTTP_ANSWERING)
         refuse(e, 408, "request body too slow");
     else
         http1_die(e, "no progress");

@@ -33,6 +33,8 @@ size_t http1_endpoint_fill(struct http1_endpoint *endpoint, uint8_t *dst, size_t
                            int64_t now_ns);
 bool http1_endpoint_wants_read(const struct http1_endpoint *endpoint);
 bool http1_endpoint_wants_write(const struct http1_endpoint *endpoint);
+/* Nothing more will be sent, but an upgraded connection still takes input. */
+bool http1_endpoint_output_ended(const struct http1_endpoint *endpoint);
 bool http1_endpoint_over(const struct http1_endpoint *endpoint);
 const char *http1_endpoint_reason(const struct http1_endpoint *endpoint);
 /* Between requests, with nothing received of the next one. */

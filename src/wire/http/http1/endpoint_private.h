@@ -10,7 +10,7 @@
  *               ┌───────────────────(the next request)──────────────────┐
  *               ▼                                                       │
  *              head ──► admitting ────────────────────────────► answering ──► leaving
- *                           └──► body ──────────────────────────────▲
+ *                           └──► body ──────────────────────────────▲ └──► raw ──▲
  *
  * Every state may also move to answering (the request is refused) and to leaving (a fault of the
  * connection, or a shutdown). Every move is made by http1_move.
@@ -20,6 +20,7 @@ enum http1_reading {
     HTTP1_ADMITTING, /* the route decides by the head; almost nothing more is read meanwhile */
     HTTP1_BODY,      /* its own states are in body.h */
     HTTP1_ANSWERING,
+    HTTP1_RAW,     /* upgraded: the bytes of the connection belong to the exchange */
     HTTP1_LEAVING, /* nothing is read any more; the connection ends when out is empty */
 };
 
@@ -31,17 +32,18 @@ struct http1_endpoint {
     unsigned inside; /* within feed, fill or tick: on_output is not called */
     bool last;       /* the connection closes after the current answer */
     bool input_ended;
+    bool end_passed;        /* the route knows that the client has ended its raw bytes */
     bool expects_continue;  /* the client sends the body after "100 Continue" */
     bool closes_if_refused; /* the body is too long to be read and dropped */
-    bool drops;    /* the body is dropped, because the request was answered after its head */
+    bool drops;    /* the body is dropped, because the request was answered before it arrived */
     bool chunked;  /* the response is */
     struct buf in; /* received bytes; parsed up to in_at, which is 0 outside of pump */
     size_t in_at;
     size_t head_seen;
     struct http1_body body; /* body of the request */
-    size_t body_max;
-    int64_t admitting_ns; /* when admission of the request began */
-    struct buf out;       /* response bytes; those before out_sent were sent */
+    size_t body_max;        /* limit on the body, or on what is still dropped */
+    int64_t admitting_ns;   /* when admission of the request began */
+    struct buf out;         /* response bytes; those before out_sent were sent */
     size_t out_sent;
     int64_t now_ns;
     int64_t since_ns;              /* when the current wait began or last made progress */
@@ -61,6 +63,8 @@ static inline size_t http1_queued(const struct http1_endpoint *e)
 
 /* endpoint.c: asserts that the table of moves allows it. */
 void http1_move(struct http1_endpoint *e, enum http1_reading next);
+/* Sends "100 Continue" if the client waits for it and the handler wants the body. */
+void http1_offer_continue(struct http1_endpoint *e);
 
 /* response.c */
 extern const struct http_exchange_ops http1_exchange_ops;

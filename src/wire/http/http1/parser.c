@@ -120,6 +120,7 @@ struct framing {
     size_t content_length;
     bool chunked;
     bool keep_alive;
+    bool upgrades; /* the connection, to the protocol of another field */
 };
 
 /* 0, or the status to refuse the message with. minor: of its version. */
@@ -140,6 +141,7 @@ static unsigned note_framing(const struct http_field *field, uint8_t minor, stru
             f->keep_alive = false;
         else if (minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
             f->keep_alive = true;
+        f->upgrades = f->upgrades || list_holds(field->value, SLICE_LITERAL("upgrade"));
     }
     return 0;
 }
@@ -156,6 +158,8 @@ static unsigned note_request_field(struct http1_head *head, const struct http_fi
          * 10.1.1). */
         head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
         return head->expects_continue ? 0 : 417;
+    } else if (http_name_equal(field->name, SLICE_LITERAL("upgrade"))) {
+        r->upgrade = field->value.len > 0;
     }
     return note_framing(field, r->minor, f);
 }
@@ -208,6 +212,10 @@ unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_he
     r->keep_alive = framing.keep_alive;
     head->content_length = framing.content_length;
     head->chunked = framing.chunked;
+    /* HTTP/1.0 has no upgrade (RFC 9110, section 7.8). With a body, which would have to be read
+     * before, the request is answered without one. */
+    r->upgrade = r->upgrade && framing.upgrades && r->minor == 1 && !framing.chunked &&
+                 !framing.content_length && !slice_equal(r->method, SLICE_LITERAL("HEAD"));
     /* An empty line was found before the end of the head. */
     if (!fault && bytes.len)
         fault = 400;

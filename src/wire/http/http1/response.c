@@ -19,6 +19,8 @@ void http1_die(struct http1_endpoint *e, const char *reason)
     http_exchange_stop(&e->exchange);
     account_buf_fini(e->hooks.account, &e->out);
     e->out_sent = 0;
+    if (!e->inside) /* otherwise some of it may be in use, and is dropped afterwards */
+        account_buf_fini(e->hooks.account, &e->in);
 }
 
 static void notify(struct http1_endpoint *e)
@@ -63,6 +65,13 @@ static enum status put_framing(struct http1_endpoint *e, const size_t *length)
     return ST_OK;
 }
 
+static enum status put_status(struct http1_endpoint *e, unsigned status)
+{
+    char line[160];
+    int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_status_text(status));
+    return http1_put(e, slice_of(line, (size_t)n));
+}
+
 static enum status begin(struct http_exchange *x, unsigned status, struct slice type,
                          const size_t *length)
 {
@@ -75,15 +84,24 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
     e->chunked = streams && x->request.minor == 1;
     if (streams && !e->chunked)
         e->last = true; /* the end of the connection marks the end of the body */
-    char line[160];
-    int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_status_text(status));
-    TRY(http1_put(e, slice_of(line, (size_t)n)));
+    TRY(put_status(e, status));
     if (type.len) {
         TRY(http1_put(e, SLICE_LITERAL("Content-Type: ")));
         TRY(http1_put(e, type));
         TRY(http1_put(e, SLICE_LITERAL("\r\n")));
     }
     TRY(put_framing(e, length));
+    TRY(http1_put(e, buf_slice(&x->fields)));
+    return http1_put(e, SLICE_LITERAL("\r\n"));
+}
+
+static enum status upgrade(struct http_exchange *x)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    e->last = true;
+    e->chunked = false;
+    http1_move(e, HTTP1_RAW);
+    TRY(put_status(e, 101));
     TRY(http1_put(e, buf_slice(&x->fields)));
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
@@ -128,6 +146,14 @@ static void wake(struct http_exchange *x)
     notify(http1_endpoint_of(x));
 }
 
+static void withhold(struct http_exchange *x)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    e->since_ns = e->now_ns; /* the time in which the client had to wait is not its own */
+    http1_offer_continue(e);
+    notify(e);
+}
+
 static int64_t now(const struct http_exchange *x)
 {
     return http1_endpoint_of(x)->now_ns;
@@ -141,6 +167,8 @@ const struct http_exchange_ops http1_exchange_ops = {
     .end = end,
     .abort = abort_answer,
     .wake = wake,
+    .withhold = withhold,
+    .upgrade = upgrade,
     .now = now,
 };
 

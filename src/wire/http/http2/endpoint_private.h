@@ -12,8 +12,8 @@ struct http2_endpoint {
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all exchanges of the connection */
     struct list broken; /* to be reset, which must not happen within a call on the exchange */
-    /* Requests that continue in the next turn: those that have arrived completely, in order, and
-     * those whose client was admitted. */
+    /* Requests that continue in the next turn: those that have arrived completely, in order, those
+     * whose client was admitted, and those whose route may take the body as it arrives. */
     struct list waiting;
     int64_t now_ns;      /* time of the current turn */
     int64_t check_at_ns; /* no exchange has to be checked before */
@@ -41,7 +41,8 @@ struct http2_exchange {
     size_t body_max;            /* set when the route is known */
     size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
                            back to the stream's window */
-    bool received;      /* the request arrived completely */
+    uint32_t withheld_bytes; /* received while the handler withheld the body; not given back */
+    bool received;           /* the request arrived completely */
 };
 
 _Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,

@@ -42,6 +42,7 @@ static void break_off(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     http_exchange_stop(x);
+    list_remove(&h->in_waiting);
     drop_early(h);
     if (list_empty(&h->in_broken))
         list_push_back(&h->endpoint->broken, &h->in_broken);
@@ -85,6 +86,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http2_exchange *h = http2_of(x);
+    list_remove(&h->in_waiting);
     drop_early(h);
     if (build_head(h, status, type, length) != ST_OK) {
         break_off(x);
@@ -145,9 +147,19 @@ static void authorized(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     struct http2_endpoint *endpoint = h->endpoint;
-    list_push_back(&endpoint->waiting, &h->in_waiting);
+    if (list_empty(&h->in_waiting))
+        list_push_back(&endpoint->waiting, &h->in_waiting);
     if (endpoint->hooks.on_output)
         endpoint->hooks.on_output(endpoint->hooks.owner);
+}
+
+static void withhold(struct http_exchange *x)
+{
+    struct http2_exchange *h = http2_of(x);
+    h->progress_ns = h->endpoint->now_ns;
+    if (!x->withheld && h->withheld_bytes)
+        h2_stream_consumed(&h->stream, h->withheld_bytes);
+    h->withheld_bytes = 0;
 }
 
 static const struct http_exchange_ops exchange_ops = {
@@ -159,6 +171,7 @@ static const struct http_exchange_ops exchange_ops = {
     .abort = break_off,
     .wake = make_ready,
     .make_bulk = make_bulk,
+    .withhold = withhold,
     .timed = timed,
     .now = now,
 };
@@ -239,9 +252,16 @@ static bool is_longer(const struct http2_exchange *h, size_t limit)
     return length > 0 && (uint64_t)length > limit;
 }
 
+static bool has_streaming_route(const struct http2_exchange *h)
+{
+    return h->exchange.route && h->exchange.route->on_body;
+}
+
 /* The client was admitted. */
 static void accept_body(struct http2_exchange *h)
 {
+    if (has_streaming_route(h))
+        return;
     if (h->early_bytes) /* the client may send the rest */
         h2_stream_consumed(&h->stream, h->early_bytes);
     forget_early(h);
@@ -260,9 +280,41 @@ static void admit(struct http2_exchange *h)
         accept_body(h);
 }
 
+/* Passes bytes to a route that takes the body as it arrives. */
+static void pass(struct http2_exchange *h, struct slice bytes)
+{
+    h->progress_ns = h->endpoint->now_ns;
+    if (h->exchange.withheld)
+        h->withheld_bytes += (uint32_t)bytes.len;
+    else
+        h2_stream_consumed(&h->stream, bytes.len);
+    http_exchange_pass(&h->exchange, bytes);
+}
+
+/* The same for what has arrived before its turn. */
+static void begin_stream(struct http2_exchange *h)
+{
+    struct http_exchange *x = &h->exchange;
+    struct buf early = x->body;
+    x->body = (struct buf){0};
+    forget_early(h);
+    x->request.has_body = !h->received || early.len;
+    http_routes_dispatch(h->endpoint->server->routes, x);
+    if (early.len)
+        pass(h, buf_slice(&early));
+    if (h->received && early.len)
+        http_exchange_pass(x, SLICE_EMPTY);
+    account_buf_fini(x->account, &early);
+}
+
 void http2_exchange_proceed(struct http2_exchange *h)
 {
-    if (h->exchange.state == HTTP_ADMITTED)
+    /* The head has arrived, and may be all that the route waits for. */
+    if (h->exchange.state == HTTP_RECEIVING && !h->received)
+        admit(h);
+    if (h->exchange.state == HTTP_ADMITTED && has_streaming_route(h))
+        begin_stream(h);
+    else if (h->exchange.state == HTTP_ADMITTED)
         accept_body(h);
     if (h->received)
         http_routes_dispatch(h->endpoint->server->routes, &h->exchange);
@@ -292,7 +344,12 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     struct http2_exchange *h = http2_of_stream(stream);
     if (h->exchange.state == HTTP_RECEIVING && bytes.len)
         admit(h);
-    if (http_exchange_is_authorizing(&h->exchange)) {
+    if (http_exchange_streams(&h->exchange)) {
+        pass(h, bytes);
+        return;
+    }
+    bool waits = h->exchange.state == HTTP_ADMITTED && has_streaming_route(h);
+    if (waits || http_exchange_is_authorizing(&h->exchange)) {
         keep_early(h, bytes);
         return;
     }
@@ -307,6 +364,7 @@ static void on_request_end(struct h2_stream *stream)
 {
     struct http2_exchange *h = http2_of_stream(stream);
     h->received = true;
+    http_exchange_pass(&h->exchange, SLICE_EMPTY);
     bool goes_on = h->exchange.state == HTTP_RECEIVING || h->exchange.state == HTTP_ADMITTED;
     if (goes_on && list_empty(&h->in_waiting))
         list_push_back(&h->endpoint->waiting, &h->in_waiting);
@@ -379,6 +437,8 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     list_init(&h->in_broken);
     list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
+    if (http_routes_stream(server->routes))
+        list_push_back(&endpoint->waiting, &h->in_waiting);
     /* The announced length alone decides, before the client sends any of it. */
     if (is_longer(h, server->limits->body_bytes_max))
         admit(h);
@@ -389,6 +449,8 @@ bool http2_exchange_arrives(const struct http2_exchange *h)
 {
     const struct http_exchange *x = &h->exchange;
     bool goes_on = x->state == HTTP_RECEIVING || x->state == HTTP_ADMITTED;
+    if (x->state == HTTP_HANDLED && has_streaming_route(h))
+        goes_on = !x->withheld;
     return goes_on && !h->received && list_empty(&h->in_waiting);
 }
 
