@@ -363,6 +363,60 @@ bool label_selector_is_empty(const struct label_selector *selector)
     return !selector->requirements;
 }
 
+/* -- Requirements for others -- */
+
+static enum status list_values(const struct requirement *r, struct arena *arena,
+                               struct label_requirement *to)
+{
+    size_t count = 0, unique = 0;
+    for (const struct label_value *value = r->values; value; value = value->next)
+        count++;
+    if (!count)
+        return ST_OK;
+    struct slice *values = arena_calloc(arena, count, sizeof(*values));
+    if (!values)
+        return ST_NOMEM;
+    count = 0;
+    for (const struct label_value *value = r->values; value; value = value->next)
+        values[count++] = value->text;
+    slices_sort(values, count);
+    for (size_t i = 0; i < count; i++)
+        if (!unique || !slice_equal(values[unique - 1], values[i]))
+            values[unique++] = values[i];
+    to->values = values;
+    to->value_count = unique;
+    return ST_OK;
+}
+
+enum status label_selector_requirements(const struct label_selector *selector, struct arena *arena,
+                                        const struct label_requirement **ret_requirements,
+                                        size_t *ret_count)
+{
+    static const char *const operators[] = {
+        [LABEL_EXISTS] = "Exists", [LABEL_MISSING] = "DoesNotExist", [LABEL_IN] = "In",
+        [LABEL_NOT_IN] = "NotIn",  [LABEL_GREATER] = "Gt",           [LABEL_LESS] = "Lt",
+    };
+    size_t count = 0, at = 0;
+    for (const struct requirement *r = selector->requirements; r; r = r->next)
+        count++;
+    struct label_requirement *list = count ? arena_calloc(arena, count, sizeof(*list)) : NULL;
+    if (count && !list)
+        return ST_NOMEM;
+    /* There are at most LABEL_REQUIREMENTS_MAX. */
+    for (size_t key = 0; key < selector->key_count; key++) {
+        for (const struct requirement *r = selector->requirements; r; r = r->next) {
+            if (r->key_at != key)
+                continue;
+            list[at] = (struct label_requirement){.key = r->key, .op = operators[r->how]};
+            TRY(list_values(r, arena, &list[at++]));
+        }
+    }
+    assert(at == count);
+    *ret_requirements = list;
+    *ret_count = count;
+    return ST_OK;
+}
+
 /* -- Matching -- */
 
 enum { LABEL_KEY_BYTES_MAX = 512 }; /* longer keys are invalid */

@@ -25,6 +25,19 @@ MUST_CHECK
 enum status label_selector_parse(struct arena *arena, struct slice text,
                                  const struct label_selector **ret_selector, struct error *error);
 
+/* One of the conditions of a selector, as in metav1.LabelSelectorRequirement. */
+struct label_requirement {
+    struct slice key;
+    const char *op; /* "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt" */
+    const struct slice *values;
+    size_t value_count;
+};
+/* All of them, in the order of their keys, with sorted values, in the arena. ST_NOMEM. */
+MUST_CHECK
+enum status label_selector_requirements(const struct label_selector *selector, struct arena *arena,
+                                        const struct label_requirement **ret_requirements,
+                                        size_t *ret_count);
+
 bool label_selector_is_empty(const struct label_selector *selector);
 
 /* labels: the JSON object including its braces, or empty. */

@@ -1,0 +1,89 @@
+/*
+ * What is known of tokens and of users' rights, and what needs it.
+ *
+ *     tier_question ────► tier_token ─┐
+ *                             ▲       ├──► tier_ask: the line, reviews
+ *     tier_right_wait ──► tier_right ─┘
+ *                             ▲
+ *     tier_standing ──────────┘ (and the token of its user)
+ *
+ * Private to the sources of this directory.
+ */
+#ifndef VIGIL_TIER_RIGHTS_KNOWN_H
+#define VIGIL_TIER_RIGHTS_KNOWN_H
+
+#include "tier/rights/access.h"
+#include "tier/rights/line.h"
+#include "tier/rights/user.h"
+
+struct tier_rights;
+
+enum { TIER_ID_BYTES = TIER_TOKEN_ID_BYTES };
+
+/* Standing rights that were lost, until their watches have been told. */
+struct tier_loss {
+    struct list in_rights; /* links rights.losses */
+    struct list standings; /* tier_standing.in_right or .in_token */
+    bool of_token;
+    enum tier_verdict verdict;
+};
+
+/* What running watches need of a token or right. */
+struct tier_duty {
+    struct list standings; /* tier_standing.in_right or .in_token */
+    struct timer again;    /* set if there are any */
+    int64_t due_ns;        /* since then an answer has been missing; 0: none is due */
+    struct tier_loss loss;
+};
+
+/* What is known of one token, found by its digest. Freed when it is the least recently used one
+ * and nothing needs it. */
+struct tier_token {
+    struct tier_rights *rights;
+    uint8_t id[TIER_TOKEN_ID_BYTES];
+    struct tier_ask ask;
+    struct buf text;        /* the token, while something needs it; erased */
+    struct buf key;         /* whose turn its question takes */
+    bool known;             /* the key is that of a user, who has used it before */
+    bool answered;          /* what is kept of the answer: */
+    struct tier_user *user; /* owned reference; NULL: it is not valid */
+    int64_t asked_ns;       /* when the question was sent */
+    struct list waiters;    /* tier_question.in_answer */
+    bool busy;              /* waiters are being told */
+    struct tier_duty duty;
+    bool doubted;        /* it was refused once since then */
+    struct list in_kept; /* links rights.kept_tokens if it is answered */
+    struct list in_used; /* links rights.known or .refused if nothing needs it */
+};
+
+/* What a question about a right consists of. One allocation. */
+struct tier_wish {
+    struct tier_access access; /* without selectors */
+    struct slice attributes;   /* a member of the review */
+    size_t bytes;
+    uint8_t texts[];
+};
+
+/* What is known of one user and one access, found by their digest. */
+struct tier_right {
+    struct tier_rights *rights;
+    uint8_t id[TIER_ID_BYTES];
+    struct tier_ask ask;
+    struct tier_user *user; /* owned reference, and */
+    struct tier_wish *wish; /* owned: NULL unless something needs it */
+    bool answered;          /* what is kept of the answer: */
+    bool allowed;
+    struct buf reason;      /* why it is refused */
+    int64_t asked_ns;       /* when the question was sent */
+    uint64_t asked_changes; /* rights.changes at that time */
+    uint64_t sent_changes;  /* the same of the question under way */
+    struct list waiters;    /* tier_right_wait.in_answer */
+    bool busy;              /* waiters are being told */
+    struct tier_duty duty;
+    uint64_t round;          /* the last round of questions that has included it */
+    uint64_t sent_round;     /* rights.round when the question under way was sent */
+    struct list in_kept;     /* links rights.kept_rights if it is answered and nothing needs it */
+    struct list in_standing; /* links rights.standing if it has standing rights */
+};
+
+#endif
