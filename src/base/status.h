@@ -131,7 +131,8 @@ enum grpc_code {
     X(END, GRPC_OK, "vigil: end of input")                                                         \
     X(CLOSED, GRPC_UNAVAILABLE, "vigil: closed")                                                   \
     X(NOT_SYNCED, GRPC_UNAVAILABLE, "vigil: the mirror of the cluster is not complete yet")        \
-    X(UPSTREAM, GRPC_UNKNOWN, "vigil: the cluster has answered with an unknown error")
+    X(UPSTREAM, GRPC_UNKNOWN, "vigil: the cluster has answered with an unknown error")             \
+    X(UNAVAILABLE, GRPC_UNAVAILABLE, "vigil: not available at the moment")
 
 enum status {
 #define X(name, code, text) ST_##name,

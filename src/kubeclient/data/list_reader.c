@@ -548,6 +548,7 @@ struct list_info list_reader_info(const struct list_reader *reader)
         .version = buf_slice(&reader->texts[LIST_VERSION]),
         .continue_token = buf_slice(&reader->texts[LIST_CONTINUE]),
         .remaining = reader->remaining,
+        .is_protobuf = is_protobuf(reader),
     };
 }
 

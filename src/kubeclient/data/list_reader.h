@@ -41,6 +41,7 @@ struct list_info {
     struct slice version;   /* metadata.resourceVersion */
     struct slice continue_token;
     int64_t remaining; /* items that follow on other pages; -1: unknown */
+    bool is_protobuf;
 };
 
 enum list_text { LIST_KIND, LIST_API_VERSION, LIST_VERSION, LIST_CONTINUE, LIST_TEXTS };

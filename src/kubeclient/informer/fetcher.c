@@ -36,6 +36,13 @@ static void fail(struct fetcher *f, int code, const char *reason, const char *te
 
 /* -- Watches -- */
 
+static void on_accepted(struct watch_request *watch)
+{
+    struct fetcher *f = CONTAINER_OF(watch, struct fetcher, watch);
+    if (f->ops->accepted)
+        f->ops->accepted(f->ctx);
+}
+
 static void on_event(struct watch_request *watch, const struct received_event *event)
 {
     struct fetcher *f = CONTAINER_OF(watch, struct fetcher, watch);
@@ -63,6 +70,7 @@ static enum status start_watch(struct fetcher *f)
         .initial_events = f->request.kind == REFLECTOR_STREAMING,
         .bookmarks = true,
         .protobuf = f->scope->protobuf,
+        .accept = f->scope->accept_watch,
         .timeout_s = f->request.timeout_s,
     };
     TRY(watch_request_start(&f->watch, f->kube, &params, &error));
@@ -75,7 +83,10 @@ static enum status start_watch(struct fetcher *f)
 static void on_head(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count)
 {
-    (void)exchange, (void)status, (void)fields, (void)field_count;
+    struct fetcher *f = CONTAINER_OF(exchange, struct fetcher, exchange);
+    (void)status, (void)fields, (void)field_count;
+    if (f->withheld)
+        kube_exchange_withhold(exchange, true);
 }
 
 static void list_failed(struct fetcher *f, enum status status, const struct error *error)
@@ -119,7 +130,7 @@ static void page_complete(struct fetcher *f)
     f->reader = (struct list_reader){0};
     STATE_MOVE(f->state, fetcher_moves, FETCHER_IDLE);
     struct list_info info = list_reader_info(&reader);
-    f->ops->page_ended(f->ctx, info.version, info.continue_token);
+    f->ops->page_ended(f->ctx, &info);
     list_reader_fini(&reader);
 }
 
@@ -151,9 +162,12 @@ static enum status start_list(struct fetcher *f)
     };
     TRY(url_append_target(&target, &f->scope->target, &error));
     TRY(list_query_append(&target, &options));
-    struct exchange_request request = {.method = "GET",
-                                       .target = buf_slice(&target),
-                                       .accept = watch_query_accept(f->scope->protobuf)};
+    const char *accept = f->scope->accept_list;
+    struct exchange_request request = {
+        .method = "GET",
+        .target = buf_slice(&target),
+        .accept = accept ? accept : watch_query_accept(f->scope->protobuf),
+    };
     TRY(kube_exchange_start(&f->exchange, f->kube, &request));
     list_reader_init(&f->reader, FRAMER_JSON);
     f->reads_nothing = true;
@@ -203,6 +217,19 @@ void fetcher_cancel(struct fetcher *f)
     }
 }
 
+void fetcher_withhold(struct fetcher *f, bool withhold)
+{
+    f->withheld = withhold;
+    watch_request_withhold(&f->watch, withhold);
+    if (f->state == FETCHER_LISTING && f->exchange.state == EXCHANGE_RECEIVING)
+        kube_exchange_withhold(&f->exchange, withhold);
+}
+
+struct list_info fetcher_list_info(const struct fetcher *f)
+{
+    return list_reader_info(&f->reader);
+}
+
 /* -- Life -- */
 
 enum status fetcher_check_scope(const struct fetcher_scope *scope, struct error *error)
@@ -217,8 +244,8 @@ enum status fetcher_check_scope(const struct fetcher_scope *scope, struct error 
 void fetcher_init(struct fetcher *f, struct vigil_kube *kube, const struct fetcher_scope *scope,
                   const struct fetcher_ops *ops, void *ctx)
 {
-    static const struct watch_request_ops watch_ops = {.on_event = on_event,
-                                                       .on_end = on_watch_end};
+    static const struct watch_request_ops watch_ops = {
+        .on_accepted = on_accepted, .on_event = on_event, .on_end = on_watch_end};
     static const struct exchange_ops list_ops = {
         .on_head = on_head, .on_body = on_body, .on_end = on_list_end};
     *f = (struct fetcher){

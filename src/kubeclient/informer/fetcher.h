@@ -23,13 +23,17 @@ struct fetcher_scope {
     struct vigil_kube_target target; /* a collection */
     const char *label_selector, *field_selector;
     bool protobuf;
+    /* The Accept fields, constants; NULL: what protobuf says. */
+    const char *accept_watch, *accept_list;
 };
 
 struct fetcher_ops {
+    /* The server has accepted the watch. May be NULL. */
+    void (*accepted)(void *ctx);
     void (*received)(void *ctx, const struct received_event *event);
     void (*watch_ended)(void *ctx);
     void (*listed)(void *ctx, struct slice object);
-    void (*page_ended)(void *ctx, struct slice version, struct slice continue_token);
+    void (*page_ended)(void *ctx, const struct list_info *info);
     /* The request is over. */
     void (*failed)(void *ctx, const struct vigil_kube_status *status);
 };
@@ -51,6 +55,7 @@ struct fetcher {
     struct kube_exchange exchange;
     struct list_reader reader; /* listing */
     bool reads_nothing;        /* listing: no byte has arrived, so its format is not known */
+    bool withheld;
 };
 
 void fetcher_init(struct fetcher *fetcher, struct vigil_kube *kube,
@@ -62,6 +67,11 @@ void fetcher_fini(struct fetcher *fetcher);
 void fetcher_request(struct fetcher *fetcher, const struct reflector_request *request);
 /* Nothing is reported any more. No effect if it is idle. */
 void fetcher_cancel(struct fetcher *fetcher);
+/* While set, the server is made to stop sending; it stays set for the requests that follow. Objects
+ * of a list that are on their way are still reported. */
+void fetcher_withhold(struct fetcher *fetcher, bool withhold);
+/* What the list under way has said about itself so far. */
+struct list_info fetcher_list_info(const struct fetcher *fetcher);
 
 /* Whether requests for this scope can be made. ST_INVALID, with a text for people; ST_NOMEM. */
 MUST_CHECK

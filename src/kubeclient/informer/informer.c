@@ -130,12 +130,13 @@ static void on_listed(void *ctx, struct slice object)
     end_step(informer);
 }
 
-static void on_page_ended(void *ctx, struct slice version, struct slice continue_token)
+static void on_page_ended(void *ctx, const struct list_info *info)
 {
     struct vigil_kube_informer *informer = ctx;
     if (!begin_step(informer))
         return;
-    reflector_page_ended(&informer->reflector, version, continue_token, now_of(informer));
+    reflector_page_ended(&informer->reflector, info->version, info->continue_token,
+                         now_of(informer));
     end_step(informer);
 }
 

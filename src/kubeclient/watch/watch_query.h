@@ -16,6 +16,7 @@ struct watch_params {
     bool initial_events; /* sendInitialEvents, with resourceVersionMatch=NotOlderThan */
     bool bookmarks;
     bool protobuf;
+    const char *accept; /* the Accept field, a constant; NULL: what protobuf says */
     int64_t timeout_s; /* 0: the server chooses */
 };
 

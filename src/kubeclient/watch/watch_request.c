@@ -22,7 +22,7 @@ enum {
 struct watch_attempts {
     int64_t started_ns;   /* the attempt under way */
     char *previous_error; /* owned; of a connection; NULL: none */
-    bool protobuf;
+    const char *accept;
     bool after_backoff; /* it waits for the end of the server's back-off */
     size_t target_len;
     uint8_t target[];
@@ -262,7 +262,7 @@ static enum status send_request(struct watch_request *request)
     struct exchange_request exchange = {
         .method = "GET",
         .target = slice_of(attempts->target, attempts->target_len),
-        .accept = watch_query_accept(attempts->protobuf),
+        .accept = attempts->accept,
         .waits = true,
     };
     attempts->started_ns = now_of(request);
@@ -487,7 +487,10 @@ static enum status attempts_new(const struct watch_params *params, struct error 
     struct watch_attempts *attempts = malloc(sizeof(*attempts) + target.len);
     if (!attempts)
         return error_no_memory(error);
-    *attempts = (struct watch_attempts){.protobuf = params->protobuf, .target_len = target.len};
+    *attempts = (struct watch_attempts){
+        .accept = params->accept ? params->accept : watch_query_accept(params->protobuf),
+        .target_len = target.len,
+    };
     slice_copy(attempts->target, buf_slice(&target));
     *ret_attempts = attempts;
     return ST_OK;

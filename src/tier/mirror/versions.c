@@ -31,6 +31,13 @@ static enum status resize(struct tier_versions *v, size_t capacity)
     return ST_OK;
 }
 
+enum status tier_versions_reserve(struct tier_versions *v)
+{
+    if (v->count < v->capacity)
+        return ST_OK;
+    return resize(v, v->capacity ? 2 * v->capacity : FIRST_CAPACITY);
+}
+
 enum status tier_versions_add(struct tier_versions *v, uint64_t version, int64_t revision)
 {
     struct tier_version_entry *last = v->count ? entry_at(v, v->count - 1) : NULL;
@@ -44,8 +51,7 @@ enum status tier_versions_add(struct tier_versions *v, uint64_t version, int64_t
         last->version = version;
         return ST_OK;
     }
-    if (v->count == v->capacity)
-        TRY(resize(v, v->capacity ? 2 * v->capacity : FIRST_CAPACITY));
+    TRY(tier_versions_reserve(v));
     v->count++;
     *entry_at(v, v->count - 1) = (struct tier_version_entry){version, revision};
     return ST_OK;

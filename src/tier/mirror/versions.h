@@ -35,6 +35,10 @@ void tier_versions_fini(struct tier_versions *versions); /* accepts a zeroed one
 MUST_CHECK
 enum status tier_versions_add(struct tier_versions *versions, uint64_t version, int64_t revision);
 
+/* The next call of add does not fail. ST_NOMEM. */
+MUST_CHECK
+enum status tier_versions_reserve(struct tier_versions *versions);
+
 /* History up to this revision is dropped: the last entry up to it becomes the first one. */
 void tier_versions_drop(struct tier_versions *versions, int64_t revision);
 

@@ -1,0 +1,264 @@
+#include "tier/mirror/currency.h"
+
+#include "base/clock.h"
+#include "base/metric/counter.h"
+#include "engine/local/mirror/mirror_store.h"
+#include "kubeclient/call/kube.h"
+#include "tier/mirror/store_queue.h"
+
+#define SILENCE_NS (90 * NS_PER_S)     /* bookmarks come about once a minute */
+#define CHECK_WITHIN_NS (5 * NS_PER_S) /* after an outage, at random */
+#define BEHIND_AGAIN_NS (2 * NS_PER_S)
+#define BEHIND_NS (5 * NS_PER_S) /* a server that lags longer has another history */
+
+enum {
+    BEHIND_MAX = 3,  /* lists in a row that are too old, before they are believed */
+    STALLED_MAX = 3, /* fences in a row that are late, before the watch is made again */
+    LOST_MAX = 6,    /* … before what is known is not believed any more */
+};
+
+static int64_t now_of(const struct tier_currency *c)
+{
+    return loop_now_ns(c->fence.kube->driver.loop);
+}
+
+static void heard(struct tier_currency *c)
+{
+    c->heard_ns = now_of(c);
+    atomic_store_explicit(&c->collection->counters.heard_ns, c->heard_ns, memory_order_relaxed);
+}
+
+/* -- Ends -- */
+
+static void publish_end(struct tier_currency *c, uint64_t number, bool succeeded)
+{
+    struct tier_collection *shared = c->collection;
+    lock_take(&shared->lock);
+    if (shared->fence_ended < number)
+        shared->fence_ended = number;
+    if (succeeded) {
+        shared->fence_succeeded = number;
+        shared->fence_revision = c->awaited;
+        if (shared->fence_version < c->version)
+            shared->fence_version = c->version;
+    }
+    lock_release(&shared->lock);
+    collection_notify(shared, false);
+}
+
+static void count_end(struct tier_currency *c, bool succeeded)
+{
+    struct tier_collection_counters *counters = &c->collection->counters;
+    counter_add(&counters->fences_failed, !succeeded);
+    counter_add(&counters->fence_ns, (uint64_t)(now_of(c) - c->fence.begun_ns));
+}
+
+static void succeed(struct tier_currency *c)
+{
+    uint64_t number = c->number;
+    c->is_matched = false;
+    c->number = 0;
+    count_end(c, true);
+    publish_end(c, number, true);
+    currency_look(c);
+}
+
+static void on_fence_matched(struct tier_currency *c)
+{
+    c->late = c->behind = 0;
+    c->check_ns = CLOCK_NEVER;
+    heard(c);
+    if (!c->number) { /* a glance */
+        currency_look(c);
+        return;
+    }
+    c->awaited = c->generations->last_revision;
+    c->version = c->fence.version;
+    c->is_matched = true;
+    currency_applied(c);
+}
+
+static void on_fence_behind(struct tier_currency *c, const char *reason)
+{
+    int64_t now_ns = now_of(c);
+    if (c->behind++ == 0)
+        c->behind_ns = now_ns;
+    c->check_ns = now_ns + BEHIND_AGAIN_NS;
+    if (c->behind >= BEHIND_MAX && now_ns - c->behind_ns >= BEHIND_NS)
+        c->ops->lost(c->ctx, reason);
+}
+
+static void on_fence_late(struct tier_currency *c, const char *reason)
+{
+    c->late++;
+    if (c->late >= LOST_MAX)
+        c->ops->lost(c->ctx, reason);
+    else if (c->late == STALLED_MAX)
+        c->ops->stalled(c->ctx, reason);
+}
+
+static void on_fence_done(struct tier_fence *fence, enum tier_fence_end end, const char *reason)
+{
+    struct tier_currency *c = CONTAINER_OF(fence, struct tier_currency, fence);
+    if (end == TIER_FENCE_MATCHED) {
+        on_fence_matched(c);
+        return;
+    }
+    uint64_t number = c->number;
+    c->number = 0;
+    if (number) {
+        count_end(c, false);
+        publish_end(c, number, false);
+    }
+    if (end == TIER_FENCE_BEHIND)
+        on_fence_behind(c, reason);
+    else if (end == TIER_FENCE_LATE)
+        on_fence_late(c, reason);
+    else if (end == TIER_FENCE_CONTRADICTED)
+        c->ops->lost(c->ctx, reason);
+    currency_look(c);
+}
+
+/* -- Beginnings -- */
+
+static void begin(struct tier_currency *c, bool glances)
+{
+    const struct objects *objects = &c->generations->current->objects;
+    c->number = 0;
+    if (!glances) {
+        LOCK_SCOPE(&c->collection->lock);
+        c->number = ++c->collection->fence_begun;
+        counter_add(&c->collection->counters.fences, 1);
+    }
+    tier_fence_begin(&c->fence, objects, c->newest, glances, c->fence_ns);
+}
+
+static bool is_wanted(const struct tier_currency *c)
+{
+    LOCK_SCOPE(&c->collection->lock);
+    return c->collection->fence_wanted > c->collection->fence_begun;
+}
+
+void currency_look(struct tier_currency *c)
+{
+    if (!c->is_serving || c->is_matched || !is_wanted(c))
+        return;
+    if (c->fence.state != TIER_FENCE_IDLE && !c->number)
+        tier_fence_cancel(&c->fence); /* readers are more urgent than a glance */
+    if (c->fence.state != TIER_FENCE_IDLE)
+        return;
+    if (store_queue_failure(c->generations->queue) == ST_OK)
+        begin(c, false);
+    else
+        currency_fail(c);
+}
+
+/* The next state counts as the fence that is cancelled. */
+static void cancel(struct tier_currency *c)
+{
+    tier_fence_cancel(&c->fence);
+    c->number = 0;
+    c->is_matched = false;
+}
+
+void currency_serve(struct tier_currency *c, bool serves)
+{
+    if (c->is_serving == serves)
+        return;
+    c->is_serving = serves;
+    c->check_ns = CLOCK_NEVER;
+    c->late = c->behind = 0;
+    cancel(c);
+    if (serves)
+        heard(c);
+    currency_look(c);
+}
+
+void currency_fail(struct tier_currency *c)
+{
+    struct tier_collection *shared = c->collection;
+    cancel(c);
+    lock_take(&shared->lock);
+    if (shared->fence_begun < shared->fence_wanted)
+        shared->fence_begun = shared->fence_wanted;
+    uint64_t begun = shared->fence_begun;
+    lock_release(&shared->lock);
+    publish_end(c, begun, false);
+}
+
+uint64_t currency_state_begins(struct tier_currency *c)
+{
+    LOCK_SCOPE(&c->collection->lock);
+    return ++c->collection->fence_begun;
+}
+
+void currency_state_is_published(struct tier_currency *c, uint64_t number)
+{
+    lock_take(&c->collection->lock);
+    c->awaited = c->collection->current.began;
+    c->version = tier_versions_oldest(&c->collection->current.versions);
+    c->collection->fence_version = 0; /* it was another generation's */
+    lock_release(&c->collection->lock);
+    publish_end(c, number, true);
+}
+
+/* -- Progress -- */
+
+void currency_advance(struct tier_currency *c)
+{
+    heard(c);
+    tier_fence_advance(&c->fence);
+}
+
+void currency_applied(struct tier_currency *c)
+{
+    if (c->is_matched && local_mirror_revision(c->collection->engine) >= c->awaited)
+        succeed(c);
+}
+
+void currency_check_soon(struct tier_currency *c)
+{
+    if (c->is_serving)
+        c->check_ns = now_of(c) + (int64_t)random_below(&c->random, CHECK_WITHIN_NS);
+}
+
+void currency_tick(struct tier_currency *c)
+{
+    int64_t now_ns = now_of(c);
+    if (!c->is_serving || c->is_matched || c->fence.state != TIER_FENCE_IDLE)
+        return;
+    if (c->check_ns <= now_ns) {
+        c->check_ns = now_ns + BEHIND_AGAIN_NS; /* if it fails */
+        begin(c, false);
+    } else if (now_ns - c->heard_ns >= SILENCE_NS) {
+        c->heard_ns = now_ns; /* not again at once */
+        begin(c, true);
+    }
+}
+
+/* -- Life -- */
+
+void currency_init(struct tier_currency *c, struct tier_collection *collection,
+                   struct tier_generations *generations, const uint64_t *newest,
+                   struct vigil_kube *kube, const struct fetcher_scope *scope, int64_t fence_ns,
+                   uint64_t seed, const struct tier_currency_ops *ops, void *ctx)
+{
+    static const struct tier_fence_ops fence_ops = {.done = on_fence_done};
+    *c = (struct tier_currency){
+        .ops = ops,
+        .ctx = ctx,
+        .collection = collection,
+        .generations = generations,
+        .newest = newest,
+        .fence_ns = fence_ns,
+        .check_ns = CLOCK_NEVER,
+    };
+    random_init(&c->random, seed);
+    tier_fence_init(&c->fence, kube, &scope->target, scope->accept_list, &fence_ops);
+}
+
+void currency_fini(struct tier_currency *c)
+{
+    cancel(c);
+    tier_fence_fini(&c->fence);
+}
