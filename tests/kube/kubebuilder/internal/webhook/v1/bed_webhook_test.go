@@ -233,14 +233,15 @@ var _ = Describe("The conversion webhook", func() {
 		Expect(err).NotTo(HaveOccurred())
 		sizes := make(chan string, 10000)
 		watched := oldBed("peas", "1x1")
+		name := watched.Name // Create writes into `watched` while the handlers run
 		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(o any) {
-				if o.(*v1alpha1.Bed).Name == watched.Name {
+				if o.(*v1alpha1.Bed).Name == name {
 					sizes <- o.(*v1alpha1.Bed).Spec.Size
 				}
 			},
 			UpdateFunc: func(_, o any) {
-				if o.(*v1alpha1.Bed).Name == watched.Name {
+				if o.(*v1alpha1.Bed).Name == name {
 					sizes <- o.(*v1alpha1.Bed).Spec.Size
 				}
 			},
