@@ -1,0 +1,228 @@
+#include "tier/read/ask.h"
+
+#include "kube/request/accept.h"
+#include "kube/request/continue.h"
+
+/* A kind about which nothing is known but its metadata. */
+static const struct kube_kind unknown_kind = {
+    .group = "", .version = "", .kind = "", .list_kind = "", .plural = "", .singular = ""};
+
+static bool has_field(const struct http_request *request, const char *prefix)
+{
+    struct slice start = slice_from_text(prefix);
+    for (size_t i = 0; i < request->field_count; i++) {
+        struct slice name = request->fields[i].name;
+        if (name.len >= start.len && http_name_equal(slice_sub(name, 0, start.len), start))
+            return true;
+    }
+    return false;
+}
+
+/* -- Encodings -- */
+
+/* Clients that people use by hand get indented JSON, which the kube-apiserver writes. */
+static bool wants_pretty(const struct http_request *request, const struct tier_ask *ask,
+                         const struct kube_accept *accept)
+{
+    static const char *const agents[] = {"curl", "Wget", "Mozilla/5.0"};
+    struct slice agent = SLICE_EMPTY;
+    if (ask->verb == TIER_WATCH)
+        return false;
+    if (accept->pretty)
+        return true;
+    if (ask->query.pretty_given)
+        return ask->query.pretty;
+    (void)http_request_get(request, SLICE_LITERAL("user-agent"), &agent);
+    for (size_t i = 0; i < COUNT_OF(agents); i++)
+        if (slice_has_prefix(agent, slice_from_text(agents[i])))
+            return true;
+    return false;
+}
+
+/* A resource of which nothing is known may have no protobuf, so JSON is preferred for it. */
+static bool read_accept(const struct http_request *request, struct tier_ask *ask)
+{
+    enum { JSON = 1 << KUBE_JSON, YAML = 1 << KUBE_YAML, PROTOBUF = 1 << KUBE_PROTOBUF };
+    static const struct kube_offer all = {JSON | YAML | PROTOBUF, JSON, JSON | PROTOBUF, false};
+    static const struct kube_offer json = {JSON, JSON, JSON | PROTOBUF, false};
+    struct slice text = SLICE_EMPTY;
+    struct kube_accept accept;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &text);
+    if (!kube_accept_routes(text) ||
+        !kube_accept_parse(text, ask->is_builtin ? &all : &json, &accept))
+        return false;
+    bool partial = accept.shape == KUBE_PARTIAL;
+    if (accept.format == KUBE_YAML || accept.shape == KUBE_TABLE || accept.v1beta1 ||
+        (partial && accept.list != (ask->verb == TIER_LIST)) || wants_pretty(request, ask, &accept))
+        return false;
+    bool protobuf = accept.format == KUBE_PROTOBUF;
+    if (partial)
+        ask->encoding = protobuf ? TIER_METADATA_PROTOBUF : TIER_METADATA_JSON;
+    else
+        ask->encoding = protobuf ? TIER_PROTOBUF : TIER_JSON;
+    return true;
+}
+
+/* -- Versions -- */
+
+/* Digits only, and not too large for the store, whose numbers are signed. */
+static bool read_version(struct slice text, uint64_t *ret_version)
+{
+    int64_t version;
+    if (kube_revision_parse(text, &version) || version == INT64_MAX)
+        return false;
+    *ret_version = (uint64_t)version;
+    return true;
+}
+
+static bool read_continue(struct arena *arena, struct tier_ask *ask)
+{
+    struct kube_continue from;
+    struct kube_status ignored;
+    if (ask->query.resource_version.len || ask->query.match != KUBE_MATCH_UNSET ||
+        !kube_continue_read(arena, ask->query.continue_token, &from, &ignored) ||
+        from.revision <= 0)
+        return false;
+    ask->freshness = TIER_EXACT;
+    ask->version = (uint64_t)from.revision;
+    ask->start = from.suffix;
+    return true;
+}
+
+static bool read_list(struct arena *arena, struct tier_ask *ask)
+{
+    const struct kube_query *query = &ask->query;
+    bool given = query->resource_version.len > 0;
+    ask->limit = query->limit;
+    if (query->send_initial_events_given || query->match == KUBE_MATCH_OTHER || query->limit < 0)
+        return false;
+    if (query->continue_token.len)
+        return read_continue(arena, ask);
+    if (!given) {
+        ask->freshness = TIER_CURRENT;
+        return query->match == KUBE_MATCH_UNSET;
+    }
+    if (!ask->version) {
+        /* As in Kubernetes: any version, and the limit is ignored. */
+        ask->freshness = TIER_ANY;
+        ask->limit = 0;
+        return query->match != KUBE_MATCH_EXACT;
+    }
+    bool exact =
+        query->match == KUBE_MATCH_EXACT || (query->match == KUBE_MATCH_UNSET && query->limit > 0);
+    ask->freshness = exact ? TIER_EXACT : TIER_NOT_OLDER;
+    return true;
+}
+
+static bool read_watch(struct tier_ask *ask)
+{
+    const struct kube_query *query = &ask->query;
+    bool matches = query->match != KUBE_MATCH_UNSET, given = query->resource_version.len > 0;
+    if (query->send_initial_events_given != matches ||
+        (matches && query->match != KUBE_MATCH_NOT_OLDER) || query->continue_token.len ||
+        query->timeout_s < 0)
+        return false;
+    ask->initial_events =
+        query->send_initial_events_given ? query->send_initial_events : !ask->version;
+    if (!ask->version)
+        ask->freshness = given ? TIER_ANY : TIER_CURRENT;
+    else
+        ask->freshness = ask->initial_events ? TIER_NOT_OLDER : TIER_AFTER;
+    return true;
+}
+
+static bool read_get(struct tier_ask *ask)
+{
+    if (!ask->query.resource_version.len)
+        ask->freshness = TIER_CURRENT;
+    else
+        ask->freshness = ask->version ? TIER_NOT_OLDER : TIER_ANY;
+    return true;
+}
+
+/* -- Paths -- */
+
+static bool is_part(struct slice text)
+{
+    return text.len > 0 && text.len <= TIER_NAME_PART_BYTES_MAX;
+}
+
+/* The kind is known for field selectors; metadata has no other fields than its own. */
+static bool read_path(struct tier_ask *ask)
+{
+    const struct kube_path *path = &ask->path;
+    const struct kube_kind *kind = kube_builtin_find(path->group, path->version, path->resource);
+    bool namespaced = kind && kind->flags & KUBE_NAMESPACED;
+    ask->is_builtin = kind;
+    ask->kind = kind ? kind : &unknown_kind;
+    if (!is_part(path->resource) || !is_part(path->version) || path->subresource.len ||
+        path->group.len > TIER_NAME_PART_BYTES_MAX || (path->watch && path->name.len) ||
+        (kind && kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED)))
+        return false;
+    if (kind && (path->namespace.len ? !namespaced : namespaced && path->name.len))
+        return false;
+    if (ask->path.watch || ask->query.watch)
+        ask->verb = TIER_WATCH;
+    else
+        ask->verb = path->name.len ? TIER_GET : TIER_LIST;
+    return ask->verb != TIER_WATCH || !path->name.len;
+}
+
+bool tier_ask_read(struct arena *arena, const struct http_request *request,
+                   struct tier_ask *ret_ask)
+{
+    struct kube_status ignored;
+    struct tier_ask *ask = ret_ask;
+    *ask = (struct tier_ask){0};
+    /* In the name of another user it is for the kube-apiserver to decide. */
+    if (!slice_is(request->method, "GET") || has_field(request, "impersonate-") ||
+        kube_path_parse(arena, request->path, &ask->path) != ST_OK ||
+        !kube_query_parse(arena, request->query, &ask->query, &ignored) || !read_path(ask) ||
+        !read_accept(request, ask) || !read_version(ask->query.resource_version, &ask->version))
+        return false;
+    if (tier_encoding_is_metadata(ask->encoding))
+        ask->kind = &unknown_kind;
+    ask->name = ask->path.name;
+    if (ask->verb == TIER_GET)
+        return read_get(ask);
+    return ask->verb == TIER_LIST ? read_list(arena, ask) : read_watch(ask);
+}
+
+/* -- Keys -- */
+
+/* The end of the range of all keys that begin with these bytes. The last one is never 0xff: it is a
+ * slash, or of the prefix of a collection, whose numbers are small. */
+static struct slice end_of(struct slice start, uint8_t *room)
+{
+    size_t len = start.len;
+    slice_copy(room, start);
+    while (room[len - 1] == 0xff)
+        len--;
+    room[len - 1]++;
+    return slice_of(room, len);
+}
+
+enum status tier_ask_range(struct arena *arena, const struct tier_ask *ask,
+                           struct slice collection_prefix, struct tier_range *ret_range)
+{
+    struct slice namespace = ask->path.namespace;
+    size_t room = collection_prefix.len + namespace.len + 1 + ask->name.len + ask->start.len;
+    uint8_t *key = arena_alloc(arena, room), *end = arena_alloc(arena, room);
+    if (!key || !end)
+        return ST_NOMEM;
+    size_t len = collection_prefix.len;
+    slice_copy(key, collection_prefix);
+    if (namespace.len) {
+        slice_copy(key + len, namespace);
+        len += namespace.len;
+        key[len++] = '/';
+    }
+    *ret_range = (struct tier_range){
+        .prefix = slice_of(key + collection_prefix.len, len - collection_prefix.len)};
+    struct slice start = ask->name.len ? ask->name : ask->start;
+    if (!ask->name.len)
+        ret_range->range_end = end_of(slice_of(key, len), end);
+    slice_copy(key + len, start);
+    ret_range->key = slice_of(key, len + start.len);
+    return ST_OK;
+}

@@ -1,0 +1,361 @@
+#include "tier/read/request.h"
+
+#include "base/xalloc.h"
+#include "tier/call/pass.h"
+
+enum { ARENA_BYTES_MAX = 1 << 20, RETRIES_MAX = 8 };
+/* How long a request waits for a collection's first state; then it is passed on. */
+#define STATE_NS (30 * NS_PER_S)
+/* How long it waits for a version or a fence, as in Kubernetes' watch cache. */
+#define FRESH_NS (3 * NS_PER_S)
+
+#define TO(phase) (1u << TIER_REQUEST_##phase)
+
+/* Drawn in request.h. */
+static const unsigned moves[] = {
+    [TIER_REQUEST_NEW] = TO(IDENTIFYING) | TO(OVER),
+    [TIER_REQUEST_IDENTIFYING] = TO(DECIDING) | TO(OVER),
+    [TIER_REQUEST_DECIDING] = TO(OPENING) | TO(OVER),
+    [TIER_REQUEST_OPENING] = TO(FRESHENING) | TO(OVER),
+    [TIER_REQUEST_FRESHENING] = TO(READING) | TO(ANSWERING) | TO(OVER),
+    [TIER_REQUEST_READING] = TO(READING) | TO(OPENING) | TO(ANSWERING) | TO(OVER),
+    [TIER_REQUEST_ANSWERING] = TO(OVER),
+    [TIER_REQUEST_OVER] = 0,
+};
+
+static void move(struct tier_request *r, enum tier_request_phase next)
+{
+    assert(moves[r->phase] & 1u << next);
+    r->phase = next;
+}
+
+/* -- The end -- */
+
+void tier_request_free(struct tier_request *r)
+{
+    tier_request_close_range(r);
+    kube_selection_unref(r->selection);
+    tier_collection_close(r->collection);
+    tier_user_unref(r->user);
+    arena_fini(&r->arena);
+    free(r);
+}
+
+static void end_answer(struct tier_request *r)
+{
+    if (r->on_over)
+        r->on_over(r);
+    r->on_over = NULL;
+}
+
+/* Nothing but an operation of the engine refers to it any more. */
+static void leave(struct tier_request *r)
+{
+    tier_question_cancel(&r->question);
+    tier_right_wait_cancel(&r->right);
+    tier_wait_cancel(&r->wait);
+    end_answer(r);
+    r->exchange = NULL;
+    move(r, TIER_REQUEST_OVER);
+}
+
+static void on_end(struct kube_life *life)
+{
+    struct tier_request *r = CONTAINER_OF(life, struct tier_request, life);
+    leave(r);
+    if (r->read_under_way)
+        engine_give_up(&r->read.op);
+    else
+        tier_request_free(r);
+}
+
+void tier_request_detach(struct tier_request *r, struct kube_life *life)
+{
+    assert(!r->read_under_way);
+    http_exchange_set_user(r->exchange, life);
+    leave(r);
+}
+
+void tier_request_pass_on(struct tier_request *r)
+{
+    struct tier_api *api = r->api;
+    struct http_exchange *x = r->exchange;
+    tier_count(api, TIER_TOTAL_UNMIRRORED);
+    tier_request_detach(r, NULL);
+    tier_request_free(r);
+    tier_pass_on(api, x);
+}
+
+void tier_request_fail(struct tier_request *r, const struct kube_status *status)
+{
+    struct http_exchange *x = r->exchange;
+    tier_refuse(x, status);
+}
+
+/* -- Reading -- */
+
+struct tier_kind tier_kind_of(enum tier_encoding encoding, const struct tier_view *view)
+{
+    if (tier_encoding_is_metadata(encoding))
+        return (struct tier_kind){.kind = "PartialObjectMetadata",
+                                  .list_kind = "PartialObjectMetadataList",
+                                  .api_version = "meta.k8s.io/v1",
+                                  .has_kinds = true};
+    return (struct tier_kind){.kind = view->kind,
+                              .list_kind = view->list_kind,
+                              .api_version = view->api_version,
+                              .has_kinds = view->has_kinds};
+}
+
+void tier_request_close_range(struct tier_request *r)
+{
+    if (r->read_open)
+        engine_range_close(&r->read);
+    r->read_open = false;
+}
+
+bool tier_request_version(struct tier_request *r, uint64_t *ret_version)
+{
+    return tier_collection_version(r->collection, r->view.generation, r->read.op.revision,
+                                   ret_version);
+}
+
+static void open_collection(struct tier_request *r);
+
+/* The generation has ended between two steps: the next one has a state already. */
+static void begin_again(struct tier_request *r)
+{
+    tier_request_close_range(r);
+    end_answer(r);
+    if (++r->retries > RETRIES_MAX) {
+        tier_request_pass_on(r);
+        return;
+    }
+    move(r, TIER_REQUEST_OPENING);
+    open_collection(r);
+}
+
+static void on_read(struct engine_op *op)
+{
+    struct tier_request *r = CONTAINER_OF(op, struct tier_request, read.op);
+    uint64_t ignored;
+    r->read_under_way = false;
+    r->read_open = op->status == ST_OK;
+    r->api->under_way--;
+    if (!r->exchange) {
+        tier_request_free(r);
+        return;
+    }
+    bool is_historical = r->wanted.revision > 0;
+    if (op->status != ST_OK && op->status != ST_COMPACTED)
+        tier_request_pass_on(r);
+    else if (op->status == ST_COMPACTED || (!is_historical && op->revision < r->revision) ||
+             !tier_request_version(r, &ignored))
+        begin_again(r);
+    else
+        r->on_range(r);
+}
+
+void tier_request_range(struct tier_request *r, void (*on_range)(struct tier_request *r))
+{
+    move(r, TIER_REQUEST_READING);
+    tier_request_close_range(r);
+    r->on_range = on_range;
+    r->read = (struct engine_range){
+        .op = {.done = on_read, .arena = &r->arena, .principal = ENGINE_SERVER}};
+    r->read_under_way = true;
+    r->api->under_way++;
+    engine_range_start(r->api->shard, &r->read, &r->wanted);
+}
+
+static void answer(struct tier_request *r)
+{
+    if (tier_ask_range(&r->arena, &r->ask, slice_of(r->view.prefix, TIER_PREFIX_BYTES),
+                       &r->range) != ST_OK) {
+        http_abort(r->exchange);
+        return;
+    }
+    r->wanted = (struct pb_range_request){.key = r->range.key, .range_end = r->range.range_end};
+    switch (r->ask.verb) {
+    case TIER_GET:
+        tier_get(r);
+        break;
+    case TIER_LIST:
+        tier_list(r);
+        break;
+    case TIER_WATCH:
+        tier_watch(r);
+        break;
+    }
+}
+
+/* -- Freshness -- */
+
+/* A version of which the mirror has the history is read there; any other is the kube-apiserver's
+ * business. */
+static bool has_history(const struct tier_request *r)
+{
+    return r->ask.version >= r->view.oldest && r->ask.version <= r->view.newest;
+}
+
+static void on_fresh(struct tier_wait *wait, enum status status)
+{
+    struct tier_request *r = CONTAINER_OF(wait, struct tier_request, wait);
+    uint64_t generation = r->view.generation;
+    tier_collection_look(r->collection, &r->view);
+    r->revision = wait->revision;
+    if (status != ST_OK || !r->view.generation)
+        tier_request_pass_on(r);
+    else if (r->view.generation != generation && r->retries++ < RETRIES_MAX)
+        open_collection(r);
+    else if (r->ask.freshness == TIER_EXACT && !has_history(r))
+        tier_request_pass_on(r);
+    else
+        answer(r);
+}
+
+static void wait_for(struct tier_request *r, enum tier_wait_kind kind, uint64_t version,
+                     int64_t timeout_ns, void (*done)(struct tier_wait *wait, enum status status))
+{
+    r->wait = (struct tier_wait){
+        .done = done, .kind = kind, .version = version, .timeout_ns = timeout_ns};
+    tier_wait_start(r->api->reader, &r->wait, r->collection);
+}
+
+static void freshen(struct tier_request *r)
+{
+    bool cached = r->api->settings->reads == TIER_READS_CACHED;
+    bool needs_version = r->ask.freshness == TIER_NOT_OLDER || r->ask.freshness == TIER_EXACT;
+    r->revision = r->view.began;
+    if (r->phase == TIER_REQUEST_OPENING)
+        move(r, TIER_REQUEST_FRESHENING);
+    if (r->ask.freshness == TIER_CURRENT && !cached)
+        wait_for(r, TIER_WAIT_CURRENT, 0, FRESH_NS, on_fresh);
+    else if (needs_version && r->ask.version > r->view.newest)
+        wait_for(r, TIER_WAIT_VERSION, r->ask.version, FRESH_NS, on_fresh);
+    else if (r->ask.freshness == TIER_EXACT && !has_history(r))
+        tier_request_pass_on(r);
+    else
+        answer(r);
+}
+
+/* -- The collection -- */
+
+static void on_state(struct tier_wait *wait, enum status status)
+{
+    struct tier_request *r = CONTAINER_OF(wait, struct tier_request, wait);
+    tier_collection_look(r->collection, &r->view);
+    if (status != ST_OK || !r->view.generation)
+        tier_request_pass_on(r);
+    else
+        freshen(r);
+}
+
+static void open_collection(struct tier_request *r)
+{
+    tier_collection_look(r->collection, &r->view);
+    if (r->view.phase == TIER_REFUSED)
+        tier_request_pass_on(r);
+    else if (r->view.generation)
+        freshen(r);
+    else
+        wait_for(r, TIER_WAIT_STATE, 0, STATE_NS, on_state);
+}
+
+/* -- Rights -- */
+
+static void on_right(struct tier_right_wait *wait, enum tier_verdict verdict,
+                     const struct kube_status *status)
+{
+    struct tier_request *r = CONTAINER_OF(wait, struct tier_request, right);
+    const struct kube_path *path = &r->ask.path;
+    if (verdict != TIER_ALLOWED) {
+        tier_count(r->api, TIER_TOTAL_DENIED);
+        tier_request_fail(r, status);
+        return;
+    }
+    move(r, TIER_REQUEST_OPENING);
+    r->collection = tier_mirror_open(r->api->settings->mirror,
+                                     &(struct tier_name){.group = path->group,
+                                                         .version = path->version,
+                                                         .resource = path->resource,
+                                                         .encoding = r->ask.encoding});
+    if (r->collection)
+        open_collection(r);
+    else
+        tier_request_pass_on(r);
+}
+
+static void on_user(struct tier_question *question, struct tier_user *user,
+                    const struct kube_status *status)
+{
+    static const char *const verbs[] = {
+        [TIER_GET] = "get", [TIER_LIST] = "list", [TIER_WATCH] = "watch"};
+    struct tier_request *r = CONTAINER_OF(question, struct tier_request, question);
+    const struct kube_path *path = &r->ask.path;
+    if (!user) {
+        tier_request_fail(r, status);
+        return;
+    }
+    r->user = user;
+    bool is_namespace = !path->group.len && slice_is(path->resource, "namespaces");
+    r->access = (struct tier_access){
+        .verb = verbs[r->ask.verb],
+        .group = path->group,
+        .version = path->version,
+        .resource = path->resource,
+        .namespace = is_namespace ? path->name : path->namespace,
+        .name = path->name,
+        .label_selector = r->ask.query.label_selector,
+        .field_selector = r->ask.query.field_selector,
+    };
+    move(r, TIER_REQUEST_DECIDING);
+    tier_may(r->api->rights, &r->right, user, &r->access);
+}
+
+/* -- The beginning -- */
+
+/* A read that must be current, and is cheaper to pass on than to prove: of one object, or of a part
+ * of the resource. A watch begins with a fence, because it would stay at the kube-apiserver. */
+static bool is_passed_on(const struct tier_api *api, const struct tier_ask *ask)
+{
+    if (ask->freshness != TIER_CURRENT || api->settings->reads == TIER_READS_CACHED)
+        return false;
+    if (ask->verb == TIER_WATCH)
+        return false;
+    return api->settings->reads == TIER_READS_FORWARD || ask->verb == TIER_GET ||
+           ask->path.namespace.len;
+}
+
+static bool get_selection(struct tier_request *r)
+{
+    struct error ignored;
+    struct slice name;
+    const struct tier_ask *ask = &r->ask;
+    if (kube_selection_get(&r->api->selections, ask->query.label_selector,
+                           ask->query.field_selector, ask->kind, &r->selection, &ignored) != ST_OK)
+        return false;
+    return r->ask.freshness != TIER_CURRENT || r->ask.verb == TIER_WATCH ||
+           !kube_selection_requires(r->selection, SLICE_LITERAL("metadata.name"), &name);
+}
+
+void tier_request_start(struct tier_api *api, struct http_exchange *x, struct arena *arena,
+                        const struct tier_ask *ask)
+{
+    struct tier_request *r = xcalloc(1, sizeof(*r));
+    r->life.end = on_end;
+    r->api = api;
+    r->exchange = x;
+    r->arena = *arena;
+    r->ask = *ask;
+    r->question.done = on_user;
+    r->right.done = on_right;
+    *arena = (struct arena){0};
+    http_exchange_set_user(x, &r->life);
+    if (is_passed_on(api, ask) || !get_selection(r)) {
+        tier_request_pass_on(r);
+        return;
+    }
+    move(r, TIER_REQUEST_IDENTIFYING);
+    tier_identify(api->rights, &r->question, http_exchange_request(x));
+}
