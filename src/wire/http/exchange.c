@@ -376,6 +376,13 @@ void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x
         http_exchange_leave(x);
 }
 
+void http_need_peer(struct http_exchange *x, bool needed)
+{
+    x->needs_peer = needed;
+    if (needed && x->ops->needs_peer)
+        x->ops->needs_peer(x);
+}
+
 void http_set_deadline(struct http_exchange *x, int64_t at_ns,
                        void (*on_deadline)(struct http_exchange *x))
 {

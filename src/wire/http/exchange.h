@@ -108,6 +108,13 @@ void http_upgrade(struct http_exchange *x);
 void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x));
 
 /*
+ * While set, the exchange ends soon after the peer has sent its last byte, as in Go's servers: what
+ * the answer waits for, such as a call of another server, would be done for no client. Else an
+ * HTTP/1.1 peer gets an answer that is under way, because it may have closed only its own side.
+ */
+void http_need_peer(struct http_exchange *x, bool needed);
+
+/*
  * on_deadline is called once at that time of http_exchange_now's clock or soon after, unless the
  * answer is complete by then. At most one.
  */

@@ -40,6 +40,7 @@ struct http_exchange {
     bool bodiless : 1;          /* answers HEAD, or its status has no body */
     bool source_parked : 1;     /* the source had nothing to send */
     bool parks : 1;             /* http_park was called */
+    bool needs_peer : 1;        /* see http_need_peer */
     bool leaving : 1;           /* the server shuts down */
     bool called : 1;            /* authorize or on_request was called, so on_end is due */
     bool in_admit : 1;          /* http_routes_admit is running */

@@ -24,6 +24,8 @@ struct http_exchange_ops {
     void (*wake)(struct http_exchange *x);
     /* The exchange has a deadline now. May be NULL. */
     void (*timed)(struct http_exchange *x);
+    /* x->needs_peer was set. NULL: every exchange ends with its peer. */
+    void (*needs_peer)(struct http_exchange *x);
     void (*make_bulk)(struct http_exchange *x); /* NULL if answers are sent one after another */
     /* x->withheld has changed. */
     void (*withhold)(struct http_exchange *x);

@@ -398,6 +398,13 @@ static bool waits_parked(const struct http1_endpoint *e)
            !http_exchange_complete(&e->exchange);
 }
 
+/* The same for a while. What is sent behind the request is left where it is. */
+static bool needs_peer(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_ANSWERING && e->exchange.needs_peer &&
+           !http_exchange_complete(&e->exchange);
+}
+
 static void pump(struct http1_endpoint *e, int64_t now_ns)
 {
     e->now_ns = now_ns;
@@ -405,7 +412,7 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     while (step(e))
         continue;
     drop_taken(e);
-    if (e->input_ended && waits_parked(e))
+    if (e->input_ended && (waits_parked(e) || needs_peer(e)))
         http1_die(e, "closed by the client");
     if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
         http1_die(e, "too much input behind a parked answer");
@@ -462,12 +469,13 @@ bool http1_endpoint_wants_read(const struct http1_endpoint *e)
     if (e->exchange.withheld && (streams(e) || e->reading == HTTP1_RAW))
         return false;
     bool waits = e->reading == HTTP1_ADMITTING || e->reading == HTTP1_ANSWERING;
-    return !waits || e->in.len == 0 || waits_parked(e);
+    return !waits || e->in.len == 0 || waits_parked(e) ||
+           (needs_peer(e) && e->in.len <= e->server->limits->head_bytes_max);
 }
 
 bool http1_endpoint_wants_write(const struct http1_endpoint *e)
 {
-    if (http1_queued(e))
+    if (http1_queued(e) || (e->input_ended && needs_peer(e)))
         return true;
     if (e->reading == HTTP1_ADMITTING)
         return !http_exchange_is_authorizing(&e->exchange);

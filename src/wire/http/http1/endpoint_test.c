@@ -1,110 +1,6 @@
-#include "wire/http/http1/endpoint.h"
+#include "wire/http/http1/endpoint_fixture_test.h"
 
-#include "base/buf.h"
-#include "wire/http/routes_test.h"
-#include "wire/memory_test.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
-
-#define SECOND INT64_C(1000000000)
-#define HOST "Host: x\r\n"
-
-struct fixture {
-    struct http_limits http;
-    struct http1_limits limits;
-    struct http1_server server;
-    struct http_routes *routes;
-    struct http1_endpoint *endpoint;
-    struct test_site site;
-    struct test_memory memory; /* unlimited, unless the test sets a limit */
-    struct buf out;
-    int64_t now;
-    size_t outputs;
-};
-
-static void on_output(void *owner)
-{
-    ((struct fixture *)owner)->outputs++;
-}
-
-static void restart(struct fixture *f)
-{
-    struct http_hooks hooks = {.on_output = on_output, .owner = f, .account = f->memory.account};
-    http1_endpoint_free(f->endpoint);
-    f->out.len = 0;
-    assert_int_equal(http1_endpoint_new(&f->server, hooks, f->now, &f->endpoint), ST_OK);
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    f->limits = HTTP1_LIMITS_DEFAULT;
-    f->http = HTTP_LIMITS_DEFAULT;
-    f->now = SECOND;
-    assert_int_equal(http_routes_new(&f->routes), ST_OK);
-    assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
-                     ST_OK);
-    f->server = (struct http1_server){f->routes, &f->http, &f->limits};
-    restart(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    http1_endpoint_free(f->endpoint);
-    assert_int_equal(f->site.requests, f->site.ends);
-    http_routes_free(f->routes);
-    test_memory_fini(&f->memory);
-    buf_fini(&f->out);
-    free(f);
-    return 0;
-}
-
-static void drain(struct fixture *f)
-{
-    uint8_t room[1000];
-    while (http1_endpoint_wants_write(f->endpoint)) {
-        size_t n = http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now);
-        assert_int_equal(buf_append(&f->out, slice_of(room, n)), ST_OK);
-        if (n == 0)
-            break;
-    }
-    http1_endpoint_check(f->endpoint);
-}
-
-static void feed(struct fixture *f, const char *text)
-{
-    http1_endpoint_feed(f->endpoint, slice_from_text(text), f->now);
-    http1_endpoint_check(f->endpoint);
-}
-
-static void exchange(struct fixture *f, const char *text)
-{
-    feed(f, text);
-    drain(f);
-}
-
-static const char *out_text(struct fixture *f)
-{
-    assert_int_equal(buf_append(&f->out, slice_of("", 1)), ST_OK);
-    f->out.len--;
-    return (const char *)f->out.ptr;
-}
-
-static size_t count_of(struct fixture *f, const char *text)
-{
-    size_t n = 0;
-    for (const char *at = out_text(f); (at = strstr(at, text)); at++)
-        n++;
-    return n;
-}
 
 static void request_is_answered_and_the_connection_kept(void **state)
 {
@@ -402,21 +298,6 @@ static void shutdown_finishes_the_current_answer(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void client_that_half_closes_still_gets_its_answer(void **state)
-{
-    struct fixture *f = *state;
-    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
-    http1_endpoint_feed_end(f->endpoint, f->now);
-    assert_false(http1_endpoint_over(f->endpoint));
-    http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
-    drain(f);
-    assert_true(http1_endpoint_over(f->endpoint));
-    restart(f);
-    feed(f, "GET /la");
-    http1_endpoint_feed_end(f->endpoint, f->now);
-    assert_true(http1_endpoint_over(f->endpoint));
-}
-
 static void extra_fields_are_sent_and_cannot_inject_lines(void **state)
 {
     struct fixture *f = *state;
@@ -515,69 +396,6 @@ static void answer_that_is_aborted_before_it_begins_is_a_refusal(void **state)
     assert_int_equal(count_of(f, "HTTP/1.1 500 Internal Server Error\r\n"), 1);
     assert_int_equal(count_of(f, "Retry-After"), 1);
     assert_false(http1_endpoint_over(f->endpoint));
-}
-
-static void parked_answer_waits_without_stalling(void **state)
-{
-    struct fixture *f = *state;
-    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
-    assert_int_equal(http1_endpoint_timeout(f->endpoint), INT64_MAX);
-    assert_false(http1_endpoint_wants_write(f->endpoint));
-    size_t outputs = f->outputs;
-    test_site_watch_more(f->site.watch, 5);
-    test_site_watch_more(f->site.watch, 5);
-    assert_int_equal(f->outputs, outputs + 1);
-    drain(f);
-    assert_int_equal(count_of(f, "000a\r\npppppppppp\r\n"), 1);
-}
-
-static void parked_answer_ends_with_its_peer(void **state)
-{
-    struct fixture *f = *state;
-    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
-    http1_endpoint_feed_end(f->endpoint, f->now);
-    assert_true(http1_endpoint_over(f->endpoint));
-}
-
-/* If a client sends a further request and disconnects, that must be noticed. */
-static void parked_answer_ends_with_its_peer_after_further_input(void **state)
-{
-    struct fixture *f = *state;
-    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n");
-    assert_true(http1_endpoint_wants_read(f->endpoint));
-    http1_endpoint_feed_end(f->endpoint, f->now);
-    assert_true(http1_endpoint_over(f->endpoint));
-    restart(f);
-    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
-    static uint8_t bytes[1024];
-    for (size_t i = 0; i < f->limits.head_bytes_max / sizeof(bytes); i++)
-        http1_endpoint_feed(f->endpoint, slice_of(bytes, sizeof(bytes)), f->now);
-    assert_false(http1_endpoint_over(f->endpoint));
-    http1_endpoint_feed(f->endpoint, slice_of(bytes, 1), f->now);
-    assert_true(http1_endpoint_over(f->endpoint));
-    assert_string_equal(http1_endpoint_reason(f->endpoint),
-                        "too much input behind a parked answer");
-}
-
-static void parked_answer_is_notified_of_the_shutdown(void **state)
-{
-    struct fixture *f = *state;
-    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
-    http1_endpoint_shutdown(f->endpoint, f->now);
-    drain(f);
-    assert_int_equal(f->site.leaves, 1);
-    assert_int_equal(count_of(f, "\r\n\r\n0\r\n\r\n"), 1);
-    assert_true(http1_endpoint_over(f->endpoint));
-}
-
-static void request_that_arrives_during_the_shutdown_does_not_park(void **state)
-{
-    struct fixture *f = *state;
-    feed(f, "GET /watch HTTP/1.1\r\n");
-    http1_endpoint_shutdown(f->endpoint, f->now);
-    exchange(f, HOST "\r\n");
-    assert_int_equal(f->site.leaves, 1);
-    assert_true(http1_endpoint_over(f->endpoint));
 }
 
 static void stalled_source_ends_the_connection(void **state)
@@ -744,8 +562,6 @@ static void request_without_memory_for_its_head_gets_429(void **state)
     assert_true(served > 0 && refused > 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -759,11 +575,6 @@ int main(void)
         TEST(http_1_0_clients_get_a_source_without_chunks),
         TEST(aborted_answer_ends_the_connection_without_the_last_chunk),
         TEST(answer_that_is_aborted_before_it_begins_is_a_refusal),
-        TEST(parked_answer_waits_without_stalling),
-        TEST(parked_answer_ends_with_its_peer),
-        TEST(parked_answer_ends_with_its_peer_after_further_input),
-        TEST(parked_answer_is_notified_of_the_shutdown),
-        TEST(request_that_arrives_during_the_shutdown_does_not_park),
         TEST(stalled_source_ends_the_connection),
         TEST(route_refuses_bodies_beyond_its_limit),
         TEST(caller_is_refused_before_its_body_is_kept),
@@ -786,7 +597,6 @@ int main(void)
         TEST(body_without_memory_is_refused),
         TEST(slow_clients_are_disconnected),
         TEST(shutdown_finishes_the_current_answer),
-        TEST(client_that_half_closes_still_gets_its_answer),
         TEST(extra_fields_are_sent_and_cannot_inject_lines),
         TEST(long_stream_holds_only_what_is_unsent),
     };

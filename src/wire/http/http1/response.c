@@ -167,6 +167,7 @@ const struct http_exchange_ops http1_exchange_ops = {
     .end = end,
     .abort = abort_answer,
     .wake = wake,
+    .needs_peer = wake,
     .withhold = withhold,
     .upgrade = upgrade,
     .now = now,
