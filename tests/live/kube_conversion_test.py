@@ -18,6 +18,7 @@ from conversions import CRDS, definition, gate, path  # noqa: E402
 from kube import KubeServer  # noqa: E402
 
 WAIT_SECONDS = 60
+CONVERSION_SECONDS = 30  # what a conversion may take
 MERGE, JSON, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
 
 
@@ -562,6 +563,43 @@ class BadDays(ConversionTest):
             self.assertEqual(answer.status, 500, body)
             self.assertIn("context deadline exceeded", body["message"])
             connection.close()
+
+    def test_clients_that_leave_end_the_conversion_of_their_object(self):
+        """Long before its time is over; and the watches that stay keep theirs."""
+        made = self.patch(path("v1", "a") + "?fieldManager=me", json.dumps(gate("a")), 201, APPLY)
+        large = json.dumps(gate("c", "v2", host="x" * 500_000))  # is converted on the worker
+        patch = {"Content-Type": MERGE}
+        self.behave(webhooks.hang)
+        for method, where, body, headers in (
+                ("GET", path("v2", "a"), None, {}), ("GET", path("v2"), None, {}), ("GET", path("v2") + "?watch=1", None, {}),
+                ("GET", path("v2") + "?watch=1&resourceVersion=1", None, {}), ("DELETE", path("v2"), None, {}),
+                ("POST", path("v2"), json.dumps(gate("b", "v2")), {}), ("POST", path("v2"), large, {}),
+                ("PATCH", path("v2", "a"), '{"spec": {"host": "b"}}', patch), ("PATCH", path("v2", "a", "scale"), "{}", patch),
+                ("PUT", path("v2", "a", "status"), json.dumps({**gate("a", "v2"), "status": {"ready": 1}}), {}),
+                ("PATCH", path("v3", "a") + "?fieldManager=you", json.dumps(gate("a", "v3")), {"Content-Type": APPLY})):
+            with self.subTest(f"{method} {where}"):
+                begun = time.monotonic()
+                connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+                connection.request(method, where, body, {"Content-Type": "application/json", **headers})
+                self.hooks.wait_until(lambda: self.hooks.waiting == 1)
+                connection.close()
+                self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+                self.assertLess(time.monotonic() - begun, CONVERSION_SECONDS / 2)
+        self.assertEqual(self.stored("a")["spec"], made["spec"])
+
+    def test_an_event_is_given_up_with_the_last_watch_that_waits_for_it(self):
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        self.behave(webhooks.hang)
+        watches = [self.server.watch(path("v2"), resourceVersion=now) for _ in range(20)]
+        self.send("POST", path(), gate("a"), 201)
+        self.hooks.wait_for("/convert")
+        begun = time.monotonic()
+        for watch in watches:
+            watch.close()
+        self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+        self.assertLess(time.monotonic() - begun, CONVERSION_SECONDS / 2)
+        self.behave(conversions.good)
+        self.assertEqual(self.server.watch(path("v2"), resourceVersion=now).next()["object"]["spec"], {"host": "a", "port": "1"})
 
     def test_the_server_stops_while_requests_wait(self):
         self.send("POST", path(), gate("a"), 201)

@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import socket
+import time
 import unittest
 
 import webhooks
@@ -203,6 +204,20 @@ class KubeWebhookVerdicts(LiveTest):
         self.assertGreater(len(self.hooks.of("/m0")), 30)
         self.send("POST", CMS, {"metadata": {"name": "after", "annotations": {"z": "z"}}}, 201)
         self.kube.stop()
+
+    def test_a_client_that_leaves_ends_the_calls_for_its_write(self):
+        """Long before they time out."""
+        for kind in (MUTATING, VALIDATING):
+            self.hook("w", webhooks.hang, [rule("configmaps")], kind)
+            begun = time.monotonic()
+            with socket.create_connection(("127.0.0.1", self.kube.kube_port), timeout=WAIT_SECONDS) as connection:
+                text = '{"metadata": {"name": "a"}}'
+                connection.sendall(f"POST {CMS} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                                   f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
+                self.hooks.wait_until(lambda: self.hooks.waiting == 1)
+            self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+            self.assertLess(time.monotonic() - begun, 15)
+            self.send("DELETE", f"{kind}/w", code=200)
 
     # -- Configurations --
 

@@ -89,6 +89,11 @@ void kube_call_hand_over(struct kube_call *call, struct kube_life *life)
 void kube_call_release(struct kube_call *call)
 {
     call->exchange = NULL;
+    if (call->outside) {
+        call->cancel(TAKE(call->outside)); /* which has held the call */
+        call->under_way--;
+        call->api->under_way--;
+    }
     if (call->work.away) /* its step need not run */
         atomic_store_explicit(&call->work.job.worker.given_up, true, memory_order_relaxed);
     if (!call->under_way)

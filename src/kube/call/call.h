@@ -1,7 +1,7 @@
 /*
  * One request to the API, from its arrival to its answer. A handler starts an operation of the
  * engine and continues in its `done`. If the client disconnects meanwhile, the call is freed when
- * its last operation completes, and its answer is discarded.
+ * its last operation completes, and its answer is discarded; webhooks are not waited for.
  *
  *     kube/server/dispatch.c ─► handler ─► operation … done ─► answer ─► on_end ─► freed
  *
@@ -67,8 +67,7 @@ struct kube_call {
     struct http_exchange *exchange;     /* NULL once it has ended */
     const struct http_request *request; /* a copy, for a call that writes */
     struct arena arena;
-    /* Memory of engine operations, if a handler starts very many; or NULL. */
-    struct arena *ops_arena;
+    struct arena *ops_arena; /* for engine operations, if a handler starts very many; or NULL */
     struct auth_principal principal;   /* see kube_principal */
     struct kube_identity *identity;    /* owned; NULL: every client may do everything */
     const struct kube_user_info *user; /* see kube_call_user; NULL until it is needed */
@@ -97,7 +96,9 @@ struct kube_call {
     struct kube_write_ticket quota_ticket; /* the same for quotas: kube/handlers/write/charge.h */
     struct random random;                  /* its own, because its steps may run on two threads */
     struct kube_work work;
-    unsigned under_way; /* operations of this call */
+    void *outside; /* what it waits for outside of the engine, such as a webhook; NULL: nothing */
+    void (*cancel)(void *outside); /* the client has disconnected */
+    unsigned under_way;            /* operations of this call */
     union kube_handler handler;
     void (*on_end)(struct kube_call *call);  /* called at the end for the handler; may be NULL */
     void (*on_free)(struct kube_call *call); /* the last callback; may be NULL */

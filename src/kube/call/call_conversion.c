@@ -6,43 +6,93 @@
 #include "kube/call/respond.h"
 #include "wire/peer/peer.h"
 
-struct call_conversion {
+struct conversion {
     struct kube_call *call; /* held */
+    struct kube_conversion_batch *batch;
+    kube_call_converted_fn *done;
+    struct timer patience;
+    /* Unless done is set: see kube_call_convert. */
     struct arena *arena;
     void (*next)(struct kube_call *call, struct slice converted);
-    struct timer patience;
 };
 
 static void on_patience(struct timer *timer)
 {
-    struct call_conversion *c = CONTAINER_OF(timer, struct call_conversion, patience);
+    struct conversion *c = CONTAINER_OF(timer, struct conversion, patience);
     kube_write_queue_leave(&c->call->ticket);
     kube_write_queue_leave(&c->call->quota_ticket);
 }
 
-static void on_converted(struct kube_conversion_batch *batch)
+static void free_conversion(struct conversion *c)
 {
-    struct call_conversion *c = kube_conversion_batch_owner(batch);
-    struct kube_call *call = c->call;
-    struct arena *arena = c->arena;
-    void (*next)(struct kube_call * made, struct slice converted) = c->next;
-    struct slice converted = SLICE_EMPTY;
-    int64_t ignored;
-    loop_timer_cancel(call->api->loop, &c->patience);
+    loop_timer_cancel(c->call->api->loop, &c->patience);
     free(c);
-    bool fine = kube_conversion_batch_status(batch)->reason == KUBE_OK ||
-                kube_conversion_batch_fail(batch, &call->arena, &call->status);
+}
+
+static void on_client_gone(void *outside)
+{
+    struct conversion *c = outside;
+    kube_conversion_batch_free(c->batch);
+    free_conversion(c);
+}
+
+static void go_on(const struct conversion *c)
+{
+    struct kube_call *call = c->call;
+    struct slice converted;
+    int64_t ignored;
+    bool fine = kube_conversion_batch_status(c->batch)->reason == KUBE_OK ||
+                kube_conversion_batch_fail(c->batch, &call->arena, &call->status);
     if (fine)
-        fine = arena_dup(arena, kube_conversion_batch_get(batch, 0, &ignored).value, &converted) ==
-                   ST_OK ||
+        fine = arena_dup(c->arena, kube_conversion_batch_get(c->batch, 0, &ignored).value,
+                         &converted) == ST_OK ||
                kube_fail_engine(&call->status, ST_NOMEM);
-    kube_conversion_batch_free(batch);
-    if (!kube_call_done(call))
-        return;
+    kube_conversion_batch_free(c->batch);
+    bool has_client = kube_call_done(call);
+    assert(has_client); /* else it was dropped */
     if (fine)
-        next(call, converted);
+        c->next(call, converted);
     else
         kube_call_fail(call);
+}
+
+static void on_converted(struct kube_conversion_batch *batch)
+{
+    struct conversion *owned = kube_conversion_batch_owner(batch);
+    struct conversion c = *owned;
+    c.call->outside = NULL;
+    http_need_peer(c.call->exchange, false);
+    free_conversion(owned);
+    if (c.done)
+        c.done(c.call, batch);
+    else
+        go_on(&c);
+}
+
+static struct conversion *start(struct kube_call *call, struct kube_conversion_batch *batch)
+{
+    struct conversion *c = xcalloc(1, sizeof(*c));
+    assert(!call->outside);
+    c->call = call;
+    c->batch = batch;
+    c->patience.fn = on_patience;
+    call->outside = c;
+    call->cancel = on_client_gone;
+    kube_call_hold(call);
+    http_need_peer(call->exchange, true);
+    loop_timer_set(call->api->loop, &c->patience,
+                   clock_add(loop_now_ns(call->api->loop), KUBE_CONVERSION_PATIENCE_NS));
+    kube_conversion_batch_start(batch, on_converted, c);
+    return c;
+}
+
+void kube_call_convert_batch(struct kube_call *call, struct kube_conversion_batch *batch,
+                             kube_call_converted_fn *done)
+{
+    if (call->exchange)
+        start(call, batch)->done = done;
+    else
+        kube_conversion_batch_free(batch);
 }
 
 void kube_call_convert(struct kube_call *call, const struct kube_custom *to, struct slice json,
@@ -58,11 +108,7 @@ void kube_call_convert(struct kube_call *call, const struct kube_custom *to, str
         kube_call_fail_engine(call, status);
         return;
     }
-    struct call_conversion *c = xcalloc(1, sizeof(*c));
-    *c = (struct call_conversion){
-        .call = call, .arena = arena, .next = next, .patience = {.fn = on_patience}};
-    kube_call_hold(call);
-    loop_timer_set(call->api->loop, &c->patience,
-                   clock_add(loop_now_ns(call->api->loop), KUBE_CONVERSION_PATIENCE_NS));
-    kube_conversion_batch_start(batch, on_converted, c);
+    struct conversion *c = start(call, batch);
+    c->arena = arena;
+    c->next = next;
 }

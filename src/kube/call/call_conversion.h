@@ -1,7 +1,10 @@
 /*
- * A call that waits for the webhook that converts its object (kube/call/conversion_batch.h). It
+ * A call that waits for the webhook that converts its objects (kube/call/conversion_batch.h). It
  * holds nothing meanwhile but its memory: a webhook that is slow delays other writes of the object
  * by KUBE_CONVERSION_PATIENCE_NS at most, because the call leaves its place in the queue then.
+ *
+ *     start ─┬─► converted ─► done
+ *            └─► the client disconnects: the webhook is not called any more, and nothing follows
  */
 #ifndef VIGIL_KUBE_CALL_CALL_CONVERSION_H
 #define VIGIL_KUBE_CALL_CALL_CONVERSION_H
@@ -10,11 +13,20 @@
 
 #define KUBE_CONVERSION_PATIENCE_NS (INT64_C(1000000000))
 
+struct kube_conversion_batch;
+
 /*
- * Converts an object, of this revision or 0, to a version of the call's kind. next is called once,
- * in a later turn, with the result in the arena, unless the client has disconnected, or the call
- * has failed and is answered. On the thread of the API.
+ * Starts a batch, which now belongs to the call. done is called once, in a later turn, as for every
+ * operation (kube_call_done), and frees the batch; never if the client has disconnected, or the
+ * call has failed and is answered: the batch is freed then. A call has one at a time. On the thread
+ * of the API.
  */
+typedef void kube_call_converted_fn(struct kube_call *call, struct kube_conversion_batch *batch);
+void kube_call_convert_batch(struct kube_call *call, struct kube_conversion_batch *batch,
+                             kube_call_converted_fn *done);
+
+/* The same for one object, of this revision or 0, in a version of the call's kind. next has the
+ * result in the arena; a failure is answered. */
 void kube_call_convert(struct kube_call *call, const struct kube_custom *to, struct slice json,
                        int64_t revision, struct arena *arena,
                        void (*next)(struct kube_call *call, struct slice converted));

@@ -46,6 +46,7 @@ static void on_converted(struct kube_conversion_batch *batch)
     struct kube_converted_range *r = kube_conversion_batch_owner(batch);
     enum status status = ST_OK;
     r->waits = false;
+    http_need_peer(r->call->exchange, false);
     if (kube_conversion_batch_status(batch)->reason != KUBE_OK) {
         (void)kube_conversion_batch_fail(batch, &r->call->arena, &r->call->status);
         status = ST_CANCELED;
@@ -64,10 +65,12 @@ static void convert_some(struct kube_converted_range *r)
     /* Objects in the wanted version are ready in the next turn. */
     if (status != ST_OK || is_last || kube_conversion_batch_awaits(r->batch))
         close_range(r);
-    if (status == ST_OK)
-        kube_conversion_batch_start(r->batch, on_converted, r);
-    else
+    if (status != ST_OK) {
         r->ready(r, status);
+        return;
+    }
+    http_need_peer(call->exchange, true);
+    kube_conversion_batch_start(r->batch, on_converted, r);
 }
 
 /* -- The range -- */

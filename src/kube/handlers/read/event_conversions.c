@@ -26,15 +26,16 @@ struct kube_conversion_entry {
     enum entry_state state;
     struct kube_definition *definition; /* a reference */
     const struct kube_custom *to;
-    bool alone;        /* it is sent without others */
-    bool listed;       /* the map finds it */
-    bool waking;       /* its watches are being woken; it is not freed */
+    struct sent_batch *sent; /* while SENT */
+    bool alone;              /* it is sent without others */
+    bool listed;             /* the map finds it */
+    bool waking;             /* its watches are being woken; it is not freed */
     struct list link;  /* in `fresh` while NEW, in the batch while SENT, in `kept` when READY */
     struct list waits; /* kube_conversion_wait.in_entry */
     struct buf json;   /* what is converted; when READY, the result */
     struct kube_kv kv; /* key and revision; the key is in `key` */
-    struct kube_status status; /* when FAILED */
-    struct buf why;            /* its text */
+    struct kube_status *status; /* owned; when FAILED: it is long, and most entries never fail */
+    struct buf why;             /* its text */
     size_t key_len;
     uint8_t key[]; /* in the map: `to`, the revision, the key */
 };
@@ -44,6 +45,7 @@ struct sent_batch {
     struct list link;    /* in `batches` */
     struct list entries; /* in the order of the batch */
     size_t count;
+    size_t needed;                       /* entries for which watches wait */
     struct kube_conversion_batch *batch; /* owned */
 };
 
@@ -65,6 +67,12 @@ static struct slice key_of(const void *value)
 
 /* -- Entries -- */
 
+/* The memory that it takes until it is freed, or has its result. */
+static size_t cost_of(const struct kube_conversion_entry *e)
+{
+    return sizeof(*e) + e->key_len + e->json.capacity;
+}
+
 static void unlist(struct kube_event_conversions *c, struct kube_conversion_entry *e)
 {
     if (e->listed)
@@ -79,6 +87,7 @@ static void free_entry(struct kube_event_conversions *c, struct kube_conversion_
     kube_definition_unref(e->definition);
     buf_fini(&e->json);
     buf_fini(&e->why);
+    free(e->status);
     free(e);
 }
 
@@ -91,7 +100,7 @@ static void trim(struct kube_event_conversions *c, size_t bytes_max, size_t coun
             return;
         if (!list_empty(&e->waits))
             continue;
-        c->kept_bytes -= e->json.capacity;
+        c->kept_bytes -= cost_of(e);
         list_remove(&e->link);
         free_entry(c, e);
     }
@@ -104,7 +113,7 @@ static void settle(struct kube_event_conversions *c, struct kube_conversion_entr
     STATE_MOVE(e->state, moves, state);
     if (state == READY) {
         list_push_back(&c->kept, &e->link);
-        c->kept_bytes += e->json.capacity;
+        c->kept_bytes += cost_of(e);
     } else {
         unlist(c, e); /* a watch that needs it now tries again */
     }
@@ -119,11 +128,12 @@ static void settle(struct kube_event_conversions *c, struct kube_conversion_entr
 static void fail(struct kube_event_conversions *c, struct kube_conversion_entry *e,
                  const struct kube_status *status)
 {
-    c->pending_bytes -= e->json.capacity;
-    e->status = *status;
-    e->status.long_message = SLICE_EMPTY; /* the message has its beginning */
+    c->pending_bytes -= cost_of(e);
+    e->status = xmalloc(sizeof(*e->status));
+    *e->status = *status;
+    e->status->long_message = SLICE_EMPTY; /* the message has its beginning */
     if (buf_append(&e->why, status->long_message) == ST_OK)
-        e->status.long_message = buf_slice(&e->why);
+        e->status->long_message = buf_slice(&e->why);
     settle(c, e, FAILED);
 }
 
@@ -131,12 +141,13 @@ static void take(struct kube_event_conversions *c, struct kube_conversion_entry 
                  struct slice json)
 {
     struct buf result = {0};
-    c->pending_bytes -= e->json.capacity;
     if (buf_append(&result, json) != ST_OK) {
-        kube_fail_engine(&e->status, ST_NOMEM);
-        settle(c, e, FAILED);
+        struct kube_status why = {0};
+        kube_fail_engine(&why, ST_NOMEM);
+        fail(c, e, &why);
         return;
     }
+    c->pending_bytes -= cost_of(e);
     buf_fini(&e->json);
     e->json = result;
     settle(c, e, READY);
@@ -157,6 +168,28 @@ static void free_batch(struct sent_batch *sent)
     free(sent);
 }
 
+static bool is_needed(const struct kube_conversion_entry *e)
+{
+    return !list_empty(&e->waits);
+}
+
+/* It is under way. */
+static void drop_entry(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    list_remove(&e->link);
+    c->pending_bytes -= cost_of(e);
+    free_entry(c, e);
+}
+
+/* No watch waits for any of it: the webhook is not called any more. */
+static void drop_batch(struct sent_batch *sent)
+{
+    struct kube_conversion_entry *e, *following;
+    LIST_FOREACH_SAFE (e, following, &sent->entries, link)
+        drop_entry(sent->conversions, e);
+    free_batch(sent);
+}
+
 static void on_converted(struct kube_conversion_batch *batch)
 {
     struct sent_batch *sent = kube_conversion_batch_owner(batch);
@@ -167,6 +200,7 @@ static void on_converted(struct kube_conversion_batch *batch)
     for (size_t i = 0; (link = list_pop_front(&sent->entries)) != NULL; i++) {
         struct kube_conversion_entry *e = LIST_ENTRY(link, struct kube_conversion_entry, link);
         int64_t ignored;
+        e->sent = NULL;
         if (status->reason == KUBE_OK) {
             take(c, e, kube_conversion_batch_get(batch, i, &ignored).value);
         } else if (again) {
@@ -191,9 +225,11 @@ static void add(struct sent_batch *sent, struct kube_conversion_entry *e)
     if (status == ST_OK) {
         STATE_MOVE(e->state, moves, SENT);
         list_push_back(&sent->entries, &e->link);
+        e->sent = sent;
         sent->count++;
+        sent->needed += is_needed(e);
     } else {
-        struct kube_status why;
+        struct kube_status why = {0};
         if (status == ST_MALFORMED)
             kube_fail_stored(&why);
         else
@@ -216,8 +252,9 @@ static void send_some(struct kube_event_conversions *c)
     bool alone = first->alone;
     const struct kube_custom *to = first->to;
     LIST_FOREACH_SAFE (e, following, &c->fresh, link) {
-        bool joins = e == first || (e->to == to && !e->alone && !alone);
-        if (joins && !kube_conversion_batch_is_full(sent->batch))
+        if ((alone && e != first) || kube_conversion_batch_is_full(sent->batch))
+            break;
+        if (e == first || (e->to == to && !e->alone))
             add(sent, e);
     }
     if (sent->count)
@@ -230,6 +267,14 @@ static void on_turn_end(struct deferred *deferred)
 {
     struct kube_event_conversions *c =
         CONTAINER_OF(deferred, struct kube_event_conversions, turn_end);
+    struct kube_conversion_entry *e, *next_entry;
+    struct sent_batch *sent, *next_batch;
+    LIST_FOREACH_SAFE (e, next_entry, &c->fresh, link)
+        if (!is_needed(e))
+            drop_entry(c, e);
+    LIST_FOREACH_SAFE (sent, next_batch, &c->batches, link)
+        if (!sent->needed)
+            drop_batch(sent);
     while (!list_empty(&c->fresh))
         send_some(c);
 }
@@ -249,6 +294,8 @@ static size_t make_key(const struct kube_custom *to, const struct kube_kv *kv, u
 static void join(struct kube_conversion_wait *wait, struct kube_conversion_entry *e)
 {
     wait->entry = e;
+    if (e->sent && !is_needed(e))
+        e->sent->needed++;
     list_push_back(&e->waits, &wait->in_entry);
 }
 
@@ -272,7 +319,7 @@ static struct kube_conversion_entry *new_entry(struct kube_event_conversions *c,
         return NULL;
     }
     e->listed = true;
-    c->pending_bytes += e->json.capacity;
+    c->pending_bytes += cost_of(e);
     send_later(c, e);
     return e;
 }
@@ -283,7 +330,7 @@ static enum status result_of(struct kube_conversion_entry *e, struct slice *ret_
     if (e->state == READY)
         *ret_json = buf_slice(&e->json);
     if (e->state == FAILED)
-        *ret_status = e->status;
+        *ret_status = *e->status;
     return e->state == READY ? ST_OK : e->state == FAILED ? ST_CANCELED : ST_AGAIN;
 }
 
@@ -319,15 +366,20 @@ enum status kube_event_conversions_get(struct kube_event_conversions *c,
     return result_of(e, ret_json, ret_status);
 }
 
-/* An entry that no watch waits for any more is converted nevertheless, and kept. */
 void kube_conversion_wait_drop(struct kube_event_conversions *c, struct kube_conversion_wait *wait)
 {
     struct kube_conversion_entry *e = TAKE(wait->entry);
     if (!e)
         return;
     list_remove(&wait->in_entry);
-    if (e->state == FAILED && list_empty(&e->waits) && !e->waking)
+    if (is_needed(e))
+        return;
+    if (e->sent)
+        e->sent->needed--;
+    if (e->state == FAILED && !e->waking)
         free_entry(c, e);
+    else if (e->state == NEW || e->state == SENT)
+        loop_defer(c->api->loop, &c->turn_end); /* it is dropped, unless another watch joins */
 }
 
 /* -- Life -- */

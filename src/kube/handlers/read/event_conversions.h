@@ -3,7 +3,8 @@
  * for each version, however many watches need it: the first one sends it at the end of the turn,
  * together with others of the same version, and the others wait for the same answer. Objects that
  * were converted are kept until KUBE_EVENT_CONVERSIONS_BYTES are, for watches that come to the
- * event later; what has failed is not kept.
+ * event later; what has failed is not kept. When no watch waits any more for any object of a call,
+ * the call is given up.
  *
  *     get ─► known ────────────────────────────────────► its JSON
  *      └───► new ─► (end of the turn) ─► sent ─► wake ─► get

@@ -1,5 +1,6 @@
 #include "kube/handlers/write/managed_versions.h"
 
+#include "kube/call/call_conversion.h"
 #include "kube/call/conversion_batch.h"
 #include "wire/peer/peer.h"
 
@@ -82,10 +83,9 @@ bool kube_managed_versions_fail(const struct kube_change *change)
 
 /* -- The step -- */
 
-static void on_converted(struct kube_conversion_batch *batch)
+static void on_converted(struct kube_call *call, struct kube_conversion_batch *batch)
 {
-    struct kube_managed_versions *v = kube_conversion_batch_owner(batch);
-    struct kube_call *call = v->change->call;
+    struct kube_managed_versions *v = call->handler.change->versions;
     struct item *item = TAKE(v->wanted);
     enum status status = ST_OK;
     int64_t ignored;
@@ -117,7 +117,6 @@ enum kube_stepped kube_convert_versions(struct kube_change *change)
         return kube_fail_engine(&call->status, status);
     }
     kube_write_queue_leave(&call->ticket);
-    kube_call_hold(call);
-    kube_conversion_batch_start(batch, on_converted, v);
+    kube_call_convert_batch(call, batch, on_converted);
     return KUBE_STEP_LEFT;
 }

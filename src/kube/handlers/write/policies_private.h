@@ -66,7 +66,7 @@ struct kube_policy_facts {
     struct kube_policy_sights sights;
     struct slice object_json, old_json; /* what is to be converted; empty: there is none */
     struct slice back, taken; /* a mutated object in another version, and converted back */
-    struct kube_conversion_batch *batch;
+    struct kube_conversion_batch *batch; /* parameters (policy_params.c), unless it is under way */
 
     struct kube_permissions permissions;
     uint64_t spent;     /* cost of the evaluations that have asked something, and begin again */

@@ -4,6 +4,7 @@
  * has mutated one. While it is done the write holds no place in a queue.
  */
 #include "base/clock.h"
+#include "kube/call/call_conversion.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/policies_private.h"
@@ -35,20 +36,21 @@ static bool add(struct kube_conversion_batch *batch, struct slice json)
 }
 
 /* Item i, in the arena of the facts. */
-static bool get(struct kube_policy_facts *f, size_t i, struct slice *ret_json)
+static bool get(struct kube_policy_facts *f, const struct kube_conversion_batch *batch, size_t i,
+                struct slice *ret_json)
 {
     int64_t revision;
-    struct kube_kv kv = kube_conversion_batch_get(f->batch, i, &revision);
+    struct kube_kv kv = kube_conversion_batch_get(batch, i, &revision);
     return arena_dup(&f->arena, kv.value, ret_json) == ST_OK;
 }
 
-static bool take_back(struct kube_policy_facts *f)
+static bool take_back(struct kube_policy_facts *f, const struct kube_conversion_batch *batch)
 {
     f->back = SLICE_EMPTY;
-    return get(f, 0, &f->taken);
+    return get(f, batch, 0, &f->taken);
 }
 
-static bool take_sight(struct kube_policy_facts *f)
+static bool take_sight(struct kube_policy_facts *f, const struct kube_conversion_batch *batch)
 {
     struct kube_policy_sights *sights = &f->sights;
     struct kube_policy_sight *items = arena_calloc(&f->arena, sights->count + 1, sizeof(*items));
@@ -58,40 +60,38 @@ static bool take_sight(struct kube_policy_facts *f)
         memcpy(items, sights->items, sights->count * sizeof(*items));
     struct kube_policy_sight *sight = &items[sights->count];
     sight->kind = sights->wanted;
-    if ((f->object_json.len && !get(f, 0, &sight->object)) ||
-        (f->old_json.len && !get(f, f->object_json.len != 0, &sight->old)))
+    if ((f->object_json.len && !get(f, batch, 0, &sight->object)) ||
+        (f->old_json.len && !get(f, batch, f->object_json.len != 0, &sight->old)))
         return false;
     *sights = (struct kube_policy_sights){.items = items, .count = sights->count + 1};
     return true;
 }
 
 /* Kubernetes answers that admission could not convert an object with an error of the server. */
-static void fail(struct kube_change *change, const struct kube_status *why)
+static void fail(struct kube_call *call, const struct kube_status *why)
 {
-    struct kube_call *call = change->call;
     const char *text = why->long_message.len ? (const char *)why->long_message.ptr : why->message;
     size_t len = why->long_message.len ? why->long_message.len : strlen(why->message);
     (void)kube_fail(&call->status, KUBE_INTERNAL_ERROR, "Internal error occurred: %.*s",
                     (int)size_min(len, KUBE_MESSAGE_BYTES), text);
-    kube_call_fail(call);
 }
 
-static void on_converted(struct kube_conversion_batch *batch)
+static void on_converted(struct kube_call *call, struct kube_conversion_batch *batch)
 {
-    struct kube_policy_facts *f = kube_conversion_batch_owner(batch);
-    struct kube_change *change = f->change;
+    struct kube_change *change = call->handler.change;
+    struct kube_policy_facts *f = change->policies;
     const struct kube_status *status = kube_conversion_batch_status(batch);
     enum status taken = ST_OK;
-    if (status->reason == KUBE_OK && !(f->back.len ? take_back(f) : take_sight(f)))
+    bool converted = status->reason == KUBE_OK;
+    if (!converted)
+        fail(call, status);
+    else if (!(f->back.len ? take_back(f, batch) : take_sight(f, batch)))
         taken = ST_NOMEM;
-    if (status->reason != KUBE_OK) {
-        if (kube_call_done(change->call))
-            fail(change, status);
-        return;
-    }
-    f->batch = NULL;
     kube_conversion_batch_free(batch);
-    kube_change_resume(change, taken);
+    if (converted)
+        kube_change_resume(change, taken);
+    else if (kube_call_done(call))
+        kube_call_fail(call);
 }
 
 enum kube_stepped kube_policies_convert(struct kube_change *change)
@@ -101,14 +101,15 @@ enum kube_stepped kube_policies_convert(struct kube_change *change)
     if (!kube_policies_time_left_ns(call))
         return kube_policies_fail_late(&call->status);
     const struct kube_kind *to = f->back.len ? call->kind : f->sights.wanted;
-    f->batch = kube_conversion_batch_new(call->api, kube_custom_of(to), call->arena.account,
-                                         wire_peer_key(call->request->peer));
-    if (f->back.len ? !add(f->batch, f->back)
-                    : !add(f->batch, f->object_json) || !add(f->batch, f->old_json))
+    struct kube_conversion_batch *batch = kube_conversion_batch_new(
+        call->api, kube_custom_of(to), call->arena.account, wire_peer_key(call->request->peer));
+    if (f->back.len ? !add(batch, f->back)
+                    : !add(batch, f->object_json) || !add(batch, f->old_json)) {
+        kube_conversion_batch_free(batch);
         return kube_fail_engine(&call->status, ST_NOMEM);
+    }
     kube_write_queue_leave(&call->ticket);
     kube_write_queue_leave(&call->quota_ticket);
-    kube_call_hold(call);
-    kube_conversion_batch_start(f->batch, on_converted, f);
+    kube_call_convert_batch(call, batch, on_converted);
     return KUBE_STEP_LEFT;
 }

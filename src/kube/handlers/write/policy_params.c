@@ -10,6 +10,7 @@
  *        └──► a batch ─► (the webhook) ─► its objects, in turns ───┘
  */
 #include "base/metric/turn.h"
+#include "kube/call/call_conversion.h"
 #include "kube/call/conversion.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
@@ -183,7 +184,7 @@ static void fail(struct kube_policy_facts *f)
 }
 
 /* Continues in done, when the webhook has converted what is to be converted. */
-static void convert(struct kube_policy_facts *f, void (*done)(struct kube_conversion_batch *batch))
+static void convert(struct kube_policy_facts *f, kube_call_converted_fn *done)
 {
     struct kube_call *call = f->change->call;
     int64_t left_ns = kube_policies_time_left_ns(call);
@@ -194,9 +195,10 @@ static void convert(struct kube_policy_facts *f, void (*done)(struct kube_conver
     }
     kube_write_queue_leave(&call->ticket);
     kube_write_queue_leave(&call->quota_ticket);
-    kube_call_hold(call);
-    kube_conversion_batch_limit(f->batch, left_ns);
-    kube_conversion_batch_start(f->batch, done, f);
+    struct kube_conversion_batch *batch = f->batch;
+    f->batch = NULL;
+    kube_conversion_batch_limit(batch, left_ns);
+    kube_call_convert_batch(call, batch, done);
     (void)!kube_call_done(call); /* what was read */
 }
 
@@ -221,11 +223,12 @@ static bool is_converted(const struct kube_policy_facts *f)
 
 /* -- Parameters by their names -- */
 
-static void on_param_converted(struct kube_conversion_batch *batch)
+static void on_param_converted(struct kube_call *call, struct kube_conversion_batch *batch)
 {
-    struct kube_policy_facts *f = kube_conversion_batch_owner(batch);
+    struct kube_policy_facts *f = call->handler.change->policies;
     struct kube_policy_param *param = f->read;
     int64_t version;
+    f->batch = batch;
     if (is_converted(f)) {
         struct kube_kv kv = kube_conversion_batch_get(batch, 0, &version);
         param->tree = kube_policies_read_tree(f, f->param_kind, kv, version);
@@ -444,10 +447,11 @@ static void look_at_converted(struct kube_policy_facts *f)
     (void)!kube_call_done(f->change->call);
 }
 
-static void on_page_converted(struct kube_conversion_batch *batch)
+static void on_page_converted(struct kube_call *call, struct kube_conversion_batch *batch)
 {
-    struct kube_policy_facts *f = kube_conversion_batch_owner(batch);
+    struct kube_policy_facts *f = call->handler.change->policies;
     struct slice why;
+    f->batch = batch;
     if (is_converted(f)) {
         look_at_converted(f);
     } else if (explain(f, &why)) {

@@ -159,6 +159,7 @@ static void on_done(struct kube_webhook_call *call)
     if (--hooks->waiting)
         return;
     change->call->on_end = hooks->on_end;
+    http_need_peer(change->call->exchange, false);
     if (kube_call_done(change->call))
         kube_change_next(change);
 }
@@ -252,6 +253,7 @@ enum kube_stepped kube_webhooks_call(struct kube_change *change)
     hooks->arrived = 0;
     hooks->on_end = call->on_end;
     call->on_end = on_client_gone;
+    http_need_peer(call->exchange, true);
     kube_call_hold(call);
     for (size_t i = 0; i < hooks->call_count; i++) {
         hooks->calls[i].began_ns = clock_mono_ns(call->api->clock);
