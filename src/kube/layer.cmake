@@ -21,7 +21,7 @@ vigil_tool(rules_bench kube ${CMAKE_SOURCE_DIR}/bench/layers/rules_bench.c)
 vigil_failing_memory(kube_policy_webhooks_review_test)
 
 # Calls on a simulated network (src/client/sim/faulty_sim_test.h).
-foreach(test webhook_caller webhook_endpoints)
+foreach(test webhook_caller webhook_endpoints call_conversion_batch handlers_read_event_conversions)
     vigil_failing_memory(kube_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kube_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")

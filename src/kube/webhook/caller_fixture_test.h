@@ -16,10 +16,14 @@
 
 enum { HOOK_HELD_MAX = 4096 };
 
+struct hook_site;
+
 /* What the server answers, and what it has seen. */
 struct hook_site {
     unsigned code;
     struct slice body;
+    /* Unless NULL: makes the body. */
+    void (*answer)(struct hook_site *site, struct slice question, struct buf *to);
     const char *type;         /* NULL: application/json */
     const char *name, *value; /* another field; NULL: none */
     bool holds;               /* it does not answer, or only with a head and */
@@ -89,20 +93,25 @@ static inline void hook_on_request(struct http_exchange *x, void *service,
 {
     struct hook_site *site = service;
     struct slice type = slice_from_text(site->type ? site->type : "application/json");
+    AUTO(buf_fini) struct buf made = {0};
     hook_note(site, request);
     if (site->name)
         assert_int_equal(
             http_add_field(x, slice_from_text(site->name), slice_from_text(site->value)), ST_OK);
     if (site->holds && !site->begins) {
         site->held = x;
+        http_need_peer(x, true); /* so that the end of a call is noticed */
         return;
     }
     if (!site->begins && !site->floods) {
-        http_respond(x, site->code, type, site->body);
+        if (site->answer)
+            site->answer(site, request->body, &made);
+        http_respond(x, site->code, type, site->answer ? buf_slice(&made) : site->body);
         return;
     }
     http_begin(x, site->code, type);
     assert_int_equal(http_write(x, SLICE_LITERAL("{")), ST_OK);
+    http_need_peer(x, true);
     if (!site->floods)
         return;
     site->source.fill = hook_flood;
