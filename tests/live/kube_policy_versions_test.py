@@ -68,6 +68,17 @@ class Parameters(PolicyTest):
         self.config("one")
         self.assertEqual(self.calls(), 1)
 
+    def test_clients_that_leave_end_their_conversion(self):
+        self.send("POST", path(), gate("p"), 201)
+        self.policy("p", "params.spec.host == 'a'", param="p")
+        self.behave(webhooks.hang)
+        self.leave("POST", MAPS, '{"metadata": {"name": "one"}}')
+        self.policy("all", "params.spec.host == 'a'")
+        self.send("DELETE", f"{GROUP}/validatingadmissionpolicybindings/p", None, 200)
+        self.leave("POST", MAPS, '{"metadata": {"name": "one"}}')
+        self.behave(conversions.good)
+        self.config("one")
+
     def test_selectors_count_for_what_the_webhook_has_made(self):
         def relabel(thing):
             labels = thing["metadata"].setdefault("labels", {})
