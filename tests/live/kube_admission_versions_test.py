@@ -64,18 +64,6 @@ class AdmissionVersions(ConversionTest):
         self.assertIn("not b", self.send("POST", path("v1"), gate("b", hostPort="b:1"), 422)["message"])
         self.assertIn("not b", self.send("PATCH", path("v1", "a"), {"spec": {"hostPort": "b:2"}}, 422, MERGE)["message"])
 
-    def test_a_mutating_policy_of_another_version_refuses_the_write_without_a_conversion(self):
-        spec = {"matchConstraints": {"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["gates"],
-                                                        "operations": ["CREATE"]}]},
-                "reinvocationPolicy": "Never", "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
-                    "expression": "[JSONPatch{op: 'add', path: '/spec/port', value: '2'}]"}}]}
-        self.send("POST", ADMISSION + "mutatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec}, 201)
-        self.send("POST", ADMISSION + "mutatingadmissionpolicybindings", {"metadata": {"name": "p"}, "spec": {"policyName": "p"}}, 201)
-        message = self.send("POST", path("v1"), gate("a"), 403)["message"]
-        self.assertIn("does not mutate an object in another version than that of the request", message)
-        self.assertEqual(self.calls(), 0)
-        self.send("POST", path("v2"), gate("a", "v2"), 201)
-
     def test_a_converter_that_fails_refuses_the_write(self):
         self.hook("validatingwebhookconfigurations", "see", webhooks.allow)
         self.behave(webhooks.cut)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Admission policies whose parameters are custom resources that a webhook converts to the version of their paramKind. Beside a real
-kube-apiserver: tests/kube/same_policy_versions_test.py."""
+"""Admission policies and custom resources that a webhook converts: parameters in the version of their paramKind, and objects that are
+mutated in the version of a rule. Beside a real kube-apiserver: tests/kube/same_policy_versions_test.py."""
 import pathlib
 import sys
 import threading
@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import conversions  # noqa: E402
 import webhooks  # noqa: E402
 from conversions import CRDS, gate, path  # noqa: E402
-from kube_conversion_test import ConversionTest  # noqa: E402
+from kube_conversion_test import MERGE, ConversionTest  # noqa: E402
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -185,6 +185,111 @@ class Failures(PolicyTest):
         released.set()
         waiting.join()
         self.assertEqual(answers, [None])
+
+
+class Mutations(ConversionTest):
+    def mutate(self, name, *patches, version="v2", operations=OPERATIONS, **spec):
+        self.send("POST", f"{GROUP}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
+            "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["example.com"], "apiVersions": [version], "resources": ["gates"], "operations": operations}]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+                "expression": f"[JSONPatch{{op: 'add', path: '/spec/{field}', value: {value}}}]"}}
+                for field, value in patches], **spec}}, 201)
+        self.send("POST", f"{GROUP}/mutatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": {"policyName": name}}, 201)
+
+    def wanted(self):
+        """The versions to which objects were converted."""
+        return [call.request["desiredAPIVersion"].split("/")[1] for call in self.hooks.of("/convert")]
+
+    def test_mutations_of_one_version_take_two_conversions(self):
+        self.mutate("one", ("host", "'one'"), ("port", "object.spec.port + '1'"))
+        self.mutate("two", ("port", "object.spec.port + '2'"))
+        made = self.send("POST", path(), gate("a"), 201)
+        self.assertEqual(made["spec"], {"hostPort": "one:112"})
+        self.assertEqual(self.stored("a"), {**self.stored("a"), "apiVersion": "example.com/v1", "spec": {"hostPort": "one:112"}})
+        self.assertEqual(self.wanted(), ["v2", "v1"])
+        self.hooks.clear()
+        changed = self.patch(path("v1", "a"), {"spec": {"hostPort": "b:2"}})
+        self.assertEqual(changed["spec"], {"hostPort": "one:212"})
+        self.assertEqual([len(call.request["objects"]) for call in self.hooks.of("/convert")], [2, 1])  # the first with the old object
+
+    def test_policies_of_several_versions_see_what_the_others_have_made(self):
+        self.mutate("one", ("hostPort", "object.spec.hostPort + '1'"), version="v1")
+        self.mutate("two", ("port", "object.spec.port + '2'"))
+        self.mutate("three", ("port", "object.spec.port + '3'"), version="v3")
+        made = self.send("POST", path(), gate("a"), 201)
+        self.assertEqual(made["spec"], {"hostPort": "a:1132"})
+        self.assertEqual(self.wanted(), ["v3", "v2", "v3", "v2", "v1"])
+
+    def test_a_version_that_returns_is_converted_once_more(self):
+        never = [{"name": "never", "expression": "false"}]
+        self.mutate("one", ("host", "'one'"))
+        self.mutate("two", ("host", "'two'"), version="v3", matchConditions=never)
+        self.mutate("way-back", ("host", "'three'"), matchConditions=never)
+        self.assertEqual(self.send("POST", path(), gate("a"), 201)["spec"], {"hostPort": "one:1"})
+        self.assertEqual(self.wanted(), ["v2", "v3", "v3", "v2", "v1"])
+
+    def test_what_follows_sees_the_mutated_object(self):
+        self.mutate("p", ("host", "'new'"))
+        rules = [{"apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["gates"], "operations": OPERATIONS}]
+        self.send("POST", f"{GROUP}/validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "object.spec.host == 'new'"}]}}, 201)
+        self.send("POST", f"{GROUP}/validatingadmissionpolicybindings", {"metadata": {"name": "p"}, "spec": {
+            "policyName": "p", "validationActions": ["Deny"]}}, 201)
+        for kind in ("mutating", "validating"):
+            self.send("POST", f"{GROUP}/{kind}webhookconfigurations", {"metadata": {"name": "w"}, "webhooks": [{
+                "name": "w.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": rules,
+                "clientConfig": self.hooks.on(f"/{kind}", webhooks.allow)}]}, 201)
+        self.send("POST", path(), gate("a"), 201)
+        for kind in ("mutating", "validating"):
+            self.assertEqual([call.object["spec"] for call in self.hooks.of(f"/{kind}")], [{"host": "new", "port": "1"}])
+
+    def test_a_dear_mutation_that_asks_about_permissions(self):
+        """It goes to the worker, and waits for answers as well as for the converter."""
+        loop = "[0,1,2,3,4,5,6,7,8,9]" + "".join(f".all(a{n}, [0,1,2,3,4,5,6,7,8,9]" for n in range(3)) + ".all(b, b >= 0)" + ")" * 3
+        asks = "authorizer.group('').resource('pods').check('get').allowed()"
+        self.mutate("p", ("host", "'new'"), ("port", f"{loop} && {asks} ? 'yes' : 'no'"))
+        self.assertEqual(self.send("POST", path(), gate("a"), 201)["spec"], {"hostPort": "new:yes"})
+        self.assertEqual(self.wanted(), ["v2", "v1"])
+
+    def test_an_update_that_loses_is_mutated_again(self):
+        released = threading.Event()
+        self.addCleanup(released.set)
+        self.send("POST", path(), gate("a"), 201)
+        self.mutate("p", ("port", "object.spec.port + '0'"), operations=["UPDATE"], matchConditions=[
+            {"name": "slow", "expression": "object.spec.host == 'slow'"}])
+        self.behave(webhooks.slow(released, conversions.good))
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(self.patch(path("v1", "a"), {"spec": {"hostPort": "slow:1"}})))
+        waiting.start()
+        self.hooks.wait_for("/convert")
+        self.send("PATCH", path("v1", "a", "status"), {"status": {"ready": 5}}, 200, MERGE)  # the policy does not concern it
+        self.assertTrue(waiting.is_alive())
+        released.set()
+        waiting.join()
+        self.assertEqual((answers[0]["spec"], answers[0]["status"]), ({"hostPort": "slow:10"}, {"ready": 5}))
+
+    def test_failures(self):
+        self.mutate("p", ("port", "'2'"), failurePolicy="Ignore")
+        self.behave(lambda call: (conversions.BAD["failure-message"] if call.request["desiredAPIVersion"].endswith("v1")
+                                  else conversions.good)(call))
+        refused = self.send("POST", path(), gate("a"), 500)
+        self.assertIn("failed to convert object: conversion webhook for example.com/v2, Kind=Gate failed: cannot do that",
+                      refused["message"])
+        self.assertIsNone(self.stored("a"))
+        self.behave(webhooks.hang)
+        begun = time.monotonic()
+        self.send("POST", path() + "?timeout=1s", gate("a"), 504)
+        self.assertLess(time.monotonic() - begun, CALL_SECONDS / 2)
+
+    def test_what_was_mutated_is_checked_and_pruned_in_the_version_of_the_request(self):
+        self.behave(conversions.changed(lambda thing: thing["spec"].update(unknown="x", replicas="text")
+                                        if thing["apiVersion"].endswith("v1") else None))
+        self.mutate("p", ("port", "'2'"))
+        refused = self.send("POST", path(), gate("a"), 422)
+        self.assertIn("spec.replicas in body must be of type integer", refused["message"])
+        self.behave(conversions.changed(lambda thing: thing["spec"].update(unknown="x")))
+        self.assertEqual(self.send("POST", path(), gate("a"), 201)["spec"], {"hostPort": "a:2"})
 
 
 if __name__ == "__main__":

@@ -270,7 +270,6 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
                                    &write) ||
         !kube_policies_see_mutable(change, &write))
         return KUBE_STEP_FAIL;
-    write.sights = NULL; /* what a webhook would have to convert is refused (mutate.c) */
     enum kube_policy_verdict verdict = kube_policy_mutate(&write, mutating, &after);
     f->checks = write.checks;
     switch (verdict) {
@@ -283,6 +282,7 @@ static enum kube_stepped run_policies(struct kube_change *change, struct kube_mu
     case KUBE_POLICY_ADMITS:
         break;
     }
+    kube_policies_forget_sights(f);
     if (after != write.object)
         *ret_object = after;
     return KUBE_STEP_NEXT;

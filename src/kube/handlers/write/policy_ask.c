@@ -12,7 +12,8 @@ enum { TURN_ANSWERS = 4 }; /* in one turn: each takes at most about 4 ms, and us
 
 bool kube_policies_asked(const struct kube_policy_facts *facts)
 {
-    return facts->permissions.unknown || facts->sights.wanted || facts->back.len;
+    return facts->permissions.unknown || kube_policy_sights_wanted(&facts->sights) ||
+           facts->back.len;
 }
 
 void kube_policies_free_fetches(struct kube_policy_facts *f)
@@ -74,7 +75,7 @@ enum kube_stepped kube_policies_ask(struct kube_change *change)
     struct kube_call *call = change->call;
     struct kube_policy_facts *f = change->policies;
     struct kube_permission *permission;
-    if (f->sights.wanted || f->back.len)
+    if (kube_policy_sights_wanted(&f->sights) || f->back.len)
         return kube_policies_convert(change);
     if (!f->permissions.unknown)
         return KUBE_STEP_NEXT;

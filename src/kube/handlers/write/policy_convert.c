@@ -1,7 +1,7 @@
 /*
  * Objects in another version of a custom resource, for policies and webhooks whose rules name that
- * version (matchPolicy Equivalent), if a webhook converts them; and back, if an admission webhook
- * has mutated one. While it is done the write holds no place in a queue.
+ * version (matchPolicy Equivalent), if a webhook converts them; and back, if a policy or an
+ * admission webhook has mutated one. While it is done the write holds no place in a queue.
  */
 #include "base/clock.h"
 #include "kube/call/call_conversion.h"
@@ -35,6 +35,22 @@ static bool add(struct kube_conversion_batch *batch, struct slice json)
     return !json.len || kube_conversion_batch_add(batch, (struct kube_kv){.value = json}) == ST_OK;
 }
 
+static const struct kube_kind *wanted_kind(const struct kube_policy_facts *f)
+{
+    if (f->back.len)
+        return f->change->call->kind;
+    return f->sights.leaving ? f->sights.leaving->to : f->sights.wanted;
+}
+
+static bool fill(const struct kube_policy_facts *f, struct kube_conversion_batch *batch)
+{
+    if (f->back.len)
+        return add(batch, f->back);
+    if (f->sights.leaving)
+        return add(batch, f->sights.leaving->before);
+    return add(batch, f->object_json) && add(batch, f->old_json);
+}
+
 /* Item i, in the arena of the facts. */
 static bool get(struct kube_policy_facts *f, const struct kube_conversion_batch *batch, size_t i,
                 struct slice *ret_json)
@@ -50,7 +66,18 @@ static bool take_back(struct kube_policy_facts *f, const struct kube_conversion_
     return get(f, batch, 0, &f->taken);
 }
 
-static bool take_sight(struct kube_policy_facts *f, const struct kube_conversion_batch *batch)
+static bool take_moved(struct kube_policy_facts *f, const struct kube_conversion_batch *batch,
+                       struct slice error)
+{
+    struct kube_policy_moved *moved = TAKE(f->sights.leaving);
+    moved->next = f->sights.moved;
+    moved->error = error;
+    f->sights.moved = moved;
+    return error.len || get(f, batch, 0, &moved->after);
+}
+
+static bool take_sight(struct kube_policy_facts *f, const struct kube_conversion_batch *batch,
+                       struct slice error)
 {
     struct kube_policy_sights *sights = &f->sights;
     struct kube_policy_sight *items = arena_calloc(&f->arena, sights->count + 1, sizeof(*items));
@@ -58,38 +85,44 @@ static bool take_sight(struct kube_policy_facts *f, const struct kube_conversion
         return false;
     if (sights->count)
         memcpy(items, sights->items, sights->count * sizeof(*items));
-    struct kube_policy_sight *sight = &items[sights->count];
-    sight->kind = sights->wanted;
-    if ((f->object_json.len && !get(f, batch, 0, &sight->object)) ||
-        (f->old_json.len && !get(f, batch, f->object_json.len != 0, &sight->old)))
-        return false;
-    *sights = (struct kube_policy_sights){.items = items, .count = sights->count + 1};
-    return true;
+    struct kube_policy_sight *sight = &items[sights->count++];
+    *sight = (struct kube_policy_sight){.kind = sights->wanted, .error = error};
+    sights->items = items;
+    sights->wanted = NULL;
+    return error.len || ((!f->object_json.len || get(f, batch, 0, &sight->object)) &&
+                         (!f->old_json.len || get(f, batch, f->object_json.len != 0, &sight->old)));
 }
 
-/* Kubernetes answers that admission could not convert an object with an error of the server. */
-static void fail(struct kube_call *call, const struct kube_status *why)
+/* The evaluation decides what an error of the webhook means. What was made by an admission webhook
+ * and cannot be converted back is an error of the server, as in Kubernetes. */
+static bool take(struct kube_policy_facts *f, const struct kube_conversion_batch *batch)
 {
-    const char *text = why->long_message.len ? (const char *)why->long_message.ptr : why->message;
-    size_t len = why->long_message.len ? why->long_message.len : strlen(why->message);
-    (void)kube_fail(&call->status, KUBE_INTERNAL_ERROR, "Internal error occurred: %.*s",
-                    (int)size_min(len, KUBE_MESSAGE_BYTES), text);
+    struct kube_call *call = f->change->call;
+    const struct kube_status *status = kube_conversion_batch_status(batch);
+    struct slice error = SLICE_EMPTY;
+    bool fine = status->reason == KUBE_OK;
+    if (!fine && !kube_policies_time_left_ns(call))
+        return kube_policies_fail_late(&call->status);
+    if (!fine && status->reason != KUBE_UNKNOWN)
+        return kube_conversion_batch_fail(batch, &call->arena, &call->status);
+    if (!fine && arena_dup(&f->arena, status->long_message, &error) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (!fine && f->back.len)
+        return kube_fail(&call->status, KUBE_INTERNAL_ERROR, "Internal error occurred: %.*s",
+                         (int)size_min(error.len, KUBE_MESSAGE_BYTES), (const char *)error.ptr);
+    bool taken = f->back.len         ? take_back(f, batch)
+                 : f->sights.leaving ? take_moved(f, batch, error)
+                                     : take_sight(f, batch, error);
+    return taken || kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 static void on_converted(struct kube_call *call, struct kube_conversion_batch *batch)
 {
     struct kube_change *change = call->handler.change;
-    struct kube_policy_facts *f = change->policies;
-    const struct kube_status *status = kube_conversion_batch_status(batch);
-    enum status taken = ST_OK;
-    bool converted = status->reason == KUBE_OK;
-    if (!converted)
-        fail(call, status);
-    else if (!(f->back.len ? take_back(f, batch) : take_sight(f, batch)))
-        taken = ST_NOMEM;
+    bool taken = take(change->policies, batch);
     kube_conversion_batch_free(batch);
-    if (converted)
-        kube_change_resume(change, taken);
+    if (taken)
+        kube_change_resume(change, ST_OK);
     else if (kube_call_done(call))
         kube_call_fail(call);
 }
@@ -97,17 +130,18 @@ static void on_converted(struct kube_call *call, struct kube_conversion_batch *b
 enum kube_stepped kube_policies_convert(struct kube_change *change)
 {
     struct kube_call *call = change->call;
-    struct kube_policy_facts *f = change->policies;
-    if (!kube_policies_time_left_ns(call))
+    const struct kube_policy_facts *f = change->policies;
+    int64_t left_ns = kube_policies_time_left_ns(call);
+    if (!left_ns)
         return kube_policies_fail_late(&call->status);
-    const struct kube_kind *to = f->back.len ? call->kind : f->sights.wanted;
-    struct kube_conversion_batch *batch = kube_conversion_batch_new(
-        call->api, kube_custom_of(to), call->arena.account, wire_peer_key(call->request->peer));
-    if (f->back.len ? !add(batch, f->back)
-                    : !add(batch, f->object_json) || !add(batch, f->old_json)) {
+    struct kube_conversion_batch *batch =
+        kube_conversion_batch_new(call->api, kube_custom_of(wanted_kind(f)), call->arena.account,
+                                  wire_peer_key(call->request->peer));
+    if (!fill(f, batch)) {
         kube_conversion_batch_free(batch);
         return kube_fail_engine(&call->status, ST_NOMEM);
     }
+    kube_conversion_batch_limit(batch, left_ns);
     kube_write_queue_leave(&call->ticket);
     kube_write_queue_leave(&call->quota_ticket);
     kube_call_convert_batch(call, batch, on_converted);

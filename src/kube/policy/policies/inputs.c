@@ -43,8 +43,42 @@ bool kube_policy_can_show(const struct kube_policy_write *w, const struct kube_k
 {
     if (!kube_policy_converts_by_webhook(w, kind) || !w->sights || find_sight(w, kind))
         return true;
-    w->sights->wanted = kind;
+    if (!w->sights->wanted)
+        w->sights->wanted = kind;
     return false;
+}
+
+struct slice kube_policy_show_error(const struct kube_policy_write *w, const struct kube_kind *kind)
+{
+    const struct kube_policy_sight *sight = find_sight(w, kind);
+    return sight ? sight->error : SLICE_EMPTY;
+}
+
+struct json_node *kube_policy_move(const struct kube_policy_write *w, struct arena *arena,
+                                   const struct kube_kind *to, const struct json_node *object,
+                                   struct slice *ret_error)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct json_node *tree;
+    struct error ignored;
+    struct slice copy;
+    if (json_tree_write(object, &text) != ST_OK)
+        return NULL;
+    struct kube_policy_moved *moved = w->sights->moved;
+    while (moved && !(moved->to == to && slice_equal(moved->before, buf_slice(&text))))
+        moved = moved->next;
+    if (moved) {
+        *ret_error = moved->error;
+        bool read = !moved->error.len && arena_dup(arena, moved->after, &copy) == ST_OK &&
+                    json_tree_read(arena, copy, &tree, &ignored) == ST_OK;
+        return read ? tree : NULL;
+    }
+    if (!(moved = arena_calloc(w->arena, 1, sizeof(*moved))) ||
+        arena_dup(w->arena, buf_slice(&text), &moved->before) != ST_OK)
+        return NULL;
+    moved->to = to;
+    w->sights->leaving = moved;
+    return NULL;
 }
 
 /* The object in another version. NULL: no memory, or it cannot be converted. */
@@ -99,20 +133,24 @@ static struct json_node *with_version(struct arena *arena, const struct json_nod
     return copy;
 }
 
+bool kube_policy_inputs_show(const struct kube_policy_write *w, const struct kube_policy *policy,
+                             const struct json_node *object, const struct json_node **ret_object)
+{
+    *ret_object = object;
+    if (object && policy->uses & KUBE_USES_VERSIONS && w->revision)
+        *ret_object = with_version(w->arena, object, w->revision);
+    return !object || *ret_object;
+}
+
 /* The object itself, or a copy if the policy sees another form of it. */
 bool kube_policy_inputs_see(const struct kube_policy_write *w, const struct kube_policy *policy,
                             const struct kube_kind *kind, const struct json_node *object,
                             const struct json_node **ret_object)
 {
-    *ret_object = object;
-    if (object && kube_policy_converts(w, kind)) {
-        *ret_object = converted(w, kind, object);
-        if (!*ret_object)
-            return false;
-    }
-    if (object && policy->uses & KUBE_USES_VERSIONS && w->revision)
-        *ret_object = with_version(w->arena, *ret_object, w->revision);
-    return !object || *ret_object;
+    const struct json_node *seen = object;
+    if (object && kube_policy_converts(w, kind) && !(seen = converted(w, kind, object)))
+        return false;
+    return kube_policy_inputs_show(w, policy, seen, ret_object);
 }
 
 /* -- The request -- */

@@ -36,14 +36,24 @@ bool kube_policy_inputs_see(const struct kube_policy_write *write, const struct 
                             const struct kube_kind *kind, const struct json_node *object,
                             const struct json_node **ret_object);
 
+/* The same for one that is in the version of the policy already. */
+MUST_CHECK
+bool kube_policy_inputs_show(const struct kube_policy_write *write,
+                             const struct kube_policy *policy, const struct json_node *object,
+                             const struct json_node **ret_object);
+
 /* Whether the objects can be shown as those of this kind. False: a webhook has to convert them
  * first, and write->sights->wanted says so. */
 MUST_CHECK
 bool kube_policy_can_show(const struct kube_policy_write *write, const struct kube_kind *kind);
+/* Why they cannot, according to the webhook; empty: they can. */
+struct slice kube_policy_show_error(const struct kube_policy_write *write,
+                                    const struct kube_kind *kind);
 /* Whether an evaluation has to wait for an answer or a conversion, and begins again. */
 static inline bool kube_policy_waits(const struct kube_policy_write *write)
 {
-    return write->permissions->unknown || (write->sights && write->sights->wanted);
+    return write->permissions->unknown ||
+           (write->sights && kube_policy_sights_wanted(write->sights));
 }
 
 /* Whether the policy sees another version of what is written. What has a kind of its own, such as a
@@ -52,6 +62,13 @@ bool kube_policy_converts(const struct kube_policy_write *write, const struct ku
 /* Whether a webhook does that. */
 bool kube_policy_converts_by_webhook(const struct kube_policy_write *write,
                                      const struct kube_kind *kind);
+/* The mutated object in another version, as a webhook has converted it, in the arena. NULL:
+ * *ret_error says why not; or it is not converted yet, and write->sights->leaving says so; or there
+ * is no memory. */
+MUST_CHECK
+struct json_node *kube_policy_move(const struct kube_policy_write *write, struct arena *arena,
+                                   const struct kube_kind *to, const struct json_node *object,
+                                   struct slice *ret_error);
 /* Changes an object of one version of a kind into another one. False: no memory, or it cannot be
  * converted. */
 MUST_CHECK

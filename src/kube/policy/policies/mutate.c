@@ -19,10 +19,6 @@ enum {
     NODE_COST = 4, /* for each value in the object, which is copied, checked and completed */
 };
 
-#define FOREIGN_VERSION                                                                      \
-    "failed to configure binding: this server does not mutate an object in another version " \
-    "than that of the request if a webhook converts it"
-
 /* A policy with a binding and a parameter. */
 struct invocation {
     const struct kube_policy_case *of;
@@ -39,6 +35,7 @@ struct mutation {
     /* The object, which is that of the write or in the arena. Each mutation makes a new one; when
      * the old ones take much memory, the newest one moves to the other arena. */
     const struct json_node *object;
+    const struct kube_kind *kind; /* its version, unless it has a kind of its own */
     struct arena arenas[2], *arena;
     size_t held_bytes; /* the size of the arena when the object had moved there */
     size_t next_key;   /* the one that is expected next */
@@ -100,13 +97,6 @@ static void on_matched(struct kube_policy_run *run, const struct kube_policy_cas
                        const struct kube_kind *kind)
 {
     struct mutation *m = of_run(run);
-    const struct kube_policy *policy = c->policy_object->data;
-    /* What one mutation makes is shown to the next one, and would have to be converted each time.
-     */
-    if (kube_policy_converts_by_webhook(run->write, kind)) {
-        on_unusable(run, policy, c->binding_object->data, SLICE_LITERAL(FOREIGN_VERSION), true);
-        return;
-    }
     for (size_t i = 0; i < c->param_count; i++) {
         if (m->count == m->capacity) {
             size_t capacity = size_max(8, 2 * m->capacity);
@@ -455,17 +445,59 @@ static void drop_garbage(struct mutation *m)
 
 /* -- Versions -- */
 
-/* The object as the matching rule sees it, and back. */
-static bool convert(struct mutation *m, const struct kube_kind *from, const struct kube_kind *to)
+static bool convert_by_webhook(struct mutation *m, const struct kube_kind *to)
 {
-    if (from == to)
-        return true;
-    struct json_node *copy = json_node_copy(m->arena, m->object);
-    if (!copy || !kube_policy_convert(m->arena, from, to, copy)) {
-        m->run.no_memory = true;
+    static const struct kube_policy plain;
+    struct kube_policy_write *write = m->run.write;
+    struct slice error = SLICE_EMPTY;
+    /* Nothing was mutated: the objects are known in all versions that match. */
+    if (!m->succeeded) {
+        m->run.no_memory = !kube_policy_inputs_see(write, &plain, to, write->object, &m->object);
+        return !m->run.no_memory;
+    }
+    /* What follows from a question that has no answer yet is not sent. */
+    if (write->permissions->unknown)
+        return false;
+    const struct json_node *made = kube_policy_move(write, m->arena, to, m->object, &error);
+    if (error.len) {
+        m->denied = true;
+        (void)kube_policy_fail_internal(&m->run, "failed to convert object: ", error);
         return false;
     }
-    m->object = copy;
+    m->run.no_memory = !made && !write->sights->leaving;
+    if (made)
+        m->object = made;
+    return made;
+}
+
+static bool convert_here(struct mutation *m, const struct kube_kind *to)
+{
+    struct json_node *copy = json_node_copy(m->arena, m->object);
+    m->run.no_memory = !copy || !kube_policy_convert(m->arena, m->kind, to, copy);
+    if (copy)
+        m->object = copy;
+    return !m->run.no_memory;
+}
+
+/*
+ * The object as the matching rule sees it, or as the request does. It stays in a version while
+ * policies of the same one change it. False: there is no memory, a webhook has to convert it first
+ * (sights->leaving), or has failed to, which denies the request; or there is a question to be
+ * answered before.
+ */
+static bool convert(struct mutation *m, const struct kube_kind *to)
+{
+    const struct kube_policy_write *write = m->run.write;
+    const struct kube_kind *asked = write->request.kind;
+    if (m->own || m->kind == to)
+        return true;
+    if (to == asked && !m->succeeded)
+        m->object = write->object;
+    else if (kube_policy_converts_by_webhook(write, to == asked ? m->kind : to)
+                 ? !convert_by_webhook(m, to)
+                 : !convert_here(m, to))
+        return false;
+    m->kind = to;
     return true;
 }
 
@@ -474,18 +506,16 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
     const struct kube_policy *policy = invocation->of->policy_object->data;
     struct kube_policy_round r = {
         .run = &m->run, .policy = policy, .binding = invocation->of->binding_object->data};
-    const struct kube_kind *asked = m->run.write->request.kind;
     struct slice error = SLICE_EMPTY;
     bool meets = false;
-    if (m->mutating->again && !runs_again(m, invocation))
+    if ((m->mutating->again && !runs_again(m, invocation)) || !convert(m, invocation->kind))
         return;
     for (size_t i = 0; i < policy->mutation_count || i == 0; i++) {
         const struct kube_policy_inputs *made =
             kube_policy_inputs_make(m->run.write, policy, invocation->kind, &m->run.inputs);
         struct kube_policy_inputs inputs = made ? *made : (struct kube_policy_inputs){0};
         /* Each mutation sees the object as it is by now. */
-        if (!made || !kube_policy_inputs_see(m->run.write, policy, invocation->kind, m->object,
-                                             &inputs.object)) {
+        if (!made || !kube_policy_inputs_show(m->run.write, policy, m->object, &inputs.object)) {
             m->run.no_memory = true;
             return;
         }
@@ -494,13 +524,12 @@ static void invoke(struct mutation *m, const struct invocation *invocation)
         } else if (i == 0) {
             meets = kube_policy_meets_conditions(&r, &error);
         }
-        if (meets && i < policy->mutation_count && convert(m, asked, invocation->kind)) {
+        if (meets && i < policy->mutation_count) {
             struct clock *clock = m->run.write->clock;
             int64_t begin = clock ? clock_mono_ns(clock) : 0;
             error = mutate(m, invocation, &policy->mutations[i], &r);
             kube_policy_note(&r, m->denied ? SLICE_LITERAL("denied") : error,
                              clock ? clock_mono_ns(clock) - begin : 0, NULL);
-            (void)convert(m, invocation->kind, asked);
         }
         kube_policy_round_fini(&r);
         if (error.len && !policy->ignores_failures)
@@ -558,22 +587,33 @@ static enum kube_policy_verdict conclude(struct mutation *m, size_t keys,
     return KUBE_POLICY_ADMITS;
 }
 
+static bool goes_on(const struct mutation *m)
+{
+    const struct kube_policy_sights *sights = m->run.write->sights;
+    return !m->run.no_memory && !m->run.limit.reached && !m->denied &&
+           !(sights && kube_policy_sights_wanted(sights));
+}
+
 enum kube_policy_verdict kube_policy_mutate(struct kube_policy_write *write,
                                             struct kube_mutating *mutating,
                                             const struct json_node **ret_object)
 {
-    static const struct kube_policy_visitor visitor = {.matched = on_matched,
-                                                       .unusable = on_unusable};
-    struct mutation m = {.run = {.write = write, .limit = {.left = write->cost_max}},
-                         .mutating = mutating,
-                         .object = write->object};
+    static const struct kube_policy_visitor visitor = {
+        .matched = on_matched, .unusable = on_unusable, .mutates = true};
+    struct mutation m = {
+        .run = {.write = write, .limit = {.left = write->cost_max}, .again = mutating->again},
+        .mutating = mutating,
+        .object = write->object,
+        .kind = write->request.kind};
     m.end = &m.errors;
     m.own = kube_mutated_own_kind(write, &m.posted);
     size_t keys = mutating->key_count;
     open_arena(&m, &m.arenas[0]);
     kube_policy_visit(&m.run, &visitor);
-    for (size_t i = 0; i < m.count && !m.run.no_memory && !m.run.limit.reached && !m.denied; i++)
+    for (size_t i = 0; i < m.count && goes_on(&m); i++)
         invoke(&m, &m.invocations[i]);
+    if (goes_on(&m) && !m.errors)
+        (void)convert(&m, write->request.kind);
     m.run.no_memory |= arena_ran_out(mutating->arena) || arena_ran_out(write->arena);
     enum kube_policy_verdict verdict = conclude(&m, keys, ret_object);
     arena_fini(m.arena);

@@ -38,13 +38,30 @@ struct kube_policy_check {
 struct kube_policy_sight {
     const struct kube_kind *kind;
     struct slice object, old; /* JSON; empty: there is none */
+    struct slice error;       /* why they could not be converted; empty: they were */
+};
+
+/* What policies have made of the object, which a webhook converts to the version of the next policy
+ * or to that of the request. */
+struct kube_policy_moved {
+    struct kube_policy_moved *next;
+    const struct kube_kind *to;
+    struct slice before, after, error; /* JSON; either the last one or the one before is empty */
 };
 
 struct kube_policy_sights {
     const struct kube_policy_sight *items;
     size_t count;
-    const struct kube_kind *wanted; /* a version that an evaluation needs; NULL: none */
+    struct kube_policy_moved *moved;
+    /* What an evaluation needs: another version of the objects, or a mutated one; NULL: nothing. */
+    const struct kube_kind *wanted;
+    struct kube_policy_moved *leaving;
 };
+/* Whether an evaluation needs one of them. */
+static inline bool kube_policy_sights_wanted(const struct kube_policy_sights *sights)
+{
+    return sights->wanted || sights->leaving;
+}
 
 struct clock;
 

@@ -244,6 +244,28 @@ static void report_unusable(struct kube_policy_run *run, const struct kube_polic
     visitor->unusable(run, policy, binding, text, is_limit);
 }
 
+/* Whether the objects are known in the version of the rule. */
+static bool can_see(struct kube_policy_run *run, const struct kube_policy_visitor *visitor,
+                    const struct kube_policy_case *c, const struct kube_kind *kind)
+{
+    const struct kube_policy *policy = c->policy_object->data;
+    if (run->again && !policy->reinvoked)
+        return true;
+    if (!kube_policy_can_show(run->write, kind))
+        return false;
+    struct slice why = kube_policy_show_error(run->write, kind);
+    if (!why.len)
+        return true;
+    if (visitor->mutates)
+        report_unusable(run, visitor, policy, NULL, why, false);
+    else
+        report_unusable(
+            run, visitor, policy, c->binding_object->data,
+            kube_policy_format(run, "failed to convert object version: %.*s", SLICE_ARGS(why)),
+            false);
+    return false;
+}
+
 static void visit_binding(struct kube_policy_run *run, const struct kube_policy_visitor *visitor,
                           const struct kube_policy_case *c, const struct kube_kind *kind)
 {
@@ -257,9 +279,11 @@ static void visit_binding(struct kube_policy_run *run, const struct kube_policy_
         report_unusable(run, visitor, policy, binding, no_namespace(run), c->is_limit);
     else if (binding->unusable)
         report_unusable(run, visitor, policy, binding, slice_from_text(binding->unusable), true);
+    else if (visitor->mutates && !can_see(run, visitor, c, kind))
+        return;
     else if (c->binding_error.len)
         report_unusable(run, visitor, policy, binding, c->binding_error, c->is_limit);
-    else if (c->param_count)
+    else if (c->param_count && (visitor->mutates || can_see(run, visitor, c, kind)))
         visitor->matched(run, c, kind);
 }
 
@@ -271,8 +295,6 @@ static void visit_policy(struct kube_policy_run *run, const struct kube_policy_v
     const struct kube_kind *kind;
     enum kube_policy_matched matched = kube_policy_matches(run, &policy->match, &kind);
     if (matched == KUBE_POLICY_MATCHED_NOT)
-        return;
-    if (!kube_policy_can_show(run->write, kind))
         return;
     struct slice why = cases->policy_error;
     if (matched == KUBE_POLICY_MATCHED_WITHOUT_NAMESPACE)

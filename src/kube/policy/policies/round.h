@@ -29,6 +29,7 @@ struct kube_policy_run {
     struct kube_policy_inputs_cache inputs;
     struct kube_policy_check *checks; /* the newest first */
     bool no_memory;
+    bool again; /* only policies that are reinvoked see the objects */
 };
 
 struct kube_policy_round {
@@ -101,6 +102,7 @@ struct kube_policy_visitor {
      * binding: …". is_limit: this server cannot, so that it counts even if failures are ignored. */
     void (*unusable)(struct kube_policy_run *run, const struct kube_policy *policy,
                      const struct kube_policy_binding *binding, struct slice why, bool is_limit);
+    bool mutates; /* the objects are converted before the parameters count */
 };
 
 void kube_policy_visit(struct kube_policy_run *run, const struct kube_policy_visitor *visitor);

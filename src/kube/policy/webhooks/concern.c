@@ -67,6 +67,11 @@ enum kube_webhook_concern kube_webhook_concerns(struct kube_policy_run *run,
     }
     if (!kube_policy_can_show(w, *ret_kind))
         return KUBE_WEBHOOK_ASKS;
+    struct slice why = kube_policy_show_error(w, *ret_kind);
+    if (why.len) {
+        (void)kube_policy_fail_internal(run, "", why);
+        return KUBE_WEBHOOK_DENIES;
+    }
     if (!webhook->rule.condition_count || webhook->rule.unusable)
         return KUBE_WEBHOOK_CONCERNS;
     enum kube_webhook_concern concern = evaluate(run, webhook, *ret_kind, ret_conditions);
