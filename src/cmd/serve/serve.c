@@ -15,6 +15,7 @@
 #include "cmd/serve/config/settings.h"
 #include "cmd/serve/preflight.h"
 #include "cmd/serve/signals.h"
+#include "cmd/serve/tier.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct serve {
     bool for_people; /* started on a terminal: sentences and a banner instead of JSON */
     struct serve_settings settings;
     struct serve_config config;
+    struct serve_tier tier; /* in front of a kube-apiserver */
     struct signals signals;
     _Atomic bool reset; /* the mirror does not belong to the cluster's past */
 };
@@ -277,11 +279,19 @@ static void drain(const struct serve *s, struct server *server)
 static enum status configure(struct serve *s, struct error *error)
 {
     TRY(serve_settings_log(&s->settings, error));
-    TRY(config_upstream_check_flags(&s->settings.options, *s->settings.values.upstream_endpoints,
-                                    error));
+    bool in_front = config_tier_is_wanted(&s->settings.values);
+    if (in_front)
+        TRY(config_tier_check_flags(&s->settings.options, s->as_etcd, error));
+    else
+        TRY(config_upstream_check_flags(&s->settings.options,
+                                        *s->settings.values.upstream_endpoints, error));
     TRY(config_upstream_check_variables(&s->settings.options,
                                         s->settings.path ? NULL : s->settings.variables, error));
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
+    if (in_front) {
+        serve_tier_init(&s->tier, &s->config.tier);
+        s->config.server.face = &s->tier.face;
+    }
     /* As in etcd, a value below the minimum is raised with a warning. */
     int64_t used = s->config.server.engine.watch_progress_interval_ns;
     if (s->settings.values.watch_progress_notify_interval_ns < used)
@@ -304,7 +314,8 @@ static enum status configure(struct serve *s, struct error *error)
     s->config.server.cluster.on_waiting = on_waiting;
     s->config.server.cluster.on_loading = on_loading;
     s->config.server.cluster.on_following = on_following;
-    if (!s->config.server.clustered && (!s->for_people || s->settings.values.quota_backend_bytes))
+    bool is_store = !s->config.server.clustered && !in_front;
+    if (is_store && (!s->for_people || s->settings.values.quota_backend_bytes))
         quota_notice_log(s->settings.values.quota_backend_bytes);
     s->config.server.engine.ctx = s;
     s->config.server.engine.on_fatal = on_fatal;

@@ -46,6 +46,19 @@ static size_t known_client_urls(const struct server_config *server)
     return server->etcd.client_url_count;
 }
 
+static void announce_tier(const struct serve_config *config, const struct serve_options *options)
+{
+    static const char *const reads[] = {[TIER_READS_FENCE] = "fence",
+                                        [TIER_READS_FORWARD] = "forward",
+                                        [TIER_READS_CACHED] = "cached"};
+    log_info("starting in front of a kube-apiserver", LOG_TEXT("vigil-version", VIGIL_VERSION),
+             LOG_TEXT("upstream", config->tier.server),
+             LOG_LIST("upstream-resources", options->upstream_resources),
+             LOG_TEXT("upstream-reads", reads[config->tier.options.reads]),
+             LOG_U64("io-threads", config->server.net.shards),
+             LOG_TEXT("data-dir", config->server.engine.data_dir));
+}
+
 void announce_start(const struct serve_config *config, const struct serve_options *options)
 {
     const struct server_config *server = &config->server;
@@ -62,6 +75,10 @@ void announce_start(const struct serve_config *config, const struct serve_option
                           options->upstream_reads == SERVE_READS_FORWARD ? "forward" : "mirror"),
                  LOG_U64("io-threads", server->net.shards),
                  LOG_TEXT("data-dir", server->engine.data_dir));
+        return;
+    }
+    if (server->face) {
+        announce_tier(config, options);
         return;
     }
     /* The defaults of the flags are etcd's, but listeners on loopback are stricter by themselves.
@@ -138,8 +155,7 @@ static void announce_member(const struct serve_config *config, struct server *se
              LOG_HEX("cluster-id", identity.cluster_id));
 }
 
-void announce_ready(const struct serve_config *config, struct server *server,
-                    const char *kubeconfig)
+static void announce_etcd(const struct serve_config *config, struct server *server)
 {
     const struct etcd_config *etcd = &config->server.etcd;
     char short_version[16];
@@ -150,6 +166,13 @@ void announce_ready(const struct serve_config *config, struct server *server,
         announce_member(config, server, short_version);
     log_info("enabled capabilities for version", LOG_TEXT("cluster-version", short_version));
     log_info("grpc service status changed", LOG_TEXT("service", ""), LOG_TEXT("status", "SERVING"));
+}
+
+void announce_ready(const struct serve_config *config, struct server *server,
+                    const char *kubeconfig)
+{
+    if (!config->server.face)
+        announce_etcd(config, server);
     log_info("ready to serve client requests");
     for (size_t i = 0; i < config->server.listen_count; i++)
         if (server_bound(server, i))
@@ -165,6 +188,10 @@ void announce_ready(const struct serve_config *config, struct server *server,
 static void announce_end(const char *message, const struct serve_config *config)
 {
     const struct etcd_config *etcd = &config->server.etcd;
+    if (config->server.face) {
+        log_info(message, LOG_TEXT("data-dir", config->server.engine.data_dir));
+        return;
+    }
     log_info(message, LOG_TEXT("name", etcd->member_name),
              LOG_TEXT("data-dir", config->server.engine.data_dir),
              LOG_SLICES("advertise-peer-urls", etcd->peer_urls, etcd->peer_url_count),
@@ -173,10 +200,10 @@ static void announce_end(const char *message, const struct serve_config *config)
 
 void announce_closing(const struct serve_config *config)
 {
-    announce_end("closing etcd server", config);
+    announce_end(config->server.face ? "closing the server" : "closing etcd server", config);
 }
 
 void announce_closed(const struct serve_config *config)
 {
-    announce_end("closed etcd server", config);
+    announce_end(config->server.face ? "closed the server" : "closed etcd server", config);
 }

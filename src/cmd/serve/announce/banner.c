@@ -8,10 +8,43 @@
 /* What the command line uses without --endpoints. */
 #define DEFAULT_URL "http://127.0.0.1:2379"
 
+/* kubectl sends no token without TLS. */
+static void write_tier(FILE *to, const struct serve_config *config, const struct server *server)
+{
+    const char *authority = config->server.tls.options.cert_file;
+    char text[URL_TEXT_BYTES] = "";
+    size_t at = 0;
+    while (config->server.roles[at] != SERVER_KUBE)
+        at++;
+    const struct url *url = server_bound(server, at);
+    url_format(url, text);
+    fprintf(to, "Vigil %s is ready in front of the kube-apiserver %s.\n\n", VIGIL_VERSION,
+            config->tier.server);
+    fprintf(to, "  Kubernetes   %s\n", text);
+    fprintf(to, "  mirror       %s (empty at every start)\n\n", config->server.engine.data_dir);
+    fprintf(to, "In another terminal, with the TOKEN of a user of the kube-apiserver:\n\n");
+    if (address_is_path(&url->address))
+        fprintf(to,
+                "    curl -H 'Authorization: Bearer TOKEN' --unix-socket %s "
+                "http://localhost/api/v1/pods\n",
+                strstr(text, "://") + strlen("://"));
+    else if (url->secure)
+        fprintf(to, "    kubectl --server %s --certificate-authority %s%s --token TOKEN get pods\n",
+                text, *authority ? authority : config->server.engine.data_dir,
+                *authority ? "" : "/fixtures/client/cert.pem");
+    else
+        fprintf(to, "    curl -H 'Authorization: Bearer TOKEN' %s/api/v1/pods\n", text);
+    fprintf(to, "\nCtrl-C stops the server; the kube-apiserver keeps all data.\n\n");
+}
+
 void banner_write(FILE *to, const struct serve_config *config, struct server *server,
                   const char *kubeconfig)
 {
     char first[URL_TEXT_BYTES] = "";
+    if (config->server.face) {
+        write_tier(to, config, server);
+        return;
+    }
     /* A link with another name, such as etcd, has none of the commands. */
     bool has_commands = strcmp(program_invocation_short_name, "vigil") == 0;
     const char *program = has_commands ? program_invocation_name : "vigil";

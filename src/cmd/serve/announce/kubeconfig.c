@@ -130,7 +130,9 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     char server_text[URL_TEXT_BYTES], authority[KUBECONFIG_PATH_BYTES];
     AUTO(buf_fini) struct buf text = {0};
     snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
-    if (!url) {
+    /* In front of a kube-apiserver it knows who may do what, and this server has no account to
+     * give away. */
+    if (!url || config->server.face) {
         /* The file of an earlier start must not stay: its address may belong to another program
          * now, such as a `kubectl proxy` to a real cluster, which must not get requests meant for
          * this server. */

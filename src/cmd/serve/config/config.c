@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "base/xalloc.h"
 #include "cmd/serve/config/config_kube.h"
+#include "cmd/serve/config/config_tier.h"
 #include "cmd/serve/config/config_upstream.h"
 #include "cmd/serve/config/emulated_version.h"
 #include "cmd/serve/config/feature_gates.h"
@@ -237,14 +238,39 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     return check_kube_urls(config, options, error);
 }
 
+/* In front of a kube-apiserver: its clients are identified and judged by it. */
+static enum status set_tier_urls(struct serve_config *config, const struct serve_options *options,
+                                 struct error *error)
+{
+    struct texts kube = split(config, options->listen_kube_urls);
+    bool is_secure = false;
+    config->server.kube.version = VIGIL_VERSION;
+    TRY(add_listen(config, kube, "listen-kube-urls", SERVER_KUBE, error));
+    for (size_t i = 0; i < config->server.listen_count; i++) {
+        is_secure |= config->urls[i].secure;
+        if (config->roles[i] == SERVER_KUBE)
+            TRY(config_tier_check_url(&config->urls[i], config->listen_texts[i], error));
+    }
+    if (!kube.count)
+        return error_set(error, ST_INVALID,
+                         "--listen-kube-urls needs at least one URL in front of a kube-apiserver");
+    if (!is_secure && (*options->cert_file || options->auto_tls || wants_certificates(options) ||
+                       *options->kube_client_ca_file))
+        return error_set(error, ST_INVALID,
+                         "certificates are given, but no URL of --listen-kube-urls is https://");
+    return ST_OK;
+}
+
 static enum status set_listen(struct serve_config *config, const struct serve_options *options,
                               struct error *error)
 {
-    struct texts clients = split(config, options->listen_client_urls);
+    bool in_front = config_tier_is_wanted(options);
+    struct texts clients = split(config, in_front ? "" : options->listen_client_urls);
     struct texts http = split(config, options->listen_client_http_urls);
     struct texts metrics = split(config, options->listen_metrics_urls);
     /* A server for Kubernetes alone needs no client URL. */
-    if (clients.count == 0 && !(options->kube_urls_given && *options->listen_kube_urls))
+    bool kube_alone = in_front || (options->kube_urls_given && *options->listen_kube_urls);
+    if (clients.count == 0 && !kube_alone)
         return error_set(error, ST_INVALID, "--listen-client-urls needs at least one URL");
     config->listen_texts = take(config, NET_LISTENERS_MAX * sizeof(*config->listen_texts));
     config->urls = take(config, NET_LISTENERS_MAX * sizeof(*config->urls));
@@ -493,7 +519,9 @@ static void set_engine(struct serve_config *config, const struct serve_options *
         snprintf(named, bytes, "%s.etcd", options->name);
         dir = named;
     } else if (!*dir) {
-        dir = *options->upstream_endpoints ? "vigil.mirror" : "vigil.data";
+        dir = config_tier_is_wanted(options) ? "vigil.tier"
+              : *options->upstream_endpoints ? "vigil.mirror"
+                                             : "vigil.data";
     }
     engine->data_dir = dir;
     engine->segment_bytes_max = options->segment_bytes;
@@ -539,7 +567,10 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
                            bool as_etcd, struct error *error)
 {
     TRY(set_listen(config, options, error));
-    TRY(set_kube(config, options, as_etcd, error));
+    if (config_tier_is_wanted(options))
+        TRY(set_tier_urls(config, options, error));
+    else
+        TRY(set_kube(config, options, as_etcd, error));
     TRY(set_tls(config, options, error));
     enum { TTL_DEFAULT_S = 300 };
     TRY(auth_token_settings_parse(options->auth_token, &config->server.auth.token, error));
@@ -574,8 +605,13 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
                                           : memory_for_clients(memory_bytes_here());
     set_engine(config, options, as_etcd);
     config->server.clustered = *options->upstream_endpoints;
-    TRY(config_upstream_check_addresses(options->upstream_endpoints, config->urls,
-                                        config->server.listen_count, error));
+    TRY(config_upstream_check_addresses("upstream-endpoints", options->upstream_endpoints,
+                                        config->urls, config->server.listen_count, error));
+    TRY(config_tier_set(&config->tier, &config->arena, options, error));
+    if (config->tier.server)
+        TRY(config_upstream_check_addresses(
+            options->upstream_in_cluster ? "upstream-in-cluster" : "upstream-kubeconfig",
+            config->tier.server, config->urls, config->server.listen_count, error));
     return config_upstream_set(&config->server.cluster, &config->arena, options, error);
 }
 

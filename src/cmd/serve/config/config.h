@@ -7,11 +7,13 @@
 #define VIGIL_CMD_SERVE_CONFIG_CONFIG_H
 
 #include "base/memory/arena.h"
+#include "cmd/serve/config/config_tier.h"
 #include "cmd/serve/options/options.h"
 #include "server/server.h"
 
 struct serve_config {
-    struct server_config server; /* borrows from here and from the options */
+    struct server_config server; /* borrows from here and from the options; without its face */
+    struct config_tier tier;     /* tier.server is not NULL in front of a kube-apiserver */
     /* The URLs as given, server.listen_count of them: for clients first, then for HTTP, then for
      * metrics. */
     struct slice *listen_texts;

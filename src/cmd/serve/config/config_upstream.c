@@ -2,6 +2,7 @@
 
 #include "base/log/log.h"
 #include "base/xalloc.h"
+#include "cmd/serve/config/config_tier.h"
 #include "io/whole_file.h"
 
 #include <string.h>
@@ -20,6 +21,7 @@ struct clash {
 #define USERS "users and tokens are the cluster's"
 #define STORES "the cluster stores the data: set it on the members"
 #define DISCARDS "the mirror can be thrown away"
+#define OF_TIER "it is for --upstream-kubeconfig and --upstream-in-cluster"
 
 static const struct clash clashes[] = {
     {"enable-v2", "the v2 API is not served in front of a cluster", true},
@@ -43,7 +45,29 @@ static const struct clash clashes[] = {
     {"max-txn-ops", STORES, false},
     {"experimental-initial-corrupt-check", DISCARDS, false},
     {"bootstrap-defrag-threshold-megabytes", DISCARDS, false},
+    {"upstream-context", OF_TIER, true},
+    {"upstream-resources", OF_TIER, true},
+    {"upstream-rights-ttl", OF_TIER, true},
+    {"upstream-resource-bytes", OF_TIER, true},
+    {"upstream-idle", OF_TIER, true},
 };
+
+static bool is_of_tier(const char *flag)
+{
+    for (size_t i = 0; i < COUNT_OF(clashes); i++)
+        if (strcmp(clashes[i].flag, flag) == 0)
+            return true;
+    return strcmp(flag, "upstream-kubeconfig") == 0 || strcmp(flag, "upstream-in-cluster") == 0;
+}
+
+/* Which flag says in front of which server the flag has an effect. */
+static const char *needed_by(const char *flag)
+{
+    if (strcmp(flag, "upstream-reads") == 0)
+        return "--upstream-endpoints, --upstream-kubeconfig or --upstream-in-cluster";
+    return is_of_tier(flag) ? "--upstream-kubeconfig or --upstream-in-cluster"
+                            : "--upstream-endpoints";
+}
 
 static bool is_given(const struct options *options, const char *name)
 {
@@ -78,22 +102,34 @@ enum status config_upstream_check_flags(const struct options *options, bool clus
             error, ST_INVALID,
             "--upstream-endpoints is empty: give the URLs of the members, separated by "
             "commas, or leave the flag out for a store of its own");
+    if (is_given(options, "upstream-kubeconfig"))
+        return error_set(error, ST_INVALID,
+                         "--upstream-kubeconfig is empty: name the file, or leave the flag out for "
+                         "a store of its own");
     for (size_t i = 0; (row = options_row(options->table, i)); i++)
         if (strncmp(row->name, "upstream-", strlen("upstream-")) == 0 &&
-            options->source[i] != OPTION_FROM_DEFAULT)
-            return error_set(error, ST_INVALID, "--%s needs --upstream-endpoints", row->name);
+            options->source[i] != OPTION_FROM_DEFAULT &&
+            strcmp(row->name, "upstream-in-cluster") != 0) /* which is false */
+            return error_set(error, ST_INVALID, "--%s needs %s", row->name, needed_by(row->name));
     return ST_OK;
 }
 
 enum status config_upstream_check_variables(const struct options *options, char *const *variables,
                                             struct error *error)
 {
-    if (!variables || is_given(options, "upstream-endpoints") ||
-        !options_variable_is_empty(options->table, variables, "upstream-endpoints"))
-        return ST_OK;
-    return error_set(error, ST_INVALID,
-                     "the environment variable for --upstream-endpoints is empty: give the URLs "
-                     "of the members, separated by commas, or unset it for a store of its own");
+    static const struct {
+        const char *flag, *give;
+    } rows[] = {{"upstream-endpoints", "give the URLs of the members, separated by commas"},
+                {"upstream-kubeconfig", "name the file"}};
+    const struct serve_options *values = options->config;
+    bool chosen = *values->upstream_endpoints || config_tier_is_wanted(values);
+    for (size_t i = 0; variables && !chosen && i < COUNT_OF(rows); i++)
+        if (options_variable_is_empty(options->table, variables, rows[i].flag))
+            return error_set(error, ST_INVALID,
+                             "the environment variable for --%s is empty: %s, or unset it for a "
+                             "store of its own",
+                             rows[i].flag, rows[i].give);
+    return ST_OK;
 }
 
 /* -- Addresses -- */
@@ -129,8 +165,9 @@ static bool is_same(const struct address *endpoint, const struct address *listen
            address_is_local(endpoint) && is_any(listen);
 }
 
-enum status config_upstream_check_addresses(const char *endpoints, const struct url *listen,
-                                            size_t count, struct error *error)
+enum status config_upstream_check_addresses(const char *flag, const char *endpoints,
+                                            const struct url *listen, size_t count,
+                                            struct error *error)
 {
     struct slice item;
     struct address endpoint;
@@ -141,10 +178,9 @@ enum status config_upstream_check_addresses(const char *endpoints, const struct 
         for (size_t i = 0; i < count; i++)
             if (is_same(&endpoint, &listen[i].address))
                 return error_set(error, ST_INVALID,
-                                 "--upstream-endpoints: %.*s is an address of this server itself; "
-                                 "give the client URLs of the cluster's members, or let this "
-                                 "server listen elsewhere with --listen-client-urls",
-                                 SLICE_ARGS(item));
+                                 "--%s: %.*s is an address of this server itself; name the other "
+                                 "server, or let this one listen elsewhere",
+                                 flag, SLICE_ARGS(item));
     }
     return ST_OK;
 }
@@ -254,6 +290,11 @@ enum status config_upstream_set(struct mirror_options *cluster, struct arena *ar
     cluster->reads =
         options->upstream_reads == SERVE_READS_FORWARD ? MIRROR_READS_FORWARD : MIRROR_READS_MIRROR;
     cluster->lag_max_revisions = options->upstream_max_lag;
+    if (options->upstream_reads == SERVE_READS_FENCE ||
+        options->upstream_reads == SERVE_READS_CACHED)
+        return error_set(error, ST_INVALID,
+                         "--upstream-reads: fence and cached are for a kube-apiserver; in front of "
+                         "an etcd cluster it is mirror or forward");
     TRY(set_tls(&cluster->upstream, options, error));
     TRY(set_user(&cluster->upstream, arena, options, error));
     return set_prefixes(cluster, arena, options, error);

@@ -23,15 +23,16 @@ enum status config_upstream_set(struct mirror_options *cluster, struct arena *ar
 MUST_CHECK
 enum status config_upstream_check_flags(const struct options *options, bool clustered,
                                         struct error *error);
-/* A variable for --upstream-endpoints that is empty is a mistake: the server would store data of
- * its own. variables: NULL if they are not used. */
+/* A variable for --upstream-endpoints or --upstream-kubeconfig that is empty is a mistake: the
+ * server would store data of its own. variables: NULL if they are not used. */
 MUST_CHECK
 enum status config_upstream_check_variables(const struct options *options, char *const *variables,
                                             struct error *error);
 /* None of the endpoints may be an address on which the server listens itself. Names are not looked
  * up; what they hide is found once the server runs (mirror/link/loop_guard.h). */
 MUST_CHECK
-enum status config_upstream_check_addresses(const char *endpoints, const struct url *listen,
-                                            size_t count, struct error *error);
+enum status config_upstream_check_addresses(const char *flag, const char *endpoints,
+                                            const struct url *listen, size_t count,
+                                            struct error *error);
 
 #endif

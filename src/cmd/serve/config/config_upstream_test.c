@@ -197,7 +197,7 @@ static enum status check_address(const char *endpoints, const char *listen)
     struct url url;
     struct error error;
     assert_int_equal(url_parse(slice_from_text(listen), &url, &error), ST_OK);
-    return config_upstream_check_addresses(endpoints, &url, 1, &f.error);
+    return config_upstream_check_addresses("upstream-endpoints", endpoints, &url, 1, &f.error);
 }
 
 static void an_endpoint_is_not_the_server_itself(void **state)

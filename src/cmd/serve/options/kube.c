@@ -4,7 +4,8 @@ static const struct option kube[] = {
     FLAG_LIST("listen-kube-urls", serve_options, listen_kube_urls, SERVE_KUBE_URL_DEFAULT,
               "URLs on which the Kubernetes API is served. Empty: not served, which is also the "
               "default under the name etcd. The default URL is skipped if its address is in use, "
-              "or unless all client URLs are plain http on loopback without client certificates."),
+              "or unless all client URLs are plain http on loopback without client certificates. "
+              "In front of a kube-apiserver these are the only URLs for clients."),
     FLAG_TEXT("kube-token-file", serve_options, kube_token_file, "",
               "A file of bearer tokens with lines of the form token,user,uid,\"group1,group2\". "
               "With it, the Kubernetes API serves only clients that present one of these tokens "
@@ -112,7 +113,8 @@ static const struct option kube[] = {
         "API: older revisions of all keys are compacted, as a kube-apiserver does. 0: no "
         "compaction. --auto-compaction-retention takes precedence. In front of a cluster "
         "all Vigils and kube-apiservers agree, by the key compact_rev_key, on one of them "
-        "that compacts it.",
+        "that compacts it. In front of a kube-apiserver: how long the mirror keeps changes, at "
+        "least.",
         BETWEEN(0, 24 * HOUR)),
     FLAG_SIZE("kube-history-bytes", serve_options, kube_history_bytes, "268435456",
               "When this many bytes were added to the store, history is shortened to three "

@@ -1,11 +1,11 @@
 #include "cmd/serve/options/options_private.h"
 
 static const struct option_group *const groups[] = {
-    &serve_member_options,  &serve_cluster_options,    &serve_request_options,
-    &serve_http_options,    &serve_kube_options,       &serve_upstream_options,
-    &serve_storage_options, &serve_security_options,   &serve_limit_options,
-    &serve_logging_options, &serve_monitoring_options, &serve_ignored_options,
-    &serve_alias_options,
+    &serve_member_options,  &serve_cluster_options, &serve_request_options,
+    &serve_http_options,    &serve_kube_options,    &serve_upstream_options,
+    &serve_tier_options,    &serve_storage_options, &serve_security_options,
+    &serve_limit_options,   &serve_logging_options, &serve_monitoring_options,
+    &serve_ignored_options, &serve_alias_options,
 };
 
 #define MAN_MORE                                                                                 \

@@ -7,13 +7,7 @@
 #define VIGIL_CMD_SERVE_OPTIONS_OPTIONS_H
 
 #include "base/options/options.h"
-
-enum serve_log_format { SERVE_LOG_AUTO, SERVE_LOG_JSON, SERVE_LOG_CONSOLE };
-enum serve_compaction_mode { SERVE_COMPACT_PERIODIC, SERVE_COMPACT_REVISION };
-enum serve_undecodable { SERVE_UNDECODABLE_ERROR, SERVE_UNDECODABLE_SKIP };
-enum serve_managed_fields { SERVE_MANAGED_FIELDS_APPLY, SERVE_MANAGED_FIELDS_ALL };
-enum serve_upstream_reads { SERVE_READS_MIRROR, SERVE_READS_FORWARD };
-enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
+#include "cmd/serve/options/choices.h"
 
 #define SERVE_KUBE_URL_DEFAULT "http://127.0.0.1:8001"
 
@@ -71,6 +65,12 @@ struct serve_options {
     const char *upstream_user, *upstream_password_file, *upstream_prefix;
     int64_t upstream_max_lag;
     int upstream_reads; /* enum serve_upstream_reads */
+
+    /* In front of a kube-apiserver, with its kubeconfig or in its cluster */
+    const char *upstream_kubeconfig, *upstream_context, *upstream_resources;
+    bool upstream_in_cluster;
+    int64_t upstream_rights_ttl_ns, upstream_idle_ns;
+    uint64_t upstream_resource_bytes; /* 0: no limit */
 
     /* Storage */
     int64_t quota_backend_bytes;

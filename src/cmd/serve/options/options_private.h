@@ -20,6 +20,7 @@ extern const struct option_group serve_request_options;
 extern const struct option_group serve_http_options;
 extern const struct option_group serve_kube_options;
 extern const struct option_group serve_upstream_options;
+extern const struct option_group serve_tier_options;
 extern const struct option_group serve_storage_options;
 extern const struct option_group serve_security_options;
 extern const struct option_group serve_limit_options;
