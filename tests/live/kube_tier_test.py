@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""vigil serve in front of a kube-apiserver that cannot be reached: its flags, its start, its directory, its own pages.
+tests/kube/tier_test.py has a real one."""
+import json
+import pathlib
+import unittest
+
+from server import LiveTest, Server, free_port, only_vigil
+from tier import Caller, Tier, write_kubeconfig
+
+
+class Plain(Server):
+    """Only with these arguments."""
+
+    def command(self):
+        return [self.binary, "serve", *self.args]
+
+
+@only_vigil
+class KubeTier(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.nowhere = f"https://127.0.0.1:{free_port()}"
+
+    def tier(self, **options):
+        tier = Tier(self.scratch, self.nowhere, **options)
+        self.addCleanup(tier.close)
+        return tier
+
+    def refused(self, *args, env=None):
+        server = Plain(str(self.scratch / "data"), args=["--data-dir", str(self.scratch / "data"), *args], env=env)
+        self.addCleanup(server.close)
+        code, log = server.refuse()
+        self.assertEqual(code, 1, log)
+        return json.loads(log.splitlines()[-1])["error"]
+
+    def test_it_serves_without_the_kube_apiserver(self):
+        tier = self.tier()
+        tier.start()
+        caller = Caller(tier.port, token="someone")
+        self.assertEqual(caller.get("/livez")[0], 200)
+        # Nothing can be said about who the client is.
+        for path in ("/api/v1/pods", "/api/v1/pods?watch=1", "/api/v1/namespaces/default/pods/a?resourceVersion=0", "/version"):
+            status, body = caller.get(path)
+            self.assertEqual(status, 503, (path, body))
+        self.assertEqual(tier.own_page("/livez"), (200, "ok\n"))
+        self.assertEqual(tier.own_page("/metrics")[0], 200)
+        self.assertEqual(tier.metric("vigil_tier_watches_total"), 0)
+        # etcd's API is not served.
+        self.assertEqual(tier.own_page("/v3/kv/range")[0], 404)
+        tier.stop()
+
+    def test_it_is_not_ready_before_its_resources_are_mirrored(self):
+        tier = self.tier(args=["--upstream-resources=pods"])
+        tier.start()
+        for status, text in (tier.own_page("/readyz"), Caller(tier.port).get("/readyz")):
+            self.assertIn(status, (500, 503), text)
+            self.assertIn("[-]mirror failed: ", text)
+        self.assertEqual(Caller(tier.port).get("/livez")[0], 200)
+        tier.stop()
+
+    def test_the_directory_has_nothing_after_a_stop_and_is_private(self):
+        tier = self.tier()
+        data = pathlib.Path(tier.directory)
+        for _ in range(2):
+            tier.start()
+            self.assertTrue((data / "mirror").is_dir())
+            self.assertFalse((data / "kubeconfig").exists())
+            self.assertEqual(data.stat().st_mode & 0o777, 0o700)
+            tier.stop()
+            self.assertFalse((data / "mirror").exists())
+        tier.start()
+        tier.kill()
+        self.assertTrue((data / "mirror").exists())
+        tier.start()
+        tier.stop()
+
+    def test_a_store_is_left_alone(self):
+        store = self.server(self.scratch / "tier/data")
+        (self.scratch / "tier").mkdir()
+        store.start()
+        store.stop()
+        tier = self.tier()
+        code, log = tier.refuse()
+        self.assertEqual(code, 1)
+        self.assertIn("the data directory of a server that stores data itself", log)
+        store.start()
+        store.stop()
+
+    def test_an_address_in_use_ends_the_start(self):
+        first = self.tier()
+        first.start()
+        second = Tier(self.scratch, self.nowhere, name="second")
+        self.addCleanup(second.close)
+        second.url = first.url
+        code, log = second.refuse()
+        self.assertEqual(code, 1)
+        self.assertIn("in use", log)
+
+    def test_what_is_wrong_is_said_in_one_sentence(self):
+        missing, unusable = self.scratch / "missing", self.scratch / "unusable"
+        self.assertIn(str(missing), self.refused("--upstream-kubeconfig", str(missing)))
+        unusable.write_text("apiVersion: v1\nkind: Config\n")
+        self.assertIn(str(unusable), self.refused("--upstream-kubeconfig", str(unusable)))
+        config = str(write_kubeconfig(self.scratch / "config", self.nowhere, token="t"))
+        self.assertIn("--quota-backend-bytes cannot be used in front of a kube-apiserver",
+                      self.refused("--upstream-kubeconfig", config, "--quota-backend-bytes=1"))
+        self.assertIn("--listen-client-urls cannot be used",
+                      self.refused("--upstream-kubeconfig", config, "--listen-client-urls=http://127.0.0.1:1"))
+        self.assertIn("not a built-in resource", self.refused(
+            "--upstream-kubeconfig", config, "--upstream-resources=widgets.example.com",
+            f"--listen-kube-urls=http://127.0.0.1:{free_port()}"))
+        self.assertIn("--upstream-kubeconfig is empty", self.refused("--upstream-kubeconfig="))
+        self.assertIn("is empty", self.refused(env={"VIGIL_UPSTREAM_KUBECONFIG": ""}))
+        self.assertIn("not a pod", self.refused("--upstream-in-cluster", env={"KUBERNETES_SERVICE_HOST": ""}))
+
+    def test_variables_and_files_configure_it(self):
+        config = write_kubeconfig(self.scratch / "config", self.nowhere, token="t")
+        port = free_port()
+        settings = self.scratch / "vigil.yaml"
+        settings.write_text(f"data-dir: {self.scratch}/data\nupstream-kubeconfig: {config}\n"
+                            f"listen-kube-urls: http://127.0.0.1:{port}\n")
+        by_file = Plain(str(self.scratch / "data"), args=["--config-file", str(settings)])
+        by_variables = Plain(str(self.scratch / "data"), env={
+            "VIGIL_DATA_DIR": f"{self.scratch}/data", "VIGIL_UPSTREAM_KUBECONFIG": str(config),
+            "VIGIL_LISTEN_KUBE_URLS": f"http://127.0.0.1:{port}"})
+        for server in (by_file, by_variables):
+            self.addCleanup(server.close)
+            server.start()
+            self.assert_logged(server, "starting in front of a kube-apiserver")
+            self.assert_logged(server, self.nowhere)
+            server.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
