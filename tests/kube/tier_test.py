@@ -186,6 +186,16 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(events.events[0]["type"], "ERROR")
         self.assertEqual(events.events[0]["object"]["code"], 410)
 
+    def test_large_bodies(self):
+        made = self.make("large", k="x" * (900 << 10))
+        self.assertEqual(self.admin.get(f"{self.maps}/large"), (200, made))
+        self.assertEqual(self.admin.get(f"{self.maps}/large?resourceVersion=0"), (200, made))
+        # It is the kube-apiserver that limits them.
+        body = json.dumps(config_map("huge", k="x" * (4 << 20)))
+        ours, theirs = (caller.send("POST", self.maps, body) for caller in (self.admin, self.direct))
+        self.assertEqual(ours[0], 413)
+        self.assertEqual(ours, theirs)
+
     # -- kubectl --
 
     def test_kubectl(self):

@@ -2,10 +2,12 @@
 """vigil serve in front of a kube-apiserver that cannot be reached: its flags, its start, its directory, its own pages.
 tests/kube/tier_test.py has a real one."""
 import json
+import os
 import pathlib
+import subprocess
 import unittest
 
-from server import LiveTest, Server, free_port, only_vigil
+from server import SUBJECT, LiveTest, Server, free_port, only_vigil
 from tier import Caller, Tier, write_kubeconfig
 
 
@@ -130,6 +132,35 @@ class KubeTier(LiveTest):
             self.assert_logged(server, "starting in front of a kube-apiserver")
             self.assert_logged(server, self.nowhere)
             server.stop()
+
+    def banner(self, tier, *args):
+        """What somebody who starts it on a terminal sees before it serves."""
+        terminal, its_end = os.openpty()
+        process = subprocess.Popen([SUBJECT, "serve", "--data-dir", tier.directory, f"--upstream-kubeconfig={tier.kubeconfig}",
+                                    *args], stderr=its_end, start_new_session=True)
+        os.close(its_end)
+        text = b""
+        try:
+            while b"Ctrl-C stops" not in text:
+                text += os.read(terminal, 4096)  # fails when the process has ended
+        finally:
+            process.terminate()
+            process.wait()
+            os.close(terminal)
+        return text.decode().replace("\r\n", "\n")
+
+    def test_the_banner_says_how_to_use_it(self):
+        tier = self.tier()
+        plain = f"http://127.0.0.1:{tier.port}"
+        text = self.banner(tier, f"--listen-kube-urls={plain}")
+        self.assertIn(f"is ready in front of the kube-apiserver {self.nowhere}.\n", text)
+        self.assertIn(f"  Kubernetes   {plain}\n", text)
+        self.assertIn(f"    curl -H 'Authorization: Bearer TOKEN' {plain}/api/v1/pods\n", text)
+        text = self.banner(tier, f"--listen-kube-urls={tier.url}", "--auto-tls")
+        self.assertIn(f"    kubectl --server {tier.url} --certificate-authority {tier.directory}/fixtures/client/cert.pem "
+                      "--token TOKEN get pods\n", text)
+        text = self.banner(tier, f"--listen-kube-urls=unix://{tier.directory}.sock")
+        self.assertIn(f"--unix-socket {tier.directory}.sock http://localhost/api/v1/pods\n", text)
 
 
 if __name__ == "__main__":
