@@ -118,7 +118,7 @@ static bool ends_with(const char *text, const char *end)
 
 static bool takes_file(const char *flag)
 {
-    static const char *const ends[] = {"-dir", "-file", "cacert", "cert", "key"};
+    static const char *const ends[] = {"-dir", "-file", "cacert", "cert", "key", "kubeconfig"};
     for (size_t i = 0; i < COUNT_OF(ends); i++)
         if (ends_with(flag, ends[i]))
             return true;

@@ -21,6 +21,11 @@ static const struct option serve_rows[] = {
      .fallback = "",
      .help = "Where",
      .offset = OPTION_NOWHERE},
+    {.name = "upstream-kubeconfig",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Which",
+     .offset = OPTION_NOWHERE},
     {.name = "hidden", .kind = OPTION_BOOL, .fallback = "false", .offset = OPTION_NOWHERE},
 };
 static const struct option_group serve_group = {"All", serve_rows, COUNT_OF(serve_rows)};
@@ -88,6 +93,7 @@ static void values_of_flags(void **state)
     check("serve|--log-level=d", "--log-level=debug\n:\n");
     check("serve|--data-dir|", ":f\n");
     check("serve|--data-dir=/t", ":f\n");
+    check("serve|--upstream-kubeconfig|", ":f\n");
     check("get|-w|js", "json\njsonl\n:\n");
     check("get|--write-out=js", "--write-out=json\n--write-out=jsonl\n:\n");
     check("get|--cacert|", ":f\n");
