@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The watch tier in front of a real kube-apiserver: what a client sees through it, and who may see it. VIGIL_TIER=none
+"""The watch tier in front of a real kube-apiserver: what clients see through it, and whether they may see it. VIGIL_TIER=none
 verifies the expectations on the kube-apiserver itself."""
 import contextlib
 import json
@@ -229,7 +229,7 @@ class InFrontOfOne(unittest.TestCase):
 
     # -- Who --
 
-    def test_nobody_is_let_in_with_a_wrong_token(self):
+    def test_no_client_is_let_in_with_a_wrong_token(self):
         stranger = Caller(self.tier.port, "no-token-of-anyone")
         for path in (self.maps, f"{self.maps}/a?resourceVersion=0", f"{self.maps}?watch=1", "/version"):
             status, body = stranger.get(path)
@@ -266,7 +266,7 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(self.jane.send("POST", self.maps, config_map("x"))[0], 403)
         events = self.watch(f"{self.maps}?{INITIAL}", self.jane)
         events.wait_initial()
-        if DIRECT:  # it lets the watch go on
+        if DIRECT:  # its watch continues
             return
         # At once when the binding is gone, not within a minute.
         self.assertEqual(self.admin.send("DELETE", f"{root}/rolebindings/reader")[0], 200)

@@ -101,7 +101,7 @@ class KubeTier(LiveTest):
         self.assertEqual(code, 1)
         self.assertIn("in use", log)
 
-    def test_what_is_wrong_is_said_in_one_sentence(self):
+    def test_one_sentence_reports_what_is_wrong(self):
         missing, unusable = self.scratch / "missing", self.scratch / "unusable"
         self.assertIn(str(missing), self.refused("--upstream-kubeconfig", str(missing)))
         unusable.write_text("apiVersion: v1\nkind: Config\n")
@@ -136,7 +136,7 @@ class KubeTier(LiveTest):
             server.stop()
 
     def banner(self, tier, *args):
-        """What somebody who starts it on a terminal sees before it serves."""
+        """What an operator sees on a terminal when it serves."""
         terminal, its_end = os.openpty()
         process = subprocess.Popen([SUBJECT, "serve", "--data-dir", tier.directory, f"--upstream-kubeconfig={tier.kubeconfig}",
                                     *args], stderr=its_end, start_new_session=True)

@@ -114,7 +114,7 @@ class Events:
             self.changed.notify_all()
 
     def names(self, kind=None):
-        """Of what has come: the type and the name, without bookmarks."""
+        """Of what has arrived: the type and the name, without bookmarks."""
         return [(e["type"], e["object"]["metadata"]["name"]) for e in self.events
                 if e["type"] != "BOOKMARK" and kind in (None, e["type"])]
 

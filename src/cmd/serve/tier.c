@@ -1,6 +1,7 @@
 #include "cmd/serve/tier.h"
 
 #include "base/log/log.h"
+#include "engine/engine.h"
 
 #include <vigil/client.h>
 
@@ -60,6 +61,13 @@ static void write_metrics(void *ctx, struct metric_page *page)
     tier_write_metrics(tier->tier, page);
 }
 
+static bool is_ready(void *ctx, char *ret_reason)
+{
+    _Static_assert((int)TIER_REASON_BYTES <= (int)ENGINE_REASON_BYTES, "a reason fits");
+    const struct serve_tier *tier = ctx;
+    return tier_is_ready(tier->tier, ret_reason);
+}
+
 void serve_tier_init(struct serve_tier *tier, const struct config_tier *config)
 {
     *tier = (struct serve_tier){.options = config->options};
@@ -74,5 +82,6 @@ void serve_tier_init(struct serve_tier *tier, const struct config_tier *config)
         .shard_busy = shard_busy,
         .shard_free = shard_free,
         .write_metrics = write_metrics,
+        .ready = is_ready,
     };
 }

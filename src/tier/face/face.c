@@ -323,6 +323,11 @@ static const struct {
                            "Reads that were refused for lack of a right."},
 };
 
+bool tier_is_ready(struct tier *tier, char ret_reason[TIER_REASON_BYTES])
+{
+    return tier_mirror_is_ready(tier->settings.mirror, ret_reason);
+}
+
 void tier_write_metrics(struct tier *tier, struct metric_page *page)
 {
     uint64_t sums[TIER_TOTALS] = {0};

@@ -38,6 +38,9 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
                      struct tier **ret_tier, struct error *error);
 void tier_free(struct tier *tier); /* the faces are freed; accepts NULL */
 DEFINE_CLEANUP(struct tier *, tier_free)
+/* Any thread: every resource that was named is mirrored. Otherwise the reason why not. */
+MUST_CHECK
+bool tier_is_ready(struct tier *tier, char ret_reason[TIER_REASON_BYTES]);
 /* Any thread. */
 void tier_write_metrics(struct tier *tier, struct metric_page *page);
 
