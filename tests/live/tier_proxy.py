@@ -1,0 +1,131 @@
+"""A proxy between a tier and the replicas of a kube-apiserver, which makes their connection bad. It ends TLS on both
+sides, so it sees HTTP/1.1."""
+import asyncio
+import collections
+import contextlib
+import random
+import socket
+import ssl
+import struct
+import threading
+
+METHODS = (b"GET /", b"POST /", b"PUT /", b"PATCH /", b"DELETE /")
+BUSY = (b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n"
+        b"Connection: close\r\n\r\nbusy\n")
+CHUNK = 16 * 1024
+
+
+def reset(writer):
+    """The peer gets an RST."""
+    with contextlib.suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class Proxy:
+    """Each connection goes to one of the ports. Faults are chances from 0 to 1; they may be changed at any time."""
+
+    def __init__(self, ports, identity, seed):
+        self.ports, self.random = list(ports), random.Random(f"{seed}/proxy")
+        self.counts = collections.Counter()
+        self.cut_chance = 0.0  # of a connection, to be cut after some bytes
+        self.busy_chance = 0.0  # of a request, to be answered 429
+        self.delay_chance, self.delay_s = 0.0, 0.05  # of a piece of an answer
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.server.load_cert_chain(identity.cert, identity.key)
+        self.client = ssl._create_unverified_context()
+        self.links = set()
+        self.loop = asyncio.new_event_loop()
+        self.flowing = asyncio.Event()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.port = self.call(self.listen())
+
+    def call(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+
+    async def listen(self):
+        self.flowing.set()
+        self.listener = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=self.server)
+        return self.listener.sockets[0].getsockname()[1]
+
+    def calm(self):
+        """Ends all faults."""
+        self.cut_chance = self.busy_chance = self.delay_chance = 0.0
+        self.resume()
+
+    def pause(self):
+        self.counts["pauses"] += 1
+        self.loop.call_soon_threadsafe(self.flowing.clear)
+
+    def resume(self):
+        self.loop.call_soon_threadsafe(self.flowing.set)
+
+    def cut_all(self):
+        self.counts["cuts of all"] += 1
+
+        async def cut():
+            for writer in [writer for link in self.links for writer in link]:
+                reset(writer)
+        self.call(cut())
+
+    def stop(self):
+        async def end():
+            self.listener.close()
+            for writer in [writer for link in self.links for writer in link]:
+                reset(writer)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+        self.call(end())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(30)
+
+    async def serve(self, reader, writer):
+        self.counts["connections"] += 1
+        await self.flowing.wait()
+        try:
+            up_reader, up_writer = await asyncio.open_connection(
+                "127.0.0.1", self.random.choice(self.ports), ssl=self.client)
+        except OSError:
+            self.counts["unreachable"] += 1
+            reset(writer)
+            return
+        self.links.add(link := (writer, up_writer))
+        tasks = [asyncio.ensure_future(task) for task in (self.up(reader, writer, up_writer), self.down(up_reader, writer))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.links.discard(link)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for one in link:
+                one.close()
+
+    async def up(self, reader, writer, up_writer):
+        while piece := await reader.read(CHUNK):
+            await self.flowing.wait()
+            if piece.startswith(METHODS) and self.random.random() < self.busy_chance:
+                self.counts["answered 429"] += 1
+                writer.write(BUSY)
+                await writer.drain()
+                return
+            up_writer.write(piece)
+            await up_writer.drain()
+
+    async def down(self, up_reader, writer):
+        left = self.random.randrange(100, 40_000) if self.random.random() < self.cut_chance else None
+        while piece := await up_reader.read(CHUNK):
+            await self.flowing.wait()
+            if self.random.random() < self.delay_chance:
+                await asyncio.sleep(self.random.random() * self.delay_s)
+            if left is not None and len(piece) > left:
+                self.counts["cuts"] += 1
+                writer.write(piece[:left])
+                await writer.drain()
+                if self.random.random() < 0.5:
+                    reset(writer)
+                return
+            left = left and left - len(piece)
+            writer.write(piece)
+            await writer.drain()
