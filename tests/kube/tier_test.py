@@ -299,8 +299,8 @@ class InFrontOfOne(unittest.TestCase):
 
 
 @unittest.skipIf(DIRECT, "the tier's")
-class ReadyLater(unittest.TestCase):
-    def test_it_becomes_ready_when_the_kube_apiserver_does(self):
+class OneLife(unittest.TestCase):
+    def test_it_becomes_ready_with_the_kube_apiserver_and_stops_with_watches(self):
         with tempfile.TemporaryDirectory(prefix="vigil-tier-") as scratch:
             root = pathlib.Path(scratch)
             backend = Server(str(root / "backend"))
@@ -315,8 +315,14 @@ class ReadyLater(unittest.TestCase):
             self.assertEqual(status, 503, text)
             self.assertIn("[-]mirror failed: ", text)
             InFrontOfOne.eventually(lambda: tier.own_page("/readyz")[0] == 200)
-            self.assertEqual(Caller(tier.port, "the-token").get("/readyz"), (200, "ok"))
+            caller = Caller(tier.port, "the-token")
+            self.assertEqual(caller.get("/readyz"), (200, "ok"))
+            # A stop ends the watches of clients, and is clean.
+            events = caller.watch(f"/api/v1/configmaps?{INITIAL}")
+            self.addCleanup(events.close)
+            events.wait_initial()
             tier.stop()
+            events.wait_end()
 
 
 if __name__ == "__main__":
