@@ -497,6 +497,51 @@ static void account_is_charged_for_everything(void **state)
     conversion_world_fini(&w);
 }
 
+static void answer_with_spaces(struct hook_site *site, struct slice question, struct buf *to)
+{
+    converter_answer(site, question, to);
+    assert_int_equal(buf_append_format(to, "%*s", 3 << 20, ""), ST_OK);
+}
+
+static void answer_with_items(struct hook_site *site, struct slice question, struct buf *to)
+{
+    converter_answer(site, question, to);
+    to->len--;
+    assert_int_equal(buf_append_text(to, ",\"x\":[1"), ST_OK);
+    for (int i = 0; i < 60000; i++)
+        assert_int_equal(buf_append_text(to, ",1"), ST_OK);
+    assert_int_equal(buf_append_text(to, "]}"), ST_OK);
+}
+
+/* What an answer takes besides its objects: its bytes, and its tree. */
+static void account_is_charged_for_what_is_dropped(void **state)
+{
+    (void)state;
+    struct conversion_world w;
+    struct budget *budget;
+    struct account *account;
+    struct ask ask;
+    conversion_world_init(&w);
+    assert_int_equal(budget_new(4 << 20, &budget), ST_OK);
+    assert_int_equal(account_new(budget, &account), ST_OK);
+    for (int i = 0; i < 3; i++) {
+        w.hooks.site.answer = i == 0   ? converter_answer
+                              : i == 1 ? answer_with_spaces
+                                       : answer_with_items;
+        for (int charged = 0; charged < 2; charged++) {
+            ask_init(&ask, &w, charged ? account : NULL);
+            ask_many(&ask, 1);
+            bool fine = ask.status.reason == KUBE_OK;
+            assert_int_equal(fine, i == 0 || !charged);
+            ask_free(&ask);
+            assert_int_equal(account_held_bytes(account), 0);
+        }
+    }
+    account_unref(account);
+    budget_free(budget);
+    conversion_world_fini(&w);
+}
+
 /* -- The end at any time -- */
 
 static void batch_may_be_freed_at_any_time(void **state)
@@ -690,6 +735,7 @@ int main(void)
         cmocka_unit_test(all_calls_together_are_limited_in_time),
         cmocka_unit_test(batches_that_wait_are_limited_and_free_their_places),
         cmocka_unit_test(account_is_charged_for_everything),
+        cmocka_unit_test(account_is_charged_for_what_is_dropped),
         cmocka_unit_test(batch_may_be_freed_at_any_time),
         cmocka_unit_test(freeing_ends_the_call),
         cmocka_unit_test(batch_ends_when_the_server_stops),
