@@ -295,6 +295,11 @@ bool net_connection_flush(struct net_connection *c)
         linger(c);
         return false;
     }
+    bool half = !c->output_ended && c->ops->output_ended && c->ops->output_ended(c->protocol);
+    if (half && !c->held && !more) {
+        c->output_ended = true;
+        socket_shutdown(&c->socket);
+    }
     if (!update_watch(c))
         return false;
     arm(c);

@@ -6,6 +6,7 @@
  *     g N   N bytes (four bytes, big-endian) of echo_pattern, made as they are pulled, not framed
  *     q…    the same frame, and then the connection ends
  *     h…    nothing: the request never completes
+ *     o…    the same frame, and then nothing more; frames that follow are counted
  */
 #ifndef VIGIL_NET_ECHO_FIXTURE_TEST_H
 #define VIGIL_NET_ECHO_FIXTURE_TEST_H
@@ -24,6 +25,7 @@ struct echo_settings {
     /* Observed on all its connections: bytes made for 'g', and their number when the last bytes
      * were fed and when the last frame was sent back. */
     _Atomic uint64_t made, made_when_fed, made_when_echoed;
+    _Atomic uint64_t taken; /* frames that arrived after an 'o' */
 };
 
 struct echo {
@@ -35,6 +37,7 @@ struct echo {
     unsigned hanging;
     int64_t handshake_at;
     bool closing;
+    bool output_over; /* an 'o' has arrived */
     const char *reason;
 };
 
@@ -68,7 +71,15 @@ static inline void echo_end(struct echo *e, const char *reason)
 
 static inline void echo_answer(struct echo *e, struct slice frame)
 {
+    if (e->output_over) {
+        e->settings->taken++;
+        return;
+    }
     switch (frame.len > 4 ? frame.ptr[4] : 0) {
+    case 'o':
+        echo_must(buf_append(&e->out, frame));
+        e->output_over = true;
+        break;
     case 'g':
         e->generate += frame.len >= 9 ? echo_number(frame.ptr + 5) : 0;
         break;
@@ -114,7 +125,7 @@ static inline void echo_feed_end(void *protocol, int64_t now_ns)
 {
     (void)now_ns;
     struct echo *e = protocol;
-    if (e->hanging)
+    if (e->hanging || e->output_over)
         echo_end(e, "the peer left");
 }
 
@@ -155,6 +166,11 @@ static inline size_t echo_fill(void *protocol, uint8_t *dst, size_t room, int64_
     return n;
 }
 
+static inline bool echo_output_ended(const void *protocol)
+{
+    return ((const struct echo *)protocol)->output_over && !echo_wants_write(protocol);
+}
+
 static inline bool echo_should_close(const void *protocol)
 {
     return ((const struct echo *)protocol)->closing && !echo_wants_write(protocol);
@@ -189,7 +205,8 @@ static inline void echo_shutdown(void *protocol, int64_t now_ns)
 
 static inline bool echo_idle(const void *protocol)
 {
-    return ((const struct echo *)protocol)->hanging == 0 && !echo_wants_write(protocol);
+    const struct echo *e = protocol;
+    return e->hanging == 0 && !e->output_over && !echo_wants_write(protocol);
 }
 
 static inline void echo_free(void *protocol)
@@ -230,6 +247,7 @@ static inline struct protocol_kind echo_kind(struct echo_settings *settings)
         .wants_read = echo_wants_read,
         .wants_write = echo_wants_write,
         .fill = echo_fill,
+        .output_ended = echo_output_ended,
         .should_close = echo_should_close,
         .reason = echo_reason,
         .timeout = echo_timeout,

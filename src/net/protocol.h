@@ -46,6 +46,9 @@ struct protocol_ops {
     /* Writes at most room bytes and returns their number; room is at least NET_FILL_ROOM_MIN. They
      * count as sent. */
     size_t (*fill)(void *protocol, uint8_t *dst, size_t room, int64_t now_ns);
+    /* True: no more output will follow, but the peer may still send. The connection tells it so.
+     * NULL: never. */
+    bool (*output_ended)(const void *protocol);
     /* True: no more output will follow. The connection sends what was filled, then closes. */
     bool (*should_close)(const void *protocol);
     /* The reason for closing, for the log; never NULL. */

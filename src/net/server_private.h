@@ -53,15 +53,15 @@ struct net_connection {
     struct timer timer; /* never set later than the connection's deadline, but possibly earlier */
     struct net_shard *shard;
     const struct protocol_ops *ops;
-    void *protocol;          /* owned */
-    struct account *account; /* a reference; charged for held; NULL without a budget */
-    struct net_held *held;   /* owned; NULL: the socket took everything */
-    int64_t progress_ns;     /* held: when the socket last took bytes; lingering: when it began */
-    struct list in_shard;    /* links net_shard.connections */
-    struct list in_dirty;    /* links dirty or unfinished while there may be output */
-    uint8_t state;           /* enum net_connection_state */
-    bool ended;              /* the peer sent its last byte */
-    bool was_full;           /* recently: fill less at a time, so that less is held */
+    void *protocol;           /* owned */
+    struct account *account;  /* a reference; charged for held; NULL without a budget */
+    struct net_held *held;    /* owned; NULL: the socket took everything */
+    int64_t progress_ns;      /* held: when the socket last took bytes; lingering: when it began */
+    struct list in_shard;     /* links net_shard.connections */
+    struct list in_dirty;     /* links dirty or unfinished while there may be output */
+    uint8_t state;            /* enum net_connection_state */
+    bool ended, output_ended; /* the peer sent its last byte; it knows that we have sent ours */
+    bool was_full;            /* recently: fill less at a time, so that less is held */
 };
 
 enum net_message_kind { MESSAGE_ADOPT, MESSAGE_DRAIN, MESSAGE_RECLAIM };

@@ -23,7 +23,8 @@ struct client {
     struct buf expected;
     size_t received;
     bool ended, broken;
-    bool deaf; /* does not read */
+    bool deaf;     /* does not read */
+    bool outlives; /* stays when the server has sent its last byte */
 };
 
 struct world {
@@ -71,6 +72,10 @@ static void client_ready(struct io_watch *watch, unsigned ready)
     enum status status = ST_OK;
     if (ready & (IO_READ | IO_BROKEN) && !client->deaf)
         status = client_read(client);
+    if (status == ST_END && client->outlives) {
+        client->ended = client->deaf = true;
+        status = ST_OK;
+    }
     if (ready & IO_WRITE && (status == ST_OK || status == ST_AGAIN))
         status = client_write(client);
     if (status == ST_OK || status == ST_AGAIN) {
@@ -369,6 +374,34 @@ static void slow_reader_holds_less_from_the_second_time_on(void **state)
     world_fini(&world);
 }
 
+static void server_that_has_sent_its_last_byte_still_receives(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 3000;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    client->outlives = true;
+    add_frame(client, 'o', 10000, 'x');
+    echo_must(buf_append(&client->expected, buf_slice(&client->to_send)));
+    world_run(&world);
+    assert_true(client->ended);
+    assert_int_equal(client->received, client->expected.len);
+    assert_int_equal(net_server_stats(world.server).connections, 1);
+    for (int i = 0; i < 50; i++)
+        add_frame(client, 'e', 1000, 'x');
+    assert_int_equal(loop_watch(world.loop, &client->watch, IO_WRITE), ST_OK);
+    world_run(&world);
+    assert_int_equal(world.settings.taken, 50);
+    assert_int_equal(net_server_stats(world.server).connections, 1);
+    socket_shutdown(&client->socket);
+    world_run(&world);
+    assert_int_equal(net_server_stats(world.server).connections, 0);
+    world_fini(&world);
+}
+
 static void silent_client_is_closed_after_ten_seconds(void **state)
 {
     (void)state;
@@ -503,6 +536,7 @@ int main(void)
         cmocka_unit_test(short_answer_is_sent_before_the_next_part_of_a_long_one),
         cmocka_unit_test(peer_that_does_not_read_is_not_read_from),
         cmocka_unit_test(slow_reader_holds_less_from_the_second_time_on),
+        cmocka_unit_test(server_that_has_sent_its_last_byte_still_receives),
         cmocka_unit_test(silent_client_is_closed_after_ten_seconds),
         cmocka_unit_test(last_answers_not_read_for_a_minute_end_the_connection),
         cmocka_unit_test(stalled_connection_with_a_request_in_progress_stays_open),

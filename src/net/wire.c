@@ -25,6 +25,11 @@ static size_t fill(void *protocol, uint8_t *dst, size_t room, int64_t now_ns)
     return wire_connection_fill(protocol, dst, room, now_ns);
 }
 
+static bool output_ended(const void *protocol)
+{
+    return wire_connection_output_ended(protocol);
+}
+
 static bool should_close(const void *protocol)
 {
     return wire_connection_should_close(protocol);
@@ -102,6 +107,7 @@ struct protocol_kind net_wire_kind(struct net_wire *wire)
         .wants_read = wants_read,
         .wants_write = wants_write,
         .fill = fill,
+        .output_ended = output_ended,
         .should_close = should_close,
         .reason = reason,
         .timeout = timeout,

@@ -285,6 +285,11 @@ size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room
     return c->http1 ? http1_endpoint_fill(c->http1, dst, room, now_ns) : 0;
 }
 
+bool wire_connection_output_ended(const struct wire_connection *c)
+{
+    return c->http1 && http1_endpoint_output_ended(c->http1);
+}
+
 bool wire_connection_should_close(const struct wire_connection *c)
 {
     if (c->closing)

@@ -67,6 +67,10 @@ enum { WIRE_FILL_ROOM_MIN = 14 * 1024 };
 size_t wire_connection_fill(struct wire_connection *connection, uint8_t *dst, size_t room,
                             int64_t now_ns);
 
+/* No more output will follow what was filled, but an upgraded connection still takes input: tell
+ * the peer. */
+bool wire_connection_output_ended(const struct wire_connection *connection);
+
 /* True once no more output will follow: send what was filled, then close. */
 bool wire_connection_should_close(const struct wire_connection *connection);
 /* The reason for closing, for the log; never NULL. */

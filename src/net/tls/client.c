@@ -23,6 +23,7 @@ struct tls_client {
     enum tls_client_state state;
     enum status status; /* failed: why */
     enum tls_client_protocol protocol;
+    bool output_ended;           /* our close notification was written */
     SSL *ssl;                    /* owned */
     struct tls_context *context; /* a reference */
     char *host;                  /* owned; without brackets and without a dot at the end */
@@ -180,16 +181,22 @@ bool tls_client_wants_write(const struct tls_client *c)
     return c->bytes.out.len > 0;
 }
 
+/* A server that has sent its last byte may still receive. */
+static bool can_write(const struct tls_client *c)
+{
+    return (c->state == TLS_CLIENT_OPEN || c->state == TLS_CLIENT_ENDED) && !c->output_ended;
+}
+
 size_t tls_client_plain_room(const struct tls_client *c, size_t room)
 {
-    if (c->state != TLS_CLIENT_OPEN || c->bytes.out.len >= room)
+    if (!can_write(c) || c->bytes.out.len >= room)
         return 0;
     return tls_bytes_plain_room(room - c->bytes.out.len);
 }
 
 size_t tls_client_fill(struct tls_client *c, struct slice plain, uint8_t *dst, size_t room)
 {
-    assert(plain.len == 0 || c->state == TLS_CLIENT_OPEN);
+    assert(plain.len == 0 || can_write(c));
     tls_bytes_begin_fill(&c->bytes, dst, room);
     if (plain.len) {
         size_t written;
@@ -202,12 +209,20 @@ size_t tls_client_fill(struct tls_client *c, struct slice plain, uint8_t *dst, s
     return tls_bytes_end_fill(&c->bytes, dst);
 }
 
+void tls_client_end_output(struct tls_client *c)
+{
+    if (!can_write(c))
+        return;
+    (void)SSL_shutdown(c->ssl); /* we do not wait for the server's notification */
+    ERR_clear_error();
+    c->output_ended = true;
+}
+
 void tls_client_shutdown(struct tls_client *c)
 {
     if (c->state != TLS_CLIENT_OPEN)
         return;
-    (void)SSL_shutdown(c->ssl); /* we do not wait for the server's notification */
-    ERR_clear_error();
+    tls_client_end_output(c);
     move(c, TLS_CLIENT_ENDED);
 }
 

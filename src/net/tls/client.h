@@ -3,7 +3,7 @@
  * select "h2" (by ALPN), as gRPC requires; for HTTP/1.1 it may also select nothing. When both are
  * offered, a server that selects nothing speaks HTTP/1.1.
  *
- *     shaking ──► open ──► ended (a close notification was received or sent)
+ *     shaking ──► open ──► ended (a close notification was received, or the client was shut down)
  *        └──► failed ◄──┘
  *
  * A server is verified as Go does it: its certificate must lead to a trusted authority and name the
@@ -98,13 +98,16 @@ void tls_client_feed_end(struct tls_client *client);
 
 /* Output of TLS itself is waiting: handshake messages, key updates, alerts. */
 bool tls_client_wants_write(const struct tls_client *client);
-/* How many bytes may be encrypted so that everything fits into room; 0 if it is not open. */
+/* How many bytes may be encrypted so that everything fits into room; 0 if it is not open, unless
+ * only the server has ended, and after our close notification. */
 size_t tls_client_plain_room(const struct tls_client *client, size_t room);
 /* Writes to dst what is waiting, then plain encrypted, and returns the size; what does not fit
- * waits. Plain is empty unless the client is open. */
+ * waits. Plain is empty unless there was room for it. */
 size_t tls_client_fill(struct tls_client *client, struct slice plain, uint8_t *dst, size_t room);
 /* Our close notification becomes output. No effect if it is not open. */
 void tls_client_shutdown(struct tls_client *client);
+/* The same, but it stays open for input. */
+void tls_client_end_output(struct tls_client *client);
 
 /* When to call tick at the latest; CLOCK_NEVER for never. */
 int64_t tls_client_timeout(const struct tls_client *client);

@@ -459,6 +459,38 @@ static void each_side_may_close_first(void **state)
     assert_int_equal(tls_client_state(l->client), TLS_CLIENT_ENDED);
 }
 
+static void each_direction_may_end_alone(void **state)
+{
+    struct link *l = *state;
+    link_to_listener(l, "localhost"); /* the server's first */
+    link_run(l, ROOM);
+    say_frame(l, "o last");
+    link_run(l, ROOM);
+    assert_true(heard(l, "o last"));
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_ENDED);
+    say_frame(l, "more");
+    link_run(l, ROOM);
+    assert_int_equal(l->w->echo.taken, 1);
+    tls_client_end_output(l->client);
+    tls_client_end_output(l->client); /* no effect any more */
+    assert_int_equal(tls_client_plain_room(l->client, ROOM), 0);
+    link_run(l, ROOM);
+    assert_string_equal(l->w->kind.ops->reason(l->listener_side), "the peer left");
+    link_close(l);
+
+    link_to_listener(l, "localhost"); /* the client's first */
+    link_run(l, ROOM);
+    say_frame(l, "e under way");
+    tls_client_end_output(l->client);
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_OPEN);
+    assert_int_equal(tls_client_plain_room(l->client, ROOM), 0);
+    link_run(l, 1);
+    assert_true(heard(l, "e under way"));
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_OPEN);
+    tls_client_shutdown(l->client);
+    assert_false(tls_client_wants_write(l->client)); /* the notification was sent */
+}
+
 /* Collects what a listener sends in its handshake. */
 static void record_handshake(struct world *w, struct buf *into)
 {
@@ -701,6 +733,7 @@ int main(void)
         cmocka_unit_test(versions_below_the_lowest_are_refused),
         cmocka_unit_test(bytes_that_are_not_tls_are_refused),
         cmocka_unit_test_setup_teardown(each_side_may_close_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_direction_may_end_alone, set_up, tear_down),
         cmocka_unit_test(end_within_the_handshake_is_a_failure_at_every_byte),
         cmocka_unit_test_setup_teardown(damaged_handshake_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(handshake_is_limited_in_time_and_bytes, set_up, tear_down),

@@ -46,6 +46,7 @@ struct tls_connection {
     int64_t handshake_at_ns; /* deadline of the handshake */
     uint8_t state;           /* enum tls_state */
     bool ended;              /* feed_end of the inner protocol was called */
+    bool notified;           /* our close notification was sent */
     bool placed;             /* has one of the shard's places for handshakes */
     struct list in_waiting;  /* links tls_shard.waiting */
 };
@@ -362,6 +363,12 @@ static bool wants_read(const void *protocol)
     }
 }
 
+/* The inner protocol sends nothing any more, but still takes input. */
+static bool inner_output_ended(const struct tls_connection *c)
+{
+    return inner_ops(c)->output_ended && inner_ops(c)->output_ended(c->inner);
+}
+
 static bool wants_write(const void *protocol)
 {
     const struct tls_connection *c = protocol;
@@ -372,7 +379,8 @@ static bool wants_write(const void *protocol)
     case TLS_SHAKING:
         return can_shake(c);
     case TLS_OPEN: /* the close notification is output, too */
-        return inner_ops(c)->wants_write(c->inner) || inner_ops(c)->should_close(c->inner);
+        return inner_ops(c)->wants_write(c->inner) || inner_ops(c)->should_close(c->inner) ||
+               (!c->notified && inner_output_ended(c));
     case TLS_PLAIN:
         return inner_ops(c)->wants_write(c->inner);
     default:
@@ -385,6 +393,15 @@ static size_t inner_room(size_t room)
 {
     size_t plain = tls_bytes_plain_room(room);
     return plain < INNER_ROOM_MIN ? 0 : size_min(plain, TLS_SCRATCH_BYTES);
+}
+
+/* Our close notification. We do not wait for the peer's. */
+static void notify_end(struct tls_connection *c)
+{
+    if (!c->notified)
+        (void)SSL_shutdown(c->ssl);
+    c->notified = true;
+    ERR_clear_error();
 }
 
 static void seal(struct tls_connection *c, int64_t now_ns)
@@ -403,9 +420,10 @@ static void seal(struct tls_connection *c, int64_t now_ns)
         assert(written == n);
     }
     if (ops->should_close(c->inner) && !ops->wants_write(c->inner)) {
-        (void)SSL_shutdown(c->ssl); /* our close notification; we do not wait for the peer's */
-        ERR_clear_error();
+        notify_end(c);
         move(c, TLS_ENDING);
+    } else if (inner_output_ended(c)) {
+        notify_end(c);
     }
 }
 
@@ -419,6 +437,13 @@ static size_t fill(void *protocol, uint8_t *dst, size_t room, int64_t now_ns)
     if (c->state == TLS_OPEN)
         seal(c, now_ns);
     return tls_bytes_end_fill(&c->bytes, dst);
+}
+
+/* With TLS the close notification says so. */
+static bool output_ended(const void *protocol)
+{
+    const struct tls_connection *c = protocol;
+    return c->state == TLS_PLAIN && inner_output_ended(c);
 }
 
 static bool should_close(const void *protocol)
@@ -500,6 +525,7 @@ const struct protocol_ops tls_connection_ops = {
     .wants_read = wants_read,
     .wants_write = wants_write,
     .fill = fill,
+    .output_ended = output_ended,
     .should_close = should_close,
     .reason = reason,
     .timeout = timeout,

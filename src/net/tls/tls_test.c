@@ -166,6 +166,38 @@ static void each_side_may_close_first(void **state)
     world_fini(&w);
 }
 
+static void server_that_has_sent_its_last_byte_still_receives(void **state)
+{
+    (void)state;
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    struct world w;
+    world_init(&w);
+    world_begin(&w);
+    for (uint64_t i = 0; i < COUNT_OF(versions); i++) {
+        struct pair p;
+        pair_init(&p, &w);
+        SSL_CTX_set_max_proto_version(p.ctx, versions[i]);
+        pair_dial(&p);
+        pair_run(&p, ROOM);
+        client_say(&p, "o last");
+        pair_run(&p, ROOM);
+        assert_true(client_heard(&p, "o last"));
+        assert_int_equal(SSL_get_shutdown(p.client), SSL_RECEIVED_SHUTDOWN);
+        assert_false(p.over);
+        assert_false(w.kind.ops->output_ended(p.server)); /* the notification says so */
+        for (uint64_t n = 1; n <= 3; n++) {
+            client_say(&p, "more");
+            pair_run(&p, 10);
+            assert_int_equal(w.echo.taken, 3 * i + n);
+        }
+        SSL_shutdown(p.client);
+        pair_run(&p, ROOM);
+        assert_true(p.over);
+        pair_fini(&p);
+    }
+    world_fini(&w);
+}
+
 static void shutdown_passes_through(void **state)
 {
     (void)state;
@@ -521,6 +553,7 @@ int main(void)
         cmocka_unit_test(large_input_reaches_the_inner_protocol),
         cmocka_unit_test(protocols_are_negotiated),
         cmocka_unit_test(each_side_may_close_first),
+        cmocka_unit_test(server_that_has_sent_its_last_byte_still_receives),
         cmocka_unit_test(shutdown_passes_through),
         cmocka_unit_test(silence_and_half_a_handshake_time_out),
         cmocka_unit_test(client_that_leaves_during_the_handshake_is_distinguished),
