@@ -10,6 +10,8 @@
 struct life {
     struct http1_client *client;
     struct http1_call call;
+    struct http_source source; /* of the body, or of what follows a 101 */
+    bool upgrades, input_ended;
     uint32_t seed;
     unsigned starts, ends;
     size_t body_bytes;
@@ -21,19 +23,54 @@ static uint32_t random_of(struct life *life)
     return life->seed >> 8;
 }
 
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct life *life = CONTAINER_OF(source, struct life, source);
+    uint32_t choice = random_of(life) % 8;
+    *ret_len = choice < 2 ? 0 : size_min(room, 1 + random_of(life) % 300);
+    memset(dst, 'x', *ret_len);
+    return choice == 0 ? HTTP_FILL_DONE : choice < 4 ? HTTP_FILL_PARKED : HTTP_FILL_MORE;
+}
+
 static void start(struct life *life)
 {
-    static const struct http1_client_request request = {
-        .method = {(const uint8_t *)"GET", 3},
-        .target = {(const uint8_t *)"/", 1},
-        .host = {(const uint8_t *)"h", 1},
+    uint8_t room[512];
+    struct http1_client_request request = {
+        .method = SLICE_LITERAL("GET"),
+        .target = SLICE_LITERAL("/"),
+        .host = SLICE_LITERAL("h"),
     };
-    uint8_t room[64];
-    if (life->call.client || http1_client_start(life->client, &life->call, &request, 1) != ST_OK)
+    uint32_t choice = random_of(life) % 8;
+    if (life->call.client)
+        return;
+    life->upgrades = choice < 2;
+    life->input_ended = false;
+    if (choice < 2)
+        request.upgrade = SLICE_LITERAL("raw");
+    if (choice < 4)
+        request.source = &life->source;
+    request.source_bytes = choice == 2 ? 100 : HTTP1_UNKNOWN;
+    if (http1_client_start(life->client, &life->call, &request, 1) != ST_OK)
         return;
     life->starts++;
     if (random_of(life) % 8)
-        assert(http1_client_fill(life->client, room, sizeof(room)) > 0);
+        assert(http1_client_fill(life->client, room, sizeof(room), 1) > 0);
+}
+
+/* What the owner of the call does, and what is sent. */
+static void act(struct life *life)
+{
+    uint8_t room[600];
+    uint32_t choice = random_of(life) % 8;
+    if (choice < 2)
+        http1_client_wake(&life->call, 1);
+    else if (choice == 2)
+        http1_client_withhold(&life->call, random_of(life) % 2, 1);
+    else if (choice == 3 && http1_client_timeout(life->client) != CLOCK_NEVER)
+        assert(!http1_client_is_idle(life->client));
+    if (choice < 6)
+        (void)http1_client_fill(life->client, room, random_of(life) % sizeof(room), 1);
+    http1_client_check(life->client);
 }
 
 static struct life *life_of(struct http1_call *call)
@@ -43,7 +80,8 @@ static struct life *life_of(struct http1_call *call)
 
 static void on_head(struct http1_call *call, const struct http1_response *response)
 {
-    assert(response->status >= 200 && response->status <= 999);
+    bool raw = response->status == 101 && life_of(call)->upgrades;
+    assert(raw || (response->status >= 200 && response->status <= 999));
     if (random_of(life_of(call)) % 64 == 0) {
         life_of(call)->ends++;
         http1_client_cancel(call);
@@ -52,7 +90,9 @@ static void on_head(struct http1_call *call, const struct http1_response *respon
 
 static void on_body(struct http1_call *call, struct slice bytes)
 {
-    assert(bytes.len > 0);
+    assert(!life_of(call)->input_ended);
+    assert(bytes.len > 0 || life_of(call)->upgrades);
+    life_of(call)->input_ended = bytes.len == 0;
     life_of(call)->body_bytes += bytes.len;
     if (random_of(life_of(call)) % 64 == 0) {
         life_of(call)->ends++;
@@ -72,7 +112,7 @@ FUZZ_INPUT()
 {
     static const struct http1_call_ops ops = {on_head, on_body, on_end};
     struct http1_client_limits limits = HTTP1_CLIENT_LIMITS_DEFAULT;
-    struct life life = {.call = {.ops = &ops}};
+    struct life life = {.call = {.ops = &ops}, .source.fill = fill};
     if (size == 0)
         return 0;
     life.seed = data[0];
@@ -84,12 +124,12 @@ FUZZ_INPUT()
         start(&life);
         size_t n = size_min(rest.len, 1 + random_of(&life) % (random_of(&life) % 4 ? 20 : 2000));
         http1_client_feed(life.client, slice_sub(rest, 0, n), 1);
-        http1_client_check(life.client);
+        act(&life);
         rest = slice_sub(rest, n, rest.len - n);
     }
     if (random_of(&life) % 2)
         http1_client_feed_end(life.client);
-    http1_client_check(life.client);
+    act(&life);
     http1_client_free(life.client);
     assert(life.starts == life.ends && life.body_bytes <= size);
     return 0;

@@ -37,7 +37,7 @@ void session_feed_end(struct session *s)
 size_t session_fill(struct session *s, uint8_t *dst, size_t room, int64_t now_ns)
 {
     if (s->http1)
-        return room ? http1_client_fill(s->http1, dst, room) : 0;
+        return room ? http1_client_fill(s->http1, dst, room, now_ns) : 0;
     return room >= H2_FILL_ROOM_MIN ? h2_session_fill(s->h2, dst, room, now_ns) : 0;
 }
 

@@ -49,8 +49,9 @@ static void response_begins(struct h2_session *s, struct h2_stream *stream, bool
 {
     stream->answered = true;
     stream->recv_window = (int32_t)s->limits->stream_window;
-    /* "Not modified" has the length of what it does not send. */
-    stream->body_left = headers->status == 304 ? -1 : headers->content_length;
+    /* "Not modified" has the length of what it does not send, and so has the answer to HEAD. */
+    bool bodiless = stream->bodiless || headers->status == 304;
+    stream->body_left = bodiless ? -1 : headers->content_length;
     if (ends && stream->body_left > 0)
         h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
     else

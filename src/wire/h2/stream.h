@@ -92,6 +92,7 @@ struct h2_stream {
     bool local_closed : 1; /* client: the request is complete */
     bool answered : 1;     /* client: the head of the response has arrived */
     bool unprocessed : 1;  /* client, for on_close: the peer certainly ignored the request */
+    bool bodiless : 1;     /* client, set by the embedder: HEAD, whose response has only a length */
     uint8_t ended_by;      /* enum h2_ended_by: client, for on_close */
     int32_t recv_window;   /* bytes that the peer may still send; -1 before it may send any */
     uint32_t recv_owed;    /* consumed, not yet given back */

@@ -3,13 +3,19 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "wire/http/http1/body.h"
+#include "wire/http/http1/chunk.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+
+/* Ends a body in chunks; there are no trailers. */
+static const struct slice last_chunk = {(const uint8_t *)"0\r\n\r\n", 5};
 
 enum http1_client_state {
     HTTP1_CLIENT_IDLE,
     HTTP1_CLIENT_WAITING,
     HTTP1_CLIENT_RECEIVING,
+    HTTP1_CLIENT_RAW,
     HTTP1_CLIENT_OVER,
 };
 
@@ -18,8 +24,9 @@ enum http1_client_state {
 /* Drawn in client.h. */
 static const uint8_t moves[] = {
     [HTTP1_CLIENT_IDLE] = TO(WAITING) | TO(OVER),
-    [HTTP1_CLIENT_WAITING] = TO(RECEIVING) | TO(OVER),
+    [HTTP1_CLIENT_WAITING] = TO(RECEIVING) | TO(RAW) | TO(OVER),
     [HTTP1_CLIENT_RECEIVING] = TO(IDLE) | TO(OVER),
+    [HTTP1_CLIENT_RAW] = TO(OVER),
     [HTTP1_CLIENT_OVER] = 0,
 };
 
@@ -32,9 +39,14 @@ struct http1_client {
     bool bodiless;           /* the request was HEAD */
     bool last;               /* the connection is not kept after the current call */
     bool withheld;           /* the body of the current call is not read */
+    bool upgrades;           /* the request asks for another protocol */
+    bool input_ended;        /* raw: the server has sent its last byte */
+    bool source_parked;      /* the source had nothing to send */
     struct buf out;          /* bytes of the request; those before out_sent were sent */
     size_t out_sent;
-    struct buf in; /* an incomplete head or line */
+    struct http_source *source; /* borrowed; gives what follows them; NULL: nothing follows */
+    int64_t source_left;        /* bytes that it still has to give; HTTP1_UNKNOWN */
+    struct buf in;              /* an incomplete head or line */
     size_t head_seen;
     size_t interim_bytes; /* size of interim responses to the current request */
     struct http1_body body;
@@ -79,7 +91,8 @@ static struct http1_call *take_call(struct http1_client *c)
 {
     struct http1_call *call = c->call;
     c->call = NULL;
-    c->withheld = false;
+    c->source = NULL;
+    c->withheld = c->upgrades = c->source_parked = false;
     if (call)
         call->client = NULL;
     return call;
@@ -106,9 +119,10 @@ static void fail(struct http1_client *c, enum status status, const char *reason)
 
 static void complete(struct http1_client *c)
 {
-    struct http1_call *call = take_call(c);
     /* A response to half a request: what would follow on this connection is unclear. */
-    if (c->last || c->out.len) {
+    bool ends = c->last || c->out.len || c->source;
+    struct http1_call *call = take_call(c);
+    if (ends) {
         move(c, HTTP1_CLIENT_OVER);
         c->status = ST_CLOSED;
         c->reason = "the connection ends with its last response";
@@ -153,7 +167,8 @@ static bool is_sendable(const struct http1_client_request *r)
         if (!http1_is_token(r->fields[i].name) || !http1_is_field_value(r->fields[i].value))
             return false;
     }
-    return http1_is_token(r->method) && http1_is_target(r->target) && http1_is_field_value(r->host);
+    return http1_is_token(r->method) && http1_is_target(r->target) &&
+           http1_is_field_value(r->host) && http1_is_field_value(r->upgrade);
 }
 
 static enum status append_field(struct buf *out, struct slice name, struct slice value)
@@ -173,8 +188,16 @@ static enum status append_request(struct buf *out, const struct http1_client_req
     TRY(append_field(out, SLICE_LITERAL("Host"), r->host));
     for (size_t i = 0; i < r->field_count; i++)
         TRY(append_field(out, r->fields[i].name, r->fields[i].value));
-    if (r->body.len)
+    if (r->upgrade.len) {
+        TRY(append_field(out, SLICE_LITERAL("Connection"), SLICE_LITERAL("Upgrade")));
+        TRY(append_field(out, SLICE_LITERAL("Upgrade"), r->upgrade));
+    } else if (r->source && r->source_bytes == HTTP1_UNKNOWN) {
+        TRY(buf_append(out, SLICE_LITERAL("Transfer-Encoding: chunked\r\n")));
+    } else if (r->source) {
+        TRY(buf_append_format(out, "Content-Length: %" PRId64 "\r\n", r->source_bytes));
+    } else if (r->body.len) {
         TRY(buf_append_format(out, "Content-Length: %zu\r\n", r->body.len));
+    }
     TRY(buf_append(out, SLICE_LITERAL("\r\n")));
     return buf_append(out, r->body);
 }
@@ -183,6 +206,7 @@ enum status http1_client_start(struct http1_client *c, struct http1_call *call,
                                const struct http1_client_request *request, int64_t now_ns)
 {
     assert(!call->client);
+    assert(!request->body.len || (!request->source && !request->upgrade.len));
     if (c->state == HTTP1_CLIENT_OVER || c->last)
         return ST_CLOSED;
     if (c->state != HTTP1_CLIENT_IDLE)
@@ -198,6 +222,9 @@ enum status http1_client_start(struct http1_client *c, struct http1_call *call,
     c->bodiless = slice_equal(request->method, SLICE_LITERAL("HEAD"));
     c->since_ns = now_ns;
     c->interim_bytes = c->head_seen = 0;
+    c->upgrades = request->upgrade.len > 0;
+    c->source_left = c->upgrades ? HTTP1_UNKNOWN : request->source_bytes;
+    c->source = c->source_left ? request->source : NULL;
     c->call = call;
     call->client = c;
     call->answered = false;
@@ -218,28 +245,105 @@ void http1_client_withhold(struct http1_call *call, bool withhold, int64_t now_n
         c->hooks.on_output(c->hooks.owner);
 }
 
+void http1_client_wake(struct http1_call *call, int64_t now_ns)
+{
+    struct http1_client *c = call->client;
+    if (!c || !c->source_parked)
+        return;
+    c->source_parked = false;
+    if (c->state == HTTP1_CLIENT_WAITING) /* the server waited for us before */
+        c->since_ns = now_ns;
+    if (!c->inside && c->hooks.on_output)
+        c->hooks.on_output(c->hooks.owner);
+}
+
 bool http1_client_wants_read(const struct http1_client *c)
 {
-    return c->state != HTTP1_CLIENT_OVER && !(c->withheld && c->state == HTTP1_CLIENT_RECEIVING);
+    bool body = c->state == HTTP1_CLIENT_RECEIVING || c->state == HTTP1_CLIENT_RAW;
+    return c->state != HTTP1_CLIENT_OVER && !c->input_ended && !(c->withheld && body);
+}
+
+/* The source has something to send, as far as is known. */
+static bool source_flows(const struct http1_client *c)
+{
+    return c->source && !c->source_parked && (!c->upgrades || c->state == HTTP1_CLIENT_RAW);
 }
 
 bool http1_client_wants_write(const struct http1_client *c)
 {
-    return c->state != HTTP1_CLIENT_OVER && c->out_sent < c->out.len;
+    return c->state != HTTP1_CLIENT_OVER && (c->out_sent < c->out.len || source_flows(c));
 }
 
-size_t http1_client_fill(struct http1_client *c, uint8_t *dst, size_t room)
+static size_t take_queued(struct http1_client *c, uint8_t *dst, size_t room)
 {
-    if (!http1_client_wants_write(c))
-        return 0;
     size_t n = size_min(room, c->out.len - c->out_sent);
-    slice_copy(dst, slice_of(c->out.ptr + c->out_sent, n));
+    slice_copy(dst, slice_sub(buf_slice(&c->out), c->out_sent, n));
     c->out_sent += n;
     if (c->out_sent == c->out.len) {
         buf_fini(&c->out);
         c->out_sent = 0;
     }
     return n;
+}
+
+/* The source was called, and gave n bytes. */
+static void follow_source(struct http1_client *c, enum http_fill more, size_t n)
+{
+    if (c->state == HTTP1_CLIENT_WAITING)
+        c->since_ns = c->now_ns;
+    if (c->source_left != HTTP1_UNKNOWN)
+        c->source_left -= (int64_t)n;
+    if (c->source_left == 0)
+        c->source = NULL; /* it need not have noticed */
+    else if (more == HTTP_FILL_DONE && c->source_left != HTTP1_UNKNOWN)
+        fail(c, ST_INVALID, "the body of the request is shorter than its length");
+    else if (more == HTTP_FILL_DONE)
+        c->source = NULL;
+    c->source_parked = c->source && more == HTTP_FILL_PARKED;
+    if (c->state == HTTP1_CLIENT_RAW && !c->source && c->input_ended)
+        complete(c);
+}
+
+/* Bytes of the source, with their framing. */
+static size_t take_pulled(struct http1_client *c, uint8_t *dst, size_t room)
+{
+    if (!source_flows(c) || room < HTTP1_PULL_ROOM_MIN)
+        return 0;
+    bool chunked = !c->upgrades && c->source_left == HTTP1_UNKNOWN;
+    size_t n = 0, offset = chunked ? HTTP1_CHUNK_HEAD_BYTES : 0;
+    if (chunked)
+        room = size_min(room - HTTP1_CHUNK_FRAME_BYTES - last_chunk.len, HTTP1_CHUNK_BYTES_MAX);
+    else if (c->source_left != HTTP1_UNKNOWN)
+        room = size_min(room, (size_t)c->source_left);
+    enum http_fill more = c->source->fill(c->source, dst + offset, room, &n);
+    assert(n <= room && (n > 0 || more != HTTP_FILL_MORE));
+    size_t len = chunked && n ? http1_chunk_close(dst, n) : n;
+    if (chunked && more == HTTP_FILL_DONE) {
+        slice_copy(dst + len, last_chunk);
+        len += last_chunk.len;
+    }
+    follow_source(c, more, n);
+    return len;
+}
+
+size_t http1_client_fill(struct http1_client *c, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    if (!http1_client_wants_write(c))
+        return 0;
+    c->now_ns = now_ns;
+    c->inside = true;
+    size_t len = take_queued(c, dst, room);
+    if (c->out.len == 0)
+        len += take_pulled(c, dst + len, room - len);
+    if (c->state == HTTP1_CLIENT_OVER) /* what was taken last is still sent */
+        drop_buffers(c);
+    c->inside = false;
+    return len;
+}
+
+bool http1_client_output_ended(const struct http1_client *c)
+{
+    return c->state == HTTP1_CLIENT_RAW && !c->source && !c->out.len;
 }
 
 /* -- Responses -- */
@@ -254,6 +358,8 @@ static void begin_body(struct http1_client *c, const struct http1_response *r)
         http1_body_of_length(&c->body, r->content_length);
     else
         http1_body_until_close(&c->body);
+    if (c->upgrades) /* not taken up */
+        c->source = NULL;
     c->last |= !r->keep_alive || c->body.state == HTTP1_BODY_UNTIL_CLOSE;
     c->since_ns = c->now_ns;
     move(c, HTTP1_CLIENT_RECEIVING);
@@ -265,6 +371,10 @@ static void receive_head(struct http1_client *c, struct slice head)
     const char *fault = http1_response_parse(head, c->limits->fields_max, &response);
     if (fault) {
         fail(c, ST_MALFORMED, fault);
+    } else if (response.status == 101 && c->upgrades && !c->out.len) {
+        c->last = true;
+        move(c, HTTP1_CLIENT_RAW);
+        c->call->ops->on_head(c->call, &response);
     } else if (response.status == 101) {
         fail(c, ST_MALFORMED, "a change of the protocol that was not requested");
     } else if (response.status < 200) {
@@ -330,6 +440,11 @@ static bool step(struct http1_client *c, struct slice in, size_t *used)
     case HTTP1_CLIENT_RECEIVING:
         *used += read_body(c, rest);
         return *used > before || c->state != HTTP1_CLIENT_RECEIVING;
+    case HTTP1_CLIENT_RAW:
+        *used = in.len;
+        if (rest.len)
+            c->call->ops->on_body(c->call, rest);
+        return false;
     case HTTP1_CLIENT_OVER:
         return false;
     }
@@ -373,14 +488,22 @@ void http1_client_feed(struct http1_client *c, struct slice bytes, int64_t now_n
 
 void http1_client_feed_end(struct http1_client *c)
 {
+    if (c->input_ended)
+        return;
     c->inside = true;
-    c->last = true;
-    if (c->state == HTTP1_CLIENT_RECEIVING && c->body.state == HTTP1_BODY_UNTIL_CLOSE)
+    c->last = c->input_ended = true;
+    if (c->state == HTTP1_CLIENT_RAW) {
+        c->call->ops->on_body(c->call, SLICE_EMPTY);
+        if (c->state == HTTP1_CLIENT_RAW && !c->source)
+            complete(c);
+    } else if (c->state == HTTP1_CLIENT_RECEIVING && c->body.state == HTTP1_BODY_UNTIL_CLOSE) {
         complete(c);
-    else
+    } else {
         fail(c, ST_CLOSED, "the server closed the connection");
+    }
     c->inside = false;
-    drop_buffers(c);
+    if (c->state == HTTP1_CLIENT_OVER)
+        drop_buffers(c);
 }
 
 bool http1_client_is_idle(const struct http1_client *c)
@@ -403,7 +526,8 @@ enum status http1_client_reason(const struct http1_client *c, const char **ret_r
 
 int64_t http1_client_timeout(const struct http1_client *c)
 {
-    if (c->state == HTTP1_CLIENT_WAITING)
+    /* While the source has nothing, the server cannot know the request. */
+    if (c->state == HTTP1_CLIENT_WAITING && !c->source_parked)
         return clock_add(c->since_ns, c->limits->head_ns);
     if (c->state == HTTP1_CLIENT_RECEIVING && !c->call->waits && !c->withheld)
         return clock_add(c->since_ns, c->limits->stall_ns);
@@ -422,10 +546,13 @@ void http1_client_tick(struct http1_client *c, int64_t now_ns)
 
 void http1_client_check(const struct http1_client *c)
 {
-    bool under_way = c->state == HTTP1_CLIENT_WAITING || c->state == HTTP1_CLIENT_RECEIVING;
+    bool under_way = c->state != HTTP1_CLIENT_IDLE && c->state != HTTP1_CLIENT_OVER;
     assert((c->call != NULL) == under_way);
     assert(!c->call || c->call->client == c);
     assert(!c->withheld || c->call);
+    assert(!c->source || (c->call && c->source_left));
+    assert(!c->source_parked || c->source);
+    assert(!c->input_ended || c->state >= HTTP1_CLIENT_RAW);
     assert(!c->inside);
     assert(c->out_sent <= c->out.len && (c->out_sent == 0 || c->out_sent < c->out.len));
     assert(c->in.len <= c->limits->head_bytes_max || c->in.len <= HTTP1_CHUNK_LINE_MAX + 2);

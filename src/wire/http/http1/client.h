@@ -6,11 +6,12 @@
  *                   ┌──────(the connection is kept)───────┐
  *                   ▼                                     │
  *                 idle ──► waiting ──► receiving ─────────┤
- *                   │         │            │              │
+ *                   │         ├──► raw ────┤              │
  *                   └─────────┴────────────┴──► over ◄────┘
  *
  *     waiting     the request is being sent, and the head of the response has not arrived
- *     receiving   its body arrives
+ *     receiving   its body arrives; that of the request may still be sent
+ *     raw         upgraded: the bytes of the connection belong to the call
  *     over        nothing can be sent or received any more
  *
  * Everything that a server controls is limited: the bytes and the number of header fields, the
@@ -22,6 +23,7 @@
 
 #include "base/status.h"
 #include "wire/http/http1/parser.h"
+#include "wire/http/source.h"
 
 struct http1_client;
 struct http1_call;
@@ -30,7 +32,9 @@ struct http1_client_limits {
     /* Limit on the head of a response, with all interim responses before it. */
     uint32_t head_bytes_max;
     uint32_t fields_max;
-    int64_t head_ns;  /* from the start of a request to the end of the response's head */
+    /* From the start of a request to the end of the response's head; from the latest byte of a body
+     * that is pulled, while it has more. */
+    int64_t head_ns;
     int64_t stall_ns; /* without a byte of the body, unless the call waits for events */
 };
 
@@ -45,12 +49,15 @@ struct http1_client_limits {
 /* What becomes of a call. No function is called from within http1_client_start. on_head and on_body
  * may cancel the call; on_end may start another one, or free the call. */
 struct http1_call_ops {
-    /* Borrowed during the call. Interim responses (1xx) are skipped. */
+    /* Borrowed during the call. Interim responses (1xx) are skipped, except for a 101 that was
+     * requested. */
     void (*on_head)(struct http1_call *call, const struct http1_response *response);
+    /* After a 101, also with no bytes once: the server has sent its last byte. */
     void (*on_body)(struct http1_call *call, struct slice bytes);
-    /* Exactly once, unless the call is cancelled. ST_OK: the response is complete. Otherwise
-     * ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED (the bytes are not HTTP), ST_LIMIT (more than
-     * the limits allow), and the reason is a text for people. */
+    /* Exactly once, unless the call is cancelled. ST_OK: the response is complete, even if the
+     * request is not; after a 101, both directions have ended. Otherwise ST_CLOSED, ST_TIMEOUT,
+     * ST_NOMEM, ST_MALFORMED (the bytes are not HTTP), ST_LIMIT (more than the limits allow),
+     * ST_INVALID (the source is shorter than its length), and the reason is a text for people. */
     void (*on_end)(struct http1_call *call, enum status status, const char *reason);
 };
 
@@ -70,7 +77,15 @@ struct http1_client_request {
     const struct http_field *fields;
     size_t field_count;
     struct slice body;
+    /* Gives the body instead, as fast as the server takes it; borrowed while the call is under way.
+     * It calls no function of the client. */
+    struct http_source *source;
+    int64_t source_bytes; /* length of that body; HTTP1_UNKNOWN: it is sent in chunks */
+    /* Not empty: asks for this protocol. There is no body then: if the answer is 101, the source
+     * gives the bytes that follow, and its end ends only our direction. */
+    struct slice upgrade;
 };
+enum { HTTP1_UNKNOWN = -1 };
 
 /* on_output: there is output where there was none, or wants_read or is_over has changed; not called
  * during feed, fill and tick. */
@@ -99,16 +114,20 @@ void http1_client_cancel(struct http1_call *call);
 /* While set, http1_client_wants_read is false once the body has begun, and its stop is not a stall.
  * Bytes that are fed nevertheless are delivered. No effect if the call is not under way. */
 void http1_client_withhold(struct http1_call *call, bool withhold, int64_t now_ns);
+/* A parked source has something to send, or has ended. Cheap to call often. */
+void http1_client_wake(struct http1_call *call, int64_t now_ns);
 
 void http1_client_feed(struct http1_client *client, struct slice bytes, int64_t now_ns);
-/* The server sends nothing any more. */
+/* The server sends nothing any more. It is over afterwards, unless it is raw. */
 void http1_client_feed_end(struct http1_client *client);
 /* The connection is lost: ends the call with ST_CLOSED and this reason. */
 void http1_client_lost(struct http1_client *client, const char *reason);
-size_t http1_client_fill(struct http1_client *client, uint8_t *dst, size_t room);
+size_t http1_client_fill(struct http1_client *client, uint8_t *dst, size_t room, int64_t now_ns);
 
 bool http1_client_wants_read(const struct http1_client *client);
 bool http1_client_wants_write(const struct http1_client *client);
+/* Raw, and nothing more will be sent: tell the server. */
+bool http1_client_output_ended(const struct http1_client *client);
 bool http1_client_is_idle(const struct http1_client *client);
 bool http1_client_is_over(const struct http1_client *client);
 /* Why it is over: ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED or ST_LIMIT. */

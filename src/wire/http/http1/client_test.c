@@ -132,7 +132,7 @@ static void drain(struct fixture *f)
     uint8_t room[7];
     memory_exempt = true;
     while (http1_client_wants_write(f->client)) {
-        size_t n = http1_client_fill(f->client, room, sizeof(room));
+        size_t n = http1_client_fill(f->client, room, sizeof(room), f->now);
         assert_true(n > 0);
         assert_int_equal(buf_append(&f->out, slice_of(room, n)), ST_OK);
     }

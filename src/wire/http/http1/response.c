@@ -1,15 +1,10 @@
 /* Writes the response of an exchange: status line, fields, chunks. */
+#include "wire/http/http1/chunk.h"
 #include "wire/http/http1/endpoint_private.h"
 
 #include <stdio.h>
 
-enum {
-    CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
-    CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
-    CHUNK_BYTES_MAX = 0xffff,
-    HEAD_BYTES = 512,    /* approximate size of the head of a response without x->fields */
-    PULL_ROOM_MIN = 256, /* with less room the source is not called */
-};
+enum { HEAD_BYTES = 512 }; /* approximate size of the head of a response without x->fields */
 
 void http1_die(struct http1_endpoint *e, const char *reason)
 {
@@ -190,22 +185,13 @@ static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
 /* One chunk directly from the source. */
 static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
 {
-    if (!http_exchange_flows(&e->exchange) || room < PULL_ROOM_MIN)
+    if (!http_exchange_flows(&e->exchange) || room < HTTP1_PULL_ROOM_MIN)
         return 0;
     if (!e->chunked)
         return http_exchange_fill(&e->exchange, dst, room);
-    size_t most = size_min(room - CHUNK_FRAME_BYTES, CHUNK_BYTES_MAX);
-    size_t n = http_exchange_fill(&e->exchange, dst + CHUNK_HEAD_BYTES, most);
-    if (n == 0)
-        return 0;
-    /* The length is known only now. Leading zeros keep the space for it constant, so that the
-     * source could write behind it. */
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < 4; i++)
-        dst[i] = (uint8_t)digits[(n >> (12 - 4 * i)) & 15];
-    slice_copy(dst + 4, SLICE_LITERAL("\r\n"));
-    slice_copy(dst + CHUNK_HEAD_BYTES + n, SLICE_LITERAL("\r\n"));
-    return n + CHUNK_FRAME_BYTES;
+    size_t most = size_min(room - HTTP1_CHUNK_FRAME_BYTES, HTTP1_CHUNK_BYTES_MAX);
+    size_t n = http_exchange_fill(&e->exchange, dst + HTTP1_CHUNK_HEAD_BYTES, most);
+    return n ? http1_chunk_close(dst, n) : 0;
 }
 
 size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room)

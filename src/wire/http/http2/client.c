@@ -3,6 +3,7 @@
 #include "wire/h2/error.h"
 #include "wire/h2/hpack.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum {
@@ -27,6 +28,7 @@ static void finish(struct http2_call *call, enum status status, const char *reas
 {
     bool silent = call->silent;
     call->session = NULL;
+    call->source = NULL;
     call->unprocessed = call->stream.unprocessed;
     call->withheld = call->silent = false;
     call->withheld_bytes = call->sent = 0;
@@ -135,9 +137,38 @@ static size_t write_head(struct h2_stream *stream, uint8_t *dst, size_t room)
     return len;
 }
 
+static enum h2_fill pull_body(struct http2_call *call, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    size_t n = 0;
+    *ret_len = 0;
+    if (room == 0) /* there is no window */
+        return H2_FILL_MORE;
+    if (call->source_left != HTTP2_UNKNOWN)
+        room = size_min(room, (size_t)call->source_left);
+    enum http_fill more = call->source->fill(call->source, dst, room, &n);
+    assert(n <= room && (n > 0 || more != HTTP_FILL_MORE));
+    *ret_len = n;
+    if (call->source_left != HTTP2_UNKNOWN)
+        call->source_left -= (int64_t)n;
+    /* A body that is shorter than it was announced is refused by the server. */
+    if (more == HTTP_FILL_DONE || call->source_left == 0) {
+        call->source = NULL;
+        return H2_FILL_END;
+    }
+    return more == HTTP_FILL_PARKED ? H2_FILL_PARKED : H2_FILL_MORE;
+}
+
+void http2_client_wake(struct http2_call *call)
+{
+    if (call->session && call->source)
+        h2_stream_ready(&call->stream);
+}
+
 static enum h2_fill write_body(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct http2_call *call = call_of(stream);
+    if (call->source)
+        return pull_body(call, dst, room, ret_len);
     size_t n = size_min(room, call->body.len - call->sent);
     slice_copy(dst, slice_sub(buf_slice(&call->body), call->sent, n));
     call->sent += n;
@@ -179,8 +210,9 @@ static enum status write_block(struct buf *to, const struct http2_client_request
     end = hpack_put_named(end, STATIC_PATH, request->target);
     for (size_t i = 0; i < request->field_count; i++)
         end = hpack_put_lower(end, request->fields[i].name, request->fields[i].value);
-    if (request->body.len) {
-        int n = snprintf(length, sizeof(length), "%zu", request->body.len);
+    int64_t bytes = request->source ? request->source_bytes : (int64_t)request->body.len;
+    if (bytes > 0 || (request->source && bytes == 0)) {
+        int n = snprintf(length, sizeof(length), "%" PRId64, bytes);
         end = hpack_put_literal(end, SLICE_LITERAL("content-length"), slice_of(length, (size_t)n));
     }
     to->len = (size_t)(end - to->ptr);
@@ -224,7 +256,15 @@ enum status http2_client_start(struct h2_session *session, struct http2_call *ca
                                const struct http2_client_request *request)
 {
     assert(!call->session && call->ops->on_head && call->ops->on_body && call->ops->on_end);
-    call->stream = (struct h2_stream){.ops = &stream_ops, .head_only = request->body.len == 0};
+    assert(!request->source || !request->body.len);
+    bool pulls = request->source && request->source_bytes != 0;
+    call->stream = (struct h2_stream){
+        .ops = &stream_ops,
+        .head_only = request->body.len == 0 && !pulls,
+        .bodiless = slice_equal(request->method, SLICE_LITERAL("HEAD")),
+    };
+    call->source = pulls ? request->source : NULL;
+    call->source_left = request->source_bytes;
     call->answered = call->unprocessed = false;
     enum status status = prepare(session, call, request);
     if (status == ST_OK)
@@ -232,6 +272,7 @@ enum status http2_client_start(struct h2_session *session, struct http2_call *ca
     if (status == ST_OK) {
         call->session = session;
     } else {
+        call->source = NULL;
         buf_reset(&call->head, 0);
         buf_reset(&call->body, BODY_KEPT);
     }
@@ -250,6 +291,7 @@ void http2_call_check(const struct http2_call *call)
     assert(call->sent <= call->body.len);
     assert(!call->silent && !call->gone);
     assert(call->session || (!call->head.len && !call->body.len && !call->withheld));
+    assert(!call->source || (call->session && call->source_left));
     assert(call->withheld || !call->withheld_bytes);
     assert(!call->session || !call->stream.head_sent == (call->head.len > 0));
 }

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "wire/h2/session.h"
+#include "wire/http/source.h"
 
 struct http2_call;
 
@@ -24,9 +25,10 @@ struct http2_call_ops {
     void (*on_head)(struct http2_call *call, unsigned status, const struct http_field *fields,
                     size_t field_count);
     void (*on_body)(struct http2_call *call, struct slice bytes);
-    /* ST_OK: the response is complete. Otherwise ST_CLOSED, ST_TIMEOUT (the server does not answer
-     * pings), or ST_MALFORMED (the server violated HTTP/2), and the reason is a text for people.
-     * call->unprocessed: the server certainly ignored the request, so it may be repeated. */
+    /* ST_OK: the response is complete, even if the request is not. Otherwise ST_CLOSED, ST_TIMEOUT
+     * (the server does not answer pings), or ST_MALFORMED (the server violated HTTP/2), and the
+     * reason is a text for people. call->unprocessed: the server certainly ignored the request, so
+     * it may be repeated. */
     void (*on_end)(struct http2_call *call, enum status status, const char *reason);
 };
 
@@ -37,8 +39,10 @@ struct http2_call {
     struct buf head;            /* the header block, until it is written */
     struct buf body;            /* body of the request; bytes before sent were written */
     size_t sent;
-    size_t withheld_bytes; /* received while withheld */
-    bool *gone;            /* set to true when the call ends within on_head or on_body */
+    struct http_source *source; /* gives the body instead; NULL when it has given everything */
+    int64_t source_left;        /* bytes that it still has to give; HTTP2_UNKNOWN */
+    size_t withheld_bytes;      /* received while withheld */
+    bool *gone;                 /* set to true when the call ends within on_head or on_body */
     bool withheld : 1;
     bool answered : 1;    /* something of the response has arrived */
     bool unprocessed : 1; /* see on_end */
@@ -55,7 +59,12 @@ struct http2_client_request {
     const struct http_field *fields;
     size_t field_count;
     struct slice body;
+    /* Gives the body instead, as the server gives window; borrowed while the call is under way. It
+     * calls no function of the client. */
+    struct http_source *source;
+    int64_t source_bytes; /* length of that body; HTTP2_UNKNOWN: it is not announced */
 };
+enum { HTTP2_UNKNOWN = -1 };
 
 /*
  * Begins the request. As h2_session_open, with ST_AGAIN (the server allows no further stream now)
@@ -72,6 +81,8 @@ void http2_client_cancel(struct http2_call *call);
 /* While set, the server gets no window back, so it stops sending. What it was allowed to send
  * before, at most a stream's window, is still delivered. */
 void http2_client_withhold(struct http2_call *call, bool withhold);
+/* A parked source has something to send, or has ended. Cheap to call often. */
+void http2_client_wake(struct http2_call *call);
 
 /* Frees the buffers of an idle call. */
 void http2_call_fini(struct http2_call *call);

@@ -3,7 +3,9 @@
 
 #include "base/failing_memory_test.h"
 #include "wire/connection.h"
+#include "wire/http/pulled_test.h"
 #include "wire/http/routes_test.h"
+#include "wire/http/stream_routes_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +26,8 @@ struct request {
     enum status end;
     char reason[128];
     bool cancels_in_head, cancels_in_body, starts_again;
+    struct pulled *pulled; /* its body; NULL: it is given to start */
+    int64_t pulled_bytes;
 };
 
 struct fixture {
@@ -34,6 +38,7 @@ struct fixture {
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_site site;
+    struct test_stream_site stream;
     struct h2_session *session;
     size_t step; /* the pieces in which bytes arrive at the client */
     int64_t now;
@@ -86,6 +91,8 @@ static enum status start(struct fixture *f, struct request *r, const char *metho
         .fields = fields,
         .field_count = COUNT_OF(fields),
         .body = slice_from_text(body),
+        .source = r->pulled ? &r->pulled->source : NULL,
+        .source_bytes = r->pulled_bytes,
     };
     return http2_client_start(f->session, &r->call, &request);
 }
@@ -138,6 +145,9 @@ static int setup(void **state)
     assert_int_equal(http_routes_new(&f->routes), ST_OK);
     assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
                      ST_OK);
+    assert_int_equal(
+        http_routes_add(f->routes, test_stream_routes, COUNT_OF(test_stream_routes), &f->stream),
+        ST_OK);
     assert_int_equal(wire_server_new(f->services, f->routes, &f->limits, &f->server), ST_OK);
     assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
     assert_int_equal(
@@ -156,6 +166,7 @@ static int teardown(void **state)
     grpc_services_free(f->services);
     http_routes_free(f->routes);
     assert_int_equal(f->site.requests, f->site.ends);
+    test_stream_site_fini(&f->stream);
     free(f);
     return 0;
 }
@@ -314,6 +325,126 @@ static void withheld_answer_waits_and_others_do_not(void **state)
     request_fini(&quick);
 }
 
+static void body_is_pulled_as_it_comes(void **state)
+{
+    struct fixture *f = *state;
+    static const int64_t lengths[] = {HTTP2_UNKNOWN, 10};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        struct pulled pulled = PULLED;
+        struct request r = {.pulled = &pulled, .pulled_bytes = lengths[i]};
+        assert_int_equal(start(f, &r, "POST", "/take", ""), ST_OK);
+        exchange(f);
+        assert_true(f->stream.has_body);
+        assert_int_equal(pulled.fills, 1); /* it had nothing */
+        pulled_give(&pulled, "01234");
+        http2_client_wake(&r.call);
+        exchange(f);
+        assert_int_equal(f->stream.got_bytes, 5);
+        assert_int_equal(f->stream.got_ends, 0);
+        pulled_give(&pulled, "56789");
+        pulled.ends = lengths[i] == HTTP2_UNKNOWN; /* otherwise it need not know its end */
+        http2_client_wake(&r.call);
+        exchange(f);
+        http2_client_wake(&r.call); /* no effect */
+        exchange(f);
+        assert_int_equal(f->stream.got_bytes, 10);
+        assert_int_equal(f->stream.got_ends, 1);
+        assert_memory_equal(f->stream.got.ptr, "0123456789", 10);
+        http_respond(f->stream.latest, 200, SLICE_EMPTY, SLICE_LITERAL("ok"));
+        exchange(f);
+        expect_body(&r, "ok");
+        assert_int_equal(r.end, ST_OK);
+        request_fini(&r);
+        pulled_fini(&pulled);
+    }
+    struct pulled pulled = PULLED;
+    struct request empty = {.pulled = &pulled};
+    assert_int_equal(start(f, &empty, "POST", "/take", ""), ST_OK);
+    exchange(f);
+    assert_false(f->stream.has_body);
+    assert_int_equal(pulled.fills, 0);
+    http2_client_cancel(&empty.call);
+    exchange(f);
+    request_fini(&empty);
+}
+
+static void pulled_body_waits_for_window(void **state)
+{
+    struct fixture *f = *state;
+    struct pulled pulled = PULLED;
+    struct request r = {.pulled = &pulled, .pulled_bytes = HTTP2_UNKNOWN};
+    pulled.endless = true;
+    f->stream.withholds = true;
+    assert_int_equal(start(f, &r, "POST", "/take", ""), ST_OK);
+    exchange(f);
+    assert_int_equal(pulled.given, f->limits.h2.stream_window);
+    assert_int_equal(f->stream.got_bytes, pulled.given);
+    http2_client_wake(&r.call); /* has no effect: it is not parked */
+    exchange(f);
+    assert_int_equal(pulled.given, f->limits.h2.stream_window);
+    for (int i = 0; i < 10; i++) {
+        http_withhold(f->stream.latest, false);
+        http_withhold(f->stream.latest, true);
+        exchange(f);
+    }
+    assert_int_equal(pulled.given, 11 * f->limits.h2.stream_window);
+    /* The response may come before the end of the request. */
+    http_respond(f->stream.latest, 413, SLICE_EMPTY, SLICE_LITERAL("enough"));
+    exchange(f);
+    assert_int_equal(r.status, 413);
+    expect_body(&r, "enough");
+    assert_int_equal(r.end, ST_OK);
+    assert_int_equal(h2_session_streams(f->session), 0);
+    request_fini(&r);
+    pulled_fini(&pulled);
+}
+
+static void pulled_body_that_is_too_short_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct pulled pulled = PULLED;
+    struct request r = {.pulled = &pulled, .pulled_bytes = 10};
+    pulled_give(&pulled, "123");
+    pulled.ends = true;
+    assert_int_equal(start(f, &r, "POST", "/take", ""), ST_OK);
+    exchange(f);
+    assert_int_equal(r.end, ST_CLOSED);
+    assert_int_equal(f->stream.got_ends, 0);
+    request_fini(&r);
+    pulled_fini(&pulled);
+}
+
+static void pulled_body_may_be_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    struct pulled pulled = PULLED;
+    struct request r = {.pulled = &pulled, .pulled_bytes = HTTP2_UNKNOWN};
+    pulled_give(&pulled, "123");
+    assert_int_equal(start(f, &r, "POST", "/take", ""), ST_OK);
+    exchange(f);
+    http2_client_cancel(&r.call);
+    pulled_give(&pulled, "4");
+    http2_client_wake(&r.call);
+    exchange(f);
+    assert_int_equal(f->stream.got_bytes, 3);
+    assert_int_equal(f->stream.ends, 1);
+    request_fini(&r);
+    pulled_fini(&pulled);
+}
+
+/* The length of a response that has no body. */
+static void head_has_a_length_and_no_body(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = {0};
+    assert_int_equal(start(f, &r, "HEAD", "/health", ""), ST_OK);
+    exchange(f);
+    assert_int_equal(r.end, ST_OK);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(r.body_bytes, 0);
+    request_fini(&r);
+}
+
 static void end_of_the_connection_ends_the_calls(void **state)
 {
     struct fixture *f = *state;
@@ -411,6 +542,11 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(call_may_be_started_again_at_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(withheld_answer_waits_and_others_do_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(body_is_pulled_as_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(pulled_body_waits_for_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(pulled_body_that_is_too_short_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(pulled_body_may_be_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(head_has_a_length_and_no_body, setup, teardown),
         cmocka_unit_test_setup_teardown(end_of_the_connection_ends_the_calls, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_answer_is_an_error, setup, teardown),
         cmocka_unit_test_setup_teardown(requests_that_cannot_be_sent_are_refused, setup, teardown),
