@@ -10,7 +10,7 @@
 struct life {
     struct http1_client *client;
     struct http1_call call;
-    struct http_source source; /* of the body, or of what follows a 101 */
+    struct http_source source; /* gives a body, or what follows a 101 */
     bool upgrades, input_ended;
     uint32_t seed;
     unsigned starts, ends;

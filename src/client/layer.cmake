@@ -8,7 +8,7 @@ vigil_failing_memory(client_names_resolver_test client_connect_connection_test c
                      client_v2_v2_watch_test)
 
 # The same, and the loops of a client or a pool are observed (src/client/sim/faulty_sim_test.h).
-foreach(test http_http_pool http_http_pool_faults http_http_pool_hostile http_pool_route
+foreach(test http_http_pool http_http_pool_faults http_http_pool_hostile http_http_pool_stream http_pool_route
         sim_client_sim sim_client_protocol sim_channel sim_parts_sim sim_object_watch_sim)
     vigil_failing_memory(client_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE

@@ -44,7 +44,8 @@ struct connection {
     /* To be reported at the end of the turn, because the session cannot be freed where it says so,
      * and hooks are not called from within our functions. */
     bool news_open, news_room, news_closed;
-    bool goaway; /* the server sent GOAWAY with this code and text */
+    bool input_ended, output_ended; /* one direction of an upgraded connection */
+    bool goaway;                    /* the server sent GOAWAY with this code and text */
     enum h2_error goaway_code;
     char goaway_text[GOAWAY_TEXT_BYTES];
 
@@ -214,8 +215,12 @@ static void end_input(struct connection *c)
              by_proxy ? "the proxy closed the connection" : "the server closed the connection");
         return;
     }
-    session_feed_end(&c->session);
-    if (!c->freed)
+    if (c->input_ended)
+        return;
+    c->input_ended = session_feed_end(&c->session);
+    if (c->input_ended)
+        schedule(c);
+    else if (!c->freed)
         fail_by_session(c);
 }
 
@@ -593,6 +598,12 @@ static void on_turn_end(struct deferred *deferred)
             break;
     if (is_connected(c) && sent >= TURN_BYTES_MAX)
         schedule(c);
+    if (is_connected(c) && !c->output_ended && !c->transport.held.len &&
+        session_output_ended(&c->session)) {
+        c->output_ended = true;
+        transport_end_output(&c->transport);
+        schedule(c);
+    }
     if (is_connected(c))
         follow_transport(c);
     if (is_connected(c) && session_exists(&c->session) && !c->transport.held.len &&

@@ -26,12 +26,14 @@ void session_feed(struct session *s, struct slice bytes, int64_t now_ns)
         h2_session_feed(s->h2, bytes, now_ns);
 }
 
-void session_feed_end(struct session *s)
+bool session_feed_end(struct session *s)
 {
     /* The end may be what completes a response of HTTP/1.1. In HTTP/2 a stream never ends in this
      * way. */
-    if (s->http1)
-        http1_client_feed_end(s->http1);
+    if (!s->http1)
+        return false;
+    http1_client_feed_end(s->http1);
+    return !http1_client_is_over(s->http1);
 }
 
 size_t session_fill(struct session *s, uint8_t *dst, size_t room, int64_t now_ns)

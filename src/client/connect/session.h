@@ -41,8 +41,14 @@ static inline bool session_established(const struct session *session)
 }
 
 void session_feed(struct session *session, struct slice bytes, int64_t now_ns);
-/* The server sends nothing any more. */
-void session_feed_end(struct session *session);
+/* The server sends nothing any more. True: it is still sent to, on an upgraded connection. */
+bool session_feed_end(struct session *session);
+
+/* Nothing more will be sent, but an upgraded connection still takes input. */
+static inline bool session_output_ended(const struct session *session)
+{
+    return session->http1 && http1_client_output_ended(session->http1);
+}
 
 static inline bool session_wants_read(const struct session *session)
 {

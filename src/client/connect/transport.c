@@ -296,6 +296,15 @@ enum status transport_send_held(struct transport *t, struct error *error)
     return ST_OK;
 }
 
+void transport_end_output(struct transport *t)
+{
+    assert(!t->held.len);
+    if (t->tls || t->proxy_tls)
+        tls_client_end_output(t->tls ? t->tls : t->proxy_tls);
+    else
+        socket_shutdown(&t->socket);
+}
+
 /* -- time -- */
 
 int64_t transport_timeout(const struct transport *t)

@@ -93,6 +93,10 @@ enum status transport_send(struct transport *transport, size_t len, struct error
 MUST_CHECK
 enum status transport_send_held(struct transport *transport, struct error *error);
 
+/* Tells the server that nothing more is sent to it; reading continues. With TLS the notification is
+ * still to be sent. Nothing is kept. */
+void transport_end_output(struct transport *transport);
+
 /* When to call tick, CLOCK_NEVER for never; then transport_status may change. */
 int64_t transport_timeout(const struct transport *transport);
 void transport_tick(struct transport *transport, int64_t now_ns);

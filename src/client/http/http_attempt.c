@@ -6,7 +6,7 @@
 
 /* One allocation: the fields, then the bytes of all texts that are copied. */
 struct http_attempt_text {
-    struct slice method, target, body;
+    struct slice method, target, body, upgrade;
     size_t field_count;
     struct http_field fields[];
 };
@@ -23,7 +23,8 @@ static struct slice put(uint8_t **at, struct slice text)
 
 static struct http_attempt_text *copy_text(const struct pool_request_params *p)
 {
-    size_t bytes = p->method.len + p->target.len + (p->borrows_body ? 0 : p->body.len);
+    size_t bytes = p->method.len + p->target.len + p->upgrade.len;
+    bytes += p->borrows_body ? 0 : p->body.len;
     for (size_t i = 0; i < p->field_count; i++)
         bytes += p->fields[i].name.len + p->fields[i].value.len;
     size_t before = sizeof(struct http_attempt_text) + p->field_count * sizeof(struct http_field);
@@ -33,6 +34,7 @@ static struct http_attempt_text *copy_text(const struct pool_request_params *p)
     uint8_t *at = (uint8_t *)text + before;
     text->method = put(&at, p->method);
     text->target = put(&at, p->target);
+    text->upgrade = put(&at, p->upgrade);
     text->body = p->borrows_body ? p->body : put(&at, p->body);
     text->field_count = p->field_count;
     for (size_t i = 0; i < p->field_count; i++) {
@@ -57,7 +59,8 @@ static bool is_sendable(const struct pool_request_params *p)
             if (http_name_equal(name, slice_from_text(ours[k])))
                 return false;
     }
-    return http1_is_token(p->method) && http1_is_target(p->target);
+    return http1_is_token(p->method) && http1_is_target(p->target) &&
+           http1_is_field_value(p->upgrade);
 }
 
 static bool only_reads(struct slice method)
@@ -69,11 +72,20 @@ static bool only_reads(struct slice method)
     return false;
 }
 
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct http_attempt *a = CONTAINER_OF(source, struct http_attempt, source);
+    enum http_fill more = a->body->fill(a->body, dst, room, ret_len);
+    a->taken = a->taken || *ret_len || more == HTTP_FILL_DONE;
+    return more;
+}
+
 /* -- Life -- */
 
 enum status http_attempt_new(struct pool_request *request, const struct pool_request_params *params,
                              struct http_attempt **ret_attempt)
 {
+    assert(!params->body.len || (!params->source && !params->upgrade.len));
     if (!is_sendable(params))
         return ST_INVALID;
     struct http_attempt *a = calloc(1, sizeof(*a));
@@ -82,6 +94,10 @@ enum status http_attempt_new(struct pool_request *request, const struct pool_req
     a->request = request;
     a->only_reads = only_reads(params->method);
     a->waits = params->waits;
+    a->upgrades = params->upgrade.len > 0;
+    a->body = params->source;
+    a->body_bytes = params->source_bytes;
+    a->source.fill = fill;
     list_init(&a->in_pool);
     a->text = copy_text(params);
     if (!a->text) {
@@ -183,6 +199,9 @@ static enum status send_http1(struct http_attempt *a, struct http1_client *clien
         .fields = t->fields,
         .field_count = t->field_count,
         .body = t->body,
+        .source = a->body ? &a->source : NULL,
+        .source_bytes = a->body_bytes,
+        .upgrade = t->upgrade,
     };
     a->http1 = (struct http1_call){.ops = &ops, .waits = a->waits};
     TRY(http1_client_start(client, &a->http1, &request, now_ns));
@@ -203,6 +222,8 @@ static enum status send_http2(struct http_attempt *a, struct h2_session *session
         .fields = t->fields,
         .field_count = t->field_count,
         .body = t->body,
+        .source = a->body ? &a->source : NULL,
+        .source_bytes = a->body_bytes,
     };
     a->http2 = (struct http2_call){.ops = &ops};
     enum status status = http2_client_start(session, &a->http2, &request);
@@ -242,12 +263,22 @@ void http_attempt_withhold(struct http_attempt *a, bool withhold, int64_t now_ns
         http1_client_withhold(&a->http1, withhold, now_ns);
 }
 
+void http_attempt_wake(struct http_attempt *a, int64_t now_ns)
+{
+    if (a->state == HTTP_ATTEMPT_OVER_HTTP2)
+        http2_client_wake(&a->http2);
+    else if (a->state == HTTP_ATTEMPT_OVER_HTTP1)
+        http1_client_wake(&a->http1, now_ns);
+}
+
 void http_attempt_check(const struct http_attempt *a)
 {
     assert(a->request->attempt == a);
     assert(a->text || a->request->reached == POOL_REQUEST_ANSWERED);
     assert(a->state != HTTP_ATTEMPT_WAITING || a->text);
-    assert((a->state == HTTP_ATTEMPT_WAITING) == !a->link);
+    /* A connection that is being made for an upgrade has the attempt already. */
+    assert(a->link || a->state == HTTP_ATTEMPT_WAITING);
+    assert(a->link ? a->upgrades || a->state != HTTP_ATTEMPT_WAITING : true);
     if (a->state == HTTP_ATTEMPT_OVER_HTTP2)
         http2_call_check(&a->http2);
     else if (a->state == HTTP_ATTEMPT_OVER_HTTP1)

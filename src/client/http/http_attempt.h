@@ -38,6 +38,11 @@ struct http_attempt {
     bool waits;                     /* for events */
     bool withheld;
     bool ignored; /* valid in on_end: the server certainly ignored it */
+    bool upgrades;
+    bool taken;                /* the body's source has given something of it */
+    struct http_source source; /* passes on what `body` gives, and notes that it did */
+    struct http_source *body;  /* borrowed; NULL: the body is text */
+    int64_t body_bytes;        /* length of what `body` gives, or unknown */
 
     /* The pool's. */
     struct http_pool *pool;
@@ -70,6 +75,8 @@ MUST_CHECK
 enum status http_attempt_send(struct http_attempt *attempt, struct connection *connection,
                               struct slice authority, int64_t now_ns);
 void http_attempt_withhold(struct http_attempt *attempt, bool withhold, int64_t now_ns);
+/* Its source has something. */
+void http_attempt_wake(struct http_attempt *attempt, int64_t now_ns);
 
 /* Asserts every invariant; for tests. */
 void http_attempt_check(const struct http_attempt *attempt);

@@ -10,8 +10,10 @@
  *     connecting ──► available ◄──► full
  *          │             │           │
  *          └─────────────┴───────────┴──► retired ──► (freed)
+ *     reserved ─────────────────────────────▲
  *
  *     available   it has no request (HTTP/1.1), or fewer than the server allows (HTTP/2)
+ *     reserved    made for one request that asks for another protocol, over HTTP/1.1 in any case
  *     retired     its requests are finished, and it gets no new one
  *
  * A request that a server certainly ignored (GOAWAY, REFUSED_STREAM, a kept connection of HTTP/1.1
@@ -45,8 +47,9 @@ struct http_pool_options {
     const char *proxy_url; /* copied; "http://user:password@proxy:3128", "https://…", "socks5://…";
                               NULL: none */
     enum http_pool_protocol protocol;
-    unsigned connections_max; /* requests beyond what they can carry wait */
-    int64_t idle_ns;          /* after which a connection without requests is closed */
+    /* Requests beyond what they can carry wait. As many more are made for upgrades. */
+    unsigned connections_max;
+    int64_t idle_ns; /* after which a connection without requests is closed */
     /* Called with one line when a connection is made, fails or breaks; may be NULL. The level is an
      * enum vigil_log_level. The pool must not be freed from within. */
     void (*log)(void *ctx, int level, const char *text);

@@ -15,6 +15,7 @@
 #include "net/tls/server_context.h"
 #include "net/tls/tls.h"
 #include "net/wire.h"
+#include "wire/http/pulled_test.h"
 #include "wire/http/routes_test.h"
 
 #include <setjmp.h>
@@ -63,9 +64,13 @@ struct pool_test_request {
     enum pool_test_action action;
     const char *method, *target, *body;
     bool waits;
-    unsigned status; /* status of the response; 0: none */
-    size_t received; /* bytes of the body */
-    char text[64];   /* the beginning of the body */
+    struct pulled *pulled; /* gives the body; may be NULL */
+    int64_t pulled_bytes;
+    const char *upgrade; /* may be NULL */
+    unsigned input_ends; /* how often the end of raw bytes was reported */
+    unsigned status;     /* status of the response; 0: none */
+    size_t received;     /* bytes of the body */
+    char text[64];       /* the beginning of the body */
     char type[32];
     unsigned heads, ends;
     enum status end;
@@ -107,6 +112,9 @@ static inline void pool_test_on_body(struct pool_request *request, struct slice 
     struct pool_test_request *r = CONTAINER_OF(request, struct pool_test_request, request);
     assert_int_equal(r->heads, 1);
     assert_int_equal(r->ends, 0);
+    assert_int_equal(r->input_ends, 0);
+    assert_true(bytes.len || r->status == 101);
+    r->input_ends += bytes.len == 0;
     for (size_t i = 0; i < bytes.len && r->received + i < sizeof(r->text) - 1; i++)
         r->text[r->received + i] = (char)bytes.ptr[i];
     r->received += bytes.len;
@@ -137,10 +145,13 @@ static inline enum status pool_test_start(struct http_pool *pool, struct pool_te
         .field_count = COUNT_OF(fields),
         .body = slice_from_text(r->body ? r->body : ""),
         .waits = r->waits,
+        .source = r->pulled ? &r->pulled->source : NULL,
+        .source_bytes = r->pulled_bytes,
+        .upgrade = slice_from_text(r->upgrade ? r->upgrade : ""),
     };
     r->pool = pool;
     r->request.ops = &pool_test_ops;
-    r->heads = r->ends = r->status = 0;
+    r->heads = r->ends = r->status = r->input_ends = 0;
     r->received = 0;
     memset(r->text, 0, sizeof(r->text));
     return http_pool_start(pool, &r->request, &params);

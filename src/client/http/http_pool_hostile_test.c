@@ -236,6 +236,30 @@ static void refused_streams_are_repeated_with_pauses(void **state)
     }
 }
 
+static void request_is_not_repeated_when_something_of_its_body_was_taken(void **state)
+{
+    (void)state;
+    struct pool_world w;
+    struct pulled pulled = PULLED;
+    struct pool_test_request r = {.method = "POST",
+                                  .target = "/chunks/",
+                                  .pulled = &pulled,
+                                  .pulled_bytes = POOL_BYTES_UNKNOWN};
+    begin_rewriting(&w, reset_responses, 1);
+    reset_code = H2_REFUSED_STREAM;
+    pulled_give(&pulled, "hello");
+    pulled.ends = true;
+    start(&w, &r);
+    pool_world_run(&w, NS_PER_S);
+    assert_int_equal(r.ends, 1);
+    assert_int_equal(r.end, ST_CLOSED);
+    assert_int_equal(r.request.reached, POOL_REQUEST_UNREACHED);
+    assert_int_equal(http_pool_stats(w.pool).repeats, 0);
+    faults.rewrite = NULL;
+    pulled_fini(&pulled);
+    pool_world_fini(&w);
+}
+
 static void paused_repetition_can_be_cancelled(void **state)
 {
     (void)state;
@@ -403,6 +427,7 @@ int main(void)
         cmocka_unit_test(server_that_allows_no_stream_fails_the_request),
         cmocka_unit_test(server_without_http2_is_explained),
         cmocka_unit_test(refused_streams_are_repeated_with_pauses),
+        cmocka_unit_test(request_is_not_repeated_when_something_of_its_body_was_taken),
         cmocka_unit_test(paused_repetition_can_be_cancelled),
         cmocka_unit_test(other_resets_end_the_request),
         cmocka_unit_test(goaway_is_survived_in_every_state),

@@ -14,6 +14,10 @@ struct test_stream_site {
     bool withholds;
     unsigned answers; /* with this status; 0: not at all */
     bool begins;      /* begins an answer that is pulled */
+    /* Everything that arrives is given back, and so is its end; or the end comes after this many
+     * bytes. */
+    bool echoes;
+    size_t echoes_max; /* 0: all */
     /* The latest exchange, and what is known of its request. */
     struct http_exchange *latest; /* NULL when it has ended */
     bool runs, begun;             /* on_request was called; its answer has begun */
@@ -110,6 +114,15 @@ static inline void test_stream_raw(struct http_exchange *x, void *service,
     http_set_source(x, &site->source);
 }
 
+/* More to send: bytes, or the end. */
+static inline void test_stream_give(struct test_stream_site *site, struct slice bytes)
+{
+    if (!site->latest || buf_append(&site->give, bytes) != ST_OK)
+        return;
+    site->gives_end = bytes.len == 0;
+    http_wake(site->latest);
+}
+
 static inline void test_stream_body(struct http_exchange *x, void *service, struct slice bytes)
 {
     struct test_stream_site *site = service;
@@ -121,6 +134,11 @@ static inline void test_stream_body(struct http_exchange *x, void *service, stru
     site->got_bytes += bytes.len;
     if (site->got.len + bytes.len <= 1024 * 1024 && buf_append(&site->got, bytes) != ST_OK)
         http_abort(x);
+    bool enough = site->echoes_max && site->got_bytes >= site->echoes_max;
+    if (site->echoes && !site->gives_end)
+        test_stream_give(site, bytes);
+    if (site->echoes && enough && !site->gives_end)
+        test_stream_give(site, SLICE_EMPTY);
 }
 
 static inline void test_stream_end(struct http_exchange *x, void *service)
@@ -129,15 +147,6 @@ static inline void test_stream_end(struct http_exchange *x, void *service)
     site->ends++;
     if (site->latest == x)
         site->latest = NULL;
-}
-
-/* More to send: bytes, or the end. */
-static inline void test_stream_give(struct test_stream_site *site, struct slice bytes)
-{
-    if (!site->latest || buf_append(&site->give, bytes) != ST_OK)
-        return;
-    site->gives_end = bytes.len == 0;
-    http_wake(site->latest);
 }
 
 static inline void test_stream_site_fini(struct test_stream_site *site)

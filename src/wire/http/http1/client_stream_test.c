@@ -21,8 +21,8 @@ struct fixture {
     struct pulled pulled;
     int64_t now;
     struct buf out;      /* what the client sent */
-    struct buf body;     /* of the response */
-    unsigned status;     /* of the response; 0: no head */
+    struct buf body;     /* the response's */
+    unsigned status;     /* status of the response; 0: no head */
     unsigned input_ends; /* how often on_body had no bytes */
     unsigned ends;       /* calls of on_end */
     enum status end;     /* what it said */
@@ -211,7 +211,7 @@ static void body_that_is_too_short_ends_the_call(void **state)
     assert_true(http1_client_is_over(f->client));
 }
 
-static void large_body_is_cut_into_what_there_is_room_for(void **state)
+static void large_body_is_cut_to_the_room(void **state)
 {
     struct fixture *f = *state;
     static uint8_t room[200000];
@@ -404,7 +404,7 @@ static void other_answers_to_an_upgrade_are_ordinary(void **state)
     assert_false(http1_client_wants_write(f->client));
     ask(f);
     assert_int_equal(http1_client_timeout(f->client), f->now + f->limits.head_ns);
-    begin(f, 3); /* nobody asked for one */
+    begin(f, 3); /* it was not requested */
     feed(f, SWITCHED);
     assert_int_equal(f->end, ST_MALFORMED);
 }
@@ -423,8 +423,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(body_is_sent_in_chunks_as_it_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(body_of_known_length_is_sent_as_it_is, setup, teardown),
         cmocka_unit_test_setup_teardown(body_that_is_too_short_ends_the_call, setup, teardown),
-        cmocka_unit_test_setup_teardown(large_body_is_cut_into_what_there_is_room_for, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(large_body_is_cut_to_the_room, setup, teardown),
         cmocka_unit_test_setup_teardown(response_may_begin_and_end_before_the_body, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(time_counts_while_the_server_has_to_do_something, setup,
