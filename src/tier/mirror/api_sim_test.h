@@ -37,7 +37,8 @@ struct api {
     struct api_watch watches[API_WATCHES_MAX];
     size_t watch_count;
     int pad_bytes;
-    int lag; /* watches are so many versions behind */
+    int lag;     /* watches are so many versions behind */
+    int replays; /* watches begin so many versions too early */
     bool has_kinds;
     /* What the server does. */
     int refuses;         /* every request, with this code */
@@ -45,8 +46,9 @@ struct api {
     int refuses_streams;
     int refuses_metadata;
     const char *version_text; /* instead of versions of lists, for servers without numbers */
-    int states_behind;        /* so many answers with a state are of an older version */
-    int behind_by;
+    int states_behind;        /* so many answers with a state are … */
+    int old_version;          /* … of this version, if this says so */
+    bool (*is_known)(int version);
     bool forgets_as_event; /* 410 as an ERROR event, and not as a response */
     bool ignores_streaming;
     unsigned throttles; /* so many requests get a 429 */
@@ -315,11 +317,11 @@ static inline bool api_fails(struct api *a, struct sim_reply *reply)
 /* The version of a state that is answered: the newest, unless this server is behind. */
 static inline int api_state_version(struct api *a)
 {
-    if (a->states_behind && a->behind_by < api_version(a)) {
-        a->states_behind--;
-        return api_version(a) - a->behind_by;
+    if (!a->states_behind || a->old_version >= api_version(a) || !a->is_known(a->old_version)) {
+        return api_version(a);
     }
-    return api_version(a);
+    a->states_behind--;
+    return a->old_version;
 }
 
 static inline void api_write_list(struct api *a, struct sim_reply *reply, int at, int from,
@@ -337,7 +339,7 @@ static inline void api_write_list(struct api *a, struct sim_reply *reply, int at
         api_append_object(&items, a, name, object, a->has_kinds);
     }
     if (name < API_NAMES)
-        snprintf(token, sizeof(token), "\"continue\":\"%d.%d\",", at, name);
+        snprintf(token, sizeof(token), "\"continue\":\"%d.%d.%d\",", at, name, a->history);
     snprintf(version, sizeof(version), "%d", at);
     assert_int_equal(buf_append_format(&all,
                                        "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{"
@@ -351,12 +353,14 @@ static inline void api_write_list(struct api *a, struct sim_reply *reply, int at
     sim_reply_end(reply);
 }
 
-/* "version.name" */
-static inline void api_read_token(const char *token, int *ret_at, int *ret_from)
+/* "version.name.history" */
+static inline bool api_read_token(const struct api *a, const char *token, int *ret_at,
+                                  int *ret_from)
 {
     char *rest;
     *ret_at = (int)strtol(token, &rest, 10);
-    *ret_from = (int)strtol(rest + 1, NULL, 10);
+    *ret_from = (int)strtol(rest + 1, &rest, 10);
+    return *ret_at >= a->forgotten && strtol(rest + 1, NULL, 10) == a->history;
 }
 
 static inline void api_answer_list(struct api *a, struct sim_reply *reply,
@@ -365,9 +369,8 @@ static inline void api_answer_list(struct api *a, struct sim_reply *reply,
     char token[256];
     int at = 0, from = 0, limit = api_number(request->target, "limit");
     bool metadata = strstr(request->accept, "PartialObjectMetadataList") != NULL;
-    if (*api_parameter(request->target, "continue", token))
-        api_read_token(token, &at, &from);
-    if (token[0] && at < a->forgotten) {
+    if (*api_parameter(request->target, "continue", token) &&
+        !api_read_token(a, token, &at, &from)) {
         api_refuse(reply, 410);
         return;
     }
@@ -460,6 +463,8 @@ static inline void api_watch(struct api *a, struct sim_reply *reply,
     assert_true(a->watch_count < API_WATCHES_MAX);
     struct api_watch *watch = &a->watches[a->watch_count++];
     *watch = (struct api_watch){.at = at};
+    if (!streams && a->replays)
+        watch->at = at > a->replays ? at - a->replays : 0;
     reply->later_ctx = watch;
     api_send_changes_to(a, reply);
 }

@@ -85,14 +85,14 @@ static void on_fence_behind(struct tier_currency *c, const char *reason)
         c->behind_ns = now_ns;
     c->check_ns = now_ns + BEHIND_AGAIN_NS;
     if (c->behind >= BEHIND_MAX && now_ns - c->behind_ns >= BEHIND_NS)
-        c->ops->lost(c->ctx, reason);
+        c->ops->lost(c->ctx, reason, true);
 }
 
 static void on_fence_late(struct tier_currency *c, const char *reason)
 {
     c->late++;
     if (c->late >= LOST_MAX)
-        c->ops->lost(c->ctx, reason);
+        c->ops->lost(c->ctx, reason, false);
     else if (c->late == STALLED_MAX)
         c->ops->stalled(c->ctx, reason);
 }
@@ -115,7 +115,7 @@ static void on_fence_done(struct tier_fence *fence, enum tier_fence_end end, con
     else if (end == TIER_FENCE_LATE)
         on_fence_late(c, reason);
     else if (end == TIER_FENCE_CONTRADICTED)
-        c->ops->lost(c->ctx, reason);
+        c->ops->lost(c->ctx, reason, false);
     currency_look(c);
 }
 

@@ -17,8 +17,9 @@
 
 /* They may cause currency_serve from within. */
 struct tier_currency_ops {
-    /* What is known is not of the server's history: it was restored, or an event is missing. */
-    void (*lost)(void *ctx, const char *reason);
+    /* What is known is not of the server's history: it was restored, or an event is missing.
+     * is_behind: consistent lists have been older than what is known for a while. */
+    void (*lost)(void *ctx, const char *reason, bool is_behind);
     /* The watch does not deliver what the server has. */
     void (*stalled)(void *ctx, const char *reason);
 };

@@ -9,7 +9,7 @@
 #define METADATA_LIST ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #define PROTOBUF "application/vnd.kubernetes.protobuf"
 
-enum { HASHES_FIRST = 64, REASON_BYTES = 256 };
+enum { ITEMS_FIRST = 64, REASON_BYTES = 256 };
 
 static const char accept_metadata[] = PROTOBUF METADATA_LIST ",application/json" METADATA_LIST;
 
@@ -38,9 +38,9 @@ void tier_fence_cancel(struct tier_fence *f)
     unmark(f);
     fetcher_cancel(&f->fetcher);
     loop_timer_cancel(loop_of(f), &f->timer);
-    free(f->hashes);
-    f->hashes = NULL;
-    f->hash_count = f->hash_capacity = 0;
+    free(f->items);
+    f->items = NULL;
+    f->item_count = f->item_capacity = f->early = 0;
     f->state = TIER_FENCE_IDLE;
 }
 
@@ -67,91 +67,115 @@ static uint64_t hash_of(const struct tier_fence *f, struct slice key)
     return hash ? hash : 1;
 }
 
-static uint64_t *place_of(uint64_t *hashes, size_t capacity, uint64_t hash)
+static struct listed_item *place_of(struct listed_item *items, size_t capacity, uint64_t hash)
 {
     size_t at = (size_t)hash & (capacity - 1);
-    while (hashes[at] && hashes[at] != hash)
+    while (items[at].hash && items[at].hash != hash)
         at = (at + 1) & (capacity - 1);
-    return &hashes[at];
+    return &items[at];
 }
 
-static bool is_listed(const struct tier_fence *f, struct slice key)
+/* NULL: it is not in the list. */
+static struct listed_item *find_listed(const struct tier_fence *f, struct slice key)
 {
     uint64_t hash = hash_of(f, key);
-    return f->hash_capacity && *place_of(f->hashes, f->hash_capacity, hash) == hash;
+    if (!f->item_capacity)
+        return NULL;
+    struct listed_item *item = place_of(f->items, f->item_capacity, hash);
+    return item->hash ? item : NULL;
 }
 
 static enum status grow(struct tier_fence *f)
 {
-    size_t capacity = f->hash_capacity ? 2 * f->hash_capacity : HASHES_FIRST;
-    uint64_t *grown = calloc(capacity, sizeof(*grown));
+    size_t capacity = f->item_capacity ? 2 * f->item_capacity : ITEMS_FIRST;
+    struct listed_item *grown = calloc(capacity, sizeof(*grown));
     if (!grown)
         return ST_NOMEM;
-    for (size_t i = 0; i < f->hash_capacity; i++)
-        if (f->hashes[i])
-            *place_of(grown, capacity, f->hashes[i]) = f->hashes[i];
-    free(f->hashes);
-    f->hashes = grown;
-    f->hash_capacity = capacity;
+    for (size_t i = 0; i < f->item_capacity; i++)
+        if (f->items[i].hash)
+            *place_of(grown, capacity, f->items[i].hash) = f->items[i];
+    free(f->items);
+    f->items = grown;
+    f->item_capacity = capacity;
     return ST_OK;
 }
 
-static enum status note_listed(struct tier_fence *f, struct slice key)
+static enum status note_listed(struct tier_fence *f, const struct arrived *arrived)
 {
-    if (2 * (f->hash_count + 1) > f->hash_capacity)
+    if (2 * (f->item_count + 1) > f->item_capacity)
         TRY(grow(f));
-    uint64_t hash = hash_of(f, key), *place = place_of(f->hashes, f->hash_capacity, hash);
-    f->hash_count += *place == 0;
-    *place = hash;
+    uint64_t hash = hash_of(f, arrived->key);
+    struct listed_item *item = place_of(f->items, f->item_capacity, hash);
+    f->item_count += item->hash == 0;
+    f->early -= item->early != 0;
+    *item = (struct listed_item){.hash = hash};
+    if (arrived->version <= *f->newest)
+        return ST_OK;
+    item->early = arrived->version;
+    f->early++;
+    if (f->newest_early < arrived->version)
+        f->newest_early = arrived->version;
     return ST_OK;
 }
 
 /* -- Matching -- */
 
-static void mark_late(struct tier_fence *f, struct known_object *object)
+static void set_late(struct tier_fence *f, struct known_object *object, bool is_late)
 {
-    f->late += !object->is_late;
-    object->is_late = true;
+    f->late += is_late && !object->is_late;
+    f->late -= !is_late && object->is_late;
+    object->is_late = is_late;
 }
 
 static void mark_all_late(struct tier_fence *f)
 {
     struct known_object *object;
     MAP_FOREACH (object, &f->objects->map) {
-        if (object->version <= f->version && !is_listed(f, known_object_key(object)))
-            mark_late(f, object);
+        if (object->version <= f->version && !find_listed(f, known_object_key(object)))
+            set_late(f, object, true);
     }
+}
+
+/* Returns whether the key is in the list. */
+static bool note_delivered(struct tier_fence *f, const struct known_object *object,
+                           uint64_t version)
+{
+    struct listed_item *item = find_listed(f, known_object_key(object));
+    if (item && item->early && item->early <= version) {
+        item->early = 0;
+        f->early--;
+    }
+    return item != NULL;
 }
 
 void tier_fence_put(struct tier_fence *f, struct known_object *object, uint64_t version)
 {
-    if (f->state != TIER_FENCE_MATCHING)
+    if (f->state == TIER_FENCE_IDLE)
         return;
-    if (version > f->version) {
-        /* Whatever the list shows was before this change. */
-        f->late -= object->is_late;
-        object->is_late = false;
-    } else if (!is_listed(f, known_object_key(object))) {
-        mark_late(f, object);
-    }
+    bool is_listed = note_delivered(f, object, version);
+    if (f->state == TIER_FENCE_MATCHING) /* whatever is newer than the list did not exist yet */
+        set_late(f, object, version <= f->version && !is_listed);
 }
 
-void tier_fence_delete(struct tier_fence *f, struct known_object *object)
+void tier_fence_delete(struct tier_fence *f, struct known_object *object, uint64_t version)
 {
-    if (f->state != TIER_FENCE_MATCHING)
+    if (f->state == TIER_FENCE_IDLE)
         return;
-    f->late -= object->is_late;
-    object->is_late = false;
+    f->has_deleted = true;
+    (void)note_delivered(f, object, version);
+    set_late(f, object, false);
 }
 
 void tier_fence_advance(struct tier_fence *f)
 {
     if (f->state != TIER_FENCE_MATCHING)
         return;
-    if (*f->newest >= f->version && f->late)
-        finish(f, TIER_FENCE_CONTRADICTED, "objects were deleted without an event");
-    else if (*f->newest >= f->newest_item && !f->late)
+    if (!f->early && !f->late)
         finish(f, TIER_FENCE_MATCHED, "");
+    else if (f->early && *f->newest >= f->newest_early)
+        finish(f, TIER_FENCE_CONTRADICTED, "an object was changed without an event");
+    else if (f->late && *f->newest >= f->version)
+        finish(f, TIER_FENCE_CONTRADICTED, "an object was deleted without an event");
 }
 
 /* -- The list -- */
@@ -171,8 +195,8 @@ static bool is_contradicted(const struct tier_fence *f, const struct arrived *it
         return true;
     if (!arrived_read_version(info.version, &version))
         return false; /* it has not arrived yet */
-    if (!object)
-        return *f->newest <= version;
+    if (!object)      /* it may have been deleted after the list */
+        return *f->newest <= version || !f->has_deleted;
     return object->version > item->version && object->version <= version;
 }
 
@@ -182,15 +206,12 @@ static void on_listed(void *ctx, struct slice item)
     struct arrived arrived;
     if (f->glances)
         return;
-    if (arrived_read(item, &f->key, &arrived) != ST_OK) {
+    if (arrived_read(item, &f->key, &arrived) != ST_OK)
         finish(f, TIER_FENCE_FAILED, "the server has sent a list with an object that has no name");
-    } else if (is_contradicted(f, &arrived)) {
+    else if (is_contradicted(f, &arrived))
         finish(f, TIER_FENCE_CONTRADICTED, "an object is another one than was delivered");
-    } else if (note_listed(f, arrived.key) != ST_OK) {
+    else if (note_listed(f, &arrived) != ST_OK)
         finish(f, TIER_FENCE_FAILED, "out of memory");
-    } else if (arrived.version > f->newest_item) {
-        f->newest_item = arrived.version;
-    }
 }
 
 static void on_page_ended(void *ctx, const struct list_info *info)
@@ -266,7 +287,8 @@ void tier_fence_begin(struct tier_fence *f, const struct objects *objects, const
     f->newest = newest;
     f->known = *newest;
     f->glances = glances;
-    f->version = f->newest_item = 0;
+    f->has_deleted = false;
+    f->version = f->newest_early = 0;
     f->begun_ns = loop_now_ns(loop_of(f));
     loop_timer_set(loop_of(f), &f->timer, clock_add(f->begun_ns, limit_ns));
     request(f);

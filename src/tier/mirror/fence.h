@@ -4,11 +4,12 @@
  *
  *     idle ──begin──► listing ──► matching ──► done
  *
- * The list is of the server's version R, and has items up to version M. It is matched when the
- * watch has delivered everything up to M, and every object that is known with a version up to R is
- * in the list. Then the mirror has the state of R, although the watch may not have said so: the
- * version of a list is that of all resources together, which a quiet one never reaches. What may
- * still be delivered are changes up to R that cancel each other out.
+ * The list is of the server's version R. It is matched when the watch has delivered every item that
+ * it had not delivered when the list came (those are early), and the deletion of every object that
+ * is known with a version up to R and is not in the list (those are late). Then the mirror has the
+ * state of R, although the watch may not have said so: the version of a list is that of all
+ * resources together, which a quiet one never reaches. What may still be delivered are changes up
+ * to R that cancel each other out.
  *
  * The list also shows whether what is known belongs to the server's history at all.
  *
@@ -37,6 +38,12 @@ struct tier_fence_ops {
 
 enum tier_fence_state { TIER_FENCE_IDLE, TIER_FENCE_LISTING, TIER_FENCE_MATCHING };
 
+/* A key of the list. */
+struct listed_item {
+    uint64_t hash;
+    uint64_t early; /* its version, while it was not delivered; otherwise 0 */
+};
+
 struct tier_fence {
     const struct tier_fence_ops *ops;
     enum tier_fence_state state;
@@ -49,10 +56,11 @@ struct tier_fence {
     bool glances;                  /* it only compares the server's version */
     uint64_t known;                /* *newest at the beginning */
     uint64_t version;              /* R */
-    uint64_t newest_item;          /* M */
-    uint64_t *hashes;              /* owned: of the list's keys, a set; 0: free */
-    size_t hash_count, hash_capacity;
-    size_t late; /* objects that are marked as is_late */
+    struct listed_item *items;     /* owned: a set, by hash; 0: free */
+    size_t item_count, item_capacity;
+    size_t early, late;    /* how many are awaited; late objects are marked as is_late */
+    bool has_deleted;      /* something was deleted since the beginning */
+    uint64_t newest_early; /* the newest version of those that were early */
     struct buf key;
     int64_t begun_ns;
     struct timer timer;
@@ -71,9 +79,9 @@ void tier_fence_begin(struct tier_fence *fence, const struct objects *objects,
 void tier_fence_cancel(struct tier_fence *fence);
 
 /* What was delivered meanwhile. An object has got this version, which is set by the caller
- * afterwards; or is about to be forgotten. */
+ * afterwards; or was deleted with it, and is about to be forgotten. */
 void tier_fence_put(struct tier_fence *fence, struct known_object *object, uint64_t version);
-void tier_fence_delete(struct tier_fence *fence, struct known_object *object);
+void tier_fence_delete(struct tier_fence *fence, struct known_object *object, uint64_t version);
 /* *newest has grown, after what it stands for was said above. May call done. */
 void tier_fence_advance(struct tier_fence *fence);
 

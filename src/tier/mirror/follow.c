@@ -222,6 +222,7 @@ static void on_failed(void *ctx, const char *reason, bool refused)
             f->reason);
     if (!refused)
         return;
+    loop_timer_cancel(f->follower->kube->driver.loop, &f->wait);
     int64_t pause_ns = f->follower->refused_ns;
     f->refused_until_ns = clock_add(now_of(f), pause_ns << f->refusals);
     f->refused_opened = atomic_load(&f->collection.opened);
@@ -248,7 +249,6 @@ static void contradicted(struct tier_follow *f, const char *reason)
         give_up(f, reason);
         return;
     }
-    f->reflector.version = 0; /* whatever the server has now is believed */
     tier_reflector_restart(&f->reflector, reason, now_ns);
 }
 
@@ -554,9 +554,11 @@ static const struct fetcher_ops fetcher_ops = {
 
 /* -- What fences show -- */
 
-static void on_lost(void *ctx, const char *reason)
+static void on_lost(void *ctx, const char *reason, bool is_behind)
 {
     struct tier_follow *f = ctx;
+    if (is_behind)
+        f->reflector.version = 0; /* whatever the server has now is believed */
     contradicted(f, reason);
     publish(f);
 }

@@ -219,7 +219,7 @@ enum status generations_delete(struct tier_generations *g, const struct arrived 
         return ST_DAMAGED;
     TRY(reserve_version(g));
     TRY(store_queue_delete(g->queue, generation_prefix(g->current), &arrived->key, 1, &revision));
-    tier_fence_delete(fence, object);
+    tier_fence_delete(fence, object, arrived->version);
     objects_remove(&g->current->objects, object);
     note_change(g, arrived->version, revision);
     return ST_OK;
