@@ -58,6 +58,9 @@ MUST_CHECK
 enum status bench_kube_list_run(struct bench_context *context);
 MUST_CHECK
 enum status bench_kube_watch_run(struct bench_context *context);
+/* Informers that start at once: until all pods have come to each of them. */
+MUST_CHECK
+enum status bench_kube_start_run(struct bench_context *context);
 /* Serves as a sink until it is killed. */
 MUST_CHECK
 enum status bench_sink_run(struct bench_context *context);

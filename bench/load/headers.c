@@ -13,6 +13,7 @@ enum {
     STATIC_PATH = 4,
     STATIC_SCHEME_HTTP = 6,
     STATIC_CONTENT_TYPE = 31,
+    STATIC_AUTHORIZATION = 23,
     STATIC_USER_AGENT = 58,
     DYNAMIC_FIRST = 62,
     REQUEST_INSERTS = 5, /* fields that the first request leaves in the table */
@@ -85,8 +86,9 @@ static enum status append_literal(struct buf *out, unsigned name_index, const ch
 }
 
 enum status bench_headers_append_plain(struct buf *out, const char *method, const char *path,
-                                       const char *authority, const char *type)
+                                       const char *authority, const char *type, const char *token)
 {
+    char bearer[256];
     static const uint8_t scheme = HPACK_INDEXED | STATIC_SCHEME_HTTP;
     TRY(append_literal(out, STATIC_METHOD_POST, method));
     TRY(buf_append(out, slice_of(&scheme, 1)));
@@ -94,7 +96,12 @@ enum status bench_headers_append_plain(struct buf *out, const char *method, cons
     TRY(append_literal(out, STATIC_AUTHORITY, authority));
     if (type)
         TRY(append_literal(out, STATIC_CONTENT_TYPE, type));
-    return append_literal(out, STATIC_USER_AGENT, "vigil-bench");
+    TRY(append_literal(out, STATIC_USER_AGENT, "vigil-bench"));
+    if (!*token)
+        return ST_OK;
+    if (snprintf(bearer, sizeof(bearer), "Bearer %s", token) >= (int)sizeof(bearer))
+        return ST_LIMIT;
+    return append_literal(out, STATIC_AUTHORIZATION, bearer);
 }
 
 struct kept_block {

@@ -26,10 +26,10 @@ MUST_CHECK
 enum status bench_headers_append_next(struct buf *out, const char *token);
 
 /* The block of a request that is not gRPC's, which leaves the server's table as it is. type may be
- * NULL. */
+ * NULL. It ends with the user's bearer token; empty: none. */
 MUST_CHECK
 enum status bench_headers_append_plain(struct buf *out, const char *method, const char *path,
-                                       const char *authority, const char *type);
+                                       const char *authority, const char *type, const char *token);
 
 /* What one response block said. */
 struct bench_verdict {

@@ -7,6 +7,7 @@
 
 #define WAIT_NS UINT64_C(20000000)
 #define PATIENCE_NS UINT64_C(60000000000)
+#define START_PATIENCE_NS UINT64_C(900000000000)
 #define READING_EVERY_NS UINT64_C(50000000)
 
 /* A measurement under way. */
@@ -129,6 +130,11 @@ static bool all_opened(const struct watching *watching)
     return watching->counts->opened >= watching->watches;
 }
 
+static bool all_synced(const struct watching *watching)
+{
+    return watching->counts->synced >= watching->watches;
+}
+
 static bool all_came(const struct watching *watching)
 {
     return watching->counts->changes_done == watching->counts->changes_sent &&
@@ -139,7 +145,7 @@ static enum status wait_for(struct watching *watching, bool (*there)(const struc
                             const char *what)
 {
     struct error *error = &watching->context->error;
-    uint64_t give_up_ns = bench_now_ns() + PATIENCE_NS;
+    uint64_t give_up_ns = bench_now_ns() + (there == all_synced ? START_PATIENCE_NS : PATIENCE_NS);
     while (!there(watching)) {
         if (bench_now_ns() > give_up_ns || watching->counts->trouble.errors)
             return error_set(error, ST_IO,
@@ -190,6 +196,13 @@ static void tell(struct watching *watching, uint64_t events, double seconds)
     bench_report_count(report, "server_anonymous_kb_most", watching->anonymous_kb_most);
 }
 
+/* With them, a reader of other processes' usage knows which of it belongs to the measurement. */
+static void tell_times(struct bench_report *report, uint64_t start_ns, uint64_t end_ns)
+{
+    bench_report_count(report, "start_at_monotonic_ns", start_ns);
+    bench_report_count(report, "end_at_monotonic_ns", end_ns);
+}
+
 static enum status measure(struct watching *watching)
 {
     const struct bench_options *options = &watching->context->options;
@@ -203,8 +216,10 @@ static enum status measure(struct watching *watching)
     TRY(change_until(watching, start_ns + options->duration_ns));
     TRY(wait_for(watching, all_came, "watching"));
     read_usage(watching, &watching->after);
-    double seconds = (double)(bench_now_ns() - start_ns) / 1e9;
+    uint64_t end_ns = bench_now_ns();
+    double seconds = (double)(end_ns - start_ns) / 1e9;
     uint64_t events = watching->counts->events - before;
+    tell_times(report, start_ns, end_ns);
     bench_report_count(report, "changes", watching->counts->change_latency.count);
     bench_report_latency(report, "change_latency", &watching->counts->change_latency);
     bench_report_latency(report, "event_latency", &watching->counts->event_latency);
@@ -214,21 +229,27 @@ static enum status measure(struct watching *watching)
     return ST_OK;
 }
 
-/* Opens them, lets the server come to rest, and weighs it. */
-static enum status open_and_weigh(struct watching *watching)
+static struct bench_kube_config config_of(const struct bench_context *context)
 {
-    const struct bench_options *options = &watching->context->options;
-    const struct bench_kube_config config = {
-        .target = &watching->context->target,
+    const struct bench_options *options = &context->options;
+    return (struct bench_kube_config){
+        .target = &context->target,
         .connections = (uint32_t)options->connections,
         .streams = (uint32_t)options->streams,
         .nodes = (uint32_t)options->nodes,
+        .users = (uint32_t)options->users,
         .spread = options->spread,
         .stopped = (uint32_t)options->stopped,
         .pods = options->key_space,
         .pod_bytes = size_max(options->value_bytes, BENCH_POD_BYTES_MIN),
         .pipeline = (uint32_t)options->pipeline,
     };
+}
+
+/* Opens them, lets the server come to rest, and weighs it. */
+static enum status open_and_weigh(struct watching *watching)
+{
+    const struct bench_kube_config config = config_of(watching->context);
     read_usage(watching, &watching->start);
     TRY(bench_kube_client_new(&config, &watching->client, &watching->context->error));
     watching->counts = bench_kube_client_counts(watching->client);
@@ -253,6 +274,38 @@ enum status bench_kube_watch_run(struct bench_context *context)
     enum status status = open_and_weigh(&watching);
     if (status == ST_OK)
         status = measure(&watching);
+    bench_kube_client_free(watching.client);
+    return status;
+}
+
+static enum status start_all(struct watching *watching)
+{
+    struct bench_kube_config config = config_of(watching->context);
+    struct bench_report *report = &watching->context->report;
+    config.initial = true;
+    config.stopped = 0;
+    watching->watches = (uint64_t)config.connections * config.streams;
+    uint64_t start_ns = bench_now_ns(), own_ns = bench_usage_own_cpu_ns();
+    read_usage(watching, &watching->before);
+    TRY(bench_kube_client_new(&config, &watching->client, &watching->context->error));
+    watching->counts = bench_kube_client_counts(watching->client);
+    TRY(wait_for(watching, all_synced, "starting"));
+    read_usage(watching, &watching->after);
+    uint64_t end_ns = bench_now_ns();
+    tell_times(report, start_ns, end_ns);
+    bench_report_latency(report, "sync_latency", &watching->counts->sync_latency);
+    bench_report_number(report, "generator_cpu_seconds",
+                        (double)(bench_usage_own_cpu_ns() - own_ns) / 1e9);
+    tell(watching, watching->counts->events, (double)(end_ns - start_ns) / 1e9);
+    return ST_OK;
+}
+
+enum status bench_kube_start_run(struct bench_context *context)
+{
+    if (context->options.streams == 0)
+        return error_set(&context->error, ST_INVALID, "--streams: at least one on a connection");
+    struct watching watching = {.context = context};
+    enum status status = start_all(&watching);
     bench_kube_client_free(watching.client);
     return status;
 }

@@ -9,9 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 256, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 200 };
+enum { EVENTS_MAX = 256, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 200, TOKEN_BYTES = 240 };
 
 #define WATCH_PATH "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false"
+#define INITIAL_PATH                                                                \
+    "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=true" \
+    "&allowWatchBookmarks=true"
 /* In a format. */
 #define OF_A_NODE "&fieldSelector=spec.nodeName%%3D" BENCH_NODE_NAME
 
@@ -20,6 +23,7 @@ struct template
 {
     struct bench_request request;
     size_t number; /* number of the node or pod in the path */
+    size_t user;   /* number of the user in its token */
     size_t name, node, time;
 };
 
@@ -28,7 +32,9 @@ struct bench_kube_client {
     struct bench_conn *conns; /* the watching ones, those that stop, the changing one */
     uint32_t conns_open;
     struct buf *lines; /* for each watch: the start of an event whose rest has not come */
+    char token[TOKEN_BYTES];
     struct template watch, watch_all, change;
+    uint64_t begun_ns;
     uint64_t next_pod;
     int epoll_fd;
     uint8_t *scratch;
@@ -54,14 +60,25 @@ static bool is_stopped(const struct bench_kube_client *client, const struct benc
 
 /* -- Answers -- */
 
+static void on_bookmark(struct bench_kube_client *client, struct slice line)
+{
+    static const char end[] = "k8s.io/initial-events-end";
+    if (!memmem(line.ptr, line.len, end, sizeof(end) - 1))
+        return;
+    client->counts.synced++;
+    bench_histogram_add(&client->counts.sync_latency, client->now_ns - client->begun_ns);
+}
+
 static enum status on_line(struct bench_kube_client *client, struct slice line)
 {
     static const struct bench_verdict wrong = {
         .http_status = -1, .grpc_status = -1, .message = "a watch received an ERROR"};
     struct slice kind = slice_sub(line, 0, size_min(line.len, 16));
     uint64_t sent_ns;
-    if (slice_equal(kind, SLICE_LITERAL("{\"type\":\"BOOKMAR")))
+    if (slice_equal(kind, SLICE_LITERAL("{\"type\":\"BOOKMAR"))) {
+        on_bookmark(client, line);
         return ST_OK;
+    }
     if (!bench_pod_time(line, &sent_ns)) {
         bench_outcome_note(&client->counts.trouble, &wrong);
         return ST_OK;
@@ -148,7 +165,7 @@ static uint32_t node_of(const struct bench_kube_config *config, uint32_t watch)
 static enum status open_watch(struct bench_kube_client *client, struct bench_conn *conn,
                               uint32_t index)
 {
-    bool all = is_stopped(client, conn);
+    bool all = client->config.initial || is_stopped(client, conn);
     const struct template *template = all ? &client->watch_all : &client->watch;
     struct bench_call *call = bench_conn_begin(conn, 0, client->now_ns);
     uint8_t *at;
@@ -159,6 +176,9 @@ static enum status open_watch(struct bench_kube_client *client, struct bench_con
     if (!all)
         bench_digits_write(at + template->number, BENCH_POD_DIGITS,
                            node_of(&client->config, index));
+    if (client->config.users)
+        bench_digits_write(at + template->user, BENCH_POD_DIGITS,
+                           (uint64_t)(conn - client->conns) % client->config.users);
     return ST_OK;
 }
 
@@ -179,33 +199,39 @@ bool bench_kube_client_change(struct bench_kube_client *client, uint64_t at_ns)
     return true;
 }
 
-static enum status make_request(struct template *template, const char *method, const char *path,
-                                const char *authority, struct slice body)
+static enum status make_request(const struct bench_kube_client *client, struct template *template,
+                                const char *method, const char *path, struct slice body)
 {
+    const char *authority = client->config.target->authority;
     AUTO(buf_fini) struct buf block = {0};
     TRY(bench_headers_append_plain(&block, method, path, authority,
-                                   body.len ? "application/json" : NULL));
+                                   body.len ? "application/json" : NULL, client->token));
     TRY(bench_request_init_plain(&template->request, buf_slice(&block), body));
     /* The digits are at the end of the path, which is in the block as plain text. */
     const uint8_t *at = memmem(block.ptr, block.len, path, strlen(path));
     assert(at);
     template->number =
         BENCH_FRAME_HEAD_BYTES + (size_t)(at - block.ptr) + strlen(path) - BENCH_POD_DIGITS;
+    template->user = BENCH_FRAME_HEAD_BYTES + block.len - BENCH_POD_DIGITS; /* at its end */
     return ST_OK;
 }
 
 static enum status make_requests(struct bench_kube_client *client)
 {
-    const char *authority = client->config.target->authority;
+    const struct bench_kube_config *config = &client->config;
     AUTO(buf_fini) struct buf pod = {0};
     char path[PATH_BYTES];
     struct bench_pod_places places;
+    if (snprintf(client->token, sizeof(client->token), "%s%s", config->target->token,
+                 config->users ? BENCH_ZEROS : "") >= (int)sizeof(client->token))
+        return ST_LIMIT;
     snprintf(path, sizeof(path), WATCH_PATH OF_A_NODE "%0*d", BENCH_POD_DIGITS, 0);
-    TRY(make_request(&client->watch, "GET", path, authority, SLICE_EMPTY));
-    TRY(make_request(&client->watch_all, "GET", WATCH_PATH, authority, SLICE_EMPTY));
+    TRY(make_request(client, &client->watch, "GET", path, SLICE_EMPTY));
+    TRY(make_request(client, &client->watch_all, "GET", config->initial ? INITIAL_PATH : WATCH_PATH,
+                     SLICE_EMPTY));
     TRY(bench_pod_append(&pod, client->config.pod_bytes, &places));
     snprintf(path, sizeof(path), BENCH_PODS_PATH "/" BENCH_POD_NAME "%0*d", BENCH_POD_DIGITS, 0);
-    TRY(make_request(&client->change, "PUT", path, authority, buf_slice(&pod)));
+    TRY(make_request(client, &client->change, "PUT", path, buf_slice(&pod)));
     client->change.name = bench_request_place(&client->change.request, places.name);
     client->change.node = bench_request_place(&client->change.request, places.node);
     client->change.time = bench_request_place(&client->change.request, places.time);
@@ -274,6 +300,7 @@ static enum status open_watches(struct bench_kube_client *client, struct bench_c
 static enum status open_all(struct bench_kube_client *client, struct error *error)
 {
     const struct bench_kube_config *config = &client->config;
+    client->begun_ns = bench_now_ns();
     for (uint32_t i = 0; i < conns_of(config); i++) {
         struct bench_conn *conn = &client->conns[i];
         uint32_t calls = i + 1 == conns_of(config) ? config->pipeline : config->streams;

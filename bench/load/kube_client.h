@@ -13,7 +13,9 @@ struct bench_kube_config {
     uint32_t connections;
     uint32_t streams; /* watches on each connection */
     uint32_t nodes;
-    bool spread;      /* those of one node are on different connections, instead of together */
+    uint32_t users; /* that connections present in turn, as digits behind the token; 0: none */
+    bool initial; /* all pods as an informer's start asks for them, instead of one node's changes */
+    bool spread;  /* those of one node are on different connections, instead of together */
     uint32_t stopped; /* more connections, each with one watch of all pods, that are not read */
     uint64_t pods;    /* which are changed one after the other */
     size_t pod_bytes;
@@ -23,12 +25,14 @@ struct bench_kube_config {
 struct bench_kube_counts {
     uint64_t opened; /* watches whose answer has begun, stopped ones too */
     uint64_t events;
+    uint64_t synced;   /* watches to which all initial events have come */
     uint64_t expected; /* events of the changes that were answered */
     uint64_t changes_sent, changes_done;
     uint64_t last_event_ns;
     struct bench_histogram event_latency; /* from when the change was due */
     struct bench_histogram change_latency;
-    struct bench_outcome trouble; /* errors, first_error */
+    struct bench_histogram sync_latency; /* from the opening of the first connection */
+    struct bench_outcome trouble;        /* errors, first_error */
 };
 
 struct bench_kube_client;

@@ -74,7 +74,7 @@ static enum status make_pod_requests(struct bench_shared *shared)
         TRY(append_object(load, &body, &places));
     TRY(bench_headers_append_plain(&block, create ? "POST" : "GET",
                                    is_pod ? BENCH_PODS_PATH : load->path, load->target->authority,
-                                   create ? "application/json" : NULL));
+                                   create ? "application/json" : NULL, load->target->token));
     TRY(bench_request_init_plain(&shared->first, buf_slice(&block), buf_slice(&body)));
     TRY(bench_request_init_plain(&shared->next, buf_slice(&block), buf_slice(&body)));
     shared->key_at = shared->key_at_next = bench_request_place(&shared->first, places.name);

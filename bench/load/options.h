@@ -25,6 +25,7 @@ struct bench_options {
     uint64_t streams;
     uint64_t watchers;
     uint64_t nodes;      /* nodes to which pods are bound */
+    uint64_t users;      /* whose tokens are presented in turn; 0: one */
     uint64_t stopped;    /* connections that do not read */
     uint64_t watch_keys; /* enum bench_watch_keys */
     const char *behind;  /* a prefix */

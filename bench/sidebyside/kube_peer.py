@@ -57,11 +57,16 @@ class Apiserver(Secured):
                  f"--tls-cert-file={self.own.cert}", f"--tls-private-key-file={self.own.key}", f"--client-ca-file={self.own.cert}",
                  "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={self.own.cert}",
                  f"--service-account-signing-key-file={self.own.key}", "--service-cluster-ip-range=10.0.0.0/24",
-                 "--advertise-address=127.0.0.1", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"]
+                 "--advertise-address=127.0.0.1", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+                 *self.kube_flags()]
         with open(self.directory / "apiserver.log", "ab") as log:
             self.apiserver = subprocess.Popen(words, stdout=log, stderr=log, env=servers.environment())
         self.await_ready(host, int(port))
         return took
+
+    def kube_flags(self):
+        """More flags of the kube-apiserver."""
+        return []
 
     def await_ready(self, host, port):
         context = ssl.create_default_context(cafile=self.own.cert)

@@ -302,6 +302,19 @@ METRICS = [
         Metric("embedded_events.cpu_us", "event to callback, CPU", "µs", goal=2, absolute=True, digits=2),
         Metric("embedded_open.s", "open with 1,000,000 keys, up to the first get", "s", goal=0.4, absolute=True, digits=2),
     ]],
+    *[dataclasses.replace(metric, compared="tier") for metric in [
+        Metric("tier_create.more_ms", "create of a ConfigMap, one at a time, p50, more than directly", "ms", goal=0.3, absolute=True,
+               digits=2),
+        Metric("tier_create.p50_ms", "— all of it", "ms", digits=2),
+        Metric("tier_start.seconds", "1,000 informers start at once over 10,000 pods of 2 KB, until all have everything", "s", goal=1 / 10,
+               digits=1),
+        Metric("tier_start.lists", "— lists that the kube-apiserver saw", "", goal=1, absolute=True),
+        Metric("tier_start.watches", "— watches that it saw", "", goal=1, absolute=True),
+        Metric("tier_start.fences", "— fences", "", goal=3, absolute=True),
+        Metric("tier_start.upstream_s", "— CPU of the kube-apiserver and its etcd", "s", digits=2),
+        Metric("tier_start.tier_s", "— CPU of the tier", "s", digits=2),
+        Metric("tier_start.generator_s", "— CPU of the informers", "s", digits=2),
+    ]],
     *[dataclasses.replace(metric, compared="cel-go") for metric in [
         Metric("cel_rule.us", "CEL: a rule that compares two fields", "µs", goal=1 / 10, digits=3),
         Metric("cel_rule.us", "— the figure itself", "µs", goal=0.5, absolute=True, digits=3),
@@ -434,15 +447,15 @@ def subjects(metric):
             "proxy": ("grpc-proxy in front", "Vigil in front"), "embedded": ("etcd over loopback", "libvigil-embed"),
             "sqlite": ("SQLite, WAL, synchronous=FULL", "libvigil-embed"),
             "lmdb": ("LMDB alone", "libvigil-embed"), "cel-go": ("cel-go", "Vigil"),
-            "library": ("Kubernetes' library on cel-go", "Vigil")}[metric["compared"]]
+            "tier": ("kube-apiserver directly", "through the tier"), "library": ("Kubernetes' library on cel-go", "Vigil")}[metric["compared"]]
 
 
 def table(results):
     """One for the servers, one for a real kube-apiserver, one for each kind of clients that was measured, two for a cluster, three for
-    the store in a program, and two for expressions."""
+    the store in a program, one for the watch tier, and two for expressions."""
     parts = [[m for m in results["metrics"] if m["compared"] == compared]
              for compared in ("servers", "kube-apiserver", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb",
-                              "cel-go", "library")]
+                              "tier", "cel-go", "library")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

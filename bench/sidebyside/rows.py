@@ -5,8 +5,8 @@ import time
 import typing
 
 from sidebyside import (cel_rows, client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows,
-                        kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, rule_rows, servers, start_rows, tls_rows,
-                        watch_rows, webhook_rows)
+                        kube_client_rows, kube_peer, kube_peer_rows, kube_rows, quota_rows, rule_rows, servers, start_rows, tier_rows,
+                        tiered, tls_rows, watch_rows, webhook_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -24,6 +24,7 @@ class Row:
     of_clients: bool = False  # the server is always Vigil, and the clients are compared
     of_cluster: bool = False  # a cluster of etcd: what is in front of it is compared
     of_kube: bool = False  # a Kubernetes API: Vigil's, or a real kube-apiserver
+    of_tier: bool = False  # a real kube-apiserver, directly or through the tier in front of it
     of_stores: bool = False  # stores inside a program are compared
     of_expressions: bool = False  # nothing is served: what evaluates expressions is compared
     of_rules: bool = False  # the same for the rules of custom resources
@@ -50,6 +51,9 @@ class Bench:
                 return row.measure(members)
         if row.of_kube:
             with kube_peer.make(name, self.programs, self.directory / name) as server:
+                return row.measure(server)
+        if row.of_tier:
+            with tiered.Tiered(name, self.programs, self.directory / name) as server:
                 return row.measure(server)
         server_name = "vigil" if row.of_clients else name
         with servers.Server(server_name, self.programs, self.directory / name, client=name) as server:
@@ -204,6 +208,8 @@ ROWS = [
     Row("webhook", webhook_rows.admitted, rounds=1, of_kube=True),
     Row("webhook_list", webhook_rows.converted, rounds=1, of_kube=True),
     Row("webhook_others", webhook_rows.unconcerned, rounds=1, of_kube=True),
+    Row("tier_create", tier_rows.creates, rounds=1, of_tier=True),
+    Row("tier_start", tier_rows.starts, rounds=1, of_tier=True),
     Row("managed", webhook_rows.managed, rounds=1),
     Row("growth_keys", growth_rows.keys, rounds=1, group="growth"),
     Row("growth_values", growth_rows.values, rounds=1, group="growth"),
