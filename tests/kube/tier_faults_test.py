@@ -2,6 +2,9 @@
 """The watch tier in front of two replicas of a kube-apiserver, while what is between them and behind it fails. Every
 answer that a client gets is compared with what has happened. VIGIL_TIER_SECONDS: how long there are faults;
 VIGIL_TIER_SEED: which; VIGIL_TIER=none: the kube-apiserver in the place of the tier, without faults."""
+import contextlib
+import http.client
+import json
 import os
 import pathlib
 import random
@@ -19,7 +22,7 @@ from certs import Authority  # noqa: E402
 from server import Server  # noqa: E402
 from tier import Caller, Tier  # noqa: E402
 from tier_checker import History, Scope  # noqa: E402
-from tier_clients import Follower, Lister, Recorder, Run, Stranger, Writer  # noqa: E402
+from tier_clients import Follower, Lister, Outsider, Recorder, Run, Writer, b64  # noqa: E402
 from tier_proxy import Proxy  # noqa: E402
 
 DIRECT = os.environ.get("VIGIL_TIER") == "none"
@@ -125,8 +128,8 @@ class Faults(unittest.TestCase):
         self.others = [
             Lister(run, "lister", SEED, admin, everything), Lister(run, "lister-a", SEED, admin, of_a),
             Lister(run, "lister-green", SEED, admin, Scope(namespace="green")),
-            Stranger(run, "stranger-green", SEED, jane, Scope(namespace="green"), more=(403,)),
-            Stranger(run, "stranger-all", SEED, jane, everything, more=(403,)),
+            Outsider(run, "outsider-green", SEED, jane, Scope(namespace="green"), more=(403,)),
+            Outsider(run, "outsider-all", SEED, jane, everything, more=(403,)),
         ]
         for actor in self.writers + self.followers + self.others:
             actor.start()
@@ -159,15 +162,90 @@ class Faults(unittest.TestCase):
         if self.tier:
             self.tier.stop()
 
+    # -- Faults --
+
     def pass_time(self, seconds):
         """Faults come by the clock. It ends early if a client has failed."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.run_of_it.fatal:
             time.sleep(0.05)
 
+    def cut_all(self):
+        self.proxy.cut_all()
+
+    def pause(self):
+        self.proxy.pause()
+        self.pass_time(1 + 3 * self.random.random())
+        self.proxy.resume()
+
+    def restart_tier(self):
+        self.tier.kill()
+        for report in ("Sanitizer", "runtime error:"):
+            self.assertNotIn(report, self.tier.log)
+        self.tier.start()
+
+    def restart_replica(self):
+        for replica in self.replicas:
+            replica.wait_ready()  # from the last time
+        replica = self.random.choice(self.replicas)
+        replica.kill()
+        replica.restart()
+
+    def lose_history(self):
+        """Both replicas start with a history that is younger than what the tier has."""
+        for replica in self.replicas:
+            replica.wait_ready()
+        self.proxy.pause()
+        self.proxy.cut_all()
+        for replica in self.replicas:
+            replica.kill()
+        # Changes that the new histories do not have.
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.backend.port, timeout=60)) as etcd:
+            def call(path, body):
+                etcd.request("POST", path, json.dumps(body))
+                answer = etcd.getresponse()
+                text = answer.read()
+                self.assertEqual(answer.status, 200, text)
+                return json.loads(text)
+            revision = [call("/v3/kv/put", {"key": b64("/unrelated"), "value": b64(str(i))}) for i in range(3)][-1]["header"]["revision"]
+            call("/v3/kv/compaction", {"revision": revision})
+        for replica in self.replicas:
+            replica.restart()
+        for replica in self.replicas:
+            replica.wait_ready()
+        self.proxy.resume()
+
+    def disturb(self, seconds):
+        """Every fault once at least."""
+        self.proxy.cut_chance, self.proxy.busy_chance, self.proxy.delay_chance = 0.3, 0.03, 0.2
+        end = time.monotonic() + seconds
+        rounds = 0
+        while (time.monotonic() < end or not rounds) and not self.run_of_it.fatal:
+            faults = [self.cut_all, self.pause, self.restart_tier, self.restart_replica, self.cut_all, self.restart_tier,
+                      self.lose_history, self.pause]
+            self.random.shuffle(faults)
+            for fault in faults:
+                if self.run_of_it.fatal or (rounds and time.monotonic() >= end):
+                    break
+                self.pass_time(3 * self.random.random())
+                self.run_of_it.count(f"fault {fault.__name__}")
+                fault()
+            rounds += 1
+        self.proxy.calm()
+        for replica in self.replicas:
+            replica.wait_ready()
+
+    # -- The tests --
+
     def test_without_faults(self):
         self.start()
         self.pass_time(min(SECONDS / 4, 15))
+        self.finish()
+
+    @unittest.skipIf(DIRECT, "the tier's")
+    def test_with_faults(self):
+        self.start()
+        self.disturb(SECONDS)
         self.finish()
 
 

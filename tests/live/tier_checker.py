@@ -122,7 +122,7 @@ def check_state(history, who, scope, version, items, floor):
 
 
 def check_changes(history, who, scope, version, seen):
-    """seen: the events and bookmarks of a watch from a version, as (type, object); the last is (None, None) if it ended."""
+    """seen: the events and bookmarks of a watch from a version, as (type, object)."""
     expected = history.after(version, scope)
     following = next(expected, None)
     told = version  # no older bookmark may come

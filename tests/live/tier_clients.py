@@ -146,7 +146,7 @@ class Actor(threading.Thread):
             self.shared.fatal.append(f"{self.name}: {type(error).__name__}: {error}")
 
     def excuse(self, status, body, more=()):
-        """Waits a little after an answer that is no success."""
+        """Waits a little after an answer that is not a success."""
         if status not in EXCUSED + tuple(more):
             raise Violation(f"{self.doing}: {status} {body}")
         self.shared.count(f"answers {status}")
@@ -229,7 +229,7 @@ class Reader(Actor):
         if len(versions) != 1:
             raise Violation(f"{who}: pages of {versions}")
         found = versions.pop()
-        # The version may be older than the one that was asked for, if nothing of the scope has changed in between.
+        # The version may be older than the one that was requested, if nothing of the scope has changed in between.
         self.shared.checks.append(lambda: check_state(
             self.shared.history, who, self.scope, found, items, max(int(version or 0), self.shared.floor(begun))))
         return found, items
@@ -380,7 +380,7 @@ class Lister(Reader):
             self.shared.stop_writers.wait(0.02)
 
 
-class Stranger(Reader):
+class Outsider(Reader):
     """Has no right to its scope: no answer may be a success."""
 
     def act(self):
@@ -389,4 +389,4 @@ class Stranger(Reader):
         while not self.shared.stop_writers.is_set():
             if (body := self.get(self.scope.path(), *self.random.choice(ways))) is not None:
                 raise Violation(f"{self.name}: {self.doing} was answered: {body}")
-            self.shared.count("refused strangers")
+            self.shared.count("refused outsiders")
