@@ -217,8 +217,8 @@ class InFrontOfOne(unittest.TestCase):
     def tier_watch(self, *args):
         process = subprocess.Popen(
             [str(KUBE / "kubectl"), f"--server={self.tier.url}", "--token=the-token", f"--certificate-authority={self.tier.authority.cert}",
-             f"--cache-dir={self.scratch}/cache-watch", "-n", self.name, "get", *args, "--watch", "--field-selector=metadata.name=by-kubectl",
-             "-o", "name"],
+             f"--cache-dir={self.scratch}/cache-watch", "-n", self.name, "get", *args, "--watch",
+             "--field-selector=metadata.name=by-kubectl", "-o", "name"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=dict(os.environ, KUBECONFIG="/dev/null"))
         try:
             yield from process.stdout
