@@ -229,9 +229,10 @@ class Reader(Actor):
         if len(versions) != 1:
             raise Violation(f"{who}: pages of {versions}")
         found = versions.pop()
-        # The version may be older than the one that was requested, if nothing of the scope has changed in between.
+        if found < int(version or 0):
+            raise Violation(f"{who}: an older list of {found}")
         self.shared.checks.append(lambda: check_state(
-            self.shared.history, who, self.scope, found, items, max(int(version or 0), self.shared.floor(begun))))
+            self.shared.history, who, self.scope, found, items, self.shared.floor(begun)))
         return found, items
 
     def lines(self, answer):

@@ -164,6 +164,7 @@ static enum status examine_fence(struct tier_wait *wait)
     const struct tier_collection *c = wait->use->collection;
     if (c->fence_succeeded >= wait->fence) {
         wait->revision = c->fence_revision;
+        wait->version = c->fence_version;
         return ST_OK;
     }
     return c->fence_ended >= wait->fence ? ST_UNAVAILABLE : ST_AGAIN;

@@ -49,7 +49,10 @@ struct tier_wait {
      * called from within start. It may free the wait, start it again, and cancel others. */
     void (*done)(struct tier_wait *wait, enum status status);
     enum tier_wait_kind kind;
-    uint64_t version;   /* TIER_WAIT_VERSION */
+    /* For TIER_WAIT_VERSION. After TIER_WAIT_CURRENT: the version of the fence. The state at the
+     * revision below has everything up to it; one that is read later may have older changes in
+     * addition, of which the fence has shown that they are undone, but the undoing is missing. */
+    uint64_t version;
     int64_t timeout_ns; /* from now */
     /* Set before done with ST_OK: a read must see at least this revision of the store. */
     int64_t revision;

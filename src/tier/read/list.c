@@ -245,7 +245,7 @@ static void read_again(struct tier_list *list)
 {
     struct tier_request *r = list->r;
     if (!r->wanted.revision)
-        r->wanted.revision = r->read.op.revision;
+        r->wanted.revision = tier_request_revision(r);
     tier_request_range(r, send_list);
 }
 
@@ -297,6 +297,9 @@ static void on_open(struct tier_request *r)
     }
     /* The state at a version that a token or the request has named is called by that. */
     if (r->ask.freshness == TIER_EXACT)
+        list->version = r->ask.version;
+    /* A fence has shown that the state has everything up to the requested version. */
+    if (r->ask.freshness == TIER_NOT_OLDER && list->version < r->ask.version)
         list->version = r->ask.version;
     if (is_protobuf(list) || list->limit) {
         list->phase = LIST_SIZING;

@@ -114,10 +114,23 @@ void tier_request_close_range(struct tier_request *r)
     r->read_open = false;
 }
 
+/* The one that is read, not the newest of the store. */
+int64_t tier_request_revision(const struct tier_request *r)
+{
+    return r->wanted.revision ? r->wanted.revision : r->read.op.revision;
+}
+
 bool tier_request_version(struct tier_request *r, uint64_t *ret_version)
 {
-    return tier_collection_version(r->collection, r->view.generation, r->read.op.revision,
+    return tier_collection_version(r->collection, r->view.generation, tier_request_revision(r),
                                    ret_version);
+}
+
+/* The state that was read is newer than the one that a fence has proved, but not as new as the
+ * fence's version: an object may have come that no longer exists. */
+static bool is_between(const struct tier_request *r, uint64_t version)
+{
+    return !r->wanted.revision && version < r->floor && r->read.op.revision > r->revision;
 }
 
 static void open_collection(struct tier_request *r);
@@ -138,7 +151,7 @@ static void begin_again(struct tier_request *r)
 static void on_read(struct engine_op *op)
 {
     struct tier_request *r = CONTAINER_OF(op, struct tier_request, read.op);
-    uint64_t ignored;
+    uint64_t version;
     r->read_under_way = false;
     r->read_open = op->status == ST_OK;
     r->api->under_way--;
@@ -150,9 +163,12 @@ static void on_read(struct engine_op *op)
     if (op->status != ST_OK && op->status != ST_COMPACTED)
         tier_request_pass_on(r);
     else if (op->status == ST_COMPACTED || (!is_historical && op->revision < r->revision) ||
-             !tier_request_version(r, &ignored))
+             !tier_request_version(r, &version))
         begin_again(r);
-    else
+    else if (is_between(r, version)) {
+        r->wanted.revision = r->revision;
+        tier_request_range(r, r->on_range);
+    } else
         r->on_range(r);
 }
 
@@ -204,6 +220,7 @@ static void on_fresh(struct tier_wait *wait, enum status status)
     uint64_t generation = r->view.generation;
     tier_collection_look(r->collection, &r->view);
     r->revision = wait->revision;
+    r->floor = wait->version;
     if (status != ST_OK || !r->view.generation)
         tier_request_pass_on(r);
     else if (r->view.generation != generation && r->retries++ < RETRIES_MAX)
@@ -227,6 +244,7 @@ static void freshen(struct tier_request *r)
     bool cached = r->api->settings->reads == TIER_READS_CACHED;
     bool needs_version = r->ask.freshness == TIER_NOT_OLDER || r->ask.freshness == TIER_EXACT;
     r->revision = r->view.began;
+    r->floor = 0;
     if (r->phase == TIER_REQUEST_OPENING)
         move(r, TIER_REQUEST_FRESHENING);
     if (r->ask.freshness == TIER_CURRENT && !cached)

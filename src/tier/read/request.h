@@ -52,6 +52,10 @@ struct tier_request {
     struct tier_right_wait right;
     struct tier_wait wait;
     int64_t revision; /* the store's, which the answer must have at least */
+    /* What the answer must have: everything up to this version. The state at `revision` has it,
+     * also if its own version is lower; a later one only if its version is not lower. 0: anything.
+     */
+    uint64_t floor;
     struct pb_range_request wanted;
     struct engine_range read;
     bool read_open, read_under_way;
@@ -76,6 +80,8 @@ void tier_watch(struct tier_request *r);
 /* Starts the range in r->wanted. The generation has ended meanwhile: it is begun again. */
 void tier_request_range(struct tier_request *r, void (*on_range)(struct tier_request *r));
 void tier_request_close_range(struct tier_request *r);
+/* The revision of the state that the range has. */
+int64_t tier_request_revision(const struct tier_request *r);
 /* The version of the state that the range has. False: its generation has ended. */
 MUST_CHECK
 bool tier_request_version(struct tier_request *r, uint64_t *ret_version);

@@ -516,7 +516,12 @@ static bool begin_initial(struct tier_watch *w, struct tier_request *r)
     w->phase = WATCH_INITIAL;
     w->initial = xcalloc(1, sizeof(*w->initial));
     w->initial->r = r;
-    return tier_request_version(r, &w->initial->version);
+    if (!tier_request_version(r, &w->initial->version))
+        return false;
+    if (r->ask.freshness == TIER_NOT_OLDER && w->initial->version < r->ask.version)
+        w->initial->version = r->ask.version; /* a fence has shown it */
+    w->after = w->initial->version;
+    return true;
 }
 
 static bool add_standing(struct tier_watch *w, struct tier_request *r, struct kube_status *status)
@@ -551,7 +556,7 @@ static void begin(struct tier_request *r, int64_t from, bool initial, bool known
 
 static void on_state(struct tier_request *r)
 {
-    begin(r, r->read.op.revision + 1, true, true);
+    begin(r, tier_request_revision(r) + 1, true, true);
 }
 
 static bool is_void(const struct tier_view *view, uint64_t version)
