@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/kube"))
 from certs import Authority  # noqa: E402
 from same_writes_test import Client  # noqa: E402
 from server import PEER, SUBJECT, free_port  # noqa: E402
+from tier import write_kubeconfig  # noqa: E402
 
 KUBE = pathlib.Path(os.environ.get("VIGIL_KUBE", ROOT / "build/kube"))
 START_SECONDS = 180
@@ -76,7 +77,8 @@ class Identities:
 
 
 class Plane:
-    """One control plane. what: "real", "pair" (Vigil under the names kube-apiserver and etcd) or "vigil" (one process)."""
+    """One control plane. what: "real", "pair" (Vigil under the names kube-apiserver and etcd), "vigil" (one process) or "tier"
+    (a real one behind a watch tier, which everything here uses)."""
 
     def __init__(self, what, directory, identities, kubelet, store_flags=("--unsafe-no-fsync=true",), flags=()):
         self.what, self.identities, self.kubelet_path = what, identities, kubelet
@@ -84,6 +86,7 @@ class Plane:
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True)
         self.port = free_port()
+        self.behind_port = free_port() if what == "tier" else self.port
         self.url = f"https://127.0.0.1:{self.port}"
         self.programs = {}
         self.client = Client(self.url, TOKEN)
@@ -117,7 +120,7 @@ class Plane:
 
     def apiserver_flags(self, etcd):
         i = self.identities
-        return [f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+        return [f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.behind_port}",
                 f"--cert-dir={self.directory}", f"--client-ca-file={i.authority.cert}", f"--tls-cert-file={i.server.cert}",
                 f"--tls-private-key-file={i.server.key}", f"--token-auth-file={i.tokens}",
                 "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={i.accounts}",
@@ -134,6 +137,13 @@ class Plane:
                 "--kube-service-cluster-ip-range=10.0.0.0/16", "--kube-advertise-address=192.0.2.1",
                 "--kube-authorization-mode=RBAC", *self.store_flags]
 
+    def tier_flags(self):
+        """The tier's own account is an administrator, who may also impersonate the clients with certificates."""
+        i = self.identities
+        config = write_kubeconfig(self.directory / "tier.kubeconfig", f"https://127.0.0.1:{self.behind_port}", token=TOKEN)
+        return ["serve", f"--data-dir={self.directory}/tier", f"--upstream-kubeconfig={config}", f"--listen-kube-urls={self.url}",
+                f"--kube-client-ca-file={i.authority.cert}", f"--cert-file={i.server.cert}", f"--key-file={i.server.key}"]
+
     def start_apiserver(self):
         if self.what == "vigil":
             self.begin("apiserver", [SUBJECT, *self.vigil_flags()])
@@ -143,6 +153,8 @@ class Plane:
             self.begin("apiserver", [links / "kube-apiserver", *self.apiserver_flags(self.start_etcd(links / "etcd"))])
         else:
             self.begin("apiserver", [KUBE / "kube-apiserver", *self.apiserver_flags(self.start_etcd(PEER))])
+        if self.what == "tier":
+            self.begin("tier", [SUBJECT, *self.tier_flags()])
         self.wait_for("the API server", self.is_ready)
 
     def is_ready(self):
