@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 PREFIX ?= /usr/local
 # Live tests of the Kubernetes API that hold whatever stores the objects.
-CLUSTER_LIVE = kube_read,kube_write,kube_custom,kube_apply,kube_refusal,kube_formats,kube_options,kube_versions,kube_contention,kube_cluster,kube_history,kube_conversion,kube_converted,kube_webhooks,kube_webhook_verdicts
+CLUSTER_LIVE = kube_read,kube_write,kube_custom,kube_apply,kube_refusal,kube_formats,kube_options,kube_versions,kube_contention,kube_cluster,kube_history,kube_conversion,kube_converted,kube_webhooks,kube_webhook_verdicts,kube_policy_versions
 SYSCONFDIR ?= # tools/install has the default
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
