@@ -1,5 +1,4 @@
 """What is measured of the watch tier: the same work at a real kube-apiserver directly, and through the tier in front of it."""
-import contextlib
 import json
 import statistics
 import time
@@ -9,7 +8,10 @@ from sidebyside import servers, sizes, tiered
 CREATES, WARM = 1000, 50
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 INFORMERS, STARTED, POD_BYTES, NODES = 1000, 10_000, 2048, 100
-ONE_USER = ("--token", tiered.ADMIN)
+WATCHED, WATCHES = 1000, 10  # clients, and watches of each
+CHANGED = ("--key-space", 1000, "--value-size", POD_BYTES, "--nodes", NODES, "--warmup", "1s", "--token", tiered.USER)
+MIRRORED, MIRRORED_ALL, MIRRORED_BYTES = 20_000, 150_000, 4096
+RIGHTS_SECONDS = 180
 
 
 # -- Creates --
@@ -73,9 +75,88 @@ def starts(server):
         raise servers.Failed(f"only {found['operations']} objects came")
     after = upstream_counts(server)
     cpu = found["cpu"]
-    values = {"tier_start.seconds": found["seconds"], "tier_start.upstream_s": cpu["kube-apiserver"] + cpu["etcd"],
+    values = {"tier_start.seconds": found["seconds"], "tier_start.upstream_s": upstream(cpu),
               "tier_start.generator_s": found["generator_cpu_seconds"], "other_cores": found["other_cores"]}
     if server.through:
         values |= {"tier_start.lists": after["lists"] - before["lists"], "tier_start.watches": after["watches"] - before["watches"],
                    "tier_start.fences": server.tier_metric("vigil_tier_fences_total"), "tier_start.tier_s": cpu["tier"]}
     return values
+
+
+# -- Watches --
+
+def upstream(cpu):
+    return cpu["kube-apiserver"] + cpu["etcd"]
+
+
+def watches(server):
+    """100 changes a second, seen by one client with a watch of each node, directly, and then through the tier by 1,000 clients with ten
+    watches each, 100 of which see a change. The changes take the same way."""
+    if server.is_missing() or not server.through:
+        return {}
+    server.start()
+    server.prepare(1000, POD_BYTES, NODES)
+    alone = server.load(False, "kube-watch", "--connections", 1, "--streams", NODES, "--users", 1, "--rate", 100, "--duration", "5s",
+                        *CHANGED)
+    many = server.load(True, "kube-watch", "--connections", sizes.of(WATCHED), "--streams", WATCHES, "--users", 10, "--rate", 100,
+                       "--duration", "10s", *CHANGED)
+    alone_us, many_us = (upstream(found["cpu"]) / found["changes"] * 1e6 for found in (alone, many))
+    count = sizes.of(WATCHED) * WATCHES
+    return {"tier_watch.upstream_times": many_us / alone_us, "tier_watch.upstream_us": many_us, "tier_watch.alone_us": alone_us,
+            "tier_watch.later_ms": (many["event_latency_p99_us"] - alone["event_latency_p99_us"]) / 1e3,
+            "tier_watch.p50_ms": many["event_latency_p50_us"] / 1e3, "tier_watch.p99_ms": many["event_latency_p99_us"] / 1e3,
+            "tier_watch.tier_us": many["cpu"]["tier"] / many["operations"] * 1e6,
+            "tier_watch.bytes": many["server_anonymous_kb_of_watches"] * 1024 / count,
+            "tier_watch.resident_mb": server.resident_bytes() / 1e6, "other_cores": many["other_cores"]}
+
+
+def most_watches(server):
+    """The same watches, and ten changes in flight."""
+    if server.is_missing():
+        return {}
+    server.start()
+    server.prepare(1000, POD_BYTES, NODES)
+    found = server.load(server.through, "kube-watch", "--connections", sizes.of(WATCHED), "--streams", WATCHES, "--users", 10,
+                        "--rate", 0, "--pipeline", 10, "--duration", "5s", *CHANGED)
+    events, cpu = found["operations"], found["cpu"]
+    return {"tier_watch_max.rate": found["operations_per_second"], "tier_watch_max.cpu_us": sum(cpu.values()) / events * 1e6,
+            "tier_watch_max.generator_us": found["generator_cpu_us_per_operation"], "other_cores": found["other_cores"]}
+
+
+# -- Memory --
+
+def mirrored(server, pods):
+    if server.is_missing() or not server.through:
+        return {}
+    server.start()
+    server.prepare(pods, MIRRORED_BYTES, NODES)
+    server.load(True, "kube-start", "--connections", 1, "--streams", 1, "--token", tiered.ADMIN)
+    caller = server.caller(True)
+    one = len(caller.get("/api/v1/namespaces/default/pods/pod-0000000000"))
+    caller.close()
+    return {"tier_memory.times": server.resident_bytes() / (pods * one), "tier_memory.json_mb": pods * one / 1e6}
+
+
+def memory(server):
+    return mirrored(server, sizes.of(MIRRORED))
+
+
+def memory_of_all(server):
+    return mirrored(server, MIRRORED_ALL)
+
+
+# -- Rights --
+
+def rights(server):
+    """Watches of many users with one change a second, when all were reviewed once."""
+    if server.is_missing() or not server.through:
+        return {}
+    server.start()
+    server.prepare(1000, POD_BYTES, NODES)
+    users, seconds = sizes.of(tiered.USERS), max(5, sizes.of(RIGHTS_SECONDS))
+    reviews = "vigil_tier_reviews_total"
+    found = server.load(True, "kube-watch", "--connections", users, "--streams", WATCHES, "--users", users, "--rate", 1,
+                        "--duration", f"{seconds}s", *CHANGED, metric=reviews)
+    cpu = found["cpu"]
+    return {"tier_rights.rate": cpu[reviews] / found["seconds"], "tier_rights.upstream_cores": upstream(cpu) / found["seconds"],
+            "tier_rights.tier_cores": cpu["tier"] / found["seconds"], "other_cores": found["other_cores"]}

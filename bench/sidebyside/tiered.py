@@ -1,6 +1,7 @@
 """A real kube-apiserver on a real etcd with the watch tier in front of it: the one is used directly under the name "etcd", the other
 under the name "vigil". Users show tokens, and the CPU of each process is read while a load runs."""
 import contextlib
+import functools
 import http.client
 import json
 import signal
@@ -22,19 +23,19 @@ def cpu_seconds(pid):
 
 
 class Sampler:
-    """Reads the CPU of processes now and then, so that it is known for any time on the way."""
+    """Reads numbers that grow now and then, such as the CPU of processes, so that they are known for any time on the way."""
 
-    def __init__(self, pids):
-        self.pids, self.rows, self.ended = pids, [], threading.Event()
+    def __init__(self, sources, every):
+        self.sources, self.every, self.rows, self.ended = sources, every, [], threading.Event()
         self.thread = threading.Thread(target=self.sample, daemon=True)
 
     def sample(self):
         while not self.ended.is_set():
             self.take()
-            self.ended.wait(SAMPLE_SECONDS)
+            self.ended.wait(self.every)
 
     def take(self):
-        self.rows.append((time.monotonic(), {name: cpu_seconds(pid) for name, pid in self.pids.items()}))
+        self.rows.append((time.monotonic(), {name: read() for name, read in self.sources.items()}))
 
     def __enter__(self):
         self.thread.start()
@@ -54,7 +55,7 @@ class Sampler:
         return self.rows[-1][1][name]
 
     def between(self, start, end):
-        return {name: self.at(name, end) - self.at(name, start) for name in self.pids}
+        return {name: self.at(name, end) - self.at(name, start) for name in self.sources}
 
 
 class Tiered(kube_peer.Apiserver):
@@ -161,14 +162,18 @@ class Tiered(kube_peer.Apiserver):
         """Pods, past the tier."""
         return self.bench("kube-load", "--key-space", pods, "--value-size", bytes_of_each, "--nodes", nodes)
 
-    def load(self, through, command, *flags):
-        """The generator with a user's token; cpu has the seconds of each process in the measured time."""
+    def load(self, through, command, *flags, metric=""):
+        """The generator with a user's token; cpu has the seconds of each process in the measured time, and what a metric of the tier
+        has grown by."""
         endpoint = self.tier_endpoint if through else self.kube_endpoint
         words = [self.programs.generator, command, "--endpoint", f"https://{endpoint}", "--cacert", self.own.cert, "--json",
                  *map(str, flags)]
         if through:
             words += ["--server-pid", str(self.tier.pid)]
-        with Sampler(self.by_name()) as sampler:
+        sources = {name: functools.partial(cpu_seconds, pid) for name, pid in self.by_name().items()}
+        if metric:
+            sources[metric] = functools.partial(self.tier_metric, metric)
+        with Sampler(sources, 1 if metric else SAMPLE_SECONDS) as sampler:
             found = self.run(words)
         cpu = sampler.between(found["start_at_monotonic_ns"] / 1e9, found["end_at_monotonic_ns"] / 1e9)
         return {**found, "cpu": cpu}
