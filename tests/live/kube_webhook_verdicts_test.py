@@ -160,6 +160,27 @@ class KubeWebhookVerdicts(LiveTest):
             self.assertEqual(made["data"], {**data, **(patched or {}).get("data", {})})
             self.assertEqual(self.hooks.of(seen)[-1].object["data"], made["data"])
 
+    def test_a_chain_of_webhooks_changes_a_large_object_twice(self):
+        """In the second pass, too, the write holds few objects."""
+        count = 25
+
+        def change(number):
+            def behave(call):
+                second = f"a{number}" in call.object["metadata"]["annotations"]
+                patch(add(f"/metadata/annotations/{'b' if second else 'a'}{number}", "c"))(call)
+            return behave
+        body = [{**self.webhook(f"/m{number}", change(number), [rule("configmaps")]), "name": f"w{number}.example.com",
+                 "reinvocationPolicy": "IfNeeded"} for number in range(count)]
+        self.send("POST", MUTATING, {"metadata": {"name": "m"}, "webhooks": body}, 201)
+        data = {f"k{number}": "" for number in range(25_000)}
+        made = self.send("POST", CMS, {"metadata": {"name": "c", "annotations": {"z": "z"}}, "data": data}, 201)
+        twice = {f"{name}{number}": "c" for name in "ab" for number in range(count)}
+        self.assertEqual(made["data"], data)
+        self.assertEqual({**twice, **made["metadata"]["annotations"]}, {"z": "z", **twice})
+        self.assertGreater(len(made["metadata"]["annotations"]), 2 * count - 1)
+        changed = self.send("PATCH", f"{CMS}/c", {"data": {"new": "value"}}, 200, MERGE)
+        self.assertEqual(changed["data"], {**data, "new": "value"})
+
     def test_long_answers_delay_no_other_request(self):
         """They are read on the worker."""
         long = webhooks.padded(7_000_000)

@@ -24,12 +24,16 @@ void kube_change_drop_patched(struct kube_change *change)
         arena_fini(&change->patched[i]);
         change->patched[i] = (struct arena){0};
     }
+    change->patched_at = 0;
+    change->patched_kept = COUNT_OF(change->patched) - 1; /* nothing is there */
 }
 
 bool kube_change_ran_out(const struct kube_change *change)
 {
-    return arena_ran_out(change->arena) || arena_ran_out(&change->call->arena) ||
-           arena_ran_out(&change->patched[0]) || arena_ran_out(&change->patched[1]);
+    bool ran_out = arena_ran_out(change->arena) || arena_ran_out(&change->call->arena);
+    for (size_t i = 0; i < COUNT_OF(change->patched); i++)
+        ran_out |= arena_ran_out(&change->patched[i]);
+    return ran_out;
 }
 
 void kube_change_fini(struct kube_change *change)

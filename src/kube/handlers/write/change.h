@@ -88,9 +88,10 @@ struct kube_change {
     struct kube_charges charges;            /* quotas: kube/handlers/write/charge.h */
     struct kube_policy_facts *policies; /* kube/handlers/write/policies.h; NULL: nothing so far */
     struct kube_mutating *mutating;     /* a new object, between two passes; NULL: no pass so far */
-    /* Memory of the object that mutating webhooks have changed: of this one, and of the next. */
-    struct arena patched[2];
-    unsigned patched_at;
+    /* Memory of the object that mutating webhooks have changed: of this one, of the next, and of
+     * the one that the plugins of the second pass have seen. */
+    struct arena patched[3];
+    unsigned patched_at, patched_kept;
     struct kube_survey *survey;             /* kube/handlers/write/survey.c; NULL: none */
     struct kube_managed_versions *versions; /* kube/handlers/write/managed_versions.h */
     struct kube_node_facts *node_facts; /* kube/handlers/write/node_facts.h; NULL: nothing so far */

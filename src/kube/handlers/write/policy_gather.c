@@ -1,15 +1,11 @@
 #include "kube/handlers/write/policies_private.h"
 #include "kube/handlers/write/webhooks.h"
 
-#include "base/metric/turn.h"
-#include "kube/call/conversion.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
 #include "kube/policy/admission/admission.h"
-#include "kube/types/object/label_match.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static enum kube_stepped gather(struct kube_policy_facts *f);

@@ -177,15 +177,16 @@ static struct arena *patch_arena(struct kube_change *change)
 
 /*
  * Moves the object to memory of its own, and frees what it took to make it, so that a write which
- * waits for one webhook after another holds one object and not one for each of them. In the second
- * pass it stays where it is, because plugins have gathered what belongs to it.
+ * waits for one webhook after another holds one object and not one for each of them. The object
+ * with which the second pass begins stays, because plugins have gathered what belongs to it.
  */
 static bool move_object(struct kube_change *change, size_t review_bytes)
 {
+    enum { ALL = 0 + 1 + 2 };
     unsigned from = change->patched_at;
-    if (change->decide || change->mutating->again || review_bytes < MOVED_BYTES_MIN)
+    if (change->decide || review_bytes < MOVED_BYTES_MIN)
         return true;
-    change->patched_at = !from;
+    change->patched_at = ALL - from - change->patched_kept;
     const struct json_node *object = kube_match_keep(patch_arena(change), change->object);
     if (!object)
         return kube_fail_engine(&change->call->status, ST_NOMEM);
@@ -332,6 +333,8 @@ bool kube_webhooks_begin_again(struct kube_change *change)
     if (!hooks || !hooks->called)
         return true;
     hooks->at = 0;
+    change->patched_kept = change->patched_at;
+    change->patched_at = (change->patched_kept + 1) % COUNT_OF(change->patched);
     hooks->output = json_node_copy(change->mutating->arena, object_of(change));
     return hooks->output || kube_fail_engine(&change->call->status, ST_NOMEM);
 }
