@@ -141,7 +141,7 @@ enum kube_stepped kube_policies_convert(struct kube_change *change)
         kube_conversion_batch_free(batch);
         return kube_fail_engine(&call->status, ST_NOMEM);
     }
-    kube_conversion_batch_limit(batch, left_ns);
+    kube_conversion_batch_limit(batch, left_ns + KUBE_POLICIES_TIME_LAG_NS);
     kube_write_queue_leave(&call->ticket);
     kube_write_queue_leave(&call->quota_ticket);
     kube_call_convert_batch(call, batch, on_converted);

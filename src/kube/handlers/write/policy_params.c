@@ -9,6 +9,7 @@
  *     page ─► its objects, in turns ─────────────────────────────► selected? ─► the next page
  *        └──► a batch ─► (the webhook) ─► its objects, in turns ───┘
  */
+#include "base/clock.h"
 #include "base/metric/turn.h"
 #include "kube/call/call_conversion.h"
 #include "kube/call/conversion.h"
@@ -197,7 +198,7 @@ static void convert(struct kube_policy_facts *f, kube_call_converted_fn *done)
     kube_write_queue_leave(&call->quota_ticket);
     struct kube_conversion_batch *batch = f->batch;
     f->batch = NULL;
-    kube_conversion_batch_limit(batch, left_ns);
+    kube_conversion_batch_limit(batch, left_ns + KUBE_POLICIES_TIME_LAG_NS);
     kube_call_convert_batch(call, batch, done);
     (void)!kube_call_done(call); /* what was read */
 }
