@@ -56,7 +56,7 @@ static void on_watch_end(struct watch_request *watch, const struct watch_result 
     if (result->status)
         f->ops->failed(f->ctx, result->status);
     else
-        f->ops->watch_ended(f->ctx);
+        f->ops->watch_ended(f->ctx, result->end != WATCH_END_COMPLETE);
 }
 
 static enum status start_watch(struct fetcher *f)

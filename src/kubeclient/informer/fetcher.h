@@ -31,7 +31,8 @@ struct fetcher_ops {
     /* The server has accepted the watch. May be NULL. */
     void (*accepted)(void *ctx);
     void (*received)(void *ctx, const struct received_event *event);
-    void (*watch_ended)(void *ctx);
+    /* Without an error. cut_off: not by the server. */
+    void (*watch_ended)(void *ctx, bool cut_off);
     void (*listed)(void *ctx, struct slice object);
     void (*page_ended)(void *ctx, const struct list_info *info);
     /* The request is over. */

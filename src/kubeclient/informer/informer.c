@@ -112,9 +112,10 @@ static void on_received(void *ctx, const struct received_event *event)
     end_step(informer);
 }
 
-static void on_watch_ended(void *ctx)
+static void on_watch_ended(void *ctx, bool cut_off)
 {
     struct vigil_kube_informer *informer = ctx;
+    (void)cut_off;
     if (!begin_step(informer))
         return;
     reflector_watch_ended(&informer->reflector, now_of(informer));

@@ -51,11 +51,13 @@ struct api {
     bool (*is_known)(int version);
     bool forgets_as_event; /* 410 as an ERROR event, and not as a response */
     bool ignores_streaming;
+    int page_max; /* objects in a page whatever is requested, unless everything is; 0: no limit */
+    bool forgets_pages; /* every token has expired */
     unsigned throttles; /* so many requests get a 429 */
     unsigned breaks;    /* so many responses break after some bytes */
     /* What the client did. */
     unsigned probes, lists, pages, metadata_lists, watch_requests, streams;
-    char last_target[1024], last_accept[128];
+    char last_target[1024], last_watch[1024], last_accept[128];
 };
 
 static inline struct api_history *api_history(struct api *a)
@@ -317,7 +319,8 @@ static inline bool api_fails(struct api *a, struct sim_reply *reply)
 /* The version of a state that is answered: the newest, unless this server is behind. */
 static inline int api_state_version(struct api *a)
 {
-    if (!a->states_behind || a->old_version >= api_version(a) || !a->is_known(a->old_version)) {
+    if (!a->states_behind || a->old_version >= api_version(a) ||
+        (a->is_known && !a->is_known(a->old_version))) {
         return api_version(a);
     }
     a->states_behind--;
@@ -370,10 +373,12 @@ static inline void api_answer_list(struct api *a, struct sim_reply *reply,
     int at = 0, from = 0, limit = api_number(request->target, "limit");
     bool metadata = strstr(request->accept, "PartialObjectMetadataList") != NULL;
     if (*api_parameter(request->target, "continue", token) &&
-        !api_read_token(a, token, &at, &from)) {
+        (a->forgets_pages || !api_read_token(a, token, &at, &from))) {
         api_refuse(reply, 410);
         return;
     }
+    if (limit && a->page_max && limit > a->page_max)
+        limit = a->page_max;
     if (!at)
         at = metadata || limit == 1 ? api_version(a) : api_state_version(a);
     api_write_list(a, reply, at, from, limit, "PodList");
@@ -447,6 +452,7 @@ static inline void api_watch(struct api *a, struct sim_reply *reply,
 {
     bool streams = strstr(request->target, "sendInitialEvents=true") != NULL;
     int refuses = streams && a->refuses_streams ? a->refuses_streams : a->refuses_watches;
+    snprintf(a->last_watch, sizeof(a->last_watch), "%s", request->target);
     a->watch_requests += !streams;
     a->streams += streams;
     if (api_fails(a, reply))

@@ -166,7 +166,7 @@ void currency_serve(struct tier_currency *c, bool serves)
     if (c->is_serving == serves)
         return;
     c->is_serving = serves;
-    c->check_ns = CLOCK_NEVER;
+    c->check_ns = c->glance_ns = CLOCK_NEVER;
     c->late = c->behind = 0;
     cancel(c);
     if (serves)
@@ -216,10 +216,15 @@ void currency_applied(struct tier_currency *c)
         succeed(c);
 }
 
-void currency_check_soon(struct tier_currency *c)
+void currency_check_soon(struct tier_currency *c, bool glance_suffices)
 {
-    if (c->is_serving)
-        c->check_ns = now_of(c) + (int64_t)random_below(&c->random, CHECK_WITHIN_NS);
+    int64_t soon_ns = (int64_t)random_below(&c->random, CHECK_WITHIN_NS);
+    if (!c->is_serving)
+        return;
+    if (glance_suffices)
+        c->glance_ns = now_of(c) + soon_ns;
+    else
+        c->check_ns = now_of(c) + soon_ns;
 }
 
 void currency_tick(struct tier_currency *c)
@@ -230,7 +235,8 @@ void currency_tick(struct tier_currency *c)
     if (c->check_ns <= now_ns) {
         c->check_ns = now_ns + BEHIND_AGAIN_NS; /* if it fails */
         begin(c, false);
-    } else if (now_ns - c->heard_ns >= SILENCE_NS) {
+    } else if (c->glance_ns <= now_ns || now_ns - c->heard_ns >= SILENCE_NS) {
+        c->glance_ns = CLOCK_NEVER;
         c->heard_ns = now_ns; /* not again at once */
         begin(c, true);
     }
@@ -252,6 +258,7 @@ void currency_init(struct tier_currency *c, struct tier_collection *collection,
         .newest = newest,
         .fence_ns = fence_ns,
         .check_ns = CLOCK_NEVER,
+        .glance_ns = CLOCK_NEVER,
     };
     random_init(&c->random, seed);
     tier_fence_init(&c->fence, kube, &scope->target, scope->accept_list, &fence_ops);

@@ -37,10 +37,11 @@ struct tier_currency {
     uint64_t number; /* the number of the fence under way; 0: a glance */
     bool is_matched; /* it waits until readers see this revision */
     int64_t awaited;
-    uint64_t version;           /* what it has shown */
-    unsigned late, behind;      /* ends of fences in a row */
-    int64_t behind_ns;          /* the first of those */
-    int64_t check_ns, heard_ns; /* when to compare; CLOCK_NEVER: no need. The last sign of life */
+    uint64_t version;            /* what it has shown */
+    unsigned late, behind;       /* ends of fences in a row */
+    int64_t behind_ns;           /* the first of those */
+    int64_t check_ns, glance_ns; /* when to compare; CLOCK_NEVER: there is no need */
+    int64_t heard_ns;            /* the last sign of the server's state */
 };
 
 void currency_init(struct tier_currency *c, struct tier_collection *collection,
@@ -64,8 +65,9 @@ void currency_state_is_published(struct tier_currency *c, uint64_t number);
 void currency_advance(struct tier_currency *c);
 /* More is visible to readers. */
 void currency_applied(struct tier_currency *c);
-/* The watch was accepted again after the server could not be reached. */
-void currency_check_soon(struct tier_currency *c);
+/* The watch was accepted again: the server may have been replaced meanwhile. A glance suffices if
+ * nothing else hints at that. */
+void currency_check_soon(struct tier_currency *c, bool glance_suffices);
 void currency_tick(struct tier_currency *c);
 
 #endif

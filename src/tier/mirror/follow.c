@@ -463,8 +463,8 @@ static void on_accepted(void *ctx)
     struct tier_follow *f = ctx;
     f->accepted = true;
     f->reason[0] = 0;
-    if (f->was_broken && f->reflector.state == TIER_REFLECTOR_WATCHING)
-        currency_check_soon(&f->currency);
+    if (f->reflector.state == TIER_REFLECTOR_WATCHING)
+        currency_check_soon(&f->currency, !f->was_broken);
     f->was_broken = false;
     publish(f);
 }
@@ -492,10 +492,11 @@ static void on_received(void *ctx, const struct received_event *event)
         count(f);
 }
 
-static void on_watch_ended(void *ctx)
+static void on_watch_ended(void *ctx, bool cut_off)
 {
     struct tier_follow *f = ctx;
     bool accepted = f->accepted;
+    f->was_broken |= cut_off;
     tier_reflector_watch_ended(&f->reflector, now_of(f));
     /* Servers end watches every few minutes; nothing is missed until the next one has failed. */
     f->accepted = accepted && f->reflector.state == TIER_REFLECTOR_WATCHING;

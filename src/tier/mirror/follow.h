@@ -56,7 +56,7 @@ struct tier_follow {
     uint64_t loading_fence, next_fence; /* numbers of the fences that states are */
 
     struct tier_currency currency;
-    bool was_broken; /* the server could not be reached since the watch was accepted */
+    bool was_broken; /* a connection was lost since the watch was accepted */
 
     /* Refusals. */
     int64_t refused_until_ns;

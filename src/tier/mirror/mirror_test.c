@@ -1,4 +1,5 @@
 /* A mirror of a collection of a simulated kube-apiserver: its start, its life and its end. */
+#include "base/metric/page.h"
 #include "tier/mirror/world_sim_test.h"
 
 static void reads_the_state_and_follows_changes(void **state)
@@ -43,20 +44,374 @@ static void waits_for_a_state(void **state)
     tier_end();
 }
 
-static void a_current_read_needs_one_list_of_metadata(void **state)
+/* -- What cannot be mirrored -- */
+
+static void assert_refused(const char *reason)
 {
-    struct tier_test_wait waits[20];
+    struct tier_test_wait waits[3];
+    TIER_RUN_UNTIL(tier_view().phase == TIER_REFUSED);
+    assert_int_equal(tier_view().phase, TIER_REFUSED);
+    assert_non_null(strstr(tier_view().reason, reason));
+    assert_int_equal(tier_view().generation, 0);
+    assert_false(tier_view().connected);
+    tier_wait_begin(&waits[0], TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    tier_wait_begin(&waits[1], TIER_WAIT_CURRENT, 0, 60 * NS_PER_S);
+    tier_wait_begin(&waits[2], TIER_WAIT_VERSION, 1, 60 * NS_PER_S);
+    for (size_t i = 0; i < COUNT_OF(waits); i++) {
+        TIER_RUN_UNTIL(waits[i].done);
+        assert_int_equal(waits[i].status, ST_UNAVAILABLE);
+    }
+}
+
+static void refuses_what_the_server_refuses(void **state)
+{
+    static const int codes[] = {403, 404, 405, 406, 415};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        tier_begin(NULL);
+        api.refuses = codes[i];
+        tier_start();
+        tier_open();
+        struct tier_test_wait waits[2];
+        tier_wait_begin(&waits[0], TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+        tier_wait_begin(&waits[1], TIER_WAIT_CURRENT, 0, 60 * NS_PER_S);
+        TIER_RUN_UNTIL(waits[0].done && waits[1].done);
+        assert_int_equal(waits[0].status, ST_UNAVAILABLE);
+        assert_int_equal(waits[1].status, ST_UNAVAILABLE);
+        assert_refused("refused by the test");
+        assert_int_equal(api.probes, 1);
+        /* It is tried again later, and then it works. */
+        api.refuses = 0;
+        tier_run(29 * NS_PER_S);
+        assert_int_equal(tier_view().phase, TIER_REFUSED);
+        TIER_RUN_UNTIL(tier_serves());
+        tier_check_state(api_history(&api));
+        tier_end();
+    }
+}
+
+static void refuses_versions_without_numbers(void **state)
+{
+    static const char *const versions[] = {"", "abc", "12a", "0", "1234567890123456789012"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(versions); i++) {
+        tier_begin(NULL);
+        api.version_text = versions[i];
+        tier_start();
+        tier_open();
+        assert_refused("no version that is a number");
+        tier_end();
+    }
+}
+
+static void refuses_what_cannot_be_watched(void **state)
+{
+    (void)state;
+    for (int code = 403; code <= 405; code++) {
+        tier_begin(NULL);
+        api.refuses_watches = code;
+        tier_start();
+        tier_open();
+        assert_refused("refused by the test");
+        tier_end();
+    }
+}
+
+static void refuses_another_encoding(void **state)
+{
+    (void)state;
+    for (int encoding = TIER_PROTOBUF; encoding < TIER_ENCODINGS; encoding++) {
+        tier_begin(NULL);
+        tier_start();
+        struct tier_name name = tier_pods((enum tier_encoding)encoding);
+        tier.collection = tier_mirror_open(tier.mirror, &name);
+        /* The simulated server answers with whole objects in JSON whatever is requested. */
+        assert_refused(encoding == TIER_METADATA_JSON ? "metadata" : "encoding");
+        assert_non_null(strstr(api.last_accept, encoding == TIER_METADATA_JSON
+                                                    ? "application/json;as=PartialObjectMetadata"
+                                                    : "application/vnd.kubernetes.protobuf"));
+        tier_end();
+    }
+}
+
+static void tries_again_after_errors_that_may_pass(void **state)
+{
+    (void)state;
+    tier_begin(NULL);
+    api.refuses = 503;
+    tier_start();
+    tier_open();
+    tier_run(20 * NS_PER_S);
+    assert_int_equal(tier_view().phase, TIER_STARTING);
+    assert_non_null(strstr(tier_view().reason, "refused by the test"));
+    /* The pause doubles: about 0.8, 1.6, 3.2 and 6.4 seconds, and up to as much again. */
+    assert_in_range(api.probes, 3, 6);
+    api.refuses = 0;
+    api.throttles = 2;
+    TIER_RUN_UNTIL(tier_serves());
+    assert_string_equal(tier_view().reason, "");
+    tier_end();
+}
+
+static void starts_before_the_server(void **state)
+{
+    (void)state;
+    tier_begin(NULL);
+    tier_start();
+    kube_server_stop(&world.server);
+    tier_open();
+    tier_run(5 * NS_PER_S);
+    assert_int_equal(tier_view().phase, TIER_STARTING);
+    assert_true(tier_view().reason[0]);
+    kube_server_start(&world.server);
+    TIER_RUN_UNTIL(tier_serves());
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+/* -- Kinds -- */
+
+static void knows_whether_items_have_kinds(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool kinds = i & 1, empty = i & 2;
+        tier_begin(NULL);
+        api.has_kinds = kinds;
+        for (int name = 0; empty && name < 5; name++)
+            api_delete(&api, name);
+        tier_start();
+        tier_open();
+        TIER_RUN_UNTIL(tier_serves());
+        /* Pods are a built-in kind, whose items have none. */
+        assert_int_equal(tier_view().has_kinds, kinds && !empty);
+        assert_string_equal(tier_view().kind, "Pod");
+        assert_true(tier_view().began > 0);
+        tier_check_state(api_history(&api)); /* and all stored objects have them */
+        tier_end();
+    }
+}
+
+/* -- Lists in pages -- */
+
+static void lists_where_the_server_does_not_stream(void **state)
+{
+    static const int codes[] = {400, 405, 422};
+    (void)state;
+    for (size_t i = 0; i <= COUNT_OF(codes); i++) {
+        tier_begin(NULL);
+        api.refuses_streams = i < COUNT_OF(codes) ? codes[i] : 0;
+        api.ignores_streaming = i == COUNT_OF(codes);
+        tier_start();
+        tier_open();
+        for (int n = 0; n < 20 && !tier_serves(); n++) {
+            tier_run(NS_PER_S);
+            api_bookmark(&api); /* shows that the state was not streamed */
+        }
+        assert_true(tier_serves());
+        assert_int_equal(api.lists, 1);
+        assert_int_equal(api.streams, 1);
+        assert_int_equal(api.watch_requests, 1);
+        assert_non_null(strstr(api.last_watch, "resourceVersion=5"));
+        tier_check_state(api_history(&api));
+        api_put(&api, 9);
+        TIER_RUN_UNTIL(tier_view().newest == 6);
+        assert_int_equal(tier_check_watch(api_history(&api), 5), 1);
+        /* The next state is listed at once. */
+        api.forgotten = 6;
+        api_put(&api, 1);
+        api_end_watches(&api, API_FORGETS);
+        TIER_RUN_UNTIL(tier_view().generation > 1 && tier_serves());
+        assert_int_equal(api.streams, 1);
+        tier_end();
+    }
+}
+
+static void lists_in_pages(void **state)
+{
+    (void)state;
+    tier_begin(NULL);
+    api.refuses_streams = 422;
+    api.page_max = 2;
+    for (int name = 0; name < API_NAMES; name++)
+        api_put(&api, name);
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    assert_int_equal(api.lists, 1);
+    assert_int_equal(api.pages, API_NAMES / 2 - 1);
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+/* A list that takes longer than the server's history is requested as a whole. */
+static void lists_everything_if_pages_expire(void **state)
+{
+    (void)state;
+    tier_begin(NULL);
+    api.refuses_streams = 422;
+    api.page_max = 2;
+    api.forgets_pages = true;
+    for (int name = 0; name < API_NAMES; name++)
+        api_put(&api, name);
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    assert_true(tier_serves());
+    assert_int_equal(api.lists, 2);
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+/* -- Use -- */
+
+static void drops_what_is_not_used(void **state)
+{
     (void)state;
     tier_serve();
-    api_other(&api);
-    for (size_t i = 0; i < COUNT_OF(waits); i++)
-        tier_wait_begin(&waits[i], TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
-    TIER_RUN_UNTIL(waits[COUNT_OF(waits) - 1].done);
-    for (size_t i = 0; i < COUNT_OF(waits); i++) {
-        assert_int_equal(waits[i].status, ST_OK);
-        tier_check_current(&waits[i]);
+    struct tier_view view = tier_view();
+    struct tier_name name = tier_pods(TIER_JSON);
+    tier_run(700 * NS_PER_S);
+    assert_true(tier_serves()); /* it is open all the time */
+    tier_collection_close(TAKE(tier.collection));
+    tier_run(590 * NS_PER_S);
+    assert_int_equal(tier.mirror->count, 1);
+    tier.collection = tier_mirror_open(tier.mirror, &name);
+    tier_run(20 * NS_PER_S);
+    assert_int_equal(tier_view().generation, view.generation); /* it was used in time */
+    tier_collection_close(TAKE(tier.collection));
+    tier_run(620 * NS_PER_S);
+    assert_int_equal(tier.mirror->count, 0);
+    assert_null(kube_server_reply(&world.server, "watch=true"));
+    /* Its keys are gone. */
+    struct tier_state gone = tier_read_view(&view, 0);
+    for (int i = 0; i < API_NAMES; i++)
+        assert_int_equal(gone.objects[i], 0);
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+static void keeps_what_is_named(void **state)
+{
+    char reason[TIER_REASON_BYTES];
+    struct tier_name name = tier_pods(TIER_JSON);
+    (void)state;
+    tier_begin(NULL);
+    api.throttles = 1;
+    tier_start();
+    assert_int_equal(tier_mirror_keep(tier.mirror, &name), ST_OK);
+    assert_false(tier_mirror_is_ready(tier.mirror, reason));
+    assert_non_null(strstr(reason, "pods: "));
+    tier_run(10 * NS_PER_S);
+    assert_true(tier_mirror_is_ready(tier.mirror, reason));
+    tier_run(2000 * NS_PER_S);
+    assert_int_equal(tier.mirror->count, 1);
+    assert_true(tier_mirror_is_ready(tier.mirror, reason));
+    tier_end();
+}
+
+static void limits_the_collections(void **state)
+{
+    char long_text[TIER_NAME_PART_BYTES_MAX + 2];
+    struct tier_name name = tier_pods(TIER_JSON), other = tier_pods(TIER_PROTOBUF), wrong = name;
+    (void)state;
+    tier_begin(NULL);
+    tier.options.collections_max = 1;
+    tier_start();
+    tier_open();
+    assert_ptr_equal(tier_mirror_open(tier.mirror, &name), tier.collection);
+    tier_collection_close(tier.collection);
+    assert_null(tier_mirror_open(tier.mirror, &other));
+    tier.mirror->collections_max = 10;
+    memset(long_text, 'a', sizeof(long_text));
+    wrong.group = slice_of(long_text, TIER_NAME_PART_BYTES_MAX + 1);
+    assert_null(tier_mirror_open(tier.mirror, &wrong));
+    wrong.group = SLICE_LITERAL("a/b");
+    assert_null(tier_mirror_open(tier.mirror, &wrong));
+    wrong = name;
+    wrong.resource = SLICE_EMPTY;
+    assert_null(tier_mirror_open(tier.mirror, &wrong));
+    tier_end();
+}
+
+static void refuses_what_becomes_too_large(void **state)
+{
+    (void)state;
+    for (int at_start = 0; at_start < 2; at_start++) {
+        tier_begin(NULL);
+        api.pad_bytes = 1000;
+        tier.options.collection_bytes_max = at_start ? 4000 : 7000;
+        tier_start();
+        tier_open();
+        struct tier_view view = {0};
+        if (!at_start) {
+            TIER_RUN_UNTIL(tier_serves());
+            view = tier_view();
+            api_put(&api, 5);
+            api_put(&api, 6);
+        }
+        assert_refused("too large");
+        tier_run(NS_PER_S);
+        for (int i = 0; !at_start && i < API_NAMES; i++)
+            assert_int_equal(tier_read_view(&view, 0).objects[i], 0);
+        /* The state is not read again and again: the pause doubles. */
+        unsigned streams = api.streams;
+        tier_run(100 * NS_PER_S);
+        assert_in_range(api.streams - streams, 1, 2);
+        api_delete(&api, 6);
+        api_delete(&api, 5);
+        api_delete(&api, 4);
+        api_delete(&api, 3);
+        TIER_RUN_UNTIL(tier_serves());
+        tier_check_state(api_history(&api));
+        tier_end();
     }
-    assert_int_equal(api.metadata_lists, 1);
+}
+
+static void ends_while_requests_are_under_way(void **state)
+{
+    (void)state;
+    for (int64_t ms = 0; ms < 40; ms++) {
+        struct tier_test_wait wait;
+        tier_begin(NULL);
+        api.refuses_streams = ms % 2 ? 422 : 0;
+        tier_start();
+        tier_open();
+        tier_wait_begin(&wait, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+        tier_run(ms * NS_PER_MS / 4);
+        if (ms % 3 == 0)
+            api_put(&api, 7);
+        tier_wait_cancel(&wait.wait);
+        tier_end();
+    }
+}
+
+static void writes_metrics(void **state)
+{
+    struct metric_page page = {0};
+    (void)state;
+    tier_serve();
+    api_put(&api, 7);
+    tier_run(5 * NS_PER_S);
+    tier_mirror_write_metrics(tier.mirror, &page);
+    assert_int_equal(page.status, ST_OK);
+    assert_int_equal(buf_append(&page.text, slice_of("", 1)), ST_OK);
+    const char *text = (const char *)page.text.ptr;
+    static const char *const rows[] = {
+        "vigil_tier_collections{phase=\"serving\"} 1\n",
+        "vigil_tier_objects{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} 6\n",
+        "vigil_tier_states_total{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} "
+        "1\n",
+        "vigil_tier_events_total{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} "
+        "1\n",
+        "vigil_tier_lag_seconds{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} 4",
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (!strstr(text, rows[i]))
+            fail_msg("%s is missing in\n%s", rows[i], text);
+    metric_page_fini(&page);
     tier_end();
 }
 
@@ -65,7 +420,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_the_state_and_follows_changes),
         cmocka_unit_test(waits_for_a_state),
-        cmocka_unit_test(a_current_read_needs_one_list_of_metadata),
+        cmocka_unit_test(refuses_what_the_server_refuses),
+        cmocka_unit_test(refuses_versions_without_numbers),
+        cmocka_unit_test(refuses_what_cannot_be_watched),
+        cmocka_unit_test(refuses_another_encoding),
+        cmocka_unit_test(tries_again_after_errors_that_may_pass),
+        cmocka_unit_test(starts_before_the_server),
+        cmocka_unit_test(knows_whether_items_have_kinds),
+        cmocka_unit_test(lists_where_the_server_does_not_stream),
+        cmocka_unit_test(lists_in_pages),
+        cmocka_unit_test(lists_everything_if_pages_expire),
+        cmocka_unit_test(drops_what_is_not_used),
+        cmocka_unit_test(keeps_what_is_named),
+        cmocka_unit_test(limits_the_collections),
+        cmocka_unit_test(refuses_what_becomes_too_large),
+        cmocka_unit_test(ends_while_requests_are_under_way),
+        cmocka_unit_test(writes_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

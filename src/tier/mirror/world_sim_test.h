@@ -450,6 +450,7 @@ static inline void tier_wait_begin(struct tier_test_wait *w, enum tier_wait_kind
     /* Its loop may have slept. */
     loop_turn(tier.io, 0);
     tier_wait_start(tier.reader, &w->wait, tier.collection);
+    assert_false(w->done);
 }
 
 /* A current read after the wait has everything that was written before it began. */
