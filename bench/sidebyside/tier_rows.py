@@ -52,34 +52,23 @@ def creates(server):
 
 # -- Starts --
 
-def upstream_counts(server):
-    text = server.caller(False).get("/metrics")
-
-    def seen(verb):
-        return tiered.metric_sum(text, "apiserver_request_total", 'resource="pods"', f'verb="{verb}"')
-    # A watch counts when it ends; those that run are counted beside.
-    running = tiered.metric_sum(text, "apiserver_longrunning_requests", 'resource="pods"', 'verb="WATCH"')
-    return {"lists": seen("LIST"), "watches": seen("WATCH") + running}
-
-
 def starts(server):
     """Informers that ask for all pods as client-go does (a streaming list), each on its own connection."""
     if server.is_missing():
         return {}
     server.start()
     server.prepare(sizes.of(STARTED), POD_BYTES, NODES)
-    before = upstream_counts(server)
     informers = sizes.of(INFORMERS)
     found = server.load(server.through, "kube-start", "--connections", informers, "--streams", 1, "--users", 10, "--token", tiered.USER)
     if found["operations"] < informers * sizes.of(STARTED):
         raise servers.Failed(f"only {found['operations']} objects came")
-    after = upstream_counts(server)
     cpu = found["cpu"]
     values = {"tier_start.seconds": found["seconds"], "tier_start.upstream_s": upstream(cpu),
               "tier_start.generator_s": found["generator_cpu_seconds"], "other_cores": found["other_cores"]}
     if server.through:
-        values |= {"tier_start.lists": after["lists"] - before["lists"], "tier_start.watches": after["watches"] - before["watches"],
-                   "tier_start.fences": server.tier_metric("vigil_tier_fences_total"), "tier_start.tier_s": cpu["tier"]}
+        fences = server.tier_metric("vigil_tier_fences_total")
+        values |= {"tier_start.lists": server.requests_of_tier("list") - fences, "tier_start.fences": fences,
+                   "tier_start.watches": server.requests_of_tier("watch"), "tier_start.tier_s": cpu["tier"]}
     return values
 
 

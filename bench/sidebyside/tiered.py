@@ -12,7 +12,7 @@ import time
 
 from sidebyside import kube_peer, rule_rows, servers
 
-ADMIN, USER, USERS = "the-token", "user-", 1000
+ADMIN, TIER, USER, USERS = "the-token", "tier-token", "user-", 1000
 SAMPLE_SECONDS = 0.1
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -69,11 +69,21 @@ class Tiered(kube_peer.Apiserver):
         return super().is_missing() or len(self.programs.command["vigil"]) < 2
 
     def kube_flags(self):
-        """Tokens of an administrator, who is the tier too, and of users who may do to pods what the loads do."""
+        """Tokens of an administrator, of the tier, and of users who may do to pods what the loads do. What the tier asks about pods is
+        written to the audit log: the kube-apiserver's metrics contain its own watches."""
         file = self.directory / "tokens.csv"
         users = "".join(f'{USER}{i:010},user-{i},user-{i},"bench:users"\n' for i in range(USERS))
-        file.write_text(f'{ADMIN},admin,admin,"system:masters"\n{users}')
-        return [f"--token-auth-file={file}"]
+        file.write_text(f'{ADMIN},admin,admin,"system:masters"\n{TIER},tier,tier,"system:masters"\n{users}')
+        policy = self.directory / "audit.json"
+        policy.write_text(json.dumps({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["ResponseStarted", "ResponseComplete", "Panic"],
+            "rules": [{"level": "Metadata", "users": ["tier"], "resources": [{"group": "", "resources": ["pods"]}]}, {"level": "None"}]}))
+        return [f"--token-auth-file={file}", f"--audit-policy-file={policy}", f"--audit-log-path={self.directory}/audit.log"]
+
+    def requests_of_tier(self, verb):
+        """About pods, with this verb, of those that the kube-apiserver has received."""
+        lines = (self.directory / "audit.log").read_text().splitlines()
+        return sum(json.loads(line)["verb"] == verb for line in lines)
 
     def start(self, *args, **flags):
         took = super().start(*args, **flags)
@@ -104,7 +114,7 @@ class Tiered(kube_peer.Apiserver):
         cluster = {"server": f"https://{self.kube_endpoint}", "certificate-authority": self.own.cert}
         config.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": ADMIN}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+            "users": [{"name": "u", "user": {"token": TIER}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
         words = [*self.programs.command["vigil"], "--data-dir", str(self.directory / "tier"), f"--upstream-kubeconfig={config}",
                  f"--listen-kube-urls=https://{self.tier_endpoint}", f"--listen-metrics-urls=http://{self.tier_metrics}",
                  f"--cert-file={self.own.cert}", f"--key-file={self.own.key}", f"--kube-client-ca-file={self.own.cert}", *flags]
@@ -182,8 +192,8 @@ class Tiered(kube_peer.Apiserver):
         return Client(self.tier_endpoint if through else self.kube_endpoint, self.own.cert)
 
 
-def metric_sum(text, name, *labels):
-    rows = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{")) and all(label in line for label in labels)]
+def metric_sum(text, name):
+    rows = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
     return sum(float(line.rsplit(" ", 1)[1]) for line in rows)
 
 
