@@ -396,22 +396,23 @@ enum status label_selector_requirements(const struct label_selector *selector, s
         [LABEL_EXISTS] = "Exists", [LABEL_MISSING] = "DoesNotExist", [LABEL_IN] = "In",
         [LABEL_NOT_IN] = "NotIn",  [LABEL_GREATER] = "Gt",           [LABEL_LESS] = "Lt",
     };
-    size_t count = 0, at = 0;
+    size_t count = 0;
     for (const struct requirement *r = selector->requirements; r; r = r->next)
         count++;
+    size_t at = count;
     struct label_requirement *list = count ? arena_calloc(arena, count, sizeof(*list)) : NULL;
     if (count && !list)
         return ST_NOMEM;
-    /* There are at most LABEL_REQUIREMENTS_MAX. */
-    for (size_t key = 0; key < selector->key_count; key++) {
+    /* There are at most LABEL_REQUIREMENTS_MAX, the last one first. */
+    for (size_t key = selector->key_count; key--;) {
         for (const struct requirement *r = selector->requirements; r; r = r->next) {
             if (r->key_at != key)
                 continue;
-            list[at] = (struct label_requirement){.key = r->key, .op = operators[r->how]};
-            TRY(list_values(r, arena, &list[at++]));
+            list[--at] = (struct label_requirement){.key = r->key, .op = operators[r->how]};
+            TRY(list_values(r, arena, &list[at]));
         }
     }
-    assert(at == count);
+    assert(at == 0);
     *ret_requirements = list;
     *ret_count = count;
     return ST_OK;

@@ -36,8 +36,8 @@ static void drop_user(struct tier_token *token)
 
 static bool is_needed(const struct tier_token *token)
 {
-    return token->busy || !list_empty(&token->waiters) || token->ask.state != TIER_ASK_IDLE ||
-           tier_duty_exists(&token->duty);
+    return token->busy || !list_empty(&token->waiters) || !list_empty(&token->news.waiters) ||
+           token->ask.state != TIER_ASK_IDLE || tier_duty_exists(&token->duty);
 }
 
 static bool is_in_refused(const struct tier_token *token)
@@ -68,6 +68,7 @@ void tier_token_destroy(struct tier_token *token)
     take_from_used(token);
     list_remove(&token->in_kept);
     drop_user(token);
+    tier_user_unref(token->news.user);
     erase(&token->text);
     buf_fini(&token->key);
     free(token);
@@ -135,6 +136,9 @@ static struct tier_token *add(struct tier_rights *rights, const uint8_t id[TIER_
     list_init(&token->waiters);
     list_init(&token->in_kept);
     list_init(&token->in_used);
+    list_init(&token->news.in_rights);
+    list_init(&token->news.waiters);
+    token->news.of_token = true;
     tier_duty_init(&token->duty, true);
     if (hash_map_put(&rights->tokens, token, &replaced) != ST_OK) {
         free(token);
@@ -297,54 +301,78 @@ static enum tier_verdict take_answer(struct tier_token *token, const struct tier
     return user ? TIER_ALLOWED : TIER_DENIED;
 }
 
-static void finish_all(struct list *waiters, struct tier_user *user,
-                       const struct kube_status *failure)
-{
-    struct list *link;
-    while ((link = list_pop_front(waiters))) {
-        struct tier_question *question = LIST_ENTRY(link, struct tier_question, in_answer);
-        if (failure)
-            finish(question, NULL, failure);
-        else
-            finish_decided(question, user);
-    }
-}
-
 /* Those for which the answer is too old ask again. */
-static void take_waiters(struct tier_token *token, bool all, struct list *to)
+static void take_waiters(struct tier_token *token, bool all)
 {
     struct tier_question *question, *following;
     LIST_FOREACH_SAFE (question, following, &token->waiters, in_answer)
         if (all || tier_is_fresh(token->rights, token->asked_ns, question->since_ns))
-            TO_LIST(to, &question->in_answer);
+            TO_LIST(&token->news.waiters, &question->in_answer);
+}
+
+static void end_news(struct tier_token *token)
+{
+    list_remove(&token->news.in_rights);
+    tier_user_unref(TAKE(token->news.user));
+}
+
+/* The token is busy. */
+static void tell_some(struct tier_token *token, const struct kube_status *failure)
+{
+    struct tier_news *news = &token->news;
+    for (int n = 0; n < TIER_TOLD_PER_TURN && !list_empty(&news->waiters); n++) {
+        struct list *link = list_pop_front(&news->waiters);
+        struct tier_question *question = LIST_ENTRY(link, struct tier_question, in_answer);
+        if (news->verdict == TIER_UNKNOWN)
+            finish(question, NULL, failure);
+        else
+            finish_decided(question, news->user);
+    }
+    if (!list_empty(&news->waiters)) {
+        tier_tell_later(token->rights, news);
+        return;
+    }
+    end_news(token);
+}
+
+void tier_token_tell(struct tier_token *token)
+{
+    struct kube_status status = {0};
+    tier_not_answered(&status, TIER_OF_TOKENS);
+    token->busy = true;
+    tell_some(token, &status);
+    token->busy = false;
+    tier_token_release(token);
+}
+
+/* The waiters that are left ask again, or are refused if they cannot. */
+static void ask_again(struct tier_token *token)
+{
+    enum status why = list_empty(&token->waiters) ? ST_OK : ask_now(token);
+    struct list *link;
+    while (why != ST_OK && (link = list_pop_front(&token->waiters)))
+        refuse(LIST_ENTRY(link, struct tier_question, in_answer), why);
 }
 
 static void on_answered(struct tier_ask *ask, const struct tier_ask_answer *answer)
 {
     struct tier_token *token = CONTAINER_OF(ask, struct tier_token, ask);
     struct tier_rights *rights = token->rights;
-    struct kube_status status, refusal;
-    struct list waiters, refused;
+    struct kube_status status = {0};
     const char *reason;
-    list_init(&waiters);
-    list_init(&refused);
     token->busy = true;
     enum tier_verdict verdict = take_answer(token, answer, &reason);
     tier_count_verdict(rights, TIER_OF_TOKENS, verdict);
     if (verdict == TIER_UNKNOWN)
         tier_unanswered(rights, TIER_OF_TOKENS, answer, reason, &status);
-    take_waiters(token, verdict == TIER_UNKNOWN, &waiters);
-    enum status why = list_empty(&token->waiters) ? ST_OK : ask_now(token);
-    if (why != ST_OK) {
-        tier_not_asked(&refusal, why);
-        list_append(&refused, &token->waiters);
-    }
-    tier_token_judge(token, verdict);
     /* Meanwhile the answer may be forgotten. */
-    struct tier_user *user = token->user ? tier_user_ref(token->user) : NULL;
-    finish_all(&waiters, user, verdict == TIER_UNKNOWN ? &status : NULL);
-    finish_all(&refused, NULL, &refusal);
-    tier_user_unref(user);
+    tier_user_unref(token->news.user);
+    token->news.user = token->user ? tier_user_ref(token->user) : NULL;
+    token->news.verdict = verdict;
+    take_waiters(token, verdict == TIER_UNKNOWN);
+    ask_again(token);
+    tier_token_judge(token, verdict);
+    tell_some(token, &status);
     token->busy = false;
     tier_token_release(token);
 }
@@ -456,6 +484,8 @@ void tier_question_cancel(struct tier_question *question)
     if (!token)
         return;
     list_remove(&question->in_answer);
+    if (list_empty(&token->news.waiters))
+        end_news(token);
     /* A question without waiters is not sent; one that was sent is answered for the next. */
     if (list_empty(&token->waiters) && !tier_duty_exists(&token->duty) &&
         token->ask.state == TIER_ASK_QUEUED)

@@ -28,6 +28,16 @@ struct tier_loss {
     enum tier_verdict verdict;
 };
 
+/* Waiters whose question was answered, until they know it: those of later turns, if there are many.
+ */
+struct tier_news {
+    struct list in_rights; /* links rights.news if there are waiters */
+    struct list waiters;   /* tier_question or tier_right_wait: in_answer */
+    bool of_token;
+    enum tier_verdict verdict;
+    struct tier_user *user; /* owned reference; for those of a valid token */
+};
+
 /* What running watches need of a token or right. */
 struct tier_duty {
     struct list standings; /* tier_standing.in_right or .in_token */
@@ -49,7 +59,8 @@ struct tier_token {
     struct tier_user *user; /* owned reference; NULL: it is not valid */
     int64_t asked_ns;       /* when the question was sent */
     struct list waiters;    /* tier_question.in_answer */
-    bool busy;              /* waiters are being told */
+    struct tier_news news;
+    bool busy; /* waiters or watches are being told */
     struct tier_duty duty;
     bool doubted;        /* it was refused once since then */
     struct list in_kept; /* links rights.kept_tokens if it is answered */
@@ -78,7 +89,8 @@ struct tier_right {
     uint64_t asked_changes; /* rights.changes at that time */
     uint64_t sent_changes;  /* the same of the question under way */
     struct list waiters;    /* tier_right_wait.in_answer */
-    bool busy;              /* waiters are being told */
+    struct tier_news news;
+    bool busy; /* waiters or watches are being told */
     struct tier_duty duty;
     uint64_t round;          /* the last round of questions that has included it */
     uint64_t sent_round;     /* rights.round when the question under way was sent */

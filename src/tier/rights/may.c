@@ -14,8 +14,8 @@ struct slice tier_right_key(const void *value)
 
 static bool is_needed(const struct tier_right *right)
 {
-    return right->busy || !list_empty(&right->waiters) || right->ask.state != TIER_ASK_IDLE ||
-           tier_duty_exists(&right->duty);
+    return right->busy || !list_empty(&right->waiters) || !list_empty(&right->news.waiters) ||
+           right->ask.state != TIER_ASK_IDLE || tier_duty_exists(&right->duty);
 }
 
 static void drop_reason(struct tier_right *right)
@@ -175,6 +175,8 @@ static enum status add(struct tier_rights *rights, const uint8_t id[TIER_ID_BYTE
     list_init(&right->waiters);
     list_init(&right->in_kept);
     list_init(&right->in_standing);
+    list_init(&right->news.in_rights);
+    list_init(&right->news.waiters);
     tier_duty_init(&right->duty, false);
     if (hash_map_put(&rights->rights, right, &replaced) != ST_OK) {
         free(right);
@@ -309,52 +311,72 @@ static enum tier_verdict take_answer(struct tier_right *right, const struct tier
     return says == TIER_ANSWER_YES ? TIER_ALLOWED : TIER_DENIED;
 }
 
-static void finish_all(struct list *waiters, enum tier_verdict verdict,
-                       const struct kube_status *status)
-{
-    struct list *link;
-    while ((link = list_pop_front(waiters)))
-        finish(LIST_ENTRY(link, struct tier_right_wait, in_answer), verdict, status);
-}
-
 /* Those for which the answer is too old ask again. */
-static void take_waiters(struct tier_right *right, bool all, struct list *to)
+static void take_waiters(struct tier_right *right, bool all)
 {
     struct tier_right_wait *wait, *following;
     LIST_FOREACH_SAFE (wait, following, &right->waiters, in_answer) {
         if (!all && !is_usable(right, wait))
             continue;
         list_remove(&wait->in_answer);
-        list_push_back(to, &wait->in_answer);
+        list_push_back(&right->news.waiters, &wait->in_answer);
     }
+}
+
+/* The right is busy. */
+static void tell_some(struct tier_right *right, struct kube_status *status)
+{
+    _Alignas(ARENA_ALIGN) uint8_t first[1024];
+    struct tier_news *news = &right->news;
+    enum tier_verdict verdict = news->verdict;
+    struct arena arena;
+    arena_init(&arena, first, sizeof(first), TIER_ARENA_BYTES_MAX);
+    if (verdict == TIER_DENIED)
+        tier_review_forbid(&arena, status, right->user, &right->wish->access,
+                           buf_slice(&right->reason));
+    for (int n = 0; n < TIER_TOLD_PER_TURN && !list_empty(&news->waiters); n++) {
+        struct list *link = list_pop_front(&news->waiters);
+        finish(LIST_ENTRY(link, struct tier_right_wait, in_answer), verdict, status);
+    }
+    arena_fini(&arena);
+    if (list_empty(&news->waiters))
+        list_remove(&news->in_rights);
+    else
+        tier_tell_later(right->rights, news);
+}
+
+void tier_right_tell(struct tier_right *right)
+{
+    struct kube_status status = {0};
+    if (right->news.verdict == TIER_UNKNOWN)
+        tier_not_answered(&status, TIER_OF_RIGHTS);
+    right->busy = true;
+    tell_some(right, &status);
+    right->busy = false;
+    tier_right_release(right);
+}
+
+/* The waiters that are left ask again, or are refused if they cannot. */
+static void ask_again(struct tier_right *right)
+{
+    enum status why = list_empty(&right->waiters) ? ST_OK : ask_now(right);
+    struct list *link;
+    while (why != ST_OK && (link = list_pop_front(&right->waiters)))
+        refuse(LIST_ENTRY(link, struct tier_right_wait, in_answer), why);
 }
 
 static void on_answered(struct tier_ask *ask, const struct tier_ask_answer *answer)
 {
     struct tier_right *right = CONTAINER_OF(ask, struct tier_right, ask);
-    _Alignas(ARENA_ALIGN) uint8_t first[1024];
-    struct kube_status status = {0}, refusal;
-    struct list waiters, refused;
-    struct arena arena;
-    list_init(&waiters);
-    list_init(&refused);
+    struct kube_status status = {0};
     right->busy = true;
     enum tier_verdict verdict = take_answer(right, answer, &status);
     tier_count_verdict(right->rights, TIER_OF_RIGHTS, verdict);
-    take_waiters(right, verdict == TIER_UNKNOWN, &waiters);
-    enum status why = list_empty(&right->waiters) ? ST_OK : ask_now(right);
-    if (why != ST_OK) {
-        tier_not_asked(&refusal, why);
-        list_append(&refused, &right->waiters);
-    }
+    right->news.verdict = verdict;
+    take_waiters(right, verdict == TIER_UNKNOWN);
+    ask_again(right);
     tier_right_judge(right, verdict);
-    arena_init(&arena, first, sizeof(first), TIER_ARENA_BYTES_MAX);
-    if (verdict == TIER_DENIED)
-        tier_review_forbid(&arena, &status, right->user, &right->wish->access,
-                           buf_slice(&right->reason));
-    finish_all(&waiters, verdict, &status);
-    finish_all(&refused, TIER_UNKNOWN, &refusal);
-    arena_fini(&arena);
+    tell_some(right, &status);
     right->busy = false;
     tier_right_release(right);
 }
@@ -405,6 +427,8 @@ void tier_right_wait_cancel(struct tier_right_wait *wait)
     if (!right)
         return;
     list_remove(&wait->in_answer);
+    if (list_empty(&right->news.waiters))
+        list_remove(&right->news.in_rights);
     /* A question without waiters is not sent; one that was sent is answered for the next. */
     if (list_empty(&right->waiters) && !tier_duty_exists(&right->duty) &&
         right->ask.state == TIER_ASK_QUEUED)

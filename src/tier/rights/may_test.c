@@ -459,6 +459,55 @@ static void long_questions_are_limited(void **state)
     rights_world_fini(&w);
 }
 
+/* No turn is long, however many requests wait for one answer. */
+static void many_waiters_are_told_in_several_turns(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    static struct test_question questions[MANY];
+    static struct test_wait waits[3][MANY];
+    static const enum tier_verdict verdicts[] = {TIER_ALLOWED, TIER_DENIED, TIER_UNKNOWN};
+    struct rights_world w;
+    rights_world_init(&w);
+    memset(questions, 0, sizeof(questions));
+    memset(waits, 0, sizeof(waits));
+    for (int i = 0; i < MANY; i++)
+        identify(&w, &questions[i], "Bearer jane");
+    tier_question_cancel(&questions[MANY - 1].question);
+    rights_run(&w, NS_PER_S);
+    struct tier_user *user = questions[0].user;
+    for (int i = 0; i < MANY - 1; i++) {
+        assert_ptr_equal(questions[i].user, user);
+        assert_true(i < 200 || questions[i].turn > questions[i - 200].turn);
+    }
+    for (int k = 0; k < 3; k++) {
+        w.script.never = k == 1 ? "jane" : NULL;
+        w.script.code = k == 2 ? 500 : 0;
+        for (int i = 0; i < MANY; i++)
+            may(&w, &waits[k][i], user, k == 0 ? "a" : k == 1 ? "b" : "c");
+        rights_run(&w, NS_PER_S);
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(waits[k][i].ends, 1);
+            assert_int_equal(waits[k][i].verdict, verdicts[k]);
+            assert_true(i < 200 || waits[k][i].turn > waits[k][i - 200].turn);
+        }
+        assert_int_equal(waits[k][MANY - 1].code, k == 0 ? 200 : k == 1 ? 403 : 503);
+    }
+    /* Those that leave in between. */
+    w.script.code = 0;
+    for (int i = 0; i < MANY; i++)
+        may(&w, &waits[0][i], user, "d");
+    while (waits[0][0].ends < 2)
+        sim_step(w.base.sim);
+    for (int i = 0; i < MANY; i++)
+        tier_right_wait_cancel(&waits[0][i].wait);
+    rights_run(&w, NS_PER_S);
+    assert_int_equal(waits[0][MANY - 1].ends, 1);
+    for (int i = 0; i < MANY; i++)
+        question_fini(&questions[i]);
+    rights_world_fini(&w);
+}
+
 /* -- From within -- */
 
 static void ask_again(struct test_wait *t)
@@ -580,6 +629,7 @@ int main(void)
         cmocka_unit_test(reviews_under_way_are_limited),
         cmocka_unit_test(questions_of_one_user_are_limited),
         cmocka_unit_test(long_questions_are_limited),
+        cmocka_unit_test(many_waiters_are_told_in_several_turns),
         cmocka_unit_test(done_may_ask_and_cancel),
         cmocka_unit_test(metrics_count_reviews),
         cmocka_unit_test(missing_memory_permits_nothing),

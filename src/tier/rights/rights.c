@@ -134,6 +134,13 @@ static const char *kind_name(int kind)
     return kind == TIER_OF_TOKENS ? "TokenReview" : "SubjectAccessReview";
 }
 
+void tier_not_answered(struct kube_status *status, int kind)
+{
+    kube_fail(status, KUBE_SERVICE_UNAVAILABLE,
+              "the kube-apiserver has not answered a %s: please try again", kind_name(kind));
+    status->retry_after_s = 1;
+}
+
 void tier_unanswered(struct tier_rights *rights, int kind, const struct tier_ask_answer *answer,
                      const char *garbage, struct kube_status *status)
 {
@@ -156,9 +163,7 @@ void tier_unanswered(struct tier_rights *rights, int kind, const struct tier_ask
         status->retry_after_s = 1;
     } else {
         log_failure(rights, kind, "a review was not answered", slice_from_text(answer->reason));
-        kube_fail(status, KUBE_SERVICE_UNAVAILABLE,
-                  "the kube-apiserver has not answered a %s: please try again", kind_name(kind));
-        status->retry_after_s = 1;
+        tier_not_answered(status, kind);
     }
 }
 
@@ -254,6 +259,31 @@ void tier_keep(struct tier_rights *rights, size_t more, size_t less)
     expire_later(rights);
 }
 
+/* -- Answers for many -- */
+
+void tier_tell_later(struct tier_rights *rights, struct tier_news *news)
+{
+    list_remove(&news->in_rights);
+    list_push_back(&rights->news, &news->in_rights);
+    loop_defer(rights->loop, &rights->tell);
+}
+
+/* They take turns. */
+static void on_tell(struct deferred *deferred)
+{
+    struct tier_rights *rights = CONTAINER_OF(deferred, struct tier_rights, tell);
+    struct list *link = list_pop_front(&rights->news);
+    if (!link)
+        return;
+    struct tier_news *news = LIST_ENTRY(link, struct tier_news, in_rights);
+    if (news->of_token)
+        tier_token_tell(CONTAINER_OF(news, struct tier_token, news));
+    else
+        tier_right_tell(CONTAINER_OF(news, struct tier_right, news));
+    if (!list_empty(&rights->news))
+        loop_defer(rights->loop, &rights->tell);
+}
+
 /* -- Life -- */
 
 static struct tier_user *make_anonymous(void)
@@ -291,6 +321,8 @@ struct tier_rights *tier_rights_new(const struct tier_rights_options *options)
     list_init(&rights->refused);
     list_init(&rights->kept_rights);
     rights->expiry.fn = on_expiry;
+    list_init(&rights->news);
+    rights->tell.fn = on_tell;
     tier_standing_init(rights);
     return rights;
 }
@@ -307,6 +339,8 @@ void tier_rights_free(struct tier_rights *rights)
         tier_token_destroy(token);
     assert(!rights->kept_bytes);
     tier_standing_fini(rights);
+    assert(list_empty(&rights->news));
+    loop_defer_cancel(&rights->tell);
     loop_timer_cancel(rights->loop, &rights->expiry);
     on_line_change(&rights->line);
     tier_count_standing(rights);
@@ -328,9 +362,10 @@ static void check_tokens(const struct tier_rights *rights, size_t *bytes)
     assert(list_length(&rights->refused) == rights->refused_count);
     assert(rights->refused_count <= TIER_REFUSED_MAX);
     MAP_FOREACH (token, &rights->tokens) {
+        bool has_news = !list_empty(&token->news.waiters);
         bool needed = !list_empty(&token->waiters) || token->ask.state != TIER_ASK_IDLE ||
-                      tier_duty_exists(&token->duty);
-        assert(!token->busy);
+                      tier_duty_exists(&token->duty) || has_news;
+        assert(!token->busy && has_news == !list_empty(&token->news.in_rights));
         assert(needed == list_empty(&token->in_used));
         assert(needed == (token->text.len != 0));
         assert(token->answered == !list_empty(&token->in_kept));
@@ -348,9 +383,10 @@ static void check_rights(const struct tier_rights *rights, size_t *bytes)
     hash_map_check(&rights->rights);
     assert(rights->rights.count <= TIER_ANSWERS_MAX);
     MAP_FOREACH (right, &rights->rights) {
+        bool has_news = !list_empty(&right->news.waiters);
         bool needed = !list_empty(&right->waiters) || right->ask.state != TIER_ASK_IDLE ||
-                      tier_duty_exists(&right->duty);
-        assert(!right->busy);
+                      tier_duty_exists(&right->duty) || has_news;
+        assert(!right->busy && has_news == !list_empty(&right->news.in_rights));
         assert(needed == list_empty(&right->in_kept));
         assert(needed == (right->wish != NULL) && needed == (right->user != NULL));
         assert(needed || right->answered);

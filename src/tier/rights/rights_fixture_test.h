@@ -38,10 +38,12 @@ struct rights_world {
 };
 
 static struct rights_world *rights_checked;
+static unsigned rights_turns; /* those of the loop, so far */
 
 static inline void rights_world_check(void)
 {
     faults.turns = 0;
+    rights_turns++;
     link_world_check();
     if (rights_checked && rights_checked->rights)
         tier_rights_check(rights_checked->rights);
@@ -233,7 +235,7 @@ static inline void rights_run(struct rights_world *w, int64_t ns)
 struct test_question {
     struct tier_question question;
     struct tier_user *user;
-    unsigned ends, code;
+    unsigned ends, code, turn;
     char message[1024];
 };
 
@@ -242,6 +244,7 @@ static inline void on_identified(struct tier_question *question, struct tier_use
 {
     struct test_question *q = CONTAINER_OF(question, struct test_question, question);
     q->ends++;
+    q->turn = rights_turns;
     tier_user_unref(q->user);
     q->user = user;
     q->code = user ? 200 : kube_status_code(status);
@@ -292,7 +295,7 @@ static inline struct tier_user *user_of(struct rights_world *w, const char *toke
 
 struct test_wait {
     struct tier_right_wait wait;
-    unsigned ends;
+    unsigned ends, turn;
     enum tier_verdict verdict;
     unsigned code;
     char message[1024];
@@ -317,6 +320,7 @@ static inline void on_decided(struct tier_right_wait *wait, enum tier_verdict ve
     struct test_wait *t = CONTAINER_OF(wait, struct test_wait, wait);
     struct buf json = {0};
     t->ends++;
+    t->turn = rights_turns;
     t->verdict = verdict;
     t->ended_ns = loop_now_ns(faults.loop);
     note_status(status, &t->code, t->message, sizeof(t->message));
@@ -368,7 +372,7 @@ static inline enum tier_verdict decide(struct rights_world *w, struct test_wait 
 
 struct test_watch {
     struct tier_standing standing;
-    unsigned losses, code;
+    unsigned losses, code, turn;
     enum tier_verdict verdict;
     char message[1024];
     int64_t lost_ns;
@@ -379,6 +383,7 @@ static inline void on_lost(struct tier_standing *standing, enum tier_verdict ver
 {
     struct test_watch *t = CONTAINER_OF(standing, struct test_watch, standing);
     t->losses++;
+    t->turn = rights_turns;
     t->verdict = verdict;
     t->lost_ns = loop_now_ns(faults.loop);
     note_status(status, &t->code, t->message, sizeof(t->message));

@@ -8,11 +8,13 @@
 struct metric_block;
 
 enum {
+    TIER_TOLD_PER_TURN = 100,              /* waiters or watches that know an answer in one turn */
     TIER_ARENA_BYTES_MAX = 8 << 20,        /* for work on one question or answer */
     TIER_REFUSED_MAX = TIER_USERS_MAX / 4, /* tokens that are known not to be valid */
 };
-#define TIER_SOON_NS (5 * NS_PER_S) /* until a standing right without an answer is reviewed again \
-                                     */
+#define TIER_SOON_NS                                                             \
+    (5 * NS_PER_S) /* until a standing right without an answer is reviewed again \
+                    */
 
 /* Who takes turns: the first byte of a key in the line. */
 enum { TIER_KEY_OF_USER = 'u', TIER_KEY_OF_ADDRESS = 'a' };
@@ -36,6 +38,8 @@ struct tier_rights {
     size_t kept_bytes;       /* users and reasons in answers */
     struct timer expiry;     /* forgets what is too old */
     uint64_t changes;        /* how often roles have changed */
+    struct list news;        /* tier_news.in_rights */
+    struct deferred tell;
 
     struct list standing; /* tier_right.in_standing, in the order of their rounds */
     size_t standing_count, standing_bytes;
@@ -62,6 +66,8 @@ enum status tier_digest(struct slice a, struct slice b, uint8_t ret_id[TIER_ID_B
 bool tier_is_fresh(const struct tier_rights *rights, int64_t asked_ns, int64_t since_ns);
 /* The bytes of answers have changed: the oldest are forgotten. */
 void tier_keep(struct tier_rights *rights, size_t more, size_t less);
+/* Some of the waiters are told in the next turn. */
+void tier_tell_later(struct tier_rights *rights, struct tier_news *news);
 void tier_count_hit(struct tier_rights *rights, int kind);
 /* A review was answered with this verdict. */
 void tier_count_verdict(struct tier_rights *rights, int kind, enum tier_verdict verdict);
@@ -70,6 +76,7 @@ void tier_count_standing(struct tier_rights *rights);
  */
 void tier_unanswered(struct tier_rights *rights, int kind, const struct tier_ask_answer *answer,
                      const char *garbage, struct kube_status *status);
+void tier_not_answered(struct kube_status *status, int kind); /* without a reason */
 /* The same if it could not be asked: ST_NOMEM, ST_REQUEST_TOO_MANY_REQUESTS. */
 void tier_not_asked(struct kube_status *status, enum status why);
 
@@ -84,6 +91,8 @@ void tier_token_forget(struct tier_token *token);
 /* Frees it, or what it does not need, unless something needs it. */
 void tier_token_release(struct tier_token *token);
 void tier_token_ask_later(struct tier_token *token);
+/* Tells some of the waiters of its news. It may be freed. */
+void tier_token_tell(struct tier_token *token);
 /* When everything ends: the map still has it. */
 void tier_token_destroy(struct tier_token *token);
 
@@ -98,6 +107,7 @@ enum status tier_right_of(struct tier_rights *rights, struct tier_user *user,
 void tier_right_forget(struct tier_right *right);
 void tier_right_release(struct tier_right *right);
 void tier_right_ask_later(struct tier_right *right);
+void tier_right_tell(struct tier_right *right);
 void tier_right_destroy(struct tier_right *right);
 
 /* -- standing.c -- */

@@ -4,7 +4,6 @@
 
 enum {
     ASKED_PER_TURN = 500, /* rights that a round includes in one turn */
-    TOLD_PER_TURN = 100,  /* watches whose loss is reported in one turn */
     /* Another kube-apiserver than the one that reported a change may have been asked, and know it a
      * little later: there is a second round. */
     ROUNDS = 2,
@@ -201,7 +200,7 @@ static void tell_right(struct tier_right *right)
     else
         explain_unknown(&status);
     right->busy = true;
-    for (size_t n = 0; n < TOLD_PER_TURN && !list_empty(left); n++) {
+    for (size_t n = 0; n < TIER_TOLD_PER_TURN && !list_empty(left); n++) {
         struct tier_standing *standing = LIST_ENTRY(left->next, struct tier_standing, in_right);
         detach(standing);
         standing->lost(standing, verdict, &status);
@@ -221,7 +220,7 @@ static void tell_token(struct tier_token *token)
     else
         explain_unknown(&status);
     token->busy = true;
-    for (size_t n = 0; n < TOLD_PER_TURN && !list_empty(left); n++) {
+    for (size_t n = 0; n < TIER_TOLD_PER_TURN && !list_empty(left); n++) {
         struct tier_standing *standing = LIST_ENTRY(left->next, struct tier_standing, in_token);
         detach(standing);
         standing->lost(standing, verdict, &status);
