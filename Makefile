@@ -101,7 +101,7 @@ e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds both the first time
 	@tools/install-deps build test kube
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
-	@$(call ninja,build-test) vigil kube_oracle cel_oracle kube_client_suite
+	@$(call ninja,build-test) vigil kube_oracle cel_oracle kube_client_suite tier_rights
 	@tools/build-kube
 	@tools/run-tests --build build-test kube
 

@@ -14,3 +14,7 @@ foreach(test mirror_mirror mirror_random mirror_history mirror_fence)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply)")
 endforeach()
+
+# For tests/kube/tier_rights_test.py.
+vigil_tool(tier_rights tier ${CMAKE_SOURCE_DIR}/tests/tier_rights.c)
+set_property(GLOBAL APPEND PROPERTY vigil_tests_of_tier tier_rights)

@@ -460,7 +460,7 @@ static void long_questions_are_limited(void **state)
 }
 
 /* No turn is long, however many requests wait for one answer. */
-static void many_waiters_are_told_in_several_turns(void **state)
+static void many_waiters_learn_the_answer_in_several_turns(void **state)
 {
     (void)state;
     enum { MANY = 1000 };
@@ -629,7 +629,7 @@ int main(void)
         cmocka_unit_test(reviews_under_way_are_limited),
         cmocka_unit_test(questions_of_one_user_are_limited),
         cmocka_unit_test(long_questions_are_limited),
-        cmocka_unit_test(many_waiters_are_told_in_several_turns),
+        cmocka_unit_test(many_waiters_learn_the_answer_in_several_turns),
         cmocka_unit_test(done_may_ask_and_cancel),
         cmocka_unit_test(metrics_count_reviews),
         cmocka_unit_test(missing_memory_permits_nothing),

@@ -66,7 +66,7 @@ enum status tier_digest(struct slice a, struct slice b, uint8_t ret_id[TIER_ID_B
 bool tier_is_fresh(const struct tier_rights *rights, int64_t asked_ns, int64_t since_ns);
 /* The bytes of answers have changed: the oldest are forgotten. */
 void tier_keep(struct tier_rights *rights, size_t more, size_t less);
-/* Some of the waiters are told in the next turn. */
+/* The next turn is for some of the waiters. */
 void tier_tell_later(struct tier_rights *rights, struct tier_news *news);
 void tier_count_hit(struct tier_rights *rights, int kind);
 /* A review was answered with this verdict. */

@@ -70,9 +70,13 @@ static void be_confirmed(struct tier_rights *rights, struct tier_duty *duty, int
     set_again(rights, duty, asked_ns, again_ns, again_ns + again_ns / 10);
 }
 
+/* At least a few reviews must have failed. */
 static bool is_overdue(const struct tier_rights *rights, const struct tier_duty *duty)
 {
-    return duty->due_ns && now_of(rights) >= clock_add(duty->due_ns, 2 * rights->options.again_ns);
+    int64_t patience_ns = 2 * rights->options.again_ns;
+    if (patience_ns < 4 * TIER_SOON_NS)
+        patience_ns = 4 * TIER_SOON_NS;
+    return duty->due_ns && now_of(rights) >= clock_add(duty->due_ns, patience_ns);
 }
 
 /* -- Rights and tokens with duties -- */
