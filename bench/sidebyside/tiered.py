@@ -69,21 +69,27 @@ class Tiered(kube_peer.Apiserver):
         return super().is_missing() or len(self.programs.command["vigil"]) < 2
 
     def kube_flags(self):
-        """Tokens of an administrator, of the tier, and of users who may do to pods what the loads do. What the tier asks about pods is
-        written to the audit log: the kube-apiserver's metrics contain its own watches."""
+        """Tokens of an administrator, of the tier, and of users who may do to pods what the loads do. What the tier asks about pods and
+        rights is written to the audit log: the kube-apiserver's metrics contain its own watches."""
         file = self.directory / "tokens.csv"
         users = "".join(f'{USER}{i:010},user-{i},user-{i},"bench:users"\n' for i in range(USERS))
         file.write_text(f'{ADMIN},admin,admin,"system:masters"\n{TIER},tier,tier,"system:masters"\n{users}')
         policy = self.directory / "audit.json"
         policy.write_text(json.dumps({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["ResponseStarted", "ResponseComplete", "Panic"],
-            "rules": [{"level": "Metadata", "users": ["tier"], "resources": [{"group": "", "resources": ["pods"]}]}, {"level": "None"}]}))
+            "rules": [{"level": "Metadata", "users": ["tier"], "resources": [
+                {"group": "", "resources": ["pods"]}, {"group": "authorization.k8s.io"}, {"group": "authentication.k8s.io"}]},
+                      {"level": "None"}]}))
         return [f"--token-auth-file={file}", f"--audit-policy-file={policy}", f"--audit-log-path={self.directory}/audit.log"]
 
     def requests_of_tier(self, verb):
         """About pods, with this verb, of those that the kube-apiserver has received."""
-        lines = (self.directory / "audit.log").read_text().splitlines()
-        return sum(json.loads(line)["verb"] == verb for line in lines)
+        found = map(json.loads, (self.directory / "audit.log").read_text().splitlines())
+        return sum(one["verb"] == verb and one["objectRef"]["resource"] == "pods" for one in found)
+
+    def reviews_of_tier(self):
+        text = (self.directory / "audit.log").read_text()
+        return sum(text.count(f'"resource":"{resource}"') for resource in ("subjectaccessreviews", "tokenreviews"))
 
     def start(self, *args, **flags):
         took = super().start(*args, **flags)
@@ -172,18 +178,18 @@ class Tiered(kube_peer.Apiserver):
         """Pods, past the tier."""
         return self.bench("kube-load", "--key-space", pods, "--value-size", bytes_of_each, "--nodes", nodes)
 
-    def load(self, through, command, *flags, metric=""):
-        """The generator with a user's token; cpu has the seconds of each process in the measured time, and what a metric of the tier
-        has grown by."""
+    def load(self, through, command, *flags, reviews=False):
+        """The generator with a user's token; cpu has the seconds of each process in the measured time, and if asked the tier's
+        reviews."""
         endpoint = self.tier_endpoint if through else self.kube_endpoint
         words = [self.programs.generator, command, "--endpoint", f"https://{endpoint}", "--cacert", self.own.cert, "--json",
                  *map(str, flags)]
         if through:
             words += ["--server-pid", str(self.tier.pid)]
         sources = {name: functools.partial(cpu_seconds, pid) for name, pid in self.by_name().items()}
-        if metric:
-            sources[metric] = functools.partial(self.tier_metric, metric)
-        with Sampler(sources, 1 if metric else SAMPLE_SECONDS) as sampler:
+        if reviews:
+            sources["reviews"] = self.reviews_of_tier
+        with Sampler(sources, 1 if reviews else SAMPLE_SECONDS) as sampler:
             found = self.run(words)
         cpu = sampler.between(found["start_at_monotonic_ns"] / 1e9, found["end_at_monotonic_ns"] / 1e9)
         return {**found, "cpu": cpu}
