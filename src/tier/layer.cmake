@@ -9,7 +9,7 @@ foreach(test link_link rights_identify rights_may rights_standing)
 endforeach()
 
 # The same, and the test waits for the store (src/tier/mirror/world_sim_test.h).
-foreach(test mirror_mirror mirror_random mirror_history mirror_fence)
+foreach(test mirror_mirror mirror_random mirror_history mirror_fence mirror_memory mirror_threads)
     vigil_failing_memory(tier_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply)")

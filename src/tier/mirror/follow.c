@@ -134,8 +134,8 @@ void tier_follow_applied(struct tier_follow *f)
         counter_add(&counters_of(f)->generations, 1);
         atomic_store_explicit(&counters_of(f)->began_ns, now_of(f), memory_order_relaxed);
         f->refusals = 0;
-        currency_state_is_published(&f->currency, f->next_fence);
         publish(f);
+        currency_state_is_published(&f->currency, f->next_fence);
         collection_notify(&f->collection, true);
     }
     currency_applied(&f->currency);
