@@ -34,6 +34,8 @@ struct pool_world {
     const struct http_route *extra; /* more routes, for the service `extra_service` */
     size_t extra_count;
     void *extra_service;
+    const struct net_app *app; /* the server's; may be NULL */
+    struct budget *budget;     /* borrowed; of its connections; may be NULL */
     struct net_server *server;
     struct url bound;
     struct test_certs certs;
@@ -70,8 +72,11 @@ struct pool_test_request {
     unsigned input_ends; /* how often the end of raw bytes was reported */
     unsigned status;     /* status of the response; 0: none */
     size_t received;     /* bytes of the body */
-    char text[64];       /* the beginning of the body */
+    char text[600];      /* the beginning of the body */
     char type[32];
+    char head[2048];                 /* the fields of the response: "name: value\n" each */
+    const struct http_field *fields; /* the request's, in place of the usual ones */
+    size_t field_count;
     unsigned heads, ends;
     enum status end;
     char reason[700];
@@ -100,9 +105,14 @@ static inline void pool_test_on_head(struct pool_request *request, unsigned stat
     struct pool_test_request *r = CONTAINER_OF(request, struct pool_test_request, request);
     r->heads++;
     r->status = status;
-    for (size_t i = 0; i < count; i++)
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
         if (http_name_equal(fields[i].name, SLICE_LITERAL("content-type")))
             snprintf(r->type, sizeof(r->type), "%.*s", SLICE_ARGS(fields[i].value));
+        if (at < sizeof(r->head))
+            at += (size_t)snprintf(r->head + at, sizeof(r->head) - at, "%.*s: %.*s\n",
+                                   SLICE_ARGS(fields[i].name), SLICE_ARGS(fields[i].value));
+    }
     if (r->action == POOL_TEST_CANCEL_IN_HEAD)
         pool_request_cancel(request);
 }
@@ -131,7 +141,8 @@ static const struct pool_request_ops pool_test_ops = {
     .on_end = pool_test_on_end,
 };
 
-/* Its method, target, body and action are set. */
+/* Its method, target, body and action are set. The fields are User-Agent and Accept, unless it has
+ * others. */
 static inline enum status pool_test_start(struct http_pool *pool, struct pool_test_request *r)
 {
     static const struct http_field fields[] = {
@@ -141,8 +152,8 @@ static inline enum status pool_test_start(struct http_pool *pool, struct pool_te
     struct pool_request_params params = {
         .method = slice_from_text(r->method ? r->method : "GET"),
         .target = slice_from_text(r->target),
-        .fields = fields,
-        .field_count = COUNT_OF(fields),
+        .fields = r->fields ? r->fields : fields,
+        .field_count = r->fields ? r->field_count : COUNT_OF(fields),
         .body = slice_from_text(r->body ? r->body : ""),
         .waits = r->waits,
         .source = r->pulled ? &r->pulled->source : NULL,
@@ -242,6 +253,7 @@ static inline void pool_world_listen(struct pool_world *w)
     struct url url;
     struct error error;
     net.shards = 1;
+    net.budget = w->budget;
     assert_int_equal(http_routes_new(&w->routes), ST_OK);
     assert_int_equal(http_routes_add(w->routes, test_routes, COUNT_OF(test_routes), &w->site),
                      ST_OK);
@@ -252,7 +264,7 @@ static inline void pool_world_listen(struct pool_world *w)
     w->kind = w->inner = net_wire_kind(&w->wire);
     if (w->secure)
         pool_world_secure_server(w);
-    assert_int_equal(net_server_new(sim_network(w->sim), &net, NULL, &w->server), ST_OK);
+    assert_int_equal(net_server_new(sim_network(w->sim), &net, w->app, &w->server), ST_OK);
     pool_must(url_parse(slice_from_text(w->secure ? "https://127.0.0.1:0" : "http://127.0.0.1:0"),
                         &url, &error),
               &error);

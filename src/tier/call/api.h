@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "kube/handlers/read/search_budget.h"
 #include "kube/request/selection.h"
+#include "tier/forward/forward.h"
 #include "tier/link/link.h"
 #include "tier/mirror/mirror.h"
 #include "tier/rights/rights.h"
@@ -56,6 +57,7 @@ struct tier_api {
     struct kube_selections selections;
     struct random random;
     size_t under_way; /* requests that an operation of the engine keeps */
+    struct tier_forwards forwards;
     _Atomic uint64_t totals[TIER_TOTALS];
 };
 

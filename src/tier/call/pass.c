@@ -1,9 +1,9 @@
 #include "tier/call/pass.h"
 
+#include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "kube/policy/access/identity.h"
 #include "kube/request/life.h"
-#include "tier/forward/forward.h"
 
 enum { ARENA_BYTES_MAX = 1 << 20 };
 
@@ -15,6 +15,8 @@ struct pass {
     struct tier_user *user; /* a reference */
     struct tier_question question;
     struct credentials_waiter waiter;
+    struct buf early; /* what arrives of the body while the tier's credentials are renewed */
+    bool body_ended;
 };
 
 void tier_refuse(struct http_exchange *x, const struct kube_status *status)
@@ -27,6 +29,7 @@ static void free_pass(struct pass *pass)
     tier_question_cancel(&pass->question);
     credentials_waiter_cancel(&pass->waiter);
     tier_user_unref(pass->user);
+    account_buf_fini(http_exchange_account(pass->x), &pass->early);
     free(pass);
 }
 
@@ -70,12 +73,17 @@ static void forward_as(struct pass *pass, struct slice authorization)
     if (fields) {
         size_t count = make_fields(pass->user, authorization, fields);
         tier_forward(x, &(struct tier_forward_options){
+                            .forwards = &api->forwards,
                             .pool = tier_link_own(api->link),
-                            .path_prefix = tier_link_path_prefix(api->link),
-                            .add = fields,
-                            .add_count = count,
-                            .drop_credentials = true,
+                            .head = {.path_prefix = tier_link_path_prefix(api->link),
+                                     .add = fields,
+                                     .add_count = count,
+                                     .drop_credentials = true},
                         });
+        if (pass->early.len && http_exchange_user(x))
+            tier_forward_body(x, buf_slice(&pass->early));
+        if (pass->body_ended && http_exchange_user(x))
+            tier_forward_body(x, SLICE_EMPTY);
         free_pass(pass);
     } else {
         http_abort(x);
@@ -93,7 +101,6 @@ static void on_authorization(struct credentials_waiter *waiter, enum status stat
         fail(pass->x, KUBE_SERVICE_UNAVAILABLE, error->text);
 }
 
-/* A body must not be held, and its bytes may arrive already. */
 static void authorize(struct pass *pass)
 {
     struct error error;
@@ -106,8 +113,7 @@ static void authorize(struct pass *pass)
     else if (status != ST_AGAIN)
         fail(pass->x, KUBE_SERVICE_UNAVAILABLE, error.text);
     else if (has_body)
-        fail(pass->x, KUBE_SERVICE_UNAVAILABLE,
-             "the credentials of the watch tier are being renewed; try again");
+        http_withhold(pass->x, true);
 }
 
 static void on_user(struct tier_question *question, struct tier_user *user,
@@ -158,14 +164,21 @@ void tier_pass_on(struct tier_api *api, struct http_exchange *x)
         return;
     }
     tier_forward(x, &(struct tier_forward_options){
+                        .forwards = &api->forwards,
                         .pool = tier_link_callers(api->link),
-                        .path_prefix = tier_link_path_prefix(api->link),
+                        .head.path_prefix = tier_link_path_prefix(api->link),
                     });
 }
 
 void tier_pass_body(struct http_exchange *x, struct slice bytes)
 {
-    const struct kube_life *life = http_exchange_user(x);
-    if (life->end != on_end) /* else it was refused, and what still arrives is dropped */
+    struct kube_life *life = http_exchange_user(x);
+    if (life->end != on_end) {
         tier_forward_body(x, bytes);
+        return;
+    }
+    struct pass *pass = CONTAINER_OF(life, struct pass, life);
+    pass->body_ended |= bytes.len == 0;
+    if (account_append(http_exchange_account(x), &pass->early, bytes) != ST_OK)
+        fail(x, KUBE_SERVICE_UNAVAILABLE, "clients hold too much memory of the watch tier");
 }

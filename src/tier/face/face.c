@@ -134,6 +134,7 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
     api->settings = &tier->settings;
     api->shard = shard;
     api->loop = loop;
+    api->forwards.max = tier->settings.forwards_max;
     random_init(&api->random, random_seed_system());
     kube_search_init(&api->search_budget, loop);
     kube_selections_init(&api->selections, random_u64(&api->random));

@@ -1,35 +1,78 @@
 #include "tier/forward/forward.h"
 
+#include "base/clock.h"
 #include "base/memory/arena.h"
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "kube/policy/access/identity.h"
 #include "kube/request/life.h"
 
-enum { ARENA_BYTES_MAX = 1 << 20, QUEUED_BYTES = 64 * 1024 };
+#include <stdio.h>
+
+enum { ARENA_BYTES_MAX = 1 << 20, PIPE_BYTES = 64 * 1024 };
+/* A client that reads nothing of an answer for this long is given up, unless the answer lasts. */
+#define STALL_NS (60 * NS_PER_S)
+
+/* Bytes in one direction, charged to the exchange's account. */
+struct pipe {
+    struct buf buf;
+    size_t at;  /* bytes before this were taken */
+    bool ended; /* no more will come */
+};
 
 struct forward {
     struct kube_life life; /* owner of the exchange */
     struct http_exchange *x;
-    struct http_source source;
-    struct http_pool *pool;
+    struct tier_forwards *forwards;
     struct pool_request request;
-    struct arena arena; /* the target and the fields */
-    struct slice target;
-    struct http_field *fields;
-    size_t field_count;
-    struct buf body;   /* what the client has sent */
-    struct buf queued; /* what the client has not read of the answer */
-    size_t queued_at, charged_body, charged_queued;
-    bool begun, complete, broken, refused;
+    struct http_source up_source, down_source;
+    struct pipe up;   /* from the client */
+    struct pipe down; /* to the client */
+    bool begun;       /* the answer has begun */
+    bool over;        /* nothing more is passed on: it was refused, cut off or answered */
+    bool broken;      /* the answer is cut off when `down` is empty */
+    bool lasts;       /* the answer may last for ever, and its client may be slow */
+    bool timed;       /* on_stall will be called */
+    bool moved;       /* the client has read something since on_stall was set */
 };
 
-static void charge(struct forward *f, struct buf *buf, size_t *charged)
+/* -- Pipes -- */
+
+static size_t pipe_left(const struct pipe *p)
 {
-    if (account_follow(http_exchange_account(f->x), buf, charged) == ST_OK)
-        return;
-    f->broken = true;
-    http_abort(f->x);
+    return p->buf.len - p->at;
+}
+
+static enum status pipe_put(struct forward *f, struct pipe *p, struct slice bytes)
+{
+    if (p->at > p->buf.len / 2) { /* reuse the space of what was taken first */
+        buf_consume(&p->buf, p->at);
+        p->at = 0;
+    }
+    return account_append(http_exchange_account(f->x), &p->buf, bytes);
+}
+
+static enum http_fill pipe_take(struct forward *f, struct pipe *p, uint8_t *dst, size_t room,
+                                size_t *ret_len)
+{
+    size_t n = size_min(room, pipe_left(p));
+    slice_copy(dst, slice_sub(buf_slice(&p->buf), p->at, n));
+    p->at += n;
+    *ret_len = n;
+    if (pipe_left(p))
+        return HTTP_FILL_MORE;
+    account_buf_reset(http_exchange_account(f->x), &p->buf, 0);
+    p->at = 0;
+    return p->ended ? HTTP_FILL_DONE : HTTP_FILL_PARKED;
+}
+
+/* -- Failures -- */
+
+static void refuse(struct forward *f, const struct kube_status *status)
+{
+    f->over = true;
+    pool_request_cancel(&f->request);
+    kube_refuse(f->x, status);
 }
 
 static void fail(struct forward *f, enum kube_reason reason, unsigned code, const char *text)
@@ -37,210 +80,261 @@ static void fail(struct forward *f, enum kube_reason reason, unsigned code, cons
     struct kube_status status = {0};
     (void)!kube_fail(&status, reason, "%s", text);
     status.code = code;
-    f->refused = true;
-    kube_refuse(f->x, &status);
+    /* Nothing was done, so any request may be repeated. */
+    status.retry_after_s = code == 503 ? 1 : 0;
+    refuse(f, &status);
 }
 
-/* -- The answer -- */
-
-static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+static void cut_off(struct forward *f)
 {
-    struct forward *f = CONTAINER_OF(source, struct forward, source);
-    size_t n = size_min(room, f->queued.len - f->queued_at);
-    slice_copy(dst, slice_of(f->queued.ptr + f->queued_at, n));
-    f->queued_at += n;
-    *ret_len = n;
-    if (f->queued_at < f->queued.len)
-        return HTTP_FILL_MORE;
-    f->queued.len = f->queued_at = 0;
-    if (f->broken)
+    f->over = true;
+    pool_request_cancel(&f->request);
+    http_abort(f->x);
+}
+
+static void fail_without_memory(struct forward *f)
+{
+    if (f->begun)
+        cut_off(f);
+    else
+        fail(f, KUBE_SERVICE_UNAVAILABLE, 503,
+             "clients hold too much memory of the watch tier, see --max-client-bytes");
+}
+
+/* -- From the client to the kube-apiserver -- */
+
+/* The kube-apiserver takes bytes. */
+static enum http_fill fill_up(struct http_source *source, uint8_t *dst, size_t room,
+                              size_t *ret_len)
+{
+    struct forward *f = CONTAINER_OF(source, struct forward, up_source);
+    enum http_fill more = pipe_take(f, &f->up, dst, room, ret_len);
+    if (more == HTTP_FILL_PARKED)
+        http_withhold(f->x, false);
+    return more;
+}
+
+static void send_up(struct forward *f, struct slice bytes)
+{
+    if (f->over || f->broken)
+        return;
+    f->up.ended |= bytes.len == 0;
+    if (pipe_put(f, &f->up, bytes) != ST_OK) {
+        fail_without_memory(f);
+        return;
+    }
+    if (pipe_left(&f->up) > PIPE_BYTES)
+        http_withhold(f->x, true);
+    pool_request_wake(&f->request);
+}
+
+/* -- From the kube-apiserver to the client -- */
+
+static enum http_fill fill_down(struct http_source *source, uint8_t *dst, size_t room,
+                                size_t *ret_len)
+{
+    struct forward *f = CONTAINER_OF(source, struct forward, down_source);
+    enum http_fill more = pipe_take(f, &f->down, dst, room, ret_len);
+    f->moved |= *ret_len > 0;
+    if (more == HTTP_FILL_MORE)
+        return more;
+    if (f->broken) {
+        f->over = true;
         http_abort(f->x);
-    if (f->broken || f->complete)
-        return HTTP_FILL_DONE;
-    pool_request_withhold(&f->request, false);
-    return HTTP_FILL_PARKED;
+    } else if (more == HTTP_FILL_PARKED) {
+        pool_request_withhold(&f->request, false);
+    }
+    return more;
 }
 
-static bool is_one_of(struct slice name, const char *const *names, size_t count)
+static void on_stall(struct http_exchange *x);
+
+static void watch_progress(struct forward *f)
 {
-    for (size_t i = 0; i < count; i++)
-        if (http_name_equal(name, slice_from_text(names[i])))
-            return true;
-    return false;
+    if (f->timed || f->lasts)
+        return;
+    f->timed = true;
+    f->moved = false;
+    http_set_deadline(f->x, http_exchange_now(f->x) + STALL_NS, on_stall);
 }
 
-/* The server sets these itself. */
-static bool is_passed_back(struct slice name)
+static struct forward *forward_of(struct http_exchange *x)
 {
-    static const char *const left_out[] = {"connection", "keep-alive",  "transfer-encoding",
-                                           "upgrade",    "trailer",     "content-length",
-                                           "date",       "content-type"};
-    return !is_one_of(name, left_out, COUNT_OF(left_out));
+    return CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct forward, life);
 }
 
-static void on_head(struct pool_request *request, unsigned status, const struct http_field *fields,
+static void on_stall(struct http_exchange *x)
+{
+    struct forward *f = forward_of(x);
+    f->timed = false;
+    if (!pipe_left(&f->down))
+        return;
+    if (f->moved)
+        watch_progress(f);
+    else
+        cut_off(f);
+}
+
+static void on_head(struct pool_request *request, unsigned code, const struct http_field *fields,
                     size_t field_count)
 {
     struct forward *f = CONTAINER_OF(request, struct forward, request);
-    struct slice type = SLICE_EMPTY;
-    for (size_t i = 0; i < field_count; i++) {
-        if (http_name_equal(fields[i].name, SLICE_LITERAL("content-type")))
-            type = fields[i].value;
-        if (is_passed_back(fields[i].name) &&
-            http_add_field(f->x, fields[i].name, fields[i].value) != ST_OK) {
-            fail(f, KUBE_INTERNAL_ERROR, 502,
-                 "the head of the kube-apiserver's answer is too long");
-            pool_request_cancel(&f->request);
-            return;
-        }
+    bool upgraded = code == 101;
+    int64_t bytes;
+    enum status status = tier_head_answer(f->x, upgraded, fields, field_count, &bytes);
+    if (status != ST_OK) {
+        http_drop_fields(f->x);
+        fail(f, KUBE_UNKNOWN, 502,
+             status == ST_NOMEM ? "there is no memory for the kube-apiserver's answer"
+                                : "the head of the kube-apiserver's answer is too long");
+        return;
     }
     f->begun = true;
-    f->source.fill = fill;
-    http_begin(f->x, status, type);
-    http_set_source(f->x, &f->source);
-    http_park(f->x, NULL);
+    f->lasts |= upgraded;
+    if (upgraded)
+        http_upgrade(f->x);
+    else if (bytes == TIER_BYTES_UNKNOWN)
+        http_begin(f->x, code, SLICE_EMPTY);
+    else
+        http_begin_sized(f->x, code, SLICE_EMPTY, (size_t)bytes);
+    http_set_source(f->x, &f->down_source);
 }
 
 static void on_body(struct pool_request *request, struct slice bytes)
 {
     struct forward *f = CONTAINER_OF(request, struct forward, request);
-    if (f->broken || buf_append(&f->queued, bytes) != ST_OK) {
-        f->broken = true;
-        http_abort(f->x);
+    f->down.ended |= bytes.len == 0;
+    if (pipe_put(f, &f->down, bytes) != ST_OK) {
+        cut_off(f);
         return;
     }
-    charge(f, &f->queued, &f->charged_queued);
-    if (f->queued.len > QUEUED_BYTES)
-        pool_request_withhold(&f->request, true);
+    if (pipe_left(&f->down) > PIPE_BYTES)
+        pool_request_withhold(request, true);
+    if (pipe_left(&f->down))
+        watch_progress(f);
     http_wake(f->x);
 }
 
 static void on_answered(struct pool_request *request, enum status status, const char *reason)
 {
     struct forward *f = CONTAINER_OF(request, struct forward, request);
-    char text[512];
-    f->complete = true;
-    f->broken |= status != ST_OK;
-    if (f->begun) {
+    char text[KUBE_MESSAGE_BYTES];
+    bool ended = f->down.ended && !pipe_left(&f->down);
+    f->down.ended = true;
+    f->over = status == ST_OK;
+    f->broken = status != ST_OK;
+    if (f->begun && f->broken && ended) {
+        cut_off(f); /* an upgraded connection, whose other direction was still open */
+    } else if (f->begun) {
         http_wake(f->x);
+    } else if (request->reached == POOL_REQUEST_UNREACHED) {
+        snprintf(text, sizeof(text), "the kube-apiserver cannot be reached: %s", reason);
+        fail(f, KUBE_SERVICE_UNAVAILABLE, 503, text);
+    } else {
+        snprintf(text, sizeof(text),
+                 "the kube-apiserver has not answered, and may have executed the request: %s",
+                 reason);
+        fail(f, status == ST_TIMEOUT ? KUBE_TIMEOUT : KUBE_UNKNOWN,
+             status == ST_TIMEOUT ? 504 : 502, text);
+    }
+}
+
+/* -- The exchange -- */
+
+/* The server shuts down. What ends by itself is finished. */
+static void on_leave(struct http_exchange *x)
+{
+    struct forward *f = forward_of(x);
+    if (!f->lasts || f->over)
+        return;
+    if (!f->begun) {
+        fail(f, KUBE_SERVICE_UNAVAILABLE, 503, "the watch tier is shutting down");
         return;
     }
-    bool sent = request->reached != POOL_REQUEST_UNREACHED;
-    snprintf(text, sizeof(text), "the kube-apiserver %s: %s",
-             sent ? "has not answered" : "cannot be reached", reason);
-    if (sent && status == ST_TIMEOUT)
-        fail(f, KUBE_TIMEOUT, 504, text);
-    else
-        fail(f, KUBE_SERVICE_UNAVAILABLE, 503, text);
-}
-
-static const struct pool_request_ops ops = {
-    .on_head = on_head, .on_body = on_body, .on_end = on_answered};
-
-/* -- The request -- */
-
-static bool has_prefix(struct slice name, const char *prefix)
-{
-    struct slice start = slice_from_text(prefix);
-    return name.len >= start.len && http_name_equal(slice_sub(name, 0, start.len), start);
-}
-
-/* What belongs to the connection, what the pool sets itself, and what only a trusted proxy may say.
- */
-static bool is_passed_on(struct slice name, bool drop_credentials)
-{
-    static const char *const left_out[] = {
-        "host",    "connection",     "keep-alive",          "proxy-connection",  "te",    "trailer",
-        "upgrade", "content-length", "proxy-authorization", "transfer-encoding", "expect"};
-    if (!name.len || name.ptr[0] == ':' || has_prefix(name, "x-remote-"))
-        return false;
-    if (drop_credentials &&
-        (http_name_equal(name, SLICE_LITERAL("authorization")) || has_prefix(name, "impersonate-")))
-        return false;
-    return !is_one_of(name, left_out, COUNT_OF(left_out));
-}
-
-static enum status copy_fields(struct forward *f, const struct tier_forward_options *options)
-{
-    const struct http_request *request = http_exchange_request(f->x);
-    f->fields =
-        arena_calloc(&f->arena, request->field_count + options->add_count + 1, sizeof(*f->fields));
-    if (!f->fields)
-        return ST_NOMEM;
-    for (size_t i = 0; i < request->field_count; i++)
-        if (is_passed_on(request->fields[i].name, options->drop_credentials))
-            f->fields[f->field_count++] = request->fields[i];
-    for (size_t i = 0; i < options->add_count; i++) {
-        struct http_field *field = &f->fields[f->field_count++];
-        TRY(arena_dup(&f->arena, options->add[i].name, &field->name));
-        TRY(arena_dup(&f->arena, options->add[i].value, &field->value));
-    }
-    uint8_t *target = arena_alloc(&f->arena, options->path_prefix.len + request->target.len + 1);
-    if (!target)
-        return ST_NOMEM;
-    slice_copy(target, options->path_prefix);
-    slice_copy(target + options->path_prefix.len, request->target);
-    f->target = slice_of(target, options->path_prefix.len + request->target.len);
-    return ST_OK;
-}
-
-static void start(struct forward *f)
-{
-    struct pool_request_params params = {
-        .method = http_exchange_request(f->x)->method,
-        .target = f->target,
-        .fields = f->fields,
-        .field_count = f->field_count,
-        .body = buf_slice(&f->body),
-        .waits = true, /* it may be a watch, or a log that is followed */
-    };
-    if (http_pool_start(f->pool, &f->request, &params) != ST_OK)
-        fail(f, KUBE_BAD_REQUEST, 400, "the request cannot be passed on");
+    pool_request_cancel(&f->request);
+    f->down.ended = true;
+    http_wake(x);
 }
 
 void tier_forward_body(struct http_exchange *x, struct slice bytes)
 {
-    struct forward *f =
-        CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct forward, life);
-    if (f->refused || f->broken)
-        return;
-    if (!bytes.len) {
-        start(f);
-        return;
-    }
-    if (f->body.len + bytes.len > TIER_FORWARD_BODY_BYTES_MAX)
-        fail(f, KUBE_TOO_LARGE, 413, "the body of the request is too long for the watch tier");
-    else if (buf_append(&f->body, bytes) == ST_OK)
-        charge(f, &f->body, &f->charged_body);
-    else
-        http_abort(x);
+    send_up(forward_of(x), bytes);
 }
 
 static void on_end(struct kube_life *life)
 {
     struct forward *f = CONTAINER_OF(life, struct forward, life);
+    struct account *account = http_exchange_account(f->x);
     pool_request_cancel(&f->request);
-    account_release(http_exchange_account(f->x), f->charged_body + f->charged_queued);
-    buf_fini(&f->body);
-    buf_fini(&f->queued);
-    arena_fini(&f->arena);
+    f->forwards->under_way--;
+    account_buf_fini(account, &f->up.buf);
+    account_buf_fini(account, &f->down.buf);
     free(f);
+}
+
+/* False: it was refused. */
+static bool start(struct forward *f, const struct tier_forward_options *options,
+                  struct arena *arena)
+{
+    const struct http_request *request = http_exchange_request(f->x);
+    struct tier_head head;
+    enum status status = tier_head_make(arena, request, &options->head, &head);
+    if (status == ST_OK) {
+        f->lasts = head.lasts;
+        struct pool_request_params params = {
+            .method = request->method,
+            .target = head.target,
+            .fields = head.fields,
+            .field_count = head.field_count,
+            .waits = true, /* its client waits, too */
+            .source = head.has_body || head.upgrade.len ? &f->up_source : NULL,
+            .source_bytes =
+                head.body_bytes == TIER_BYTES_UNKNOWN ? POOL_BYTES_UNKNOWN : head.body_bytes,
+            .upgrade = head.upgrade,
+        };
+        status = http_pool_start(options->pool, &f->request, &params);
+    }
+    if (status == ST_OK)
+        return true;
+    if (status == ST_NOMEM)
+        fail_without_memory(f);
+    else if (status == ST_INVALID)
+        fail(f, KUBE_BAD_REQUEST, 400, "the request cannot be passed on to the kube-apiserver");
+    else
+        fail(f, KUBE_SERVICE_UNAVAILABLE, 503, "the watch tier is shutting down");
+    return false;
 }
 
 void tier_forward(struct http_exchange *x, const struct tier_forward_options *options)
 {
-    const struct http_request *request = http_exchange_request(x);
+    static const struct pool_request_ops ops = {
+        .on_head = on_head, .on_body = on_body, .on_end = on_answered};
+    struct tier_forwards *forwards = options->forwards;
+    if (forwards->under_way >= forwards->max) {
+        struct kube_status status = {0};
+        (void)kube_fail_later(
+            &status, SLICE_LITERAL("the watch tier passes on too many requests at a time"));
+        http_exchange_set_user(x, NULL);
+        kube_refuse(x, &status);
+        return;
+    }
     struct forward *f = xcalloc(1, sizeof(*f));
     f->life.end = on_end;
     f->x = x;
-    f->pool = options->pool;
+    f->forwards = forwards;
     f->request.ops = &ops;
-    arena_init(&f->arena, NULL, 0, ARENA_BYTES_MAX);
+    f->up_source.fill = fill_up;
+    f->down_source.fill = fill_down;
+    forwards->under_way++;
     http_exchange_set_user(x, &f->life);
-    if (copy_fields(f, options) != ST_OK)
-        http_abort(x);
-    else if (request->upgrade)
-        fail(f, KUBE_UNKNOWN, 501, "the watch tier does not pass upgraded connections on yet");
-    else if (!request->has_body)
-        start(f);
+    /* A client that expects "100 Continue" gets it when the kube-apiserver takes the body. */
+    if (http_exchange_request(x)->has_body)
+        http_withhold(x, true);
+    struct arena arena;
+    arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+    arena_charge(&arena, http_exchange_account(x));
+    /* The client's end cancels the request, and an answer that waits is not a stall. */
+    if (start(f, options, &arena))
+        http_park(x, on_leave);
+    arena_fini(&arena);
 }

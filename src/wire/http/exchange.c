@@ -206,6 +206,11 @@ enum status http_add_field(struct http_exchange *x, struct slice name, struct sl
     return ST_OK;
 }
 
+void http_drop_fields(struct http_exchange *x)
+{
+    x->fields.len = 0;
+}
+
 bool http_fields_next(struct slice *rest, struct http_field *ret_field)
 {
     if (rest->len == 0)
@@ -251,8 +256,7 @@ static void respond_without_room(struct http_exchange *x)
     struct slice method = x->request.method;
     bool reads =
         slice_equal(method, SLICE_LITERAL("GET")) || slice_equal(method, SLICE_LITERAL("HEAD"));
-    /* The fields were meant for the other answer. */
-    x->fields.len = 0;
+    http_drop_fields(x);
     http_answer_plain(x, reads ? 429 : 500);
 }
 

@@ -45,6 +45,8 @@ const struct http_request *http_exchange_request(const struct http_exchange *x);
 enum { HTTP_FIELDS_BYTES_MAX = 10 * 1024 };
 MUST_CHECK
 enum status http_add_field(struct http_exchange *x, struct slice name, struct slice value);
+/* Takes back those that were added: they were meant for another answer. */
+void http_drop_fields(struct http_exchange *x);
 
 /* Answers with one call. content_type may be empty. The body is copied. */
 void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
