@@ -303,7 +303,7 @@ class Follower(Reader):
         self.seen = max([self.seen] + [version_of(item) for item in items])
 
     def event(self, line):
-        """Type and object; the type is None after an error that says to list again."""
+        """Type and object; there is no type after an error that says to list again."""
         event = json.loads(line)
         if event["type"] == "ERROR":
             self.excuse(event["object"]["code"], event)

@@ -17,7 +17,7 @@ struct watch_params {
     bool bookmarks;
     bool protobuf;
     const char *accept; /* the Accept field, a constant; NULL: what protobuf says */
-    int64_t timeout_s; /* 0: the server chooses */
+    int64_t timeout_s;  /* 0: the server chooses */
 };
 
 /* Appends the path and the query, with the parameters in client-go's order. ST_INVALID: a part is

@@ -32,6 +32,7 @@ struct tier_reader_use {
     struct tier_reader *reader;
     struct list in_reader;
     struct list waits, listeners;
+    bool busy;    /* functions of these are being called, which may remove all of them */
     bool is_over; /* it has left the collection, and is freed when its message arrives */
 };
 

@@ -311,8 +311,8 @@ static void gives_up_if_events_never_fit(void **state)
 static void survives_events_that_cannot_be_read(void **state)
 {
     static const char *const events[] = {
-        "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{}}}"
-        "\n",
+        ("{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{}}}"
+         "\n"),
         "{\"type\":\"ADDED\",\"object\":[]}\n",
         "{\"type\":\"STRANGE\",\"object\":{}}\n",
         "nothing\n",

@@ -77,7 +77,7 @@ static void use_free(struct tier_reader_use *use)
 /* Leaves the collection if nothing is wanted of it any more. */
 static void drop_use(struct tier_reader_use *use)
 {
-    if (!list_empty(&use->waits) || !list_empty(&use->listeners))
+    if (use->busy || !list_empty(&use->waits) || !list_empty(&use->listeners))
         return;
     lock_take(&use->collection->lock);
     list_remove(&use->in_collection);
@@ -115,8 +115,7 @@ static void tell_listeners(struct tier_reader_use *use)
         struct tier_change_listener *listener =
             LIST_ENTRY(link, struct tier_change_listener, in_use);
         list_push_back(&use->listeners, link);
-        if (listener->changed)
-            listener->changed(listener);
+        listener->changed(listener);
     }
 }
 
@@ -292,14 +291,13 @@ static void on_message(void *owner, struct mailbox_node *node)
     use->changed = use->posted = false;
     take_over(use, &over);
     lock_release(&use->collection->lock);
-    /* The functions that are called may remove everything else that keeps the use. */
-    struct tier_change_listener own = {.use = use};
-    list_push_back(&use->listeners, &own.in_use);
+    use->busy = true;
     while ((link = list_pop_front(&over))) {
         struct tier_wait *wait = LIST_ENTRY(link, struct tier_wait, in_use);
         finish(wait, wait->result);
     }
     if (changed)
         tell_listeners(use);
-    tier_reader_unlisten(&own);
+    use->busy = false;
+    drop_use(use);
 }

@@ -157,7 +157,7 @@ static void items_lose_their_kind(void **state)
 static void assert_frame(enum tier_encoding encoding, struct slice frame, enum received_type type,
                          bool ends_initial, const char *version)
 {
-    struct received_event event;
+    struct received_event event = {0};
     struct error error;
     bool protobuf = tier_encoding_is_protobuf(encoding);
     if (protobuf) {
@@ -166,9 +166,9 @@ static void assert_frame(enum tier_encoding encoding, struct slice frame, enum r
         assert_int_equal(len, frame.len - 4);
         frame = slice_sub(frame, 4, len);
     }
-    assert_int_equal(
-        (protobuf ? received_event_read_protobuf : received_event_read)(frame, &event, &error),
-        ST_OK);
+    assert_int_equal(protobuf ? received_event_read_protobuf(frame, &event, &error)
+                              : received_event_read(frame, &event, &error),
+                     ST_OK);
     assert_int_equal(event.type, type);
     assert_int_equal(event.ends_initial_events, ends_initial);
     assert_true(slice_is(event.version, version));
@@ -202,7 +202,7 @@ static void append_item(enum tier_encoding encoding, struct slice bytes, bool fi
                         struct buf *list)
 {
     uint8_t head[TIER_ITEM_HEAD_BYTES];
-    struct slice prefix, item = bytes;
+    struct slice prefix, item;
     if (tier_encoding_is_protobuf(encoding)) {
         item = tier_object_message(bytes);
         prefix = slice_of(head, tier_list_item_head(item.len, head));

@@ -12,9 +12,8 @@ enum {
     TIER_ARENA_BYTES_MAX = 8 << 20,        /* for work on one question or answer */
     TIER_REFUSED_MAX = TIER_USERS_MAX / 4, /* tokens that are known not to be valid */
 };
-#define TIER_SOON_NS                                                             \
-    (5 * NS_PER_S) /* until a standing right without an answer is reviewed again \
-                    */
+/* Until a standing right without an answer is reviewed again. */
+#define TIER_SOON_NS (5 * NS_PER_S)
 
 /* Who takes turns: the first byte of a key in the line. */
 enum { TIER_KEY_OF_USER = 'u', TIER_KEY_OF_ADDRESS = 'a' };
