@@ -143,7 +143,7 @@ def rights(server):
     server.start()
     server.prepare(1000, POD_BYTES, NODES)
     users, seconds = sizes.of(tiered.USERS), max(5, sizes.of(RIGHTS_SECONDS))
-    found = server.load(True, "kube-watch", "--connections", users, "--streams", WATCHES, "--users", users, "--rate", 1,
+    found = server.load(True, "kube-watch", "--connections", users, "--streams", WATCHES, "--users", users, "--spread", "--rate", 1,
                         "--duration", f"{seconds}s", *CHANGED, reviews=True)
     cpu = found["cpu"]
     return {"tier_rights.rate": cpu["reviews"] / found["seconds"], "tier_rights.upstream_cores": upstream(cpu) / found["seconds"],
