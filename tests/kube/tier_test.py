@@ -296,6 +296,7 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(self.admin.get("/readyz"), (200, "ok"))
         self.assertEqual(self.tier.own_page("/readyz"), (200, "ok\n"))
         self.assertGreater(self.tier.metric("vigil_tier_lists_total"), 0)
+        self.assertGreater(self.tier.metric("vigil_tier_reviews_total"), 0)
 
 
 @unittest.skipIf(DIRECT, "the tier's")

@@ -1,6 +1,7 @@
 #include "tier/face/face.h"
 
 #include "base/lock.h"
+#include "base/metric/metric.h"
 #include "base/metric/page.h"
 #include "base/xalloc.h"
 #include "kube/types/kind.h"
@@ -19,6 +20,7 @@ struct tier {
     void (*log)(void *ctx, int level, const char *text);
     void *log_ctx;
     int64_t rights_ttl_ns;
+    struct metric_set *rights_metrics; /* owned */
     struct lock lock;
     struct tier_face *faces[FACES_MAX]; /* protected by the lock */
     size_t face_count;
@@ -149,6 +151,7 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
     api->rights = tier_rights_new(&(struct tier_rights_options){.loop = loop,
                                                                 .link = api->link,
                                                                 .ttl_ns = tier->rights_ttl_ns,
+                                                                .metrics = tier->rights_metrics,
                                                                 .seed = random_u64(&api->random)});
     face->roles = tier_role_watch_new(api);
     TRY(http_routes_new(&face->routes));
@@ -275,6 +278,7 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
 {
     AUTO(tier_freep) struct tier *tier = xcalloc(1, sizeof(*tier));
     lock_init(&tier->lock);
+    tier->rights_metrics = tier_rights_metrics_new();
     tier->client = options->client;
     tier->log = options->log;
     tier->log_ctx = options->log_ctx;
@@ -301,6 +305,7 @@ void tier_free(struct tier *tier)
         return;
     assert(!tier->face_count);
     tier_mirror_free(tier->settings.mirror);
+    metric_set_free(tier->rights_metrics);
     lock_fini(&tier->lock);
     free(tier);
 }
@@ -336,6 +341,8 @@ void tier_write_metrics(struct tier *tier, struct metric_page *page)
     for (size_t i = 0; i < tier->face_count; i++)
         for (size_t k = 0; k < TIER_TOTALS; k++)
             sums[k] += atomic_load_explicit(&tier->faces[i]->api.totals[k], memory_order_relaxed);
+    if (tier->face_count) /* they share their metrics */
+        tier_rights_write_metrics(tier->faces[0]->api.rights, page);
     lock_release(&tier->lock);
     for (size_t k = 0; k < TIER_TOTALS; k++)
         metric_page_counter(page, totals[k].name, totals[k].help, sums[k]);
