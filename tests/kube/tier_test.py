@@ -31,6 +31,11 @@ class NoTier:
         self.url = f"https://127.0.0.1:{self.port}"
 
 
+def version(made):
+    """For a read that must see the object: one with version 0 may be older."""
+    return made["metadata"]["resourceVersion"]
+
+
 def config_map(name, **data):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
@@ -111,7 +116,7 @@ class InFrontOfOne(unittest.TestCase):
 
     def test_a_get_and_lists(self):
         made = [self.make(f"a{i}", k=str(i)) for i in range(5)]
-        for path in (f"{self.maps}/a1", f"{self.maps}/a1?resourceVersion=0"):
+        for path in (f"{self.maps}/a1", f"{self.maps}/a1?resourceVersion={version(made[1])}"):
             self.assertEqual(self.admin.get(path), (200, made[1]), path)
         self.assertEqual(self.admin.get(f"{self.maps}/none")[1], self.direct.get(f"{self.maps}/none")[1])
         newest = made[-1]["metadata"]["resourceVersion"]
@@ -125,11 +130,10 @@ class InFrontOfOne(unittest.TestCase):
                                  {k: v for k, v in theirs[1].items() if k not in ("items", "metadata")})
 
     def test_pages(self):
-        for i in range(7):
-            self.make(f"a{i}")
+        newest = [version(self.make(f"a{i}")) for i in range(7)][-1]
         names, token = [], ""
         while True:
-            status, body = self.admin.get(f"{self.maps}?limit=3&resourceVersion=0&continue={token}" if not token
+            status, body = self.admin.get(f"{self.maps}?limit=3&resourceVersion={newest}&resourceVersionMatch=NotOlderThan" if not token
                                           else f"{self.maps}?limit=3&continue={token}")
             self.assertEqual(status, 200, body)
             names += [item["metadata"]["name"] for item in body["items"]]
@@ -189,7 +193,7 @@ class InFrontOfOne(unittest.TestCase):
     def test_large_bodies(self):
         made = self.make("large", k="x" * (900 << 10))
         self.assertEqual(self.admin.get(f"{self.maps}/large"), (200, made))
-        self.assertEqual(self.admin.get(f"{self.maps}/large?resourceVersion=0"), (200, made))
+        self.assertEqual(self.admin.get(f"{self.maps}/large?resourceVersion={version(made)}"), (200, made))
         # It is the kube-apiserver that limits them.
         body = json.dumps(config_map("huge", k="x" * (4 << 20)))
         ours, theirs = (caller.send("POST", self.maps, body) for caller in (self.admin, self.direct))
@@ -256,12 +260,12 @@ class InFrontOfOne(unittest.TestCase):
                    "subjects": [{"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}],
                    "roleRef": {"kind": "Role", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}}
         root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{self.name}"
-        self.make("hers")
+        hers = self.make("hers")
         self.assertEqual(self.jane.get(self.maps)[0], 403)
         self.assertEqual(self.admin.send("POST", f"{root}/roles", rights)[0], 201)
         self.assertEqual(self.admin.send("POST", f"{root}/rolebindings", binding)[0], 201)
         self.eventually(lambda: self.jane.get(self.maps)[0] == 200)
-        self.assertEqual(self.jane.get(f"{self.maps}/hers?resourceVersion=0")[0], 200)
+        self.assertEqual(self.jane.get(f"{self.maps}/hers?resourceVersion={version(hers)}")[0], 200)
         self.assertEqual(self.jane.get("/api/v1/configmaps")[0], 403)
         self.assertEqual(self.jane.send("POST", self.maps, config_map("x"))[0], 403)
         events = self.watch(f"{self.maps}?{INITIAL}", self.jane)
@@ -281,7 +285,7 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(status, 403)
         self.assertIn('User "jack" cannot list', body["message"])
         self.assertEqual(ordinary.send("POST", self.maps, config_map("x"))[0], 403)
-        self.assertEqual(chief.get(f"{self.maps}/by-chief?resourceVersion=0"), (200, made))
+        self.assertEqual(chief.get(f"{self.maps}/by-chief?resourceVersion={version(made)}"), (200, made))
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         status, body = ordinary.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
         self.assertEqual(status, 201, body)
