@@ -18,3 +18,5 @@ endforeach()
 # For tests/kube/tier_rights_test.py.
 vigil_tool(tier_rights tier ${CMAKE_SOURCE_DIR}/tests/tier_rights.c)
 set_property(GLOBAL APPEND PROPERTY vigil_tests_of_tier tier_rights)
+
+vigil_corpus(tier review)

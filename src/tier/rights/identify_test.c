@@ -369,6 +369,50 @@ static void what_is_kept_is_limited(void **state)
     rights_world_fini(&w);
 }
 
+/* Users are forgotten before their time if they take too much memory. */
+static void memory_of_users_is_limited(void **state)
+{
+    (void)state;
+    enum { GROUPS = 60, MANY = 1300 };
+    static char body[64 * 1024];
+    struct rights_world w;
+    rights_world_init(&w);
+    w.options.ttl_ns = 3600 * NS_PER_S;
+    tier_rights_free(w.rights);
+    rights_world_make(&w);
+    int len = sprintf(body, "{" REVIEW "\"status\":{\"authenticated\":true,\"user\":{"
+                            "\"username\":\"x\",\"groups\":[");
+    for (int i = 0; i < GROUPS; i++) {
+        len += sprintf(body + len, "%s\"", i ? "," : "");
+        memset(body + len, 'x', 500);
+        len += 500;
+        len += sprintf(body + len, "\"");
+    }
+    strcpy(body + len, "]}}}");
+    w.script.code = 201;
+    w.script.body = body;
+    rights_checked = NULL; /* checked below: there are many turns */
+    for (int i = 0; i < MANY; i++) {
+        struct test_question q = {0};
+        char field[64];
+        snprintf(field, sizeof(field), "Bearer t%d", i);
+        identify(&w, &q, field);
+        while (!q.ends)
+            sim_step(w.base.sim);
+        assert_non_null(q.user);
+        if (i % 100 == 0)
+            tier_rights_check(w.rights);
+        question_fini(&q);
+    }
+    tier_rights_check(w.rights);
+    unsigned before = w.script.tokens;
+    tier_user_unref(user_of(&w, "t1299"));
+    assert_int_equal(w.script.tokens, before);
+    tier_user_unref(user_of(&w, "t0"));
+    assert_int_equal(w.script.tokens, before + 1);
+    rights_world_fini(&w);
+}
+
 /* -- Memory -- */
 
 static void missing_memory_identifies_no_one(void **state)
@@ -412,6 +456,7 @@ int main(void)
         cmocka_unit_test(missing_permission_is_logged_now_and_then),
         cmocka_unit_test(clients_with_unknown_tokens_take_turns),
         cmocka_unit_test(what_is_kept_is_limited),
+        cmocka_unit_test(memory_of_users_is_limited),
         cmocka_unit_test(missing_memory_identifies_no_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

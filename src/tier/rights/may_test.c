@@ -611,6 +611,46 @@ static void missing_memory_permits_nothing(void **state)
     }
 }
 
+/* Asks two questions, which are denied, with a fault after so many bytes. Returns those that were
+ * received, or sent. */
+static size_t be_denied_despite(enum fault_kind kind, size_t at)
+{
+    struct rights_world w;
+    struct test_wait t[2];
+    memset(t, 0, sizeof(t));
+    rights_world_init(&w);
+    struct tier_user *user = user_of(&w, "jane");
+    w.script.never = "jane";
+    w.script.reason = "true";
+    size_t *bytes = kind == FAULT_LOST_WRITING ? &faults.bytes_written : &faults.bytes_read;
+    size_t before = *bytes;
+    faults.kind = kind;
+    faults.at = before + at;
+    for (int i = 0; i < 2; i++) {
+        may(&w, &t[i], user, i ? "m" : "n");
+        rights_run(&w, 11 * NS_PER_S);
+        assert_int_equal(t[i].ends, 1);
+        assert_int_not_equal(t[i].verdict, TIER_ALLOWED);
+        assert_true(kind != FAULT_NONE || t[i].verdict == TIER_DENIED);
+    }
+    size_t passed = *bytes - before;
+    tier_user_unref(user);
+    rights_world_fini(&w);
+    return passed;
+}
+
+static void faults_permit_nothing(void **state)
+{
+    (void)state;
+    static const enum fault_kind kinds[] = {FAULT_LOST_READING, FAULT_END,   FAULT_GARBAGE,
+                                            FAULT_LOST_WRITING, FAULT_RESET, FAULT_SILENCE};
+    size_t places = be_denied_despite(FAULT_NONE, 0);
+    assert_true(places > 300);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        for (size_t at = 0; at < places; at += 3)
+            (void)be_denied_despite(kinds[k], at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -633,6 +673,7 @@ int main(void)
         cmocka_unit_test(done_may_ask_and_cancel),
         cmocka_unit_test(metrics_count_reviews),
         cmocka_unit_test(missing_memory_permits_nothing),
+        cmocka_unit_test(faults_permit_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

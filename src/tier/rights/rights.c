@@ -66,7 +66,7 @@ static void on_line_change(struct tier_line *line)
     set_gauge(rights, COUNT_WAITING, line->queued_count);
 }
 
-void tier_rights_write_metrics(const struct tier_rights *rights, struct metric_page *page)
+void tier_rights_metrics_write(const struct metric_set *set, struct metric_page *page)
 {
     static const char reviews[] = "vigil_tier_reviews_total";
     static const char hits[] = "vigil_tier_review_cache_hits_total";
@@ -76,7 +76,6 @@ void tier_rights_write_metrics(const struct tier_rights *rights, struct metric_p
         "kind=\"token\",result=\"failed\"",  "kind=\"access\",result=\"allowed\"",
         "kind=\"access\",result=\"denied\"", "kind=\"access\",result=\"failed\"",
     };
-    const struct metric_set *set = rights->metric_set;
     uint64_t slots[METRIC_SLOTS];
     metric_page_head(page, reviews, METRIC_COUNTER,
                      "Questions to the kube-apiserver about tokens (TokenReview) and accesses "
@@ -98,6 +97,11 @@ void tier_rights_write_metrics(const struct tier_rights *rights, struct metric_p
                       metric_sum(set, COUNT_STANDING));
     metric_page_gauge(page, "vigil_tier_standing_watches", "Running watches that need them.",
                       metric_sum(set, COUNT_WATCHES));
+}
+
+void tier_rights_write_metrics(const struct tier_rights *rights, struct metric_page *page)
+{
+    tier_rights_metrics_write(rights->metric_set, page);
 }
 
 /* -- Failures -- */

@@ -63,8 +63,12 @@ struct tier_question {
     struct list in_answer;     /* its links are NULL until first used */
     int64_t since_ns;
 };
-/* Without a token and a certificate: system:anonymous. done may be called from within. As in
- * kube-apiserver, a certificate goes before a token, and a field of another scheme is ignored. */
+/*
+ * done may be called from within. As in kube-apiserver, a certificate goes before a token, and a
+ * field of another scheme is ignored. Without a token and a certificate: system:anonymous. Whether
+ * the kube-apiserver accepts anonymous requests (--anonymous-auth) is not asked: only a request
+ * that is passed on finds out.
+ */
 void tier_identify(struct tier_rights *rights, struct tier_question *question,
                    const struct http_request *request);
 void tier_question_cancel(struct tier_question *question); /* no effect if it is idle */
@@ -115,7 +119,8 @@ void tier_rights_changed(struct tier_rights *rights);
 
 /* Counters that threads share, and that outlive them. Aborts without memory. */
 struct metric_set *tier_rights_metrics_new(void);
-/* Those of all threads that share them. */
+void tier_rights_metrics_write(const struct metric_set *metrics, struct metric_page *page);
+/* The same for those that these rights share. */
 void tier_rights_write_metrics(const struct tier_rights *rights, struct metric_page *page);
 
 /* Asserts every invariant; for tests. */

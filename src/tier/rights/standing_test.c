@@ -434,6 +434,35 @@ static void request_may_join_the_review_of_a_watch(void **state)
     rights_world_fini(&w);
 }
 
+/* The same for one that is under way: the request does not wait longer for it than for its own. */
+static void request_that_joins_a_review_under_way_ends_in_time(void **state)
+{
+    (void)state;
+    struct rights_world w;
+    struct test_watch t;
+    struct test_wait one = {.ends = 0};
+    rights_world_init(&w);
+    struct tier_user *user = user_of(&w, "jane");
+    assert_int_equal(watch_pods(&w, &t, user, "n"), ST_OK);
+    rights_run(&w, 20 * NS_PER_S);
+    w.script.holds = true;
+    tier_rights_changed(w.rights);
+    rights_run(&w, 8 * NS_PER_S);
+    struct tier_access access = list_pods("n");
+    access.verb = "watch";
+    int64_t begin_ns = rights_now(&w);
+    may_access(&w, &one, user, &access);
+    rights_world_drop(&w);
+    kube_server_stop(&w.base.server);
+    rights_run(&w, 20 * NS_PER_S);
+    assert_int_equal(one.ends, 1);
+    assert_int_equal(one.verdict, TIER_UNKNOWN);
+    assert_in_range(one.ended_ns - begin_ns, TIER_ANSWER_NS, TIER_ANSWER_NS + NS_PER_S);
+    tier_standing_remove(&t.standing);
+    tier_user_unref(user);
+    rights_world_fini(&w);
+}
+
 /* -- Limits -- */
 
 static void standing_rights_are_limited(void **state)
@@ -521,6 +550,7 @@ int main(void)
         cmocka_unit_test(watches_end_when_nothing_confirms_them),
         cmocka_unit_test(requests_go_before_watches),
         cmocka_unit_test(request_may_join_the_review_of_a_watch),
+        cmocka_unit_test(request_that_joins_a_review_under_way_ends_in_time),
         cmocka_unit_test(standing_rights_are_limited),
         cmocka_unit_test(missing_memory_ends_no_watch),
     };
