@@ -611,7 +611,7 @@ static void missing_memory_permits_nothing(void **state)
     }
 }
 
-/* Asks two questions, which are denied, with a fault after so many bytes. Returns those that were
+/* Asks two questions, which are denied, with a fault after this many bytes. Returns those that were
  * received, or sent. */
 static size_t be_denied_despite(enum fault_kind kind, size_t at)
 {
