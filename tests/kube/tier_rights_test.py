@@ -227,6 +227,29 @@ class TierRights(unittest.TestCase):
         program = self.open({"client-certificate": identity.cert, "client-key": identity.key})
         self.compare(program, f"Bearer {token_of('dev')}".encode(), "/api/v1/namespaces/shop/configmaps", token=token_of("dev"))
 
+    def plugin(self, name, credential):
+        """A program that prints what the file beside it contains."""
+        script, status = self.root / name, self.root / f"{name}.json"
+        script.write_text(f"#!/bin/sh\necho run >> {script}.log\ncat {status}\n")
+        script.chmod(0o755)
+        status.write_text(json.dumps({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": credential}))
+        return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script), "interactiveMode": "Never"}}
+
+    def test_the_account_may_have_a_plugin(self):
+        path = "/api/v1/namespaces/shop/configmaps"
+        identity = self.authority.sign("plugin", cn="tier")
+        pem = {"clientCertificateData": pathlib.Path(identity.cert).read_text(), "clientKeyData": pathlib.Path(identity.key).read_text()}
+        program = self.open(self.plugin("certifies", pem))
+        self.compare(program, f"Bearer {token_of('dev')}".encode(), path, token=token_of("dev"))
+        program = self.open(self.plugin("identifies", {"token": "old"}))
+        told = self.may(program, f"Bearer {token_of('dev')}".encode(), path)
+        self.assertEqual((told["verdict"], told["status"]["code"]), ("unknown", 500))
+        runs = (self.root / "identifies.log").read_text().count("run")
+        # The next 401 makes it run again, and the call is repeated.
+        self.plugin("identifies", {"token": token_of("tier")})
+        self.compare(program, f"Bearer {token_of('dev')}".encode(), path, token=token_of("dev"))
+        self.assertGreater((self.root / "identifies.log").read_text().count("run"), runs)
+
     def test_an_account_without_rights_learns_what_it_needs(self):
         program = self.open({"token": token_of("weak")})
         told = self.may(program, f"Bearer {token_of('dev')}".encode(), "/api/v1/namespaces/shop/configmaps")

@@ -118,7 +118,7 @@ static enum status send_with(struct tier_call_state *s, struct slice authorizati
     };
     s->request.ops = &request_ops;
     s->generation = credentials_generation(link->credentials);
-    return http_pool_start(link->own, &s->request, &params);
+    return http_pool_start(link->reviews, &s->request, &params);
 }
 
 static const char *fault_text(enum status status)

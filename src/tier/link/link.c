@@ -17,6 +17,7 @@
  * is freed when its connections are closed. */
 struct tier_tls {
     struct list in_link; /* links tier_link.own_tls */
+    unsigned pools;      /* that have connections with it */
     struct tls_client_source *source;
 };
 
@@ -62,6 +63,7 @@ static enum status add_own_tls(struct tier_link *link, const struct tls_client_o
         free(tls);
         return status;
     }
+    tls->pools = 2; /* reviews and own */
     list_push_front(&link->own_tls, &tls->in_link);
     return ST_OK;
 }
@@ -82,7 +84,9 @@ static struct tier_tls *own_tls_in_use(const struct tier_link *link)
 
 static void on_tls_unused(void *ctx)
 {
-    free_own_tls(ctx);
+    struct tier_tls *tls = ctx;
+    if (--tls->pools == 0)
+        free_own_tls(tls);
 }
 
 /* The exec plugin has printed another certificate, which replaces the one of the configuration. */
@@ -96,7 +100,9 @@ static enum status on_certificate(void *ctx, struct error *error)
     options.cert_pem = credentials_cert(link->credentials);
     options.key_pem = credentials_key(link->credentials);
     TRY(add_own_tls(link, &options, error));
-    http_pool_set_tls(link->own, own_tls_in_use(link)->source, on_tls_unused, old);
+    struct tls_client_source *source = own_tls_in_use(link)->source;
+    http_pool_set_tls(link->reviews, source, on_tls_unused, old);
+    http_pool_set_tls(link->own, source, on_tls_unused, old);
     return ST_OK;
 }
 
@@ -151,7 +157,9 @@ static enum status open_pools(struct tier_link *link, struct network *network,
     options.log = link->log;
     options.log_ctx = link->log_ctx;
     options.connector.tls = own_tls ? own_tls->source : NULL;
-    enum status status = http_pool_new(&options, &link->own, error);
+    enum status status = http_pool_new(&options, &link->reviews, error);
+    if (status == ST_OK)
+        status = http_pool_new(&options, &link->own, error);
     options.connector.tls = link->callers_tls;
     if (status == ST_OK)
         status = http_pool_new(&options, &link->callers, error);
@@ -224,10 +232,9 @@ void tier_link_free(struct tier_link *link)
     if (!link)
         return;
     assert(!link->calls);
-    if (link->callers)
-        http_pool_free(link->callers);
-    if (link->own)
-        http_pool_free(link->own);
+    http_pool_free(link->callers);
+    http_pool_free(link->own);
+    http_pool_free(link->reviews);
     credentials_free(link->credentials);
     resolver_free(link->resolver);
     tls_client_source_free(link->callers_tls);

@@ -1,8 +1,9 @@
 /*
- * The kube-apiserver, as one I/O thread reaches it. There are two sets of connections:
+ * The kube-apiserver, as one I/O thread reaches it. There are three sets of connections:
  *
- *     own       with the tier's own credentials: reviews of tokens and rights, and calls for which
- *               the tier impersonates a client with a certificate
+ *     reviews   with the tier's own credentials: reviews of tokens and rights (tier_call), which a
+ *               client's long call must not delay
+ *     own       with them, too: calls for which the tier impersonates a client with a certificate
  *     callers   without any certificate, for calls with the clients' own tokens: a kube-apiserver
  *               that saw the tier's certificate would take the caller for the tier
  *

@@ -13,10 +13,11 @@ struct tier_link {
     struct slice path_prefix; /* borrows from the config */
     char *user_agent;         /* owned */
     struct resolver *resolver;
-    /* tier_tls.in_link, those of `own`, the one in use first. Without TLS there is none. */
+    /* tier_tls.in_link, those of `reviews` and `own`, the one in use first. Without TLS there is
+     * none. */
     struct list own_tls;
     struct tls_client_source *callers_tls; /* NULL without TLS */
-    struct http_pool *own, *callers;
+    struct http_pool *reviews, *own, *callers;
     struct credentials *credentials;
     size_t calls; /* under way */
 };

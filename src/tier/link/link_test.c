@@ -91,6 +91,9 @@ static void call_carries_the_account(void **state)
         assert_string_equal(seen->body, "{\"kind\":\"TokenReview\"}");
         assert_true(slice_is(tier_link_path_prefix(w.link), "/k8s/one"));
         assert_string_equal(tier_link_server(w.link), w.url);
+        /* Other calls do not share its connections. */
+        assert_int_equal(http_pool_stats(tier_link_own(w.link)).connects, 0);
+        assert_int_equal(http_pool_stats(tier_link_callers(w.link)).connects, 0);
         link_world_fini(&w);
     }
 }
