@@ -12,7 +12,7 @@ endforeach()
 foreach(test mirror_mirror mirror_random mirror_history mirror_fence mirror_memory mirror_threads)
     vigil_failing_memory(tier_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
-        -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply)")
+        -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry)")
 endforeach()
 
 # For tests/kube/tier_rights_test.py.

@@ -395,6 +395,72 @@ static void waits_for_a_disk_that_is_full(void **state)
     tier_end();
 }
 
+/* A batch of which only the beginning was applied continues behind that. */
+static void continues_within_a_batch(void **state)
+{
+    (void)state;
+    tier_serve();
+    store_sim.holds = true;
+    api_put(&api, 7);
+    tier_run(NS_PER_S);
+    for (int i = 0; i < 30; i++)
+        api_put(&api, i % 5);
+    tier_run(NS_PER_S);
+    /* Those in flight are applied. What follows is one batch, which has grown meanwhile. */
+    store_sim_release();
+    store_settle();
+    uint64_t newest = tier_view().newest;
+    assert_in_range(newest, 6, 20);
+    store_sim.refuses = ST_DISK_FULL;
+    store_sim.refuses_after = 3;
+    tier_run(NS_PER_S / 2);
+    assert_int_equal(tier_view().newest, newest + 3);
+    tier_check_state(api_history(&api));
+    tier_run(NS_PER_S);
+    assert_int_equal(tier_view().newest, newest + 6);
+    store_sim.refuses = ST_OK;
+    TIER_RUN_UNTIL(tier_view().newest == 36);
+    assert_int_equal(tier_check_watch(api_history(&api), 5), 31);
+    tier_end();
+}
+
+/* What was received and is not applied is not there for readers. */
+static void readers_see_what_is_applied(void **state)
+{
+    struct tier_test_wait current, version;
+    (void)state;
+    tier_serve();
+    store_sim.holds = true;
+    api_put(&api, 7);
+    tier_wait_begin(&current, TIER_WAIT_CURRENT, 0, 60 * NS_PER_S);
+    tier_wait_begin(&version, TIER_WAIT_VERSION, 6, 60 * NS_PER_S);
+    tier_run(5 * NS_PER_S);
+    assert_int_equal(tier_follow()->reflector.version, 6);
+    assert_int_equal(tier_view().newest, 5);
+    assert_false(current.done || version.done);
+    store_sim_release();
+    TIER_RUN_UNTIL(current.done && version.done);
+    assert_int_equal(current.status, ST_OK);
+    assert_int_equal(version.status, ST_OK);
+    assert_int_equal(tier_view().newest, 6);
+    tier_check_current(&current);
+    /* The same at the beginning. */
+    store_sim.holds = true;
+    api.forgotten = 6;
+    api_end_watches(&api, API_FORGETS);
+    TIER_RUN_UNTIL(tier_follow()->generations.next.number);
+    api_put(&api, 8);
+    tier_run(5 * NS_PER_S);
+    assert_int_equal(tier_view().generation, 1);
+    assert_int_equal(tier_view().phase, TIER_LOADING);
+    store_sim_release();
+    TIER_RUN_UNTIL(tier_serves());
+    assert_int_equal(tier_view().generation, 2);
+    tier_run(NS_PER_S);
+    assert_int_equal(tier_check_watch(api_history(&api), 6), 1);
+    tier_end();
+}
+
 static void a_fence_under_way_fails_when_the_disk_is_full(void **state)
 {
     struct tier_test_wait wait;
@@ -453,6 +519,8 @@ int main(void)
         cmocka_unit_test(survives_events_that_cannot_be_read),
         cmocka_unit_test(drops_what_is_older_than_the_history),
         cmocka_unit_test(waits_for_a_disk_that_is_full),
+        cmocka_unit_test(continues_within_a_batch),
+        cmocka_unit_test(readers_see_what_is_applied),
         cmocka_unit_test(a_fence_under_way_fails_when_the_disk_is_full),
         cmocka_unit_test(reads_no_more_than_the_store_takes),
     };

@@ -172,6 +172,7 @@ static void do_rarely(void)
         break;
     case 11:
         store_sim.refuses = random_chance(&run.random, 1, 3) ? ST_DISK_FULL : ST_OK;
+        store_sim.refuses_after = (size_t)random_below(&run.random, 3);
         break;
     case 12:
         api_mute_watches(&api);

@@ -4,7 +4,7 @@
  *
  * The engine has threads. After each turn of the follower the test waits until the engine has
  * applied everything that it was given, so that a run depends on its seed only. The linker
- * redirects local_mirror_apply to this file (src/tier/layer.cmake).
+ * redirects local_mirror_apply and local_mirror_retry to this file (src/tier/layer.cmake).
  */
 #ifndef VIGIL_TIER_MIRROR_WORLD_SIM_TEST_H
 #define VIGIL_TIER_MIRROR_WORLD_SIM_TEST_H
@@ -42,8 +42,14 @@ static struct store_sim {
         void (*done)(struct mirror_batch *batch, enum status status);
     } given[GIVEN_MAX];
     _Atomic unsigned in_flight;
-    enum status refuses; /* every batch, without applying it */
-    bool holds;          /* batches are neither applied nor refused */
+    /* Every batch is refused. All that follow a refused one are, too, until local_mirror_retry. */
+    enum status refuses;
+    bool has_failed;
+    size_t refuses_after; /* so many revisions of the first one are applied */
+    struct mirror_batch *partly;
+    size_t partly_count;
+    int64_t partly_reach;
+    bool holds; /* batches are neither applied nor refused */
     struct mirror_batch *held[GIVEN_MAX];
     unsigned held_count;
     unsigned batches;
@@ -51,6 +57,8 @@ static struct store_sim {
 
 void __real_local_mirror_apply(struct engine *engine, struct mirror_batch *batch);
 void __wrap_local_mirror_apply(struct engine *engine, struct mirror_batch *batch);
+void __real_local_mirror_retry(struct engine *engine);
+void __wrap_local_mirror_retry(struct engine *engine);
 
 static inline void store_sim_done(struct mirror_batch *batch, enum status status)
 {
@@ -63,21 +71,46 @@ static inline void store_sim_done(struct mirror_batch *batch, enum status status
         store_sim.given[i].batch = NULL;
         break;
     }
+    if (store_sim.partly == batch) {
+        batch->count = store_sim.partly_count;
+        batch->reach = store_sim.partly_reach;
+        store_sim.partly = NULL;
+        status = ST_DISK_FULL;
+    }
     pthread_mutex_unlock(&store_sim.mutex);
-    assert_non_null(done);
+    assert(done);
     batch->done = done;
     done(batch, status);
     atomic_fetch_sub(&store_sim.in_flight, 1);
 }
 
+/* The beginning of the batch may still be applied. */
+static inline bool store_sim_takes_some(struct mirror_batch *batch)
+{
+    pthread_mutex_lock(&store_sim.mutex);
+    bool takes =
+        store_sim.refuses_after && batch->count > store_sim.refuses_after && !store_sim.has_failed;
+    store_sim.has_failed = true;
+    if (takes) {
+        store_sim.partly = batch;
+        store_sim.partly_count = batch->count;
+        store_sim.partly_reach = batch->reach;
+        batch->count = store_sim.refuses_after;
+        batch->reach = batch->revisions[batch->count - 1].revision;
+    }
+    pthread_mutex_unlock(&store_sim.mutex);
+    return takes;
+}
+
 static inline void store_sim_forward(struct mirror_batch *batch)
 {
-    if (store_sim.refuses != ST_OK) {
+    bool refuses = store_sim.refuses != ST_OK || store_sim.has_failed;
+    if (!refuses || store_sim_takes_some(batch)) {
+        __real_local_mirror_apply(tier.f->engine, batch);
+    } else {
         batch->applied = 0;
-        store_sim_done(batch, store_sim.refuses);
-        return;
+        store_sim_done(batch, ST_DISK_FULL);
     }
-    __real_local_mirror_apply(tier.f->engine, batch);
 }
 
 void __wrap_local_mirror_apply(struct engine *engine, struct mirror_batch *batch)
@@ -97,6 +130,12 @@ void __wrap_local_mirror_apply(struct engine *engine, struct mirror_batch *batch
         store_sim.held[store_sim.held_count++] = batch;
     else
         store_sim_forward(batch);
+}
+
+void __wrap_local_mirror_retry(struct engine *engine)
+{
+    store_sim.has_failed = false;
+    __real_local_mirror_retry(engine);
 }
 
 static inline void store_sim_release(void)
@@ -159,6 +198,8 @@ static inline void tier_begin(const struct sim_options *options)
     api_init(&api, &world, options ? options->seed : 1);
     tier = (struct tier_world){0};
     store_sim.refuses = ST_OK;
+    store_sim.refuses_after = 0;
+    store_sim.has_failed = false;
     store_sim.holds = false;
     tier.f = fixture_new_fast((struct engine_local_options){.is_mirror = true});
     tier.options = (struct tier_mirror_options){.engine = tier.f->engine,
