@@ -284,13 +284,13 @@ static void missing_permission_is_logged_now_and_then(void **state)
 static void address_of_one(void *owner, char *text)
 {
     (void)owner;
-    strcpy(text, "10.0.0.1:5");
+    memcpy(text, "10.0.0.1:5", sizeof("10.0.0.1:5"));
 }
 
 static void address_of_other(void *owner, char *text)
 {
     (void)owner;
-    strcpy(text, "10.0.0.2:5");
+    memcpy(text, "10.0.0.2:5", sizeof("10.0.0.2:5"));
 }
 
 /* One client with many tokens that are not known delays neither another one nor users that are. */
@@ -388,7 +388,7 @@ static void memory_of_users_is_limited(void **state)
         len += 500;
         len += sprintf(body + len, "\"");
     }
-    strcpy(body + len, "]}}}");
+    memcpy(body + len, "]}}}", sizeof("]}}}"));
     w.script.code = 201;
     w.script.body = body;
     rights_checked = NULL; /* checked below: there are many turns */

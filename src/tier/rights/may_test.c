@@ -238,13 +238,13 @@ static void huge_and_deep_answers_permit_nothing(void **state)
     static char body[BYTES + 256];
     int len = sprintf(body, "{" REVIEW "\"status\":{\"allowed\":true},\"x\":\"");
     memset(body + len, 'x', BYTES);
-    strcpy(body + len + BYTES, "\"}");
+    memcpy(body + len + BYTES, "\"}", sizeof("\"}"));
     expect_unknown(201, body, 503, "has not answered");
     /* The brackets are not closed, either; the answer is refused before that is known. */
     len = sprintf(body, "{" REVIEW "\"status\":{\"allowed\":true},\"x\":");
     memset(body + len, '[', 100000);
     memset(body + len + 100000, ']', 100000);
-    strcpy(body + len + 200000, "}");
+    memcpy(body + len + 200000, "}", sizeof("}"));
     expect_unknown(201, body, 500, "cannot be understood");
 }
 
