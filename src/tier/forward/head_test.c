@@ -16,7 +16,7 @@ static const char *address;
 static void peer_address(void *owner, char *text)
 {
     (void)owner;
-    memcpy(text, address, strlen(address) + 1);
+    snprintf(text, WIRE_ADDRESS_BYTES, "%s", address);
 }
 
 static struct http_request request_of(const char *target, const struct http_field *fields,
