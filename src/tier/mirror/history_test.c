@@ -424,7 +424,7 @@ static void continues_within_a_batch(void **state)
     tier_end();
 }
 
-/* What was received and is not applied is not there for readers. */
+/* What was received and is not applied does not exist for readers. */
 static void readers_see_what_is_applied(void **state)
 {
     struct tier_test_wait current, version;
