@@ -361,6 +361,17 @@ static void drops_what_is_older_than_the_history(void **state)
     assert_int_equal(tier_view().oldest, 65);
     assert_int_equal(tier_check_watch(api_history(&api), 65), 0);
     tier_check_state(api_history(&api));
+    /* And what waits end with can be read. */
+    for (int kind = TIER_WAIT_STATE; kind <= TIER_WAIT_CURRENT; kind++) {
+        struct tier_test_wait wait;
+        tier_wait_begin(&wait, (enum tier_wait_kind)kind, 65, 10 * NS_PER_S);
+        TIER_RUN_UNTIL(wait.done);
+        assert_int_equal(wait.status, ST_OK);
+        view = tier_view();
+        struct tier_state at_wait = tier_read_view(&view, wait.wait.revision);
+        assert_int_equal(at_wait.status, ST_OK);
+        assert_true(tier_is_state(&at_wait, api_history(&api), 65));
+    }
     api_put(&api, 3);
     TIER_RUN_UNTIL(tier_view().newest == 66);
     assert_int_equal(tier_check_watch(api_history(&api), 65), 1);

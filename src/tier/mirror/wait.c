@@ -169,8 +169,7 @@ static enum status examine_fence(struct tier_wait *wait)
     return c->fence_ended >= wait->fence ? ST_UNAVAILABLE : ST_AGAIN;
 }
 
-/* With the lock held. ST_AGAIN: it continues. */
-static enum status examine(struct tier_wait *wait)
+static enum status examine_kind(struct tier_wait *wait)
 {
     const struct tier_collection *c = wait->use->collection;
     if (c->phase == TIER_REFUSED)
@@ -184,6 +183,18 @@ static enum status examine(struct tier_wait *wait)
         wait->revision = c->current.began;
         return c->current.number ? ST_OK : ST_AGAIN;
     }
+}
+
+/* With the lock held. ST_AGAIN: it continues. */
+static enum status examine(struct tier_wait *wait)
+{
+    const struct tier_collection *c = wait->use->collection;
+    enum status status = examine_kind(wait);
+    /* The last change of a quiet collection may be older than the store's history, which cannot be
+     * read. Its state is the same at the revision where the history begins. */
+    if (status == ST_OK && wait->revision < c->compacted)
+        wait->revision = c->compacted;
+    return status;
 }
 
 /* It is idle afterwards; its use may be gone. */
