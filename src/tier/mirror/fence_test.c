@@ -307,7 +307,8 @@ static void makes_a_watch_again_that_delivers_nothing(void **state)
         assert_int_equal(wait.status, ST_UNAVAILABLE);
         assert_in_range(kube_world_now(&world) - before_ns, 3 * NS_PER_S, 4 * NS_PER_S);
     }
-    TIER_RUN_UNTIL(tier_view().newest == 6);
+    tier_run(5 * NS_PER_S);
+    assert_int_equal(tier_view().newest, 6);
     assert_int_equal(api.watch_requests, 1);
     assert_int_equal(tier_view().generation, 1);
     tier_end();
@@ -340,7 +341,11 @@ static void a_list_of_a_restored_server_ends_nothing_well(void **state)
     tier_serve();
     for (int i = 0; i < 10; i++)
         api_put(&api, i % 5);
+    api_other(&api);
     TIER_RUN_UNTIL(tier_view().newest == 15);
+    tier_wait_begin(&wait, TIER_WAIT_VERSION, 16, 3 * NS_PER_S);
+    TIER_RUN_UNTIL(wait.done);
+    assert_int_equal(wait.status, ST_OK);
     kube_server_stop(&world.server);
     tier_run(NS_PER_S);
     api_restore(&api, 8);
@@ -357,6 +362,10 @@ static void a_list_of_a_restored_server_ends_nothing_well(void **state)
     TIER_RUN_UNTIL(wait.done);
     assert_int_equal(wait.status, ST_OK);
     tier_check_current(&wait);
+    /* What an old list has shown is not true any more. */
+    tier_wait_begin(&wait, TIER_WAIT_VERSION, 16, 3 * NS_PER_S);
+    TIER_RUN_UNTIL(wait.done);
+    assert_int_equal(wait.status, ST_TIMEOUT);
     tier_end();
 }
 

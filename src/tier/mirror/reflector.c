@@ -271,6 +271,8 @@ void tier_reflector_failed(struct tier_reflector *r, const struct vigil_kube_sta
     snprintf(reason, sizeof(reason), "%s%s%.*s", status->reason,
              status->reason[0] && status->message[0] ? ": " : "", REASON_BYTES - 100,
              status->message);
+    if (!reason[0])
+        snprintf(reason, sizeof(reason), "the server answered with %d", status->code);
     if (r->state == TIER_REFLECTOR_PROBING && is_refusal(status)) {
         refuse(r, reason);
         return;
