@@ -68,8 +68,8 @@ static struct tier_follow *make(struct tier_mirror *m, const struct tier_name *n
     return follow;
 }
 
-static struct tier_collection *open(struct tier_mirror *m, const struct tier_name *name,
-                                    bool *ret_is_new)
+static struct tier_collection *open_collection(struct tier_mirror *m, const struct tier_name *name,
+                                               bool *ret_is_new)
 {
     uint8_t bytes[NAME_BYTES];
     struct slice text;
@@ -91,7 +91,7 @@ static struct tier_collection *open(struct tier_mirror *m, const struct tier_nam
 struct tier_collection *tier_mirror_open(struct tier_mirror *m, const struct tier_name *name)
 {
     bool is_new;
-    struct tier_collection *collection = open(m, name, &is_new);
+    struct tier_collection *collection = open_collection(m, name, &is_new);
     if (is_new)
         collection_wake_follower(collection);
     return collection;

@@ -91,77 +91,78 @@ static void label_selectors_become_requirements(void **state)
         expect(tier_write_label_selector, "labelSelector", rows[i].selector, rows[i].want);
 }
 
+static const struct {
+    const char *selector, *want, *name;
+} field_rows[] = {
+    {"metadata.name=x", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"x\"]}]",
+     "x"},
+    {"metadata.name==x", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"x\"]}]",
+     "x"},
+    {"metadata.name!=x", "[{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"x\"]}]",
+     ""},
+    {"b=1,a=2",
+     "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"2\"]},{\"key\":\"b\",\"operator\":"
+     "\"In\",\"values\":[\"1\"]}]",
+     ""},
+    {"a=b\\,c", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b,c\"]}]", ""},
+    {"a=b\\=c,d=e",
+     "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b=c\"]},{\"key\":\"d\",\"operator\":"
+     "\"In\",\"values\":[\"e\"]}]",
+     ""},
+    {"a=b\\\\", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\\\\\"]}]", ""},
+    {"a=b\\", "", ""},
+    {"a=b\\x", "", ""},
+    {"a=b=c", "", ""},
+    {"a", "", ""},
+    {"a=b,c", "", ""},
+    {"=", "", ""},
+    {"=,a=b", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
+    {"a=", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"\"]}]", ""},
+    /* A review may not name an empty field: kube-apiserver would refuse to answer it. */
+    {"!=b", "", ""},
+    {",,a=b,", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
+    {"metadata.name=a/b", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a/b\"]}]",
+     ""},
+    {"metadata.name=..", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"..\"]}]",
+     ""},
+    {"metadata.name=", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"\"]}]", ""},
+    {"metadata.name=a,metadata.name=b",
+     "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a\"]},{\"key\":\"metadata."
+     "name\",\"operator\":\"In\",\"values\":[\"b\"]}]",
+     "a"},
+    {"metadata.name=z,metadata.name=b,spec.nodeName=n",
+     "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"b\"]},{\"key\":\"metadata."
+     "name\",\"operator\":\"In\",\"values\":[\"z\"]},{\"key\":\"spec.nodeName\",\"operator\":"
+     "\"In\",\"values\":[\"n\"]}]",
+     "b"},
+    {"a!b=c", "[{\"key\":\"a!b\",\"operator\":\"In\",\"values\":[\"c\"]}]", ""},
+    {"a!!=c", "[{\"key\":\"a!\",\"operator\":\"NotIn\",\"values\":[\"c\"]}]", ""},
+    {"metadata.name=a%b", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a%b\"]}]",
+     ""},
+    {"a =b", "[{\"key\":\"a \",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
+    {"metadata.name=a\\=b",
+     "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a=b\"]}]", "a=b"},
+    {"metadata.namespace=n,metadata.name!=q",
+     "[{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"q\"]},{\"key\":"
+     "\"metadata.namespace\",\"operator\":\"In\",\"values\":[\"n\"]}]",
+     ""},
+    {"metadata.name=/,metadata.name=z",
+     "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"/"
+     "\"]},{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"z\"]}]",
+     ""},
+};
+
 static void field_selectors_become_requirements(void **state)
 {
     (void)state;
-    static const struct {
-        const char *selector, *want, *name;
-    } rows[] = {
-        {"metadata.name=x", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"x\"]}]",
-         "x"},
-        {"metadata.name==x", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"x\"]}]",
-         "x"},
-        {"metadata.name!=x",
-         "[{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"x\"]}]", ""},
-        {"b=1,a=2",
-         "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"2\"]},{\"key\":\"b\",\"operator\":"
-         "\"In\",\"values\":[\"1\"]}]",
-         ""},
-        {"a=b\\,c", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b,c\"]}]", ""},
-        {"a=b\\=c,d=e",
-         "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b=c\"]},{\"key\":\"d\",\"operator\":"
-         "\"In\",\"values\":[\"e\"]}]",
-         ""},
-        {"a=b\\\\", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\\\\\"]}]", ""},
-        {"a=b\\", "", ""},
-        {"a=b\\x", "", ""},
-        {"a=b=c", "", ""},
-        {"a", "", ""},
-        {"a=b,c", "", ""},
-        {"=", "", ""},
-        {"=,a=b", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
-        {"a=", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"\"]}]", ""},
-        /* A review may not name an empty field: kube-apiserver would refuse to answer it. */
-        {"!=b", "", ""},
-        {",,a=b,", "[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
-        {"metadata.name=a/b",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a/b\"]}]", ""},
-        {"metadata.name=..",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"..\"]}]", ""},
-        {"metadata.name=", "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"\"]}]",
-         ""},
-        {"metadata.name=a,metadata.name=b",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a\"]},{\"key\":\"metadata."
-         "name\",\"operator\":\"In\",\"values\":[\"b\"]}]",
-         "a"},
-        {"metadata.name=z,metadata.name=b,spec.nodeName=n",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"b\"]},{\"key\":\"metadata."
-         "name\",\"operator\":\"In\",\"values\":[\"z\"]},{\"key\":\"spec.nodeName\",\"operator\":"
-         "\"In\",\"values\":[\"n\"]}]",
-         "b"},
-        {"a!b=c", "[{\"key\":\"a!b\",\"operator\":\"In\",\"values\":[\"c\"]}]", ""},
-        {"a!!=c", "[{\"key\":\"a!\",\"operator\":\"NotIn\",\"values\":[\"c\"]}]", ""},
-        {"metadata.name=a%b",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a%b\"]}]", ""},
-        {"a =b", "[{\"key\":\"a \",\"operator\":\"In\",\"values\":[\"b\"]}]", ""},
-        {"metadata.name=a\\=b",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"a=b\"]}]", "a=b"},
-        {"metadata.namespace=n,metadata.name!=q",
-         "[{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"q\"]},{\"key\":"
-         "\"metadata.namespace\",\"operator\":\"In\",\"values\":[\"n\"]}]",
-         ""},
-        {"metadata.name=/,metadata.name=z",
-         "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"/"
-         "\"]},{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"z\"]}]",
-         ""},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(field_rows); i++) {
         struct arena arena;
-        expect(tier_write_field_selector, "fieldSelector", rows[i].selector, rows[i].want);
+        expect(tier_write_field_selector, "fieldSelector", field_rows[i].selector,
+               field_rows[i].want);
         arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
-        struct slice name = tier_selected_name(&arena, slice_from_text(rows[i].selector));
-        if (!slice_is(name, rows[i].name))
-            fail_msg("%s: %.*s", rows[i].selector, SLICE_ARGS(name));
+        struct slice name = tier_selected_name(&arena, slice_from_text(field_rows[i].selector));
+        if (!slice_is(name, field_rows[i].name))
+            fail_msg("%s: %.*s", field_rows[i].selector, SLICE_ARGS(name));
         arena_fini(&arena);
     }
 }
@@ -177,7 +178,7 @@ static void long_selectors_are_left_out(void **state)
         int len = sprintf(text, "a=");
         memset(text + len, 'x', BYTES);
         write_to(&out, tier_write_field_selector, "fieldSelector",
-                 slice_of(text, (size_t)(BYTES + over)));
+                 slice_of(text, BYTES + (size_t)over));
         assert_int_equal(out.len != 0, !over);
         buf_fini(&out);
         /* Terms: 1,024 of them are understood. */

@@ -311,11 +311,12 @@ static void limits_are_checked(void **state)
 {
     (void)state;
     assert_refused(read_flags("--kube-history=0", NULL), "must keep changes");
-    char resources[1024] = "--upstream-resources=pods";
+    char resources[1024];
+    int len = snprintf(resources, sizeof(resources), "--upstream-resources=pods");
     for (int i = 1; i < 256; i++)
-        strcat(resources, ",a"); /* NOLINT: it fits */
+        len += snprintf(resources + len, sizeof(resources) - (size_t)len, ",a");
     assert_accepted(read_flags(resources, NULL));
-    strcat(resources, ",a");
+    snprintf(resources + len, sizeof(resources) - (size_t)len, ",a");
     assert_refused(read_flags(resources, NULL), "at most 256");
 }
 
