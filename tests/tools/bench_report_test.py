@@ -50,8 +50,14 @@ class BenchReport(unittest.TestCase):
     def test_every_measured_number_is_in_the_report(self):
         class Server:
             """Returns ones for every measurement."""
+            through, caller = True, unittest.mock.MagicMock()
+            resident_bytes = tier_metric = requests_of_tier = staticmethod(lambda *_: 1)
+
             def __getattr__(self, _):
                 return lambda *_, **__: collections.defaultdict(lambda: 1.0)
+
+            def load(self, *_, **__):
+                return collections.defaultdict(lambda: 1.0, cpu=collections.defaultdict(lambda: 1.0), operations=1e9)
 
         class Cluster:
             """Three members that have used more CPU and had more calls whenever they are read."""
@@ -73,11 +79,13 @@ class BenchReport(unittest.TestCase):
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
                 unittest.mock.patch("statistics.median"), \
                 unittest.mock.patch("sidebyside.kube_rows.pod_bytes", return_value=1), \
+                unittest.mock.patch("sidebyside.tier_rows.timed_create", return_value=1.0), \
                 unittest.mock.patch.multiple("sidebyside.rule_rows", must=unittest.mock.MagicMock(),
                                              replace=unittest.mock.DEFAULT, await_status=unittest.mock.DEFAULT,
                                              published=unittest.mock.MagicMock(), create_many=lambda *_: (1, 0)), \
                 unittest.mock.patch.multiple("sidebyside.webhook_rows", Webhook=webhook,
                                              sizes=unittest.mock.Mock(of=lambda _: 0)):
+            Server.caller.return_value.get.return_value = "{}"
             for row in rows.ROWS:
                 for server in [Cluster("vigil"), Cluster("etcd")] if row.of_cluster else [Server()]:
                     for key in row.measure(server):
