@@ -130,7 +130,11 @@ class Bystander(threading.Thread):
                 self.calls += 1
             except grpc.RpcError as error:
                 self.failures.append(str(error))
-            self.held = max(self.held, int(metric(self.vigil, "vigil_client_held_bytes")))
+            try:
+                self.held = max(self.held, int(metric(self.vigil, "vigil_client_held_bytes")))
+            except urllib.error.HTTPError as error:
+                if error.code != 429:  # as any HTTP request while attackers hold all memory
+                    self.failures.append(str(error))
             self.resident_kb = max(self.resident_kb, self.vigil.anonymous_kb())
 
     def stop(self):

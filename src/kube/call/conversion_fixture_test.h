@@ -65,7 +65,7 @@ static inline void converter_convert(const struct converter *c, const struct jso
                                      const char *version, struct buf *to)
 {
     AUTO(buf_fini) struct buf text = {0};
-    char old[64], new[64];
+    char old[128], new[128];
     struct slice from = json_node_named(object, "apiVersion")->text;
     assert_int_equal(json_tree_write(object, &text), ST_OK);
     snprintf(old, sizeof(old), "\"apiVersion\":\"%.*s\"", SLICE_ARGS(from));
