@@ -78,6 +78,7 @@ static void on_end(struct pool_request *request, enum status status, const char 
 {
     struct tier_call_state *s = CONTAINER_OF(request, struct tier_call_state, request);
     if (status != ST_OK) {
+        s->call->unreached = request->reached == POOL_REQUEST_UNREACHED;
         finish(s, 0, reason);
     } else if (s->code == 401 && credentials_refused(s->link->credentials, s->generation) &&
                !s->repeated) {
@@ -181,6 +182,7 @@ enum status tier_call_start(struct tier_link *link, struct tier_call *call, cons
     uint8_t *at = s->bytes;
     s->link = link;
     s->call = call;
+    call->unreached = false;
     s->method = put(&at, slice_from_text(method));
     s->target = put(&at, prefix);
     s->target.len += put(&at, slice_from_text(path)).len;

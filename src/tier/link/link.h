@@ -70,6 +70,7 @@ struct tier_call {
      * is at most TIER_CALL_BYTES_MAX long. May free the call or start it again, but not free the
      * link. */
     void (*done)(struct tier_call *call, unsigned code, struct slice body, const char *reason);
+    bool unreached;                /* in done: no connection to the server could be made */
     struct tier_call_state *state; /* private; NULL: idle */
 };
 enum { TIER_CALL_BYTES_MAX = 256 * 1024 };

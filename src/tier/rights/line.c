@@ -10,6 +10,8 @@ enum { LATER_EVERY = 4 };
 /* Pauses while the server is away: doubled each time, and varied by a half. */
 #define PAUSE_NS_MIN (100 * NS_PER_MS)
 #define PAUSE_NS_MAX (2 * NS_PER_S)
+/* The same while no connection can be made: requests fail until the next attempt. */
+#define PAUSE_UNREACHED_NS_MAX (500 * NS_PER_MS)
 
 /* A user or an address. Exists as long as it has questions. */
 struct tier_asker {
@@ -151,6 +153,13 @@ static void answer(struct tier_ask *ask, unsigned code, struct slice body, const
     ask->answered(ask, &(struct tier_ask_answer){code, body, reason});
 }
 
+/* How long an urgent question may wait from now on. */
+static int64_t deadline_of(const struct tier_line *line)
+{
+    bool waits = !line->resume.set || !line->unreached;
+    return clock_add(loop_now_ns(line->loop), waits ? TIER_ANSWER_NS : 0);
+}
+
 static void on_deadline(struct timer *timer)
 {
     struct tier_ask *ask = CONTAINER_OF(timer, struct tier_ask, deadline);
@@ -174,15 +183,33 @@ static bool is_away(const struct tier_ask *ask, unsigned code)
     return !timed_out && (code == 0 || code == 429 || code == 502 || code == 503);
 }
 
-static void pause_line(struct tier_line *line, const char *reason)
+/* Nobody waits for a server that cannot be reached. */
+static void hurry(struct tier_line *line)
+{
+    struct tier_asker *asker;
+    struct tier_ask *ask;
+    MAP_FOREACH (asker, &line->askers) {
+        LIST_FOREACH (ask, &asker->queued[TIER_URGENT], in_asker) {
+            ask->deadline_ns = loop_now_ns(line->loop);
+            loop_timer_set(line->loop, &ask->deadline, ask->deadline_ns);
+        }
+    }
+}
+
+static void pause_line(struct tier_line *line, bool unreached, const char *reason)
 {
     int64_t pause_ns = PAUSE_NS_MIN << (line->failures < 10 ? line->failures : 10);
+    int64_t max_ns = unreached ? PAUSE_UNREACHED_NS_MAX : PAUSE_NS_MAX;
+    bool is_new = unreached && !(line->resume.set && line->unreached);
     snprintf(line->reason, sizeof(line->reason), "%s", reason);
+    line->unreached = unreached;
+    if (is_new)
+        hurry(line);
     if (line->resume.set)
         return; /* it was sent before the pause began */
     line->failures++;
-    if (pause_ns > PAUSE_NS_MAX)
-        pause_ns = PAUSE_NS_MAX;
+    if (pause_ns > max_ns)
+        pause_ns = max_ns;
     pause_ns += random_between(&line->random, 0, pause_ns / 2);
     loop_timer_set(line->loop, &line->resume, clock_add(loop_now_ns(line->loop), pause_ns));
 }
@@ -203,8 +230,9 @@ static void on_call_done(struct tier_call *call, unsigned code, struct slice bod
     stop_asking(ask);
     if (line->ended)
         line->ended(line, ask, loop_now_ns(line->loop) - ask->sent_ns);
-    if (away) {
-        pause_line(line, reason_of(code, reason));
+    if (away)
+        pause_line(line, call->unreached, reason_of(code, reason));
+    if (away && !(call->unreached && ask->urgency == TIER_URGENT)) {
         enqueue(ask, true);
     } else {
         line->failures = code ? 0 : line->failures;
@@ -329,7 +357,7 @@ enum status tier_line_add(struct tier_line *line, struct tier_ask *ask, struct s
     ask->urgency = urgency;
     ask->bytes = bytes;
     ask->deadline.fn = on_deadline;
-    ask->deadline_ns = clock_add(loop_now_ns(line->loop), TIER_ANSWER_NS);
+    ask->deadline_ns = deadline_of(line);
     enqueue(ask, false);
     return ST_OK;
 }
@@ -347,6 +375,7 @@ enum status tier_line_urge(struct tier_ask *ask)
     ask->deadline_ns = clock_add(loop_now_ns(ask->line->loop), TIER_ANSWER_NS);
     if (ask->state == TIER_ASK_ASKED)
         return ST_OK; /* it counts if it comes back */
+    ask->deadline_ns = deadline_of(ask->line);
     ask->state = TIER_ASK_IDLE;
     enqueue(ask, false);
     return ST_OK;

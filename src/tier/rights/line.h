@@ -3,15 +3,17 @@
  *
  *     idle ──add──► queued ──────► asked ──────► answered, idle
  *                    ▲ └──────────────────────────▲   (it has waited too long)
- *                    └──────────────┘ the server is away
+ *                    └──────────────┘ the server is busy
  *
  * Askers take turns: users, and addresses of clients whose tokens are not known. Each has two
  * queues: questions that a request waits for go first, except that every fourth review is one of
  * the others. An asker has at most TIER_USER_REVIEWS_MAX reviews under way, so that one whose
  * reviews take long does not keep the others from being answered.
  *
- * While the server cannot be reached, is restarting or throttles, nothing is sent for a while, and
- * the questions stay in line. An urgent one is answered with a failure after TIER_ANSWER_NS.
+ * While the server is restarting or throttles, nothing is sent for a while, and the questions stay
+ * in line. An urgent one is answered with a failure after TIER_ANSWER_NS; or at once, if no
+ * connection can be made. This is shared for a moment: questions that arrive then fail without
+ * another attempt.
  *
  * Nothing is answered from within a function of the line. One for each tier_rights, on its thread.
  */
@@ -75,6 +77,7 @@ struct tier_line {
     unsigned sent;                     /* reviews, for the turns of those that are not urgent */
     struct deferred send;
     struct timer resume; /* set: the server is away */
+    bool unreached;      /* valid while it is away: no connection can be made */
     unsigned failures;   /* in a row */
     char reason[256];    /* why the server is away */
     struct buf body;     /* for writing */

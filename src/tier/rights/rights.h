@@ -10,8 +10,9 @@
  * question was sent. Equal questions share one review. The number of reviews under way is limited;
  * those beyond it wait in line, and users take turns, so that one with a thousand questions does
  * not delay another with one. Clients whose tokens are not known take turns by their addresses. Too
- * many waiting questions of a user, or in all, are refused. While the kube-apiserver cannot be
- * reached, questions wait for it, at most TIER_ANSWER_NS. No answer is never a permission.
+ * many waiting questions of a user, or in all, are refused. While the kube-apiserver restarts or
+ * throttles, questions wait for it, at most TIER_ANSWER_NS; if no connection to it can be made,
+ * they fail at once. No answer is never a permission.
  *
  * Answers about tokens are found by SHA-256. A token itself is kept as long as its user is in use.
  *
