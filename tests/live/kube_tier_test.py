@@ -43,7 +43,7 @@ class KubeTier(LiveTest):
         tier.start()
         caller = Caller(tier.port, token="someone")
         self.assertEqual(caller.get("/livez")[0], 200)
-        # Nothing can be said about who the client is. No connection can be made, so nobody waits ten seconds for an answer.
+        # Nothing can be said about who the client is. No connection can be made, so no request waits ten seconds for an answer.
         paths = ("/api/v1/pods", "/api/v1/pods?watch=1", "/api/v1/namespaces/default/pods/a?resourceVersion=0", "/version")
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:

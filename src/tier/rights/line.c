@@ -183,7 +183,7 @@ static bool is_away(const struct tier_ask *ask, unsigned code)
     return !timed_out && (code == 0 || code == 429 || code == 502 || code == 503);
 }
 
-/* Nobody waits for a server that cannot be reached. */
+/* No request waits for a server that cannot be reached. */
 static void hurry(struct tier_line *line)
 {
     struct tier_asker *asker;
