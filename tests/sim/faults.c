@@ -2,7 +2,6 @@
 
 #include "actors.h"
 #include "coverage.h"
-#include "front.h"
 #include "supervisor.h"
 #include "trace.h"
 
@@ -39,10 +38,10 @@ static void cut_link(void)
 {
     trace_line("the way between the servers is cut");
     coverage_add(COVERAGE_LINK);
-    front_set_link(faults.sim, false);
+    machine_set_link(faults.front_machine, false);
     actor_sleep((int64_t)below(6 * NS_PER_S));
     if (!machine_has_died(faults.front_machine))
-        front_set_link(faults.sim, true);
+        machine_set_link(faults.front_machine, true);
 }
 
 static void disturb_connection(enum sim_fault fault, enum coverage what)

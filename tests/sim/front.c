@@ -93,15 +93,6 @@ void front_configure(struct server_config *config, struct machine *machine, cons
     };
 }
 
-void front_set_link(struct sim *sim, bool exists)
-{
-    struct url url;
-    struct error error;
-    enum status status = url_parse(slice_from_text(FRONT_LINK_ENDPOINT), &url, &error);
-    assert(status == ST_OK);
-    sim_set_reachable(sim, &url.address, exists);
-}
-
 void front_boot(void)
 {
     boots++;

@@ -6,7 +6,8 @@
 #ifndef VIGIL_TESTS_SIM_FRONT_H
 #define VIGIL_TESTS_SIM_FRONT_H
 
-#include "simulated/sim.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <vigil/vigil.h>
 
@@ -27,8 +28,6 @@ bool front_has_void_mirror(int64_t since_ns);
 
 /* For that machine. user: the user of the server in front, whose password is its name, or NULL. */
 void front_configure(struct server_config *config, struct machine *machine, const char *user);
-/* The way between the servers exists, or all connections on it break, and there are no new ones. */
-void front_set_link(struct sim *sim, bool exists);
 /* The machine was started again, so that its mirror counts as lost. */
 void front_boot(void);
 

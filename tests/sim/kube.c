@@ -8,6 +8,7 @@
 #include "kube_model.h"
 #include "machine.h"
 #include "operations.h"
+#include "tier.h"
 #include "tls.h"
 #include "trace.h"
 
@@ -17,7 +18,14 @@
 
 #include <vigil/kube.h>
 
-enum { ACTORS_MAX = 4, NAMES = 4, SHOWN_MAX = 16, CONVERGES_S_MAX = 300, HTTP_TIMEOUT = 504 };
+enum {
+    ACTORS_MAX = 4,
+    NAMES = 4,
+    SHOWN_MAX = 16,
+    CONVERGES_S_MAX = 300,
+    BAD_GATEWAY = 502,
+    HTTP_TIMEOUT = 504
+};
 
 struct kube_actor {
     unsigned number, puts;
@@ -126,8 +134,10 @@ static void do_delete(struct kube_answer *answer, const vigil_kube_target *targe
         options.version = version;
     snprintf(op->key, KEY_BYTES, "%s", answer->key);
     run(answer, vigil_kube_delete(kube.kube, target, &options));
-    /* A write that was not answered in time may have been made. */
-    op->answer = answer->code && answer->code != HTTP_TIMEOUT ? ANSWER_REFUSED : ANSWER_UNKNOWN;
+    /* A write that was not answered in time may have been made, and so may one that the watch tier
+     * has passed on and that got no answer. */
+    bool is_refused = answer->code && answer->code != HTTP_TIMEOUT && answer->code != BAD_GATEWAY;
+    op->answer = is_refused ? ANSWER_REFUSED : ANSWER_UNKNOWN;
     operation_done(op);
 }
 
@@ -238,8 +248,10 @@ void kube_start(const struct plan *plan)
     kube.shown_count = 0;
     kube.count = 1 + (unsigned)(plan->seed % 2);
     vigil_kube_options_init(&options);
-    options.server =
-        sim_tls_endpoint(plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT);
+    options.server = sim_tls_endpoint(plan->on[SWITCH_TIER]    ? TIER_KUBE_ENDPOINT
+                                      : plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT
+                                                               : MACHINE_KUBE_ENDPOINT);
+    options.token = plan->on[SWITCH_TIER] ? "root" : NULL;
     options.ca_file = sim_tls_ca_file();
     options.calls_per_second = 0;
     options.call_timeout_ms = 5000;

@@ -6,14 +6,27 @@
 #include "disk.h"
 #include "front.h"
 #include "server/server.h"
+#include "tier.h"
 #include "tls.h"
 #include "trace.h"
 
-enum { LISTEN_MAX = 3, SEGMENT_BYTES_FRONT = 2 << 10 };
+enum { LISTEN_MAX = 4, SEGMENT_BYTES_FRONT = 2 << 10 };
+
+/* What differs by the role of a machine. */
+static const struct place {
+    const char *name, *dir;
+    const char *endpoint, *kube_endpoint; /* NULL: none */
+    const char *link_endpoint;            /* by which it reaches the first one; NULL: it is that */
+} places[] = {
+    [MACHINE_FIRST] = {"the server", "/data", MACHINE_ENDPOINT, MACHINE_KUBE_ENDPOINT, NULL},
+    [MACHINE_FRONT] = {"the front", FRONT_DIR, FRONT_ENDPOINT, FRONT_KUBE_ENDPOINT,
+                       FRONT_LINK_ENDPOINT},
+    [MACHINE_TIER] = {"the tier", TIER_DIR, NULL, TIER_KUBE_ENDPOINT, TIER_LINK_ENDPOINT},
+};
 
 struct machine {
     struct machine_options options;
-    const char *name;
+    const struct place *place;
     struct disk *disk; /* owned */
     struct server_config config;
     struct url listen[LISTEN_MAX];
@@ -35,14 +48,14 @@ static void crash(void *ctx)
 static void on_failure(void *ctx, const char *text)
 {
     struct machine *machine = ctx;
-    trace_line("%s fails: %s", machine->name, text);
+    trace_line("%s fails: %s", machine->place->name, text);
     machine_die(machine, MACHINE_KILLED);
 }
 
 static void on_warning(void *ctx, const char *text)
 {
     struct machine *machine = ctx;
-    trace_line("%s warns: %s", machine->name, text);
+    trace_line("%s warns: %s", machine->place->name, text);
 }
 
 static void listen_at(struct machine *machine, const char *endpoint, enum server_role role)
@@ -58,12 +71,21 @@ static void listen_at(struct machine *machine, const char *endpoint, enum server
 
 static void configure_listeners(struct machine *machine)
 {
-    bool is_front = machine->options.is_front;
-    listen_at(machine, is_front ? FRONT_ENDPOINT : MACHINE_ENDPOINT, SERVER_CLIENTS);
-    if (!is_front)
+    const struct machine_options *options = &machine->options;
+    bool is_first = options->role == MACHINE_FIRST;
+    if (machine->place->endpoint)
+        listen_at(machine, machine->place->endpoint, SERVER_CLIENTS);
+    if (is_first)
         listen_at(machine, FRONT_LINK_ENDPOINT, SERVER_CLIENTS);
-    if (machine->options.kube)
-        listen_at(machine, is_front ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT, SERVER_KUBE);
+    if (options->kube)
+        listen_at(machine, machine->place->kube_endpoint, SERVER_KUBE);
+    if (is_first && options->has_tier)
+        listen_at(machine, TIER_LINK_ENDPOINT, SERVER_KUBE);
+}
+
+static bool is_in_front(const struct machine *machine)
+{
+    return machine->options.role != MACHINE_FIRST;
 }
 
 static void configure(struct machine *machine)
@@ -72,7 +94,7 @@ static void configure(struct machine *machine)
     machine->config = (struct server_config){
         .engine =
             {
-                .data_dir = machine->options.is_front ? FRONT_DIR : "/data",
+                .data_dir = machine->place->dir,
                 .fs = disk_fs(machine->disk),
                 .segment_bytes_first = 8 << 10,
                 .segment_bytes_max = 32 << 10,
@@ -97,7 +119,7 @@ static void configure(struct machine *machine)
                 .peer_url_count = COUNT_OF(peer_urls),
             },
         .kube = {.version = "sim"},
-        .kube_wanted = machine->options.kube,
+        .kube_wanted = machine->options.kube && machine->options.role != MACHINE_TIER,
         .net = NET_OPTIONS_DEFAULT,
         .client_bytes_max = 64 << 20,
         .wire = WIRE_LIMITS_DEFAULT,
@@ -108,23 +130,27 @@ static void configure(struct machine *machine)
     };
     machine->config.net.shards = machine->options.shards;
     configure_listeners(machine);
-    if (machine->options.is_front) /* with small segments, so that a full disk refuses something */
+    if (is_in_front(machine)) /* with small segments, so that a full disk refuses something */
         machine->config.engine.segment_bytes_first = machine->config.engine.segment_bytes_max =
             SEGMENT_BYTES_FRONT;
-    if (machine->options.is_front)
+    if (machine->options.role == MACHINE_FRONT)
         front_configure(&machine->config, machine, machine->options.user);
+    if (machine->options.role == MACHINE_TIER)
+        tier_configure(&machine->config);
+    if (machine->options.has_tier)
+        tier_configure_upstream(&machine->config);
 }
 
 struct machine *machine_new(const struct machine_options *options)
 {
     struct machine *machine = xcalloc(1, sizeof(*machine));
     machine->options = *options;
-    machine->name = options->is_front ? "the front" : "the server";
-    machine->disk = disk_new(&(struct disk_options){.dir = options->is_front ? FRONT_DIR : "/data",
+    machine->place = &places[options->role];
+    machine->disk = disk_new(&(struct disk_options){.dir = machine->place->dir,
                                                     .seed = options->seed,
                                                     .slow = options->slow_disk,
                                                     .misdirects = options->misdirects,
-                                                    .is_front = options->is_front,
+                                                    .is_front = options->role != MACHINE_FIRST,
                                                     .crash = crash,
                                                     .ctx = machine});
     configure(machine);
@@ -143,6 +169,17 @@ void machine_free(struct machine *machine)
 struct disk *machine_disk(struct machine *machine)
 {
     return machine->disk;
+}
+
+void machine_set_link(struct machine *machine, bool exists)
+{
+    struct url url;
+    struct error error;
+    if (!machine->place->link_endpoint)
+        return;
+    enum status status = url_parse(slice_from_text(machine->place->link_endpoint), &url, &error);
+    assert(status == ST_OK);
+    sim_set_reachable(machine->options.sim, &url.address, exists);
 }
 
 bool machine_is_down(const struct machine *machine)
@@ -170,13 +207,12 @@ enum status machine_start(struct machine *machine, bool *ret_died, struct error 
     machine->mirror_is_void = false;
     machine->was_rotten = disk_is_rotten(machine->disk);
     disk_start(machine->disk);
-    if (machine->options.is_front) {
+    if (machine->options.role == MACHINE_FRONT)
         front_starts();
-        front_set_link(machine->options.sim, true);
-    }
+    machine_set_link(machine, true);
     struct server *server;
     enum status status = server_start(&machine->config, &server, ret_error);
-    trace_line("%s starts: %s %s", machine->name, status_text(status),
+    trace_line("%s starts: %s %s", machine->place->name, status_text(status),
                status == ST_OK ? "" : ret_error->text);
     if (status == ST_OK) {
         machine->server = server;
@@ -191,7 +227,7 @@ bool machine_stop(struct machine *machine)
 {
     struct server *server = machine->server;
     unsigned starts = machine->starts;
-    trace_line("%s is stopped", machine->name);
+    trace_line("%s is stopped", machine->place->name);
     server_drain(server);
     for (int i = 0; i < 1000 && !server_drained(server); i++) {
         actor_sleep(10 * NS_PER_MS);
@@ -205,10 +241,10 @@ bool machine_stop(struct machine *machine)
     machine->freeing = false;
     machine->server = NULL;
     bool clean = !machine->died;
-    coverage_add_at(COVERAGE_STOP, machine->options.is_front, clean);
+    coverage_add_at(COVERAGE_STOP, is_in_front(machine), clean);
     machine->died = false;
     disk_stop(machine->disk);
-    trace_line("%s has stopped", machine->name);
+    trace_line("%s has stopped", machine->place->name);
     return clean;
 }
 
@@ -245,18 +281,16 @@ void machine_die(struct machine *machine, enum machine_end_kind kind)
 {
     if (machine->died)
         return;
-    trace_line("%s dies: %s", machine->name, kind == MACHINE_CUT ? "power fails" : "killed");
-    coverage_add_at(kind == MACHINE_CUT ? COVERAGE_CUT : COVERAGE_KILL, machine->options.is_front,
-                    1);
+    trace_line("%s dies: %s", machine->place->name, kind == MACHINE_CUT ? "power fails" : "killed");
+    coverage_add_at(kind == MACHINE_CUT ? COVERAGE_CUT : COVERAGE_KILL, is_in_front(machine), 1);
     machine->died = true;
     disk_stop(machine->disk);
     for (size_t i = 0; i < machine->config.listen_count; i++)
         sim_unplug(machine->options.sim, &machine->listen[i].address);
-    if (machine->options.is_front)
-        front_set_link(machine->options.sim, false);
+    machine_set_link(machine, false);
     if (kind == MACHINE_CUT)
         disk_cut_power(machine->disk);
-    if (kind == MACHINE_CUT && machine->options.is_front)
+    if (kind == MACHINE_CUT && machine->options.role == MACHINE_FRONT)
         front_boot();
     actors_wake(&machine->died);
 }

@@ -2,7 +2,8 @@
  * A machine with a server: the whole of src/server on a simulated disk and the simulated network.
  * Started and stopped by actors; everything that the dead process still does has no effect.
  *
- * There are at most two, the second one in front of the first (front.h).
+ * There are at most two, the second one in front of the first: as a server in front of an etcd
+ * cluster (front.h), or as the watch tier in front of a kube-apiserver (tier.h).
  */
 #ifndef VIGIL_TESTS_SIM_MACHINE_H
 #define VIGIL_TESTS_SIM_MACHINE_H
@@ -13,13 +14,16 @@
 struct disk;
 struct machine;
 
+enum machine_role { MACHINE_FIRST, MACHINE_FRONT, MACHINE_TIER };
+
 struct machine_options {
     struct sim *sim;
+    enum machine_role role;
     uint64_t seed;
     unsigned shards;
     bool slow_disk, misdirects;
     bool kube;
-    bool is_front;
+    bool has_tier; /* the first one: its Kubernetes API has users, and the watch tier as client */
     const char *user; /* user of a front; NULL: the server behind has no authentication */
 };
 
@@ -29,6 +33,9 @@ struct machine_options {
 struct machine *machine_new(const struct machine_options *options);
 void machine_free(struct machine *machine); /* stopped; accepts NULL */
 struct disk *machine_disk(struct machine *machine);
+/* The way from a server in front to the first one exists, or all connections on it break, and there
+ * are no new ones. */
+void machine_set_link(struct machine *machine, bool exists);
 
 /* The server does not run: it was never started, has been stopped, or has died. */
 bool machine_is_down(const struct machine *machine);

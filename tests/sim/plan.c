@@ -31,14 +31,24 @@ static const struct {
     [SWITCH_LARGE] = {"large", "large values", 40},
     [SWITCH_TLS] = {"tls", "TLS", 25},
     [SWITCH_FRONT] = {"front", "a server in front of another", 25},
+    [SWITCH_TIER] = {"tier", "the watch tier in front of the Kubernetes API", 12},
 };
+
+/* It takes the place of another server in front. */
+static void place_tier(struct plan *plan)
+{
+    if (!plan->on[SWITCH_FRONT])
+        plan->operations /= 2;
+    plan->on[SWITCH_FRONT] = plan->on[SWITCH_AUTH] = false;
+    plan->on[SWITCH_KUBE] = true;
+}
 
 struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
 {
     struct random random;
     random_init(&random, seed);
     struct plan plan = {.seed = seed};
-    for (size_t i = 0; i < SWITCHES; i++)
+    for (size_t i = 0; i < SWITCH_TIER; i++)
         plan.on[i] = random_chance(&random, switches[i].percent, 100);
     plan.clients = 2 + (unsigned)random_below(&random, 3);
     plan.operations = 10 + (unsigned)random_below(&random, 60);
@@ -48,8 +58,12 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
         plan.operations /= 2; /* two servers take twice as long */
         plan.on[SWITCH_FULL] |= random_chance(&random, 20, 100);
     }
+    plan.on[SWITCH_TIER] = random_chance(&random, switches[SWITCH_TIER].percent, 100);
+    if (plan.on[SWITCH_TIER])
+        place_tier(&plan);
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
+    plan.on[SWITCH_TIER] &= plan.on[SWITCH_KUBE];
     if (limits->operations && limits->operations < plan.operations)
         plan.operations = limits->operations;
     if (limits->clients && limits->clients < plan.clients)

@@ -33,6 +33,7 @@ enum plan_switch {
     SWITCH_LARGE, /* values that fill segments of the log */
     SWITCH_TLS,
     SWITCH_FRONT, /* a second server in front of the first one */
+    SWITCH_TIER,  /* the watch tier in front of its Kubernetes API instead */
     SWITCHES
 };
 

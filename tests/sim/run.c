@@ -11,6 +11,7 @@
 #include "machine.h"
 #include "maintenance.h"
 #include "operations.h"
+#include "tier.h"
 #include "tls.h"
 #include "trace.h"
 #include "watchers.h"
@@ -26,7 +27,7 @@
 struct run {
     const struct plan *plan;
     struct sim *sim;
-    struct machine *server, *front; /* owned; front: NULL if there is none */
+    struct machine *server, *front; /* owned; front: NULL if there is none; or the tier */
 };
 
 /* A bit has changed on the disk, and the server has noticed it: the run ends here. */
@@ -80,7 +81,7 @@ static void await_leases(vigil_client *client)
  * of its own. */
 static void compare_servers(const struct run *run)
 {
-    if (!run->front || faults_have_rotted_behind())
+    if (!run->plan->on[SWITCH_FRONT] || faults_have_rotted_behind())
         return;
     const char *user = run->plan->on[SWITCH_AUTH] ? "root" : NULL;
     vigil_client *front = client_connect(user, FRONT_ENDPOINT);
@@ -99,7 +100,7 @@ static void control(void *arg)
         clients_enable_auth();
     if (run->front)
         faults_begin_front(run->front);
-    const char *endpoints = front_endpoints(run->front, (unsigned)plan->seed);
+    const char *endpoints = front_endpoints(plan->on[SWITCH_FRONT], (unsigned)plan->seed);
     vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL, endpoints);
     watchers_audit(auditor, strcmp(endpoints, MACHINE_ENDPOINT) != 0);
     clients_start(plan);
@@ -133,16 +134,18 @@ static struct sim *make_sim(const struct plan *plan)
     return sim_new(&options);
 }
 
-static struct machine *make_machine(const struct plan *plan, struct sim *sim, bool is_front)
+static struct machine *make_machine(const struct plan *plan, struct sim *sim,
+                                    enum machine_role role)
 {
     return machine_new(&(struct machine_options){
         .sim = sim,
-        .seed = plan->seed + (is_front ? 8 : 5),
+        .role = role,
+        .seed = plan->seed + (role == MACHINE_FIRST ? 5 : 8),
         .shards = plan->shards,
         .kube = plan->on[SWITCH_KUBE],
         .slow_disk = plan->on[SWITCH_SLOW],
         .misdirects = plan->on[SWITCH_MISDIRECT],
-        .is_front = is_front,
+        .has_tier = role == MACHINE_FIRST && plan->on[SWITCH_TIER],
         .user = plan->on[SWITCH_AUTH] ? "root" : NULL,
     });
 }
@@ -153,18 +156,20 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     actors_begin(run.sim, plan->seed + 3);
     wraps_begin(run.sim, plan->seed + 4);
     trace_begin(prints);
-    coverage_begin(plan->on[SWITCH_FRONT]);
+    coverage_begin(plan->on[SWITCH_FRONT] || plan->on[SWITCH_TIER]);
     history_begin();
     operations_begin();
     watchers_begin();
     kube_model_begin();
     maintenance_begin();
     front_begin();
+    tier_begin();
     if (plan->on[SWITCH_TLS])
         sim_tls_begin(plan->seed + 9);
-    run.server = make_machine(plan, run.sim, false);
-    if (plan->on[SWITCH_FRONT])
-        run.front = make_machine(plan, run.sim, true);
+    run.server = make_machine(plan, run.sim, MACHINE_FIRST);
+    if (plan->on[SWITCH_FRONT] || plan->on[SWITCH_TIER])
+        run.front =
+            make_machine(plan, run.sim, plan->on[SWITCH_TIER] ? MACHINE_TIER : MACHINE_FRONT);
     if (!actors_run(actor_start("control", control, &run)))
         violation("every actor waits, and nothing will happen");
     struct run_result result = {
@@ -177,6 +182,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     };
     machine_free(run.front);
     machine_free(run.server);
+    tier_end();
     sim_tls_end();
     operations_end();
     maintenance_end();

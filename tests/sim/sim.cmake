@@ -1,9 +1,9 @@
 # vigil_sim: the whole server in a simulation (docs/simulation.md). Threads, waiting, time, randomness, the network and
 # the disk are replaced when it is linked.
 file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/sim/*.c)
-add_executable(vigil_sim ${sim_sources})
+add_executable(vigil_sim ${sim_sources} ${CMAKE_SOURCE_DIR}/src/cmd/serve/tier.c)
 target_include_directories(vigil_sim PRIVATE ${CMAKE_SOURCE_DIR}/tests/sim)
-target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_client vigil_simulated)
+target_link_libraries(vigil_sim PRIVATE vigil_tier vigil_server vigil_kubeclient vigil_client vigil_simulated)
 set(sim_wraps
     clock_system random_seed_system random_secret network_posix
     pthread_create pthread_join pthread_detach pthread_self pthread_setname_np sched_yield
