@@ -40,8 +40,9 @@ class TierEnvtest(envtest_test.Envtest):
         self.assertGreater(watches, 0)
         there, failed_there, _ = self.run_suite(package, "real", program, folder)
         self.assertEqual(passed | failed, there | failed_there)
-        races = {text for text in failed | failed_there if text.endswith(envtest_test.RACE)}
-        self.assertEqual(failed - races, failed_there - races, output[-20000:])
+        # What fails without the tier as well says nothing about it.
+        races = {text for text in failed if text.endswith(envtest_test.RACE)}
+        self.assertEqual(failed - failed_there - races, set(), output[-20000:])
 
     def test_suite_of_builder(self):
         self.compare("builder")
