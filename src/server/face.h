@@ -18,11 +18,13 @@ struct engine_shard;
 struct http_routes;
 struct loop;
 struct metric_page;
+struct turns;
 
 struct server_face {
     void *ctx;
     /* When the engine is open, before the shards; and when they are freed, if it was opened. */
-    enum status (*open)(void *ctx, struct engine *engine, struct error *error);
+    /* turns measure its threads; borrowed until it is closed. */
+    enum status (*open)(void *ctx, struct engine *engine, struct turns *turns, struct error *error);
     void (*close)(void *ctx);
     enum status (*shard_new)(void *ctx, struct engine_shard *engine, struct loop *loop,
                              void **ret_shard);

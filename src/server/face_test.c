@@ -63,10 +63,12 @@ static void put_something(struct engine *engine)
     assert_int_equal(local_mirror_revision(engine), 10);
 }
 
-static enum status face_open(void *ctx, struct engine *engine, struct error *error)
+static enum status face_open(void *ctx, struct engine *engine, struct turns *turns,
+                             struct error *error)
 {
     struct test_face *face = ctx;
     assert_null(face->engine);
+    assert_non_null(turns);
     if (face->open_status != ST_OK)
         return error_set(error, face->open_status, "the face does not open");
     face->engine = engine;

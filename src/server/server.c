@@ -311,7 +311,7 @@ static enum status open_face(struct server *server, struct error *error)
     const struct server_face *face = server->config->face;
     if (!face)
         return ST_OK;
-    TRY(face->open(face->ctx, server->engine, error));
+    TRY(face->open(face->ctx, server->engine, server->turns, error));
     server->face_is_open = true;
     return ST_OK;
 }

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 import unittest
@@ -55,6 +56,30 @@ class KubeTier(LiveTest):
         self.assertEqual(tier.metric("vigil_tier_watches_total"), 0)
         # etcd's API is not served.
         self.assertEqual(tier.own_page("/v3/kv/range")[0], 404)
+        tier.stop()
+
+    def test_metrics_are_well_formed_and_say_what_is_mirrored(self):
+        tier = self.tier(args=["--upstream-resources=pods"])
+        tier.start()
+        names, kinds, page = set(), {}, tier.own_page("/metrics")[1]
+        for line in page.splitlines():
+            words = line.split(" ", 3)
+            if words[:2] == ["#", "HELP"]:
+                self.assertNotIn(words[2], names, "a family is there twice")
+                self.assertTrue(words[3].endswith("."), line)
+                names.add(words[2])
+            elif words[:2] == ["#", "TYPE"]:
+                kinds[words[2]] = words[3]
+        for name, kind in kinds.items():
+            if name.startswith("vigil_tier_"):
+                self.assertEqual(kind == "counter", name.endswith("_total"), name)
+        pods = 'group="",version="v1",resource="pods",encoding="json"'
+        self.assertIn(f'vigil_tier_connected{{{pods}}} 0\n', page)
+        self.assertIn(f'vigil_tier_lag_seconds{{{pods}}} NaN\n', page)
+        self.assertIn(f'vigil_tier_age_seconds{{{pods}}} NaN\n', page)
+        self.assertRegex(page, re.escape(f'vigil_tier_collection_info{{{pods},phase="starting",reason="'))
+        # A turn of the mirror's thread is measured like those of others.
+        self.assertGreater(tier.metric('vigil_turn_duration_seconds_count{thread="mirror"}'), 0)
         tier.stop()
 
     def test_it_is_not_ready_before_its_resources_are_mirrored(self):

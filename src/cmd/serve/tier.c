@@ -13,9 +13,11 @@ static void on_log(void *ctx, int level, const char *text)
     LOG_AT(levels[level], text);
 }
 
-static enum status face_open(void *ctx, struct engine *engine, struct error *error)
+static enum status face_open(void *ctx, struct engine *engine, struct turns *turns,
+                             struct error *error)
 {
     struct serve_tier *tier = ctx;
+    tier->options.turns = turns;
     return tier_new(&tier->options, engine, &tier->tier, error);
 }
 

@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "base/metric/metric.h"
 #include "base/metric/page.h"
+#include "base/metric/turn.h"
 #include "base/xalloc.h"
 #include "kube/types/kind.h"
 #include "tier/call/pass.h"
@@ -277,7 +278,10 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
                      struct tier **ret_tier, struct error *error)
 {
     AUTO(tier_freep) struct tier *tier = xcalloc(1, sizeof(*tier));
+    struct turn *turn;
     lock_init(&tier->lock);
+    if (turns_join(options->turns, "mirror", &turn) != ST_OK)
+        return error_no_memory(error);
     tier->rights_metrics = tier_rights_metrics_new();
     tier->client = options->client;
     tier->log = options->log;
@@ -291,6 +295,7 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
                                       .collection_bytes_max = options->collection_bytes_max,
                                       .idle_ns = options->idle_ns,
                                       .history_ns = options->history_ns,
+                                      .turn = turn,
                                       .log = options->log,
                                       .log_ctx = options->log_ctx},
         &tier->settings.mirror, error));
@@ -315,18 +320,25 @@ void tier_free(struct tier *tier)
 static const struct {
     const char *name, *help;
 } totals[] = {
-    [TIER_TOTAL_GETS] = {"vigil_tier_gets_total", "Objects that the mirror has answered."},
-    [TIER_TOTAL_LISTS] = {"vigil_tier_lists_total", "Lists that the mirror has answered."},
-    [TIER_TOTAL_WATCHES] = {"vigil_tier_watches_total", "Watches of the mirror that were begun."},
+    [TIER_TOTAL_GETS] = {"vigil_tier_gets_total",
+                         "Requests for one object that the mirror has answered."},
+    [TIER_TOTAL_LISTS] = {"vigil_tier_lists_total",
+                          "Lists, or pages of lists, that the mirror has answered."},
+    [TIER_TOTAL_WATCHES] = {"vigil_tier_watches_total",
+                            "Watches of clients that the mirror has begun to answer."},
     [TIER_TOTAL_WATCHES_ENDED] = {"vigil_tier_watches_ended_total",
-                                  "Watches of the mirror that have ended."},
-    [TIER_TOTAL_EVENTS] = {"vigil_tier_events_total", "Events that were sent to watches."},
+                                  "Those of these watches that have ended."},
+    [TIER_TOTAL_EVENTS] = {"vigil_tier_events_total",
+                           "Events that were sent to watches of clients, without bookmarks."},
     [TIER_TOTAL_PASSED_ON] = {"vigil_tier_passed_on_total",
-                              "Requests that are not reads of the mirror, passed on."},
+                              "Requests that are not reads of the mirror, and were passed on to "
+                              "the kube-apiserver."},
     [TIER_TOTAL_UNMIRRORED] = {"vigil_tier_unmirrored_total",
-                               "Reads that the mirror could not answer, passed on."},
+                               "Reads that were passed on to the kube-apiserver: they must be "
+                               "current, or the mirror does not have what they need."},
     [TIER_TOTAL_DENIED] = {"vigil_tier_denied_total",
-                           "Reads that were refused for lack of a right."},
+                           "Reads that were refused, because their user lacks the right or the "
+                           "right could not be reviewed."},
 };
 
 bool tier_is_ready(struct tier *tier, char ret_reason[TIER_REASON_BYTES])
@@ -346,5 +358,9 @@ void tier_write_metrics(struct tier *tier, struct metric_page *page)
     lock_release(&tier->lock);
     for (size_t k = 0; k < TIER_TOTALS; k++)
         metric_page_counter(page, totals[k].name, totals[k].help, sums[k]);
+    /* The threads count while they are read. */
+    uint64_t ended = sums[TIER_TOTAL_WATCHES_ENDED], begun = sums[TIER_TOTAL_WATCHES];
+    metric_page_gauge(page, "vigil_tier_watches", "Watches of clients that run.",
+                      begun > ended ? begun - ended : 0);
     tier_mirror_write_metrics(tier->settings.mirror, page);
 }

@@ -12,6 +12,7 @@
 
 struct tier;
 struct tier_face;
+struct turns;
 
 struct tier_options {
     const vigil_kube_options *client; /* where the kube-apiserver is, and the tier's own account */
@@ -26,6 +27,7 @@ struct tier_options {
     int64_t idle_ns;               /* --upstream-idle; 0: the default */
     int64_t history_ns;            /* --kube-history; 0: the default */
     unsigned forwards_max;         /* per thread; 0: the default */
+    struct turns *turns;           /* measure the mirror's thread; borrowed; may be NULL */
     /* One line about what has changed; an enum vigil_log_level. May be NULL. */
     void (*log)(void *ctx, int level, const char *text);
     void *log_ctx;

@@ -40,6 +40,7 @@ struct tier_reader_use {
 struct tier_collection_counters {
     _Atomic uint64_t objects, bytes; /* what readers see, or what is being loaded */
     _Atomic uint64_t generations, restarts, events;
+    _Atomic uint64_t throttled; /* requests that were answered with 429 */
     _Atomic uint64_t fences, fences_failed, fence_ns;
     _Atomic uint64_t waits, waits_failed;
     _Atomic int64_t heard_ns; /* when the mirror was last known to be current; 0: never */

@@ -533,6 +533,7 @@ static void on_request_failed(void *ctx, const struct vigil_kube_status *status)
     struct tier_follow *f = ctx;
     f->accepted = false;
     f->was_broken |= status->code == 0;
+    counter_add(&counters_of(f)->throttled, status->code == 429);
     tier_reflector_failed(&f->reflector, status, now_of(f));
     publish(f);
 }

@@ -303,6 +303,7 @@ static void on_start(struct driver_command *command)
         return;
     if (driver->own_thread)
         pthread_setname_np(pthread_self(), "vigil-follower");
+    loop_set_turn(driver->loop, m->turn);
     m->started = true;
     m->part.end = on_loop_end;
     m->part.free = on_part_free;
@@ -368,6 +369,7 @@ enum status tier_mirror_new(const struct tier_mirror_options *options,
     m->collections_max = options->collections_max ? options->collections_max : TIER_COLLECTIONS_MAX;
     m->idle_ns = options->idle_ns ? options->idle_ns : IDLE_NS;
     m->history_ns = options->history_ns ? options->history_ns : HISTORY_NS;
+    m->turn = options->turn;
     m->start.run = on_start;
     enum status status = make_client(m, options, error);
     if (status == ST_OK)

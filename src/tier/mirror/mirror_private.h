@@ -12,6 +12,7 @@ struct tier_mirror {
     struct vigil_kube *kube; /* owned */
     unsigned collections_max;
     int64_t idle_ns, history_ns;
+    struct turn *turn; /* borrowed; may be NULL */
     struct driver_command start;
 
     struct lock lock;      /* protects what follows */

@@ -404,8 +404,13 @@ static void writes_metrics(void **state)
         "vigil_tier_objects{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} 6\n",
         "vigil_tier_states_total{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} "
         "1\n",
-        "vigil_tier_events_total{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} "
+        "vigil_tier_upstream_events_total{group=\"\",version=\"v1\",resource=\"pods\",encoding="
+        "\"json\"} "
         "1\n",
+        "vigil_tier_collection_info{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\","
+        "phase=\"serving\",reason=\"\"} 1\n",
+        "vigil_tier_connected{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} 1\n",
+        "vigil_tier_age_seconds{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} ",
         "vigil_tier_lag_seconds{group=\"\",version=\"v1\",resource=\"pods\",encoding=\"json\"} 4",
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)

@@ -229,7 +229,7 @@ static void on_call_done(struct tier_call *call, unsigned code, struct slice bod
     bool away = is_away(ask, code);
     stop_asking(ask);
     if (line->ended)
-        line->ended(line, ask, loop_now_ns(line->loop) - ask->sent_ns);
+        line->ended(line, code, loop_now_ns(line->loop) - ask->sent_ns);
     if (away)
         pause_line(line, call->unreached, reason_of(code, reason));
     if (away && !(call->unreached && ask->urgency == TIER_URGENT)) {

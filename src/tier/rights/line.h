@@ -81,9 +81,9 @@ struct tier_line {
     unsigned failures;   /* in a row */
     char reason[256];    /* why the server is away */
     struct buf body;     /* for writing */
-    /* For counters; may be NULL. A review has ended; and, at the end of a turn, the numbers of
-     * questions may have changed. */
-    void (*ended)(struct tier_line *line, const struct tier_ask *ask, int64_t elapsed_ns);
+    /* For counters; may be NULL. A review has ended, with HTTP's code or 0; and, at the end of a
+     * turn, the numbers of questions may have changed. */
+    void (*ended)(struct tier_line *line, unsigned code, int64_t elapsed_ns);
     void (*changed)(struct tier_line *line);
 };
 

@@ -621,7 +621,13 @@ static void metrics_count_reviews(void **state)
     struct tier_user *user = user_of(&w, "jane");
     assert_int_equal(decide(&w, &t, user, "n"), TIER_ALLOWED);
     assert_int_equal(decide(&w, &t, user, "n"), TIER_ALLOWED);
-    assert_int_equal(decide(&w, &t, user, "other"), TIER_DENIED);
+    w.script.code = 429;
+    t = (struct test_wait){.ends = 0};
+    may(&w, &t, user, "other");
+    rights_run(&w, 50 * NS_PER_MS);
+    w.script.code = 0;
+    rights_run(&w, NS_PER_S);
+    assert_int_equal(t.verdict, TIER_DENIED);
     w.script.holds = true;
     t = (struct test_wait){.ends = 0};
     may(&w, &t, user, "held");
@@ -636,8 +642,9 @@ static void metrics_count_reviews(void **state)
         "vigil_tier_reviews_total{kind=\"access\",result=\"failed\"} 0\n",
         "vigil_tier_review_cache_hits_total{kind=\"access\"} 1\n",
         "vigil_tier_reviews_in_flight 1\n",
+        "vigil_tier_reviews_throttled_total 1\n",
         "vigil_tier_reviews_waiting 0\n",
-        "vigil_tier_review_duration_seconds_count 3\n",
+        "vigil_tier_review_duration_seconds_count 4\n",
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (!strstr((const char *)page.text.ptr, rows[i]))

@@ -20,6 +20,7 @@ enum {
     COUNT_WAITING,
     COUNT_STANDING,
     COUNT_WATCHES,
+    COUNT_THROTTLED,
     COUNTS,
 };
 
@@ -41,10 +42,10 @@ void tier_count_verdict(struct tier_rights *rights, int kind, enum tier_verdict 
     metric_add(rights->metrics, COUNT_VERDICTS + (unsigned)kind * 3 + verdict, 1);
 }
 
-static void on_review_end(struct tier_line *line, const struct tier_ask *ask, int64_t elapsed_ns)
+static void on_review_end(struct tier_line *line, unsigned code, int64_t elapsed_ns)
 {
     struct tier_rights *rights = CONTAINER_OF(line, struct tier_rights, line);
-    (void)ask;
+    metric_add(rights->metrics, COUNT_THROTTLED, code == 429);
     metric_observe(rights->metrics, COUNT_SECONDS, &metric_disk_seconds, elapsed_ns);
 }
 
@@ -79,13 +80,16 @@ void tier_rights_metrics_write(const struct metric_set *set, struct metric_page 
     uint64_t slots[METRIC_SLOTS];
     metric_page_head(page, reviews, METRIC_COUNTER,
                      "Questions to the kube-apiserver about tokens (TokenReview) and accesses "
-                     "(SubjectAccessReview), by its answer.");
+                     "(SubjectAccessReview), by its answer; failed: there was none.");
     for (unsigned i = 0; i < COUNT_OF(labels); i++)
         metric_page_row(page, reviews, labels[i], metric_sum(set, COUNT_VERDICTS + i));
+    metric_page_counter(page, "vigil_tier_reviews_throttled_total",
+                        "Reviews that the kube-apiserver has refused with 429.",
+                        metric_sum(set, COUNT_THROTTLED));
     metric_page_head(page, hits, METRIC_COUNTER, "Questions that an earlier answer has decided.");
     metric_page_row(page, hits, "kind=\"token\"", metric_sum(set, COUNT_HITS));
     metric_page_row(page, hits, "kind=\"access\"", metric_sum(set, COUNT_HITS + 1));
-    metric_page_head(page, seconds, METRIC_HISTOGRAM, "How long reviews take.");
+    metric_page_head(page, seconds, METRIC_HISTOGRAM, "Seconds from a review to its answer.");
     metric_sum_histogram(set, COUNT_SECONDS, slots);
     metric_page_row_histogram(page, seconds, "", &metric_disk_seconds, slots);
     metric_page_gauge(page, "vigil_tier_reviews_in_flight", "Reviews that are under way.",
@@ -95,7 +99,8 @@ void tier_rights_metrics_write(const struct metric_set *set, struct metric_page 
     metric_page_gauge(page, "vigil_tier_standing_rights",
                       "Rights that running watches need, and that are reviewed again and again.",
                       metric_sum(set, COUNT_STANDING));
-    metric_page_gauge(page, "vigil_tier_standing_watches", "Running watches that need them.",
+    metric_page_gauge(page, "vigil_tier_standing_watches",
+                      "Running watches of clients that need such a right.",
                       metric_sum(set, COUNT_WATCHES));
 }
 
