@@ -67,6 +67,7 @@ struct tier_collection {
     struct lock lock;
     enum tier_phase phase;
     bool has_kinds, connected;
+    bool fails; /* the last request for the first state was answered with an error of the server */
     struct tier_kinds *all_kinds;   /* owned */
     const struct tier_kinds *kinds; /* one of them; NULL: unknown */
     char reason[TIER_REASON_BYTES];

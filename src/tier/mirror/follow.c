@@ -109,10 +109,12 @@ static void publish(struct tier_follow *f)
     enum tier_phase before = c->phase;
     c->phase = phase_of(f);
     c->connected = f->accepted && stored && f->reflector.state == TIER_REFLECTOR_WATCHING;
+    bool wakes = f->fails && !c->fails;
+    c->fails = f->fails;
     snprintf(c->reason, sizeof(c->reason), "%s", reason_of(f));
     lock_release(&c->lock);
     count(f);
-    if (before != c->phase)
+    if (before != c->phase || wakes)
         collection_notify(c, c->phase == TIER_REFUSED);
     currency_serve(&f->currency, c->phase == TIER_SERVING);
 }
@@ -157,7 +159,7 @@ static void on_request(void *ctx, const struct tier_reflector_request *request)
         .limit = request->limit,
         .timeout_s = request->timeout_s,
     };
-    f->accepted = false;
+    f->accepted = f->fails = false;
     f->resumed = 0;
     f->has_item = false;
     if (request->kind == TIER_REFLECTOR_STREAMING) {
@@ -535,6 +537,8 @@ static void on_request_failed(void *ctx, const struct vigil_kube_status *status)
     f->was_broken |= status->code == 0;
     counter_add(&counters_of(f)->throttled, status->code == 429);
     tier_reflector_failed(&f->reflector, status, now_of(f));
+    /* Others may pass without the callers: it is overloaded, starts, or cannot be reached. */
+    f->fails = status->code == 500 && f->reflector.state == TIER_REFLECTOR_WAITING;
     publish(f);
 }
 

@@ -46,6 +46,7 @@ struct tier_follow {
     bool accepted;                  /* the server has accepted the watch under way */
     uint64_t resumed;               /* the watch began after this version */
     char reason[TIER_REASON_BYTES]; /* the last failure; "": none */
+    bool fails;                     /* tier_collection.fails */
     bool has_item;                  /* probing: an item was seen */
     bool item_has_kinds;
     struct buf item_kind, item_api_version;

@@ -153,6 +153,40 @@ static void tries_again_after_errors_that_may_pass(void **state)
     tier_end();
 }
 
+static void readers_wait_for_a_state_unless_the_server_fails(void **state)
+{
+    struct tier_test_wait wait, late;
+    (void)state;
+    tier_begin(NULL);
+    api.refuses = 503;
+    tier_start();
+    tier_open();
+    tier_wait_begin(&wait, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    tier_run(5 * NS_PER_S);
+    assert_false(wait.done);
+    api.refuses = 500;
+    TIER_RUN_UNTIL(wait.done);
+    assert_int_equal(wait.status, ST_UNAVAILABLE);
+    assert_int_equal(tier_view().phase, TIER_STARTING);
+    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    tier_run(100 * NS_PER_MS);
+    assert_true(late.done);
+    assert_int_equal(late.status, ST_UNAVAILABLE);
+    api.refuses = 0;
+    TIER_RUN_UNTIL(tier_serves());
+    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    TIER_RUN_UNTIL(late.done);
+    assert_int_equal(late.status, ST_OK);
+    /* What has a state keeps it when the server fails afterwards. */
+    api.refuses = 500;
+    api_end_watches(&api, API_ENDS);
+    tier_run(20 * NS_PER_S);
+    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    TIER_RUN_UNTIL(late.done);
+    assert_int_equal(late.status, ST_OK);
+    tier_end();
+}
+
 static void starts_before_the_server(void **state)
 {
     (void)state;
@@ -430,6 +464,7 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_watched),
         cmocka_unit_test(refuses_another_encoding),
         cmocka_unit_test(tries_again_after_errors_that_may_pass),
+        cmocka_unit_test(readers_wait_for_a_state_unless_the_server_fails),
         cmocka_unit_test(starts_before_the_server),
         cmocka_unit_test(knows_whether_items_have_kinds),
         cmocka_unit_test(lists_where_the_server_does_not_stream),

@@ -34,7 +34,9 @@ void tier_reader_unlisten(
     struct tier_change_listener *listener); /* accepts one that is not added */
 
 enum tier_wait_kind {
-    TIER_WAIT_STATE,   /* until there is a generation that reads may use, or it is refused */
+    /* Until there is a generation that reads may use, or it is refused, or the server has failed to
+     * answer (500): then callers are passed on at once, to get its error. */
+    TIER_WAIT_STATE,
     TIER_WAIT_VERSION, /* until readers see everything up to a version, which a fence may show */
     /* Until readers see everything that happened before this wait began: a fence, one list of the
      * objects' metadata that was begun afterwards, is matched by what was received. Those who wait
