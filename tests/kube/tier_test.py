@@ -291,6 +291,17 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(status, 201, body)
         self.assertEqual(body["status"]["userInfo"]["username"], "jack")
         self.assertEqual(sorted(body["status"]["userInfo"]["groups"]), ["people", "system:authenticated"])
+        # An account that has no groups of accounts does not get them.
+        account = Caller(self.tier.port, identity=self.tier.authority.sign("account", cn="system:serviceaccount:shop:clerk"))
+        status, body = account.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        self.assertEqual((status, body["status"]["userInfo"]["groups"]), (201, ["system:authenticated"]))
+
+    def test_a_certificate_whose_names_a_field_cannot_have(self):
+        for number, (name, group) in enumerate(((" chief", "people"), ("jill", " system:masters"), ("jill", "system:masters\t"))):
+            caller = Caller(self.tier.port, identity=self.tier.authority.sign(f"blanks-{number}", cn=name, groups=[group]))
+            self.assertEqual(caller.send("POST", self.maps, config_map(f"by-{number}"))[0], 403, (name, group))
+            self.assertEqual(caller.get(self.maps)[0], 403, (name, group))
+            self.assertEqual(caller.get(f"{self.maps}?resourceVersion=0")[0], 403, (name, group))
 
     # -- The tier itself --
 

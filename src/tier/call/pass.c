@@ -48,16 +48,37 @@ static void fail(struct http_exchange *x, enum kube_reason reason, const char *t
 
 /* -- In the name of a certificate -- */
 
-/* The kube-apiserver adds the group of all who have identified themselves. */
+/* Servers remove blanks around the value of a field, and with them it would be another name:
+ * " system:masters" is not the group of administrators. */
+static bool is_name_exact(struct slice name)
+{
+    struct slice trimmed = slice_trim(name);
+    bool exact = name.len && name.len == trimmed.len;
+    for (size_t i = 0; exact && i < name.len; i++)
+        exact = name.ptr[i] >= ' ' && name.ptr[i] != 0x7f;
+    return exact;
+}
+
+static bool is_expressible(const struct tier_user *user)
+{
+    bool expressible = is_name_exact(user->name);
+    for (size_t i = 0; expressible && i < user->group_count; i++)
+        expressible = is_name_exact(user->groups[i]);
+    return expressible;
+}
+
+/* The kube-apiserver adds the group of all who have identified themselves; and to a service account
+ * without groups those that such an account has with a token, so one of its groups is named. */
 static size_t make_fields(const struct tier_user *user, struct slice authorization,
                           struct http_field *fields)
 {
+    bool is_account = slice_has_prefix(user->name, SLICE_LITERAL("system:serviceaccount:"));
     size_t count = 0;
     if (authorization.len)
         fields[count++] = (struct http_field){SLICE_LITERAL("authorization"), authorization};
     fields[count++] = (struct http_field){SLICE_LITERAL("impersonate-user"), user->name};
     for (size_t i = 0; i < user->group_count; i++)
-        if (!slice_is(user->groups[i], "system:authenticated"))
+        if (is_account || !slice_is(user->groups[i], "system:authenticated"))
             fields[count++] =
                 (struct http_field){SLICE_LITERAL("impersonate-group"), user->groups[i]};
     return count;
@@ -121,10 +142,15 @@ static void on_user(struct tier_question *question, struct tier_user *user,
 {
     struct pass *pass = CONTAINER_OF(question, struct pass, question);
     pass->user = user;
-    if (user)
+    if (!user)
+        tier_refuse(pass->x, status);
+    else if (is_expressible(user))
         authorize(pass);
     else
-        tier_refuse(pass->x, status);
+        fail(pass->x, KUBE_FORBIDDEN,
+             "the name or a group in the client's certificate is empty, or has blanks around it or "
+             "control characters, so this watch tier cannot name it to the kube-apiserver: use "
+             "the kube-apiserver's own address");
 }
 
 static bool impersonates(const struct http_request *request)

@@ -1,5 +1,6 @@
 #include "tier/read/ask.h"
 
+#include "codec/go_duration.h"
 #include "kube/request/accept.h"
 #include "kube/request/continue.h"
 
@@ -94,7 +95,7 @@ static bool read_list(struct arena *arena, struct tier_ask *ask)
     const struct kube_query *query = &ask->query;
     bool given = query->resource_version.len > 0;
     ask->limit = query->limit;
-    if (query->send_initial_events_given || query->match == KUBE_MATCH_OTHER || query->limit < 0)
+    if (query->send_initial_events_given || query->match == KUBE_MATCH_OTHER)
         return false;
     if (query->continue_token.len)
         return read_continue(arena, ask);
@@ -140,11 +141,74 @@ static bool read_get(struct tier_ask *ask)
     return true;
 }
 
+/* -- Options -- */
+
+/* An option that a newer kube-apiserver may know changes what is read, and of one that is given
+ * twice the first counts there. Go ignores pairs with a semicolon. */
+static bool are_options_known(struct slice query)
+{
+    static const char *const known[] = {"labelSelector",
+                                        "fieldSelector",
+                                        "resourceVersion",
+                                        "resourceVersionMatch",
+                                        "limit",
+                                        "continue",
+                                        "watch",
+                                        "allowWatchBookmarks",
+                                        "sendInitialEvents",
+                                        "timeoutSeconds",
+                                        "timeout",
+                                        "pretty"};
+    unsigned given = 0;
+    if (query.len && memchr(query.ptr, ';', query.len))
+        return false;
+    while (query.len) {
+        struct slice pair = slice_cut(&query, '&');
+        struct slice name = slice_cut(&pair, '=');
+        size_t i = 0;
+        while (i < COUNT_OF(known) && !slice_is(name, known[i]))
+            i++;
+        if (i == COUNT_OF(known) || given & 1u << i)
+            return false;
+        given |= 1u << i;
+    }
+    return true;
+}
+
+static bool is_timeout_valid(const struct kube_query *query)
+{
+    int64_t ignored;
+    return !query->request_timeout.len || go_duration_read(query->request_timeout, &ignored);
+}
+
 /* -- Paths -- */
 
+/* Paths with empty parts or encoded characters are read by the kube-apiserver's own rules. */
+static bool is_plain(const struct http_request *request)
+{
+    struct slice rest = request->target, path = slice_cut(&rest, '?');
+    return path.len && !memchr(path.ptr, '%', path.len) &&
+           !memmem(request->path.ptr, request->path.len, "//", 2);
+}
+
+/* A group, version, resource or namespace as Kubernetes permits them: what the mirror reads has the
+ * same name as what is reviewed. */
 static bool is_part(struct slice text)
 {
-    return text.len > 0 && text.len <= TIER_NAME_PART_BYTES_MAX;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!is_letter && (i == 0 || (c != '-' && c != '.')))
+            return false;
+    }
+    return text.len <= TIER_NAME_PART_BYTES_MAX;
+}
+
+static bool are_parts(const struct kube_path *path)
+{
+    return path->resource.len && path->version.len && is_part(path->group) &&
+           is_part(path->version) && is_part(path->resource) && is_part(path->namespace) &&
+           !slice_is(path->name, ".") && !slice_is(path->name, "..");
 }
 
 /* The kind is known for field selectors; metadata has no other fields than its own. */
@@ -155,8 +219,7 @@ static bool read_path(struct tier_ask *ask)
     bool namespaced = kind && kind->flags & KUBE_NAMESPACED;
     ask->is_builtin = kind;
     ask->kind = kind ? kind : &unknown_kind;
-    if (!is_part(path->resource) || !is_part(path->version) || path->subresource.len ||
-        path->group.len > TIER_NAME_PART_BYTES_MAX || (path->watch && path->name.len) ||
+    if (!are_parts(path) || path->subresource.len || (path->watch && path->name.len) ||
         (kind && kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED)))
         return false;
     if (kind && (path->namespace.len ? !namespaced : namespaced && path->name.len))
@@ -176,9 +239,11 @@ bool tier_ask_read(struct arena *arena, const struct http_request *request,
     *ask = (struct tier_ask){0};
     /* In the name of another user it is for the kube-apiserver to decide. */
     if (!slice_is(request->method, "GET") || has_field(request, "impersonate-") ||
+        !is_plain(request) || !are_options_known(request->query) ||
         kube_path_parse(arena, request->path, &ask->path) != ST_OK ||
-        !kube_query_parse(arena, request->query, &ask->query, &ignored) || !read_path(ask) ||
-        !read_accept(request, ask) || !read_version(ask->query.resource_version, &ask->version))
+        !kube_query_parse(arena, request->query, &ask->query, &ignored) ||
+        !is_timeout_valid(&ask->query) || !read_path(ask) || !read_accept(request, ask) ||
+        !read_version(ask->query.resource_version, &ask->version))
         return false;
     if (tier_encoding_is_metadata(ask->encoding))
         ask->kind = &unknown_kind;

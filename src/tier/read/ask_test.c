@@ -103,6 +103,23 @@ static const struct row {
     {"/healthz", "", "", .passed_on = true},
     {"/apis/authorization.k8s.io/v1/subjectaccessreviews", "", "", .passed_on = true},
     {"/api/v1/componentstatuses", "", "", .passed_on = true},
+    /* names and options that the kube-apiserver reads by rules of its own */
+    {"/api/v1//pods", "", "", .passed_on = true},
+    {"//api/v1/pods", "", "", .passed_on = true},
+    {"/api/v1/namespaces//pods", "", "", .passed_on = true},
+    {"/api/v1/namespaces/n/pods/%61", "", "", .passed_on = true},
+    {"/api/v1/namespaces/n/pods/..", "", "", .passed_on = true},
+    {"/api/v1/namespaces/../pods", "", "", .passed_on = true},
+    {"/api/v1/namespaces/N/pods", "", "", .passed_on = true},
+    {"/apis/example.com/v1/Things", "", "", .passed_on = true},
+    {"/apis/example.com/v1/a:b", "", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0&resourceVersion=0", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0&shardSelector=x", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0&%77atch=1", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0;watch=1", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0&timeout=x", "", .passed_on = true},
+    {"/api/v1/pods", "resourceVersion=0&timeout=1m", "", .verb = TIER_LIST, .freshness = TIER_ANY},
+    {"/api/v1/pods/", "resourceVersion=0", "", .verb = TIER_LIST, .freshness = TIER_ANY},
 };
 
 static bool read_row(const struct row *row, struct arena *arena, struct tier_ask *ask)
@@ -111,6 +128,7 @@ static bool read_row(const struct row *row, struct arena *arena, struct tier_ask
     fields[0] = (struct http_field){TEXT("accept"), slice_from_text(row->accept)};
     static struct http_request request;
     request = (struct http_request){.method = TEXT("GET"),
+                                    .target = slice_from_text(row->path),
                                     .path = slice_from_text(row->path),
                                     .query = slice_from_text(row->query),
                                     .fields = fields,
@@ -152,6 +170,7 @@ static void passes_writes_and_impersonation_on(void **state)
         struct tier_ask ask;
         struct http_field field = {TEXT("x"), TEXT("y")};
         struct http_request request = {.method = TEXT("GET"),
+                                       .target = TEXT("/api/v1/pods"),
                                        .path = TEXT("/api/v1/pods"),
                                        .query = TEXT("resourceVersion=0"),
                                        .fields = &field,
