@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Unusual requests, by users with few rights, through a watch tier and to the real kube-apiserver behind it: the same answers.
-What is compared is whether somebody sees more than they may, and whether an answer shows other objects than were requested."""
+Users see no more than they may, and no other objects than those that they request."""
 import concurrent.futures
 import contextlib
 import json
@@ -29,7 +29,7 @@ del InFrontOfOne  # its tests are another file's
 
 GLOBE = json.loads(json.dumps(CRD).replace("lamp", "globe").replace("Lamp", "Globe").replace("Namespaced", "Cluster"))
 USERS = {  # name: groups
-    "admin": ["system:masters"], "nobody": [], "shopper": [], "namer": [], "wild": [], "lister": [], "watcher": [], "dev": ["developers"],
+    "admin": ["system:masters"], "powerless": [], "shopper": [], "namer": [], "wild": [], "lister": [], "watcher": [], "dev": ["developers"],
 }
 EVERY = ["get", "list", "watch"]
 SETUP = [
@@ -127,9 +127,9 @@ HEADERS = [
     {"Connection": "authorization"}, {"Connection": "close, Authorization"},
     {"Accept": "application/yaml"}, {"Accept": "x"}, {"Upgrade": "websocket", "Connection": "Upgrade"},
     {"Authorization": "Basic YTpi"}, {"Authorization": "bearer token-admin"}, {"Authorization": "Bearer  token-admin"},
-    {"Authorization": "Bearer token-nobody token-admin"}, {"Authorization": " Bearer token-admin "},
+    {"Authorization": "Bearer token-powerless token-admin"}, {"Authorization": " Bearer token-admin "},
     {"Authorization": "Bearer\ttoken-admin"},
-    {"Authorization": "Bearer token-admin,Bearer token-nobody"}, {"Authorization": "Bearer unknown"}, {"Authorization": "Bearer"},
+    {"Authorization": "Bearer token-admin,Bearer token-powerless"}, {"Authorization": "Bearer unknown"}, {"Authorization": "Bearer"},
     {"Authorization": ""}, {"Authorization": "token-admin"},
 ]
 
@@ -238,7 +238,7 @@ class OddRequests(unittest.TestCase):
                       for path in QUERIED for query in QUERIES if "timeoutSeconds=1" not in query or path != QUERIED[1]])
 
     def test_headers(self):
-        self.compare([(name, f"{path}?resourceVersion=0", headers) for name in ("admin", "nobody", "shopper")
+        self.compare([(name, f"{path}?resourceVersion=0", headers) for name in ("admin", "powerless", "shopper")
                       for path in (SHOP, "/api/v1/configmaps", f"{SHOP}/a") for headers in HEADERS])
 
 
