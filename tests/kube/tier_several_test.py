@@ -98,7 +98,7 @@ class Several(TierWorld):
                 self.assertEqual(len(at), 1, at)
 
     def test_a_watch_moves_between_them(self):
-        """A client that moves after every event sees each change once, or is told that it must list."""
+        """A client that moves after every event sees each change once, or gets 410 and lists."""
         seed = random.SystemRandom().randrange(1 << 30)
         print("seed", seed, flush=True)
         rng = random.Random(seed)
