@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The watch tier in front of two replicas of a kube-apiserver, while what is between them and behind it fails. Every
 answer that a client gets is compared with what has happened. VIGIL_TIER_SECONDS: how long there are faults;
-VIGIL_TIER_SEED: which; VIGIL_TIER=none: the kube-apiserver in the place of the tier, without faults."""
+VIGIL_TIER_KILLS: how many programs are killed; VIGIL_TIER_PACE: by how much clients are slower; VIGIL_TIER_SEED: which
+faults; VIGIL_TIER=none: the kube-apiserver in the place of the tier, without faults."""
 import contextlib
 import http.client
 import json
@@ -21,17 +22,24 @@ from apiserver_test import READY_SECONDS, Apiserver  # noqa: E402
 from certs import Authority  # noqa: E402
 from server import Server  # noqa: E402
 from tier import Caller, Tier  # noqa: E402
-from tier_checker import History, Scope  # noqa: E402
-from tier_clients import Follower, Lister, Outsider, Recorder, Run, Writer, b64  # noqa: E402
+from tier_checker import LATE_S, History, Scope  # noqa: E402
+from tier_clients import (PACE, Follower, Granter, Lister, Outsider, Reader, Recorder, Resumer, Run, Starter, Writer,  # noqa: E402
+                          b64)
+from tier_formats import FORMATS  # noqa: E402
+from tier_h2 import H2Caller  # noqa: E402
 from tier_proxy import Proxy  # noqa: E402
 
 DIRECT = os.environ.get("VIGIL_TIER") == "none"
 SECONDS = float(os.environ.get("VIGIL_TIER_SECONDS", "60"))
+KILLS = int(os.environ.get("VIGIL_TIER_KILLS", "6"))
+CALM_SECONDS = 30  # a right is granted, revoked and granted again
+RIGHTS_S = 2  # how long the tier uses an answer about rights
 SEED = os.environ.get("VIGIL_TIER_SEED") or str(random.SystemRandom().randrange(1_000_000))
 SETTLE_SECONDS = float(os.environ.get("VIGIL_TIER_SETTLE", "240"))
 NAMESPACES = ("red", "green", "blue")
 NAMES = [(namespace, f"map-{i}") for namespace in NAMESPACES for i in range(6)]
-RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/red"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PROTOBUF, METADATA, BOTH = FORMATS["protobuf"], FORMATS["metadata"], FORMATS["metadata-protobuf"]
 
 
 class Replica(Apiserver):
@@ -55,7 +63,7 @@ class Faults(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        print(f"seed {SEED}", flush=True)
+        print(f"{self.id()}: seed {SEED}", flush=True)
         scratch = tempfile.TemporaryDirectory(prefix="vigil-tier-faults-")
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
@@ -63,9 +71,12 @@ class Faults(unittest.TestCase):
         self.backend = Server(self.scratch / "backend")
         self.backend.start()
         self.addCleanup(self.backend.stop)
-        self.run_of_it = Run(History())
+        calm = self.id().endswith("test_without_faults")
+        self.run_of_it = Run(History(), calm=calm, ttl_s=0 if DIRECT else RIGHTS_S)
         self.recorder = Recorder(self.backend.port, self.run_of_it.history)
         self.addCleanup(self.recorder.close)
+        self.tokens = self.scratch / "users.csv"
+        self.tokens.write_text("the-token,admin,admin,system:masters\nweak-token,jane,jane\nbobs-token,bob,bob\n")
         self.replicas = [self.replica(f"replica-{i}") for i in range(2)]
         identity = Authority(self.scratch / "proxy").sign("proxy")
         self.proxy = Proxy([replica.port for replica in self.replicas], identity, SEED)
@@ -74,7 +85,7 @@ class Faults(unittest.TestCase):
             replica.wait_ready()
         self.tier = None
         if not DIRECT:
-            self.tier = Tier(self.scratch, f"https://127.0.0.1:{self.proxy.port}")
+            self.tier = Tier(self.scratch, f"https://127.0.0.1:{self.proxy.port}", args=[f"--upstream-rights-ttl={RIGHTS_S}s"])
             self.addCleanup(self.tier.close)
             self.tier.start()
         self.direct = [Caller(replica.port, "the-token") for replica in self.replicas]
@@ -83,56 +94,105 @@ class Faults(unittest.TestCase):
 
     def replica(self, name):
         (self.scratch / name).mkdir()
-        replica = Replica(self.scratch / name, self.backend.url, ("--storage-media-type=application/json",))
+        replica = Replica(self.scratch / name, self.backend.url, (
+            "--storage-media-type=application/json", f"--token-auth-file={self.tokens}"))
         self.addCleanup(replica.stop)
         return replica
 
-    def caller(self, token):
-        return Caller(self.tier.port if self.tier else self.replicas[0].port, token)
+    def caller(self, token=None, cn=None, kind=Caller):
+        """One with a token, or with a certificate, which only the tier takes."""
+        identity = self.tier.authority.sign(f"{cn}-{kind.__name__}", cn=cn) if cn else None
+        made = kind(self.tier.port if self.tier else self.replicas[0].port, token, identity)
+        if kind is H2Caller:
+            self.addCleanup(made.close)
+        return made
 
     def make(self, path, body):
         status, answer = self.direct[0].send("POST", path, body)
         self.assertEqual(status, 201, answer)
 
+    def make_binding(self, where, kind, name):
+        self.make(f"{RBAC}{where}/{kind.lower()}bindings", {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": f"{kind}Binding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "reader"},
+            "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}]})
+
     def make_namespaces(self):
-        """Jane may read the config maps of red, and nothing else."""
+        """Jane may read the config maps of red, and carol all; bob and dave may read those of green now and then."""
         for name in NAMESPACES:
             self.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        version = "rbac.authorization.k8s.io/v1"
-        self.make(f"{RBAC}/roles", {"apiVersion": version, "kind": "Role", "metadata": {"name": "reader"}, "rules": [
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]})
-        self.make(f"{RBAC}/rolebindings", {
-            "apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "reader"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-            "subjects": [{"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}]})
+        for where, kind in (("/namespaces/red", "Role"), ("/namespaces/green", "Role"), ("", "ClusterRole")):
+            self.make(f"{RBAC}{where}/{kind.lower()}s", {
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "reader"},
+                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]})
+        self.make_binding("/namespaces/red", "Role", "jane")
+        self.make_binding("", "ClusterRole", "carol")
         jane = [Caller(replica.port, "weak-token") for replica in self.replicas]
         eventually(lambda: all(caller.get("/api/v1/namespaces/red/configmaps")[0] == 200 for caller in jane))
 
     # -- Who is there --
 
     def start(self):
-        run, admin, jane = self.run_of_it, self.admin, self.caller("weak-token")
-        everything, of_a = Scope(), Scope(label=("group", "a"))
-        self.writers = [Writer(run, f"writer-{i}", SEED, caller, NAMES, 0.15)
-                        for i, caller in enumerate((admin, self.direct[0], self.direct[1]))]
+        run, admin, jane, bob = self.run_of_it, self.admin, self.caller("weak-token"), self.caller("bobs-token")
+        shared, janes = self.caller("the-token", kind=H2Caller), self.caller("weak-token", kind=H2Caller)
+        everything, of_a, red, green = Scope(), Scope(label=("group", "a")), Scope(namespace="red"), Scope(namespace="green")
+        refused = () if run.calm else (403,)  # a kube-apiserver that starts does not know its roles yet
+        readers = [None, Reader(run, "reader-json", SEED, admin, everything), None,
+                   Reader(run, "reader-protobuf", SEED, shared, everything, form=PROTOBUF)]
+        self.writers = [Writer(run, f"writer-{i}", SEED, caller, NAMES, 0.15 * PACE, readers[i])
+                        for i, caller in enumerate((admin, self.direct[0], self.direct[1], shared))]
+        self.granter = Granter(run, "granter", SEED, self.direct, f"{RBAC}/namespaces/green/rolebindings", "reader", ("bob", "dave"))
+        bobs, daves = self.granter.grants.values()
         self.followers = [
             Follower(run, "all", SEED, admin, everything),
             Follower(run, "all-stream", SEED, admin, everything, start="stream"),
+            Follower(run, "all-protobuf", SEED, admin, everything, form=PROTOBUF),
+            Follower(run, "all-metadata", SEED, admin, everything, start="stream", form=METADATA),
             Follower(run, "group-a", SEED, admin, of_a),
-            Follower(run, "group-a-stream", SEED, admin, of_a, start="stream"),
-            Follower(run, "green", SEED, admin, Scope(namespace="green")),
+            Follower(run, "group-a-stream", SEED, admin, of_a, start="stream", form=PROTOBUF),
+            Follower(run, "green", SEED, admin, green),
             Follower(run, "green-a", SEED, admin, Scope(namespace="green", label=("group", "a"))),
             Follower(run, "one", SEED, admin, Scope(namespace="blue", name="map-1")),
-            Follower(run, "jane", SEED, jane, Scope(namespace="red"), more=(403,)),
+            Follower(run, "jane", SEED, jane, red, more=refused),
+            Follower(run, "bob", SEED, bob, green, grants=bobs),
+            # These share two connections.
+            Follower(run, "h2-all", SEED, shared, everything),
+            Follower(run, "h2-protobuf", SEED, shared, everything, start="stream", form=PROTOBUF),
+            Follower(run, "h2-both-a", SEED, shared, of_a, form=BOTH),
+            Follower(run, "h2-green", SEED, shared, green, start="stream", form=METADATA),
+            Follower(run, "h2-one", SEED, shared, Scope(name="map-2"), form=PROTOBUF),
+            Follower(run, "h2-jane", SEED, janes, red, form=PROTOBUF, more=refused),
         ]
         self.others = [
             Lister(run, "lister", SEED, admin, everything), Lister(run, "lister-a", SEED, admin, of_a),
-            Lister(run, "lister-green", SEED, admin, Scope(namespace="green")),
-            Outsider(run, "outsider-green", SEED, jane, Scope(namespace="green"), more=(403,)),
-            Outsider(run, "outsider-all", SEED, jane, everything, more=(403,)),
+            Lister(run, "lister-green", SEED, shared, green), Lister(run, "lister-protobuf", SEED, admin, everything, form=PROTOBUF),
+            Lister(run, "lister-both", SEED, admin, everything, form=BOTH),
+            Lister(run, "lister-bob", SEED, bob, green, grants=bobs),
+            Resumer(run, "resumer", SEED, admin, everything, more=(410,)),
+            Resumer(run, "resumer-a", SEED, shared, of_a, more=(410,), form=PROTOBUF),
+            Resumer(run, "resumer-green", SEED, admin, green, more=(410,), form=METADATA),
+            Starter(run, "starter", SEED, shared, everything),
+            Starter(run, "starter-green", SEED, admin, Scope(namespace="green", label=("group", "b")), form=PROTOBUF),
+            Outsider(run, "outsider-green", SEED, jane, green, more=(403,)),
+            Outsider(run, "outsider-all", SEED, janes, everything, more=(403,), form=PROTOBUF),
         ]
-        for actor in self.writers + self.followers + self.others:
+        if self.tier:
+            self.start_with_certificates(run, everything, green, refused, daves)
+        self.actors = [*self.writers, *self.followers, *self.others, self.granter]
+        for actor in self.actors:
             actor.start()
+
+    def start_with_certificates(self, run, everything, green, refused, daves):
+        carol, dave = self.caller(cn="carol", kind=H2Caller), self.caller(cn="dave")
+        self.followers += [
+            Follower(run, "carol", SEED, carol, everything, more=refused),
+            Follower(run, "carol-metadata", SEED, carol, everything, start="stream", form=BOTH, more=refused),
+            Follower(run, "dave", SEED, dave, green, start="stream", grants=daves),
+        ]
+        self.others += [
+            Lister(run, "lister-dave", SEED, dave, green, form=PROTOBUF, grants=daves),
+            Outsider(run, "outsider-mallory", SEED, self.caller(cn="mallory"), everything, more=(403,)),
+        ]
 
     def failed(self):
         return "\n".join(self.run_of_it.fatal)
@@ -141,9 +201,9 @@ class Faults(unittest.TestCase):
         """One last change of every object, which all followers must see; then everything is compared."""
         run = self.run_of_it
         run.stop_writers.set()
-        for actor in self.writers + self.others:
+        for actor in [*self.writers, *self.others, self.granter]:
             actor.join(SETTLE_SECONDS)
-            self.assertFalse(actor.is_alive(), f"{actor.name}: {actor.doing}")
+            self.assertFalse(actor.is_alive(), f"{actor.name}: {actor.doing}\n{self.failed()}")
         last = Writer(run, "last", SEED, self.direct[0], NAMES, 0)
         revisions = [eventually(lambda key=key: last.write(key, "PUT", "a") or last.write(key, "POST", "a")) for key in NAMES]
         self.recorder.wait(max(revisions), SETTLE_SECONDS)
@@ -154,11 +214,13 @@ class Faults(unittest.TestCase):
             self.assertFalse(follower.is_alive(), f"{follower.name} has seen {follower.seen} of {follower.wanted}: "
                                                   f"{follower.doing}\n{self.failed()}")
         run.stop.set()
-        print(f"{len(run.history.changes)} changes; {dict(sorted(run.counts.items()))}; proxy: {dict(self.proxy.counts)}",
-              flush=True)
         found = run.check()
+        print(f"{len(run.history.changes)} changes; {len(self.actors)} clients; {dict(sorted(run.counts.items()))}; "
+              f"{len(run.checks)} checks; proxy: {dict(self.proxy.counts)}; {len(run.fatal + found)} violations", flush=True)
         self.assertFalse(run.fatal + found, f"seed {SEED}: {len(found)} violations:\n" + "\n".join((run.fatal + found)[:20]))
         self.assertGreater(run.counts["writes"], len(NAMES))
+        if run.calm and self.tier:
+            self.assertGreater(run.counts["ends with a bookmark"], run.counts["ends without a bookmark"])
         if self.tier:
             self.tier.stop()
 
@@ -179,15 +241,29 @@ class Faults(unittest.TestCase):
         self.proxy.resume()
 
     def restart_tier(self):
+        self.run_of_it.incarnation += 1
+        self.assertTrue(self.tier.alive(), self.tier.log)
         self.tier.kill()
         for report in ("Sanitizer", "runtime error:"):
             self.assertNotIn(report, self.tier.log)
         self.tier.start()
+        self.run_of_it.incarnation += 1
 
     def restart_replica(self):
         for replica in self.replicas:
             replica.wait_ready()  # from the last time
         replica = self.random.choice(self.replicas)
+        replica.kill()
+        replica.restart()
+
+    def kill_in_turn(self, number):
+        """The tier, or the replicas in turn. One that is still starting is killed later; the other may be starting, too."""
+        if number % 2 == 0:
+            self.restart_tier()
+            return
+        replica = self.replicas[number // 2 % 2]
+        replica.wait_ready()
+        self.pass_time(2 * self.random.random())
         replica.kill()
         replica.restart()
 
@@ -214,6 +290,8 @@ class Faults(unittest.TestCase):
         for replica in self.replicas:
             replica.wait_ready()
         self.proxy.resume()
+        # A watch that has not noticed is one that others leave behind.
+        self.pass_time(LATE_S + 5)
 
     def disturb(self, seconds):
         """Every fault once at least."""
@@ -238,14 +316,32 @@ class Faults(unittest.TestCase):
     # -- The tests --
 
     def test_without_faults(self):
+        # What was listed at the kube-apiserver before the mirror began cannot be watched.
+        for form in FORMATS.values():
+            eventually(lambda form=form: self.admin.fetch("GET", "/api/v1/configmaps?resourceVersion=0",
+                                                          headers={"Accept": form.accept(True)})[0] == 200)
         self.start()
-        self.pass_time(min(SECONDS / 4, 15))
+        self.pass_time(CALM_SECONDS)
         self.finish()
 
     @unittest.skipIf(DIRECT, "the tier's")
     def test_with_faults(self):
         self.start()
         self.disturb(SECONDS)
+        self.finish()
+
+    @unittest.skipIf(DIRECT, "the tier's")
+    def test_kills(self):
+        """The tier and the kube-apiservers are killed in turn, at random moments."""
+        self.start()
+        for number in range(KILLS):
+            self.pass_time(4 * self.random.random())
+            if self.run_of_it.fatal:
+                break
+            self.run_of_it.count("kills of the tier" if number % 2 == 0 else "kills of a kube-apiserver")
+            self.kill_in_turn(number)
+        for replica in self.replicas:
+            replica.wait_ready()
         self.finish()
 
 

@@ -73,16 +73,22 @@ class Caller:
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        return self.send_request(connection, method, path, body, headers)
+
+    def send_request(self, connection, method, path, body, headers):
         connection.request(method, path, body, headers)
         return connection.getresponse()
 
-    def send(self, method, path, body=None, headers=()):
-        """The status of the answer and its body, as an object if it is JSON."""
+    def fetch(self, method, path, body=None, headers=()):
+        """The status of the answer, the type of its body, and the body."""
         with contextlib.closing(self.connect()) as connection:
             answer = self.request(connection, method, path, body, headers)
-            text = answer.read()
-            is_json = (answer.headers["Content-Type"] or "").startswith("application/json")
-            return answer.status, json.loads(text) if is_json else text.decode()
+            return answer.status, answer.headers["Content-Type"] or "", answer.read()
+
+    def send(self, method, path, body=None, headers=()):
+        """The status of the answer and its body, as an object if it is JSON."""
+        status, kind, text = self.fetch(method, path, body, headers)
+        return status, json.loads(text) if kind.startswith("application/json") else text.decode()
 
     def get(self, path, **options):
         return self.send("GET", path, **options)

@@ -18,7 +18,8 @@ CHUNK = 16 * 1024
 def reset(writer):
     """The peer gets an RST."""
     with contextlib.suppress(OSError):
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if connection := writer.get_extra_info("socket"):  # it is not closed yet
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 
