@@ -39,24 +39,27 @@ static size_t protobuf_head(struct slice type, size_t object_bytes, uint8_t *hea
     return (size_t)(at - head);
 }
 
-static size_t event_head(enum tier_encoding encoding, const char *type, size_t object_bytes,
+/* It is made for every event of every watch, so it avoids printf. */
+static size_t event_head(enum tier_encoding encoding, struct slice type, size_t object_bytes,
                          uint8_t head[TIER_EVENT_HEAD_BYTES])
 {
+    const struct slice parts[] = {SLICE_LITERAL("{\"type\":\""), type,
+                                  SLICE_LITERAL("\",\"object\":")};
+    size_t len = 0;
     if (tier_encoding_is_protobuf(encoding))
-        return protobuf_head(slice_from_text(type), object_bytes, head);
-    char text[TIER_EVENT_HEAD_BYTES];
-    int len = snprintf(text, sizeof(text), "{\"type\":\"%s\",\"object\":", type);
-    slice_copy(head, slice_of(text, (size_t)len));
-    return (size_t)len;
+        return protobuf_head(type, object_bytes, head);
+    for (size_t i = 0; i < COUNT_OF(parts); len += parts[i++].len)
+        slice_copy(head + len, parts[i]);
+    return len;
 }
 
 size_t tier_event_head(enum tier_encoding encoding, enum tier_event event, size_t object_bytes,
                        uint8_t head[TIER_EVENT_HEAD_BYTES])
 {
-    static const char *const types[] = {
-        [TIER_EVENT_ADDED] = "ADDED",
-        [TIER_EVENT_MODIFIED] = "MODIFIED",
-        [TIER_EVENT_DELETED] = "DELETED",
+    static const struct slice types[] = {
+        [TIER_EVENT_ADDED] = {(const uint8_t *)"ADDED", 5},
+        [TIER_EVENT_MODIFIED] = {(const uint8_t *)"MODIFIED", 8},
+        [TIER_EVENT_DELETED] = {(const uint8_t *)"DELETED", 7},
     };
     return event_head(encoding, types[event], object_bytes, head);
 }
@@ -127,7 +130,7 @@ enum status tier_append_bookmark(enum tier_encoding encoding, const struct tier_
     uint8_t head[TIER_EVENT_HEAD_BYTES];
     TRY((tier_encoding_is_protobuf(encoding) ? bookmark_protobuf : bookmark_json)(
         kind, version, ends_initial, &object));
-    size_t head_bytes = event_head(encoding, "BOOKMARK", object.len, head);
+    size_t head_bytes = event_head(encoding, SLICE_LITERAL("BOOKMARK"), object.len, head);
     TRY(buf_append(to, slice_of(head, head_bytes)));
     TRY(buf_append(to, buf_slice(&object)));
     return buf_append(to, tier_event_tail(encoding));

@@ -218,6 +218,8 @@ static bool read_path(struct tier_ask *ask)
     const struct kube_kind *kind = kube_builtin_find(path->group, path->version, path->resource);
     bool namespaced = kind && kind->flags & KUBE_NAMESPACED;
     ask->is_builtin = kind;
+    ask->is_cluster_scoped = kind && !namespaced;
+    ask->namespace = path->namespace;
     ask->kind = kind ? kind : &unknown_kind;
     if (!are_parts(path) || path->subresource.len || (path->watch && path->name.len) ||
         (kind && kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED)))
@@ -255,6 +257,22 @@ bool tier_ask_read(struct arena *arena, const struct http_request *request,
 
 /* -- Keys -- */
 
+/* Without a namespace in the path a name may be of several objects, unless the kind is known to
+ * have no namespaces. */
+void tier_ask_narrow(struct tier_ask *ask, const struct kube_selection *selection)
+{
+    struct slice name = SLICE_EMPTY, namespace = ask->namespace;
+    if (ask->name.len || ask->start.len)
+        return;
+    if (!namespace.len && !ask->is_cluster_scoped)
+        (void)!kube_selection_requires(selection, SLICE_LITERAL("metadata.namespace"), &namespace);
+    (void)!kube_selection_requires(selection, SLICE_LITERAL("metadata.name"), &name);
+    if (!name.len || !(namespace.len || ask->is_cluster_scoped))
+        return;
+    ask->namespace = namespace;
+    ask->name = name;
+}
+
 /* The end of the range of all keys that begin with these bytes. The last one is never 0xff: it is a
  * slash, or of the prefix of a collection, whose numbers are small. */
 static struct slice end_of(struct slice start, uint8_t *room)
@@ -270,7 +288,7 @@ static struct slice end_of(struct slice start, uint8_t *room)
 enum status tier_ask_range(struct arena *arena, const struct tier_ask *ask,
                            struct slice collection_prefix, struct tier_range *ret_range)
 {
-    struct slice namespace = ask->path.namespace;
+    struct slice namespace = ask->namespace;
     size_t room = collection_prefix.len + namespace.len + 1 + ask->name.len + ask->start.len;
     uint8_t *key = arena_alloc(arena, room), *end = arena_alloc(arena, room);
     if (!key || !end)

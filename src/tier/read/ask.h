@@ -7,6 +7,7 @@
 #define VIGIL_TIER_READ_ASK_H
 
 #include "kube/request/request.h"
+#include "kube/request/selection.h"
 #include "kube/types/kind.h"
 #include "tier/mirror/name.h"
 #include "wire/http/exchange.h"
@@ -32,17 +33,22 @@ struct tier_ask {
     struct kube_query query;
     const struct kube_kind
         *kind; /* for field selectors: the built-in kind, or one without fields */
-    bool is_builtin;
-    struct slice name;   /* the one object that is requested; empty: several */
-    struct slice start;  /* where a continue token continues the list, without its prefix */
-    int64_t limit;       /* 0: none */
-    bool initial_events; /* a watch that begins with the state */
+    bool is_builtin, is_cluster_scoped; /* the second only of built-in kinds */
+    struct slice namespace; /* of the keys that are read: that of the path, or see narrow */
+    struct slice name;      /* the one object that is requested; empty: several */
+    struct slice start;     /* where a continue token continues the list, without its prefix */
+    int64_t limit;          /* 0: none */
+    bool initial_events;    /* a watch that begins with the state */
 };
 
 /* False: it is passed on. */
 MUST_CHECK
 bool tier_ask_read(struct arena *arena, const struct http_request *request,
                    struct tier_ask *ret_ask);
+
+/* Lists and watches whose field selector names one object (as kubelets watch ConfigMaps) read only
+ * that. The selection must live as long as the ask. */
+void tier_ask_narrow(struct tier_ask *ask, const struct kube_selection *selection);
 
 /* The keys of the objects, after the prefix of the collection: "namespace/name", or "namespace/"
  * and what follows it. range_end is empty for one key. */

@@ -212,6 +212,55 @@ static void assert_range(const char *path, const char *query, const char *key, c
     arena_fini(&arena);
 }
 
+/* With the selection of its field selector. is_one: there is no end of the range. */
+static void assert_narrowed(const char *path, const char *accept, const char *query,
+                            const char *key, bool is_one)
+{
+    struct arena arena;
+    struct tier_ask ask;
+    struct tier_range range;
+    struct error ignored;
+    struct kube_selection *selection;
+    struct kube_selections selections;
+    uint8_t prefix[TIER_PREFIX_BYTES] = {0};
+    kube_selections_init(&selections, 1);
+    arena_init(&arena, NULL, 0, 1 << 20);
+    assert_true(
+        read_row(&(struct row){.path = path, .query = query, .accept = accept}, &arena, &ask));
+    assert_int_equal(kube_selection_get(&selections, ask.query.label_selector,
+                                        ask.query.field_selector, ask.kind, &selection, &ignored),
+                     ST_OK);
+    tier_ask_narrow(&ask, selection);
+    assert_int_equal(tier_ask_range(&arena, &ask, slice_of(prefix, sizeof(prefix)), &range), ST_OK);
+    struct slice rest = slice_sub(range.key, sizeof(prefix), range.key.len - sizeof(prefix));
+    assert_true(slice_equal(rest, slice_from_text(key)));
+    assert_int_equal(range.range_end.len == 0, is_one);
+    kube_selection_unref(selection);
+    kube_selections_fini(&selections);
+    arena_fini(&arena);
+}
+
+#define NAMED "watch=1&fieldSelector=metadata.name%3Da"
+#define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+static void reads_only_the_object_that_a_selector_names(void **state)
+{
+    (void)state;
+    assert_narrowed("/api/v1/namespaces/n/configmaps", "", NAMED, "n/a", true);
+    assert_narrowed("/api/v1/namespaces/n/configmaps", "", NAMED ",metadata.namespace%3Dm", "n/a",
+                    true); /* and the selection refuses it */
+    assert_narrowed("/api/v1/configmaps", "", NAMED ",metadata.namespace%3Dm", "m/a", true);
+    assert_narrowed("/api/v1/configmaps", "", NAMED, "", false);
+    assert_narrowed("/api/v1/configmaps", METADATA, NAMED, "", false);
+    assert_narrowed("/api/v1/nodes", "", NAMED, "a", true);
+    assert_narrowed("/apis/x.io/v1/things", "", NAMED, "", false); /* they may have namespaces */
+    assert_narrowed("/apis/x.io/v1/namespaces/n/things", "", NAMED, "n/a", true);
+    assert_narrowed("/api/v1/namespaces/n/configmaps", "",
+                    "watch=1&fieldSelector=metadata.name!%3Da", "n/", false);
+    assert_narrowed("/api/v1/namespaces/n/configmaps", "", "watch=1&fieldSelector=metadata.name%3D",
+                    "n/", false);
+}
+
 static void finds_the_keys(void **state)
 {
     (void)state;
@@ -229,6 +278,7 @@ int main(void)
         cmocka_unit_test(reads_what_it_knows),
         cmocka_unit_test(passes_writes_and_impersonation_on),
         cmocka_unit_test(finds_the_keys),
+        cmocka_unit_test(reads_only_the_object_that_a_selector_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,8 +358,11 @@ static bool get_selection(struct tier_request *r)
     if (kube_selection_get(&r->api->selections, ask->query.label_selector,
                            ask->query.field_selector, ask->kind, &r->selection, &ignored) != ST_OK)
         return false;
-    return r->ask.freshness != TIER_CURRENT || r->ask.verb == TIER_WATCH ||
-           !kube_selection_requires(r->selection, SLICE_LITERAL("metadata.name"), &name);
+    if (r->ask.freshness == TIER_CURRENT && r->ask.verb != TIER_WATCH &&
+        kube_selection_requires(r->selection, SLICE_LITERAL("metadata.name"), &name))
+        return false;
+    tier_ask_narrow(&r->ask, r->selection);
+    return true;
 }
 
 void tier_request_start(struct tier_api *api, struct http_exchange *x, struct arena *arena,

@@ -42,6 +42,16 @@ static struct tier_tagged *find(const struct tier_tags *tags, const uint8_t *pre
 
 /* -- Events -- */
 
+/* The field is looked for in JSON as it is: its metadata, which are most of many objects, need not
+ * be parsed. */
+static enum status view_head(struct tier_tags *tags, const struct tier_tagged *tagged,
+                             struct slice bytes, struct kube_object *ret_view)
+{
+    if (!tier_encoding_is_protobuf(tagged->encoding))
+        return kube_object_parse_head(bytes, ret_view);
+    return tier_object_view(tagged->encoding, tagged->kind, bytes, &tags->scratch, ret_view);
+}
+
 static struct slice tag_of(struct tier_tags *tags, const struct tier_tagged *tagged,
                            struct slice field, uint8_t tag[TIER_TAG_BYTES_MAX])
 {
@@ -49,8 +59,7 @@ static struct slice tag_of(struct tier_tags *tags, const struct tier_tagged *tag
     struct slice value = SLICE_EMPTY;
     uint8_t decoded[TIER_TAG_BYTES_MAX];
     size_t len;
-    if (!field.len || tier_object_view(tagged->encoding, tagged->kind, kube_kv_of(field).value,
-                                       &tags->scratch, &view) != ST_OK)
+    if (!field.len || view_head(tags, tagged, kube_kv_of(field).value, &view) != ST_OK)
         return SLICE_EMPTY;
     (void)!kube_object_field(&view, slice_from_text(tagged->kind->indexed_field), &value);
     if (LIKELY(!value.len || !memchr(value.ptr, '\\', value.len)))

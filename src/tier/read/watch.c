@@ -167,35 +167,54 @@ static enum status make_due_bookmark(struct tier_watch *w)
 
 /* -- Objects -- */
 
-/* Sends what fits. The rest is copied, or read again if it is long: *ret_done is false then. */
-static enum status send_object(struct tier_watch *w, enum tier_event event, struct slice bytes,
-                               uint8_t *dst, size_t room, size_t *ret_len, bool *ret_done)
-{
+/* An event: what precedes the object, the object, and what follows it. */
+struct whole_event {
     uint8_t head[TIER_EVENT_HEAD_BYTES];
-    size_t head_bytes = tier_event_head(w->encoding, event, bytes.len, head);
-    struct slice pieces[] = {slice_of(head, head_bytes), bytes, tier_event_tail(w->encoding)};
-    size_t whole = head_bytes + bytes.len + pieces[2].len, n = 0, start = 0;
-    for (size_t i = 0; i < COUNT_OF(pieces); start += pieces[i++].len) {
-        size_t at = w->at + n;
-        if (n == room || at >= start + pieces[i].len)
-            continue;
-        struct slice rest = slice_sub(pieces[i], at - start, start + pieces[i].len - at);
-        rest.len = size_min(rest.len, room - n);
-        slice_copy(dst + n, rest);
-        n += rest.len;
+    struct slice pieces[3];
+    size_t bytes;
+};
+
+static void set_event(struct whole_event *whole, enum tier_encoding encoding, enum tier_event event,
+                      struct slice object)
+{
+    size_t head_bytes = tier_event_head(encoding, event, object.len, whole->head);
+    whole->pieces[0] = slice_of(whole->head, head_bytes);
+    whole->pieces[1] = object;
+    whole->pieces[2] = tier_event_tail(encoding);
+    whole->bytes = head_bytes + object.len + whole->pieces[2].len;
+}
+
+/* Copies from this byte on what fits, and returns its length. */
+static size_t copy_event(const struct whole_event *whole, size_t at, uint8_t *dst, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT_OF(whole->pieces) && n < room; i++) {
+        struct slice piece = whole->pieces[i];
+        size_t skip = size_min(at, piece.len), len = size_min(piece.len - skip, room - n);
+        slice_copy(dst + n, slice_sub(piece, skip, len));
+        at -= skip;
+        n += len;
     }
-    *ret_len = n;
-    w->at += n;
-    *ret_done = whole - w->at <= REST_BYTES_MAX;
+    return n;
+}
+
+/* Sends what fits. The rest is copied if the object may be gone when there is room again, unless it
+ * is so long that it is read again. *ret_done: nothing of it is to be read again. */
+static enum status send_object(struct tier_watch *w, enum tier_event event, struct slice bytes,
+                               bool may_go, uint8_t *dst, size_t room, size_t *ret_len,
+                               bool *ret_done)
+{
+    struct whole_event whole;
+    set_event(&whole, w->encoding, event, bytes);
+    *ret_len = copy_event(&whole, w->at, dst, room);
+    w->at += *ret_len;
+    size_t rest = whole.bytes - w->at;
+    *ret_done = !rest || (may_go && rest <= REST_BYTES_MAX);
     if (!*ret_done)
         return ST_OK;
-    start = 0;
-    for (size_t i = 0; i < COUNT_OF(pieces); start += pieces[i++].len) {
-        if (w->at >= start + pieces[i].len)
-            continue;
-        size_t from = w->at - start;
-        TRY(buf_append(&w->made, slice_sub(pieces[i], from, pieces[i].len - from)));
-        w->at = start + pieces[i].len;
+    if (rest) {
+        TRY(buf_reserve(&w->made, rest));
+        w->made.len += copy_event(&whole, w->at, w->made.ptr + w->made.len, rest);
     }
     w->at = 0;
     tier_count(w->api, TIER_TOTAL_EVENTS);
@@ -213,6 +232,12 @@ static enum status end_initial(struct tier_watch *w)
     return w->bookmarks ? make_bookmark(w, version, true) : ST_OK;
 }
 
+/* False: JSON without what the selection requires, which need not be parsed. */
+static bool may_match(const struct tier_watch *w, struct slice bytes)
+{
+    return tier_encoding_is_protobuf(w->encoding) || kube_selection_may_match(w->selection, bytes);
+}
+
 static enum status step_initial(struct tier_watch *w, uint8_t *dst, size_t room, size_t *ret_len,
                                 size_t *ret_looked)
 {
@@ -225,11 +250,13 @@ static enum status step_initial(struct tier_watch *w, uint8_t *dst, size_t room,
     if (!w->initial->held.len && w->selection->selects) {
         struct kube_object view;
         *ret_looked = bytes.len;
-        if (tier_object_view(w->encoding, w->kind, bytes, &w->initial->scratch, &view) != ST_OK ||
+        if (!may_match(w, bytes) ||
+            tier_object_view(w->encoding, w->kind, bytes, &w->initial->scratch, &view) != ST_OK ||
             !kube_selection_matches(w->selection, &view))
             return ST_OK;
     }
-    TRY(send_object(w, TIER_EVENT_ADDED, bytes, dst, room, ret_len, &done));
+    /* The range keeps the object. */
+    TRY(send_object(w, TIER_EVENT_ADDED, bytes, false, dst, room, ret_len, &done));
     w->initial->held = done ? SLICE_EMPTY : field;
     return ST_OK;
 }
@@ -260,7 +287,7 @@ static enum status send_change(struct tier_watch *w, const struct watch_event *e
     TRY(status);
     done = true;
     if (shown.event != TIER_EVENT_NONE)
-        TRY(send_object(w, shown.event, shown.bytes, dst, room, ret_len, &done));
+        TRY(send_object(w, shown.event, shown.bytes, true, dst, room, ret_len, &done));
     if (done)
         watch_cursor_take(w->cursor);
     return ST_OK;
@@ -460,7 +487,8 @@ static bool open_cursor(struct tier_watch *w, const struct tier_request *r, int6
     struct watch_cursor_options options = {.key = r->range.key,
                                            .range_end = r->range.range_end,
                                            .tag = tag,
-                                           .tag_within = !r->range.prefix.len,
+                                           .tag_within =
+                                               !r->range.prefix.len && r->range.range_end.len,
                                            .from = from,
                                            .wake = wake,
                                            .soon = soon,
