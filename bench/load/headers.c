@@ -207,6 +207,8 @@ static void take_field(const nghttp2_nv *field, struct bench_verdict *verdict)
         verdict->http_status = number_of(field);
     else if (name_is(field, "grpc-status"))
         verdict->grpc_status = number_of(field);
+    else if (name_is(field, "retry-after"))
+        verdict->retry_after_s = number_of(field);
     else if (name_is(field, "grpc-message"))
         snprintf(verdict->message, sizeof(verdict->message), "%.*s",
                  (int)size_min(field->valuelen, sizeof(verdict->message) - 1),

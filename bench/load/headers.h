@@ -33,8 +33,9 @@ enum status bench_headers_append_plain(struct buf *out, const char *method, cons
 
 /* What one response block said. */
 struct bench_verdict {
-    int http_status; /* -1: not in this block */
-    int grpc_status; /* -1: not in this block */
+    int http_status;   /* -1: not in this block */
+    int grpc_status;   /* -1: not in this block */
+    int retry_after_s; /* 0: not in this block */
     char message[160];
 };
 

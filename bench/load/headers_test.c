@@ -190,6 +190,29 @@ static void an_answer_of_trailers_only_carries_its_error(void **state)
     nghttp2_hd_deflate_del(deflater);
 }
 
+static void an_answer_says_when_to_ask_again(void **state)
+{
+    (void)state;
+    static const char *const busy[] = {":status", "429", "retry-after", "7"};
+    static const char *const fine[] = {":status", "200"};
+    nghttp2_hd_deflater *deflater;
+    struct bench_header_decoder *decoder;
+    struct buf block = {0};
+    struct bench_verdict verdict;
+    assert_int_equal(nghttp2_hd_deflate_new(&deflater, 4096), 0);
+    assert_int_equal(bench_header_decoder_new(true, &decoder), ST_OK);
+    encode(deflater, busy, 2, &block);
+    assert_false(decode(decoder, &block, false, &verdict));
+    assert_int_equal(verdict.http_status, 429);
+    assert_int_equal(verdict.retry_after_s, 7);
+    encode(deflater, fine, 1, &block);
+    assert_true(decode(decoder, &block, false, &verdict));
+    assert_int_equal(verdict.retry_after_s, 0);
+    buf_fini(&block);
+    bench_header_decoder_free(decoder);
+    nghttp2_hd_deflate_del(deflater);
+}
+
 static void a_kept_number_is_forgotten_when_the_table_moves(void **state)
 {
     (void)state;
@@ -262,6 +285,7 @@ int main(void)
         cmocka_unit_test(any_2xx_answer_is_good_without_grpc),
         cmocka_unit_test(errors_are_seen_among_good_answers_whatever_the_table_holds),
         cmocka_unit_test(an_answer_of_trailers_only_carries_its_error),
+        cmocka_unit_test(an_answer_says_when_to_ask_again),
         cmocka_unit_test(a_kept_number_is_forgotten_when_the_table_moves),
         cmocka_unit_test(only_blocks_without_insertion_or_resize_are_stateless),
         cmocka_unit_test(bytes_that_are_not_a_block_are_refused),

@@ -229,6 +229,12 @@ static enum status measure(struct watching *watching)
     return ST_OK;
 }
 
+/* How many nodes or ConfigMaps are watched. */
+static uint64_t watched_of(const struct bench_options *options)
+{
+    return options->configs ? options->key_space : options->nodes;
+}
+
 static struct bench_kube_config config_of(const struct bench_context *context)
 {
     const struct bench_options *options = &context->options;
@@ -236,7 +242,8 @@ static struct bench_kube_config config_of(const struct bench_context *context)
         .target = &context->target,
         .connections = (uint32_t)options->connections,
         .streams = (uint32_t)options->streams,
-        .nodes = (uint32_t)options->nodes,
+        .nodes = (uint32_t)watched_of(options),
+        .configs = options->configs,
         .users = (uint32_t)options->users,
         .spread = options->spread,
         .stopped = (uint32_t)options->stopped,
@@ -266,9 +273,10 @@ static enum status open_and_weigh(struct watching *watching)
 enum status bench_kube_watch_run(struct bench_context *context)
 {
     const struct bench_options *options = &context->options;
-    if (options->streams == 0 || options->connections * options->streams % options->nodes)
+    if (options->streams == 0 || options->connections * options->streams % watched_of(options))
         return error_set(&context->error, ST_INVALID,
-                         "--nodes: must divide the number of watches, so that each has as many");
+                         "--nodes: must divide the number of watches, so that each has as many; "
+                         "with --configs --key-space");
     TRY(prepare(context));
     struct watching watching = {.context = context};
     enum status status = open_and_weigh(&watching);
@@ -294,6 +302,7 @@ static enum status start_all(struct watching *watching)
     uint64_t end_ns = bench_now_ns();
     tell_times(report, start_ns, end_ns);
     bench_report_latency(report, "sync_latency", &watching->counts->sync_latency);
+    bench_report_count(report, "retries", watching->counts->retries);
     bench_report_number(report, "generator_cpu_seconds",
                         (double)(bench_usage_own_cpu_ns() - own_ns) / 1e9);
     tell(watching, watching->counts->events, (double)(end_ns - start_ns) / 1e9);

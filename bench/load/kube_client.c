@@ -9,29 +9,41 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NS_PER_SECOND UINT64_C(1000000000)
+
 enum { EVENTS_MAX = 256, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 200, TOKEN_BYTES = 240 };
 
 #define WATCH_PATH "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false"
 #define INITIAL_PATH                                                                \
     "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=true" \
     "&allowWatchBookmarks=true"
-/* In a format. */
-#define OF_A_NODE "&fieldSelector=spec.nodeName%%3D" BENCH_NODE_NAME
+#define CONFIG_PATH                                                      \
+    BENCH_CONFIGS_PATH                                                   \
+    "?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false" \
+    "&fieldSelector=metadata.name%3D" BENCH_CONFIG_NAME
+#define OF_A_NODE "&fieldSelector=spec.nodeName%3D" BENCH_NODE_NAME
 
 /* A request and where its digits stand. */
 struct template
 {
     struct bench_request request;
-    size_t number; /* number of the node or pod in the path */
-    size_t user;   /* number of the user in its token */
-    size_t name, node, time;
+    size_t number;           /* number of the node or pod in the path */
+    size_t user;             /* number of the user in its token */
+    size_t name, node, time; /* node: 0 if there is none */
+};
+
+struct watch {
+    struct buf line;       /* the start of an event whose rest has not come */
+    uint64_t ask_again_ns; /* 0: it does not wait */
 };
 
 struct bench_kube_client {
     struct bench_kube_config config;
-    struct bench_conn *conns; /* the watching ones, those that stop, the changing one */
+    /* The watching ones, those that stop, the changing one if there are changes. */
+    struct bench_conn *conns;
     uint32_t conns_open;
-    struct buf *lines; /* for each watch: the start of an event whose rest has not come */
+    struct watch *watches;
+    uint32_t waiting; /* watches that wait to ask again */
     char token[TOKEN_BYTES];
     struct template watch, watch_all, change;
     uint64_t begun_ns;
@@ -43,9 +55,14 @@ struct bench_kube_client {
     struct bench_kube_counts counts;
 };
 
+static bool has_changes(const struct bench_kube_config *config)
+{
+    return !config->initial;
+}
+
 static uint32_t conns_of(const struct bench_kube_config *config)
 {
-    return config->connections + config->stopped + 1;
+    return config->connections + config->stopped + has_changes(config);
 }
 
 static struct bench_conn *change_conn(struct bench_kube_client *client)
@@ -111,7 +128,7 @@ static enum status on_data(struct bench_conn *conn, struct bench_call *call, str
     struct bench_kube_client *client = conn->owner;
     if (is_stopped(client, conn))
         return ST_OK;
-    struct buf *partial = &client->lines[call->tag];
+    struct buf *partial = &client->watches[call->tag].line;
     size_t looked = partial->len;
     struct slice rest = bytes;
     if (looked) {
@@ -134,6 +151,15 @@ static void on_head(struct bench_conn *conn, struct bench_call *call)
     client->counts.opened += conn != change_conn(client);
 }
 
+/* As client-go does: a server that is too busy says when to ask again. */
+static bool may_retry(const struct bench_kube_client *client, const struct bench_conn *conn,
+                      const struct bench_verdict *error)
+{
+    bool watches = conn < client->conns + client->config.connections;
+    return watches && error && error->retry_after_s > 0 &&
+           (error->http_status == 429 || error->http_status / 100 == 5);
+}
+
 static void on_end(struct bench_conn *conn, struct bench_call *call,
                    const struct bench_verdict *error)
 {
@@ -141,6 +167,13 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
         .http_status = -1, .grpc_status = -1, .message = "a watch ended"};
     struct bench_kube_client *client = conn->owner;
     const struct bench_kube_config *config = &client->config;
+    if (may_retry(client, conn, error)) {
+        client->watches[call->tag].ask_again_ns =
+            client->now_ns + (uint64_t)error->retry_after_s * NS_PER_SECOND;
+        client->waiting++;
+        client->counts.retries++;
+        return;
+    }
     if (error || conn != change_conn(client)) {
         bench_outcome_note(&client->counts.trouble, error ? error : &early);
         return;
@@ -193,7 +226,8 @@ bool bench_kube_client_change(struct bench_kube_client *client, uint64_t at_ns)
     uint64_t pod = client->next_pod++ % client->config.pods;
     bench_digits_write(at + template->number, BENCH_POD_DIGITS, pod);
     bench_digits_write(at + template->name, BENCH_POD_DIGITS, pod);
-    bench_digits_write(at + template->node, BENCH_POD_DIGITS, pod % client->config.nodes);
+    if (template->node)
+        bench_digits_write(at + template->node, BENCH_POD_DIGITS, pod % client->config.nodes);
     bench_digits_write(at + template->time, BENCH_POD_TIME_DIGITS, at_ns);
     client->counts.changes_sent++;
     return true;
@@ -216,26 +250,39 @@ static enum status make_request(const struct bench_kube_client *client, struct t
     return ST_OK;
 }
 
+/* The digits of an object are at the end of the path. */
+static enum status make_change(struct bench_kube_client *client)
+{
+    const struct bench_kube_config *config = &client->config;
+    AUTO(buf_fini) struct buf object = {0};
+    struct bench_pod_places places;
+    char path[PATH_BYTES];
+    TRY((config->configs ? bench_config_append : bench_pod_append)(&object, config->pod_bytes,
+                                                                   &places));
+    snprintf(path, sizeof(path), "%s" BENCH_ZEROS,
+             config->configs ? BENCH_CONFIGS_PATH "/" BENCH_CONFIG_NAME
+                             : BENCH_PODS_PATH "/" BENCH_POD_NAME);
+    TRY(make_request(client, &client->change, "PUT", path, buf_slice(&object)));
+    client->change.name = bench_request_place(&client->change.request, places.name);
+    client->change.time = bench_request_place(&client->change.request, places.time);
+    if (places.node)
+        client->change.node = bench_request_place(&client->change.request, places.node);
+    return ST_OK;
+}
+
 static enum status make_requests(struct bench_kube_client *client)
 {
     const struct bench_kube_config *config = &client->config;
-    AUTO(buf_fini) struct buf pod = {0};
     char path[PATH_BYTES];
-    struct bench_pod_places places;
     if (snprintf(client->token, sizeof(client->token), "%s%s", config->target->token,
                  config->users ? BENCH_ZEROS : "") >= (int)sizeof(client->token))
         return ST_LIMIT;
-    snprintf(path, sizeof(path), WATCH_PATH OF_A_NODE "%0*d", BENCH_POD_DIGITS, 0);
+    snprintf(path, sizeof(path), "%s" BENCH_ZEROS,
+             config->configs ? CONFIG_PATH : WATCH_PATH OF_A_NODE);
     TRY(make_request(client, &client->watch, "GET", path, SLICE_EMPTY));
     TRY(make_request(client, &client->watch_all, "GET", config->initial ? INITIAL_PATH : WATCH_PATH,
                      SLICE_EMPTY));
-    TRY(bench_pod_append(&pod, client->config.pod_bytes, &places));
-    snprintf(path, sizeof(path), BENCH_PODS_PATH "/" BENCH_POD_NAME "%0*d", BENCH_POD_DIGITS, 0);
-    TRY(make_request(client, &client->change, "PUT", path, buf_slice(&pod)));
-    client->change.name = bench_request_place(&client->change.request, places.name);
-    client->change.node = bench_request_place(&client->change.request, places.node);
-    client->change.time = bench_request_place(&client->change.request, places.time);
-    return ST_OK;
+    return make_change(client);
 }
 
 /* -- Sockets -- */
@@ -255,14 +302,36 @@ static enum status send_out(struct bench_kube_client *client, struct bench_conn 
     return wanted == conn->want_write ? ST_OK : watch_socket(client, conn, EPOLL_CTL_MOD);
 }
 
+/* Watches whose time has come ask again. */
+static enum status ask_again(struct bench_kube_client *client)
+{
+    uint32_t streams = client->config.streams;
+    client->now_ns = bench_now_ns();
+    for (uint32_t i = 0; client->waiting && i < client->config.connections * streams; i++) {
+        struct bench_conn *conn = &client->conns[i / streams];
+        struct watch *watch = &client->watches[i];
+        if (!watch->ask_again_ns || watch->ask_again_ns > client->now_ns)
+            continue;
+        watch->ask_again_ns = 0;
+        client->waiting--;
+        TRY(open_watch(client, conn, i));
+        TRY(send_out(client, conn));
+    }
+    return ST_OK;
+}
+
 enum status bench_kube_client_turn(struct bench_kube_client *client, uint64_t wait_ns,
                                    struct error *error)
 {
     struct epoll_event events[EVENTS_MAX];
     const struct timespec wait = {(time_t)(wait_ns / 1000000000u), (long)(wait_ns % 1000000000u)};
-    enum status status = send_out(client, change_conn(client));
+    enum status status =
+        has_changes(&client->config) ? send_out(client, change_conn(client)) : ST_OK;
     if (status != ST_OK)
         return error_set(error, status, "changing: %s", change_conn(client)->failure);
+    status = ask_again(client);
+    if (status != ST_OK)
+        return error_set(error, status, "cannot ask again: %s", status_text(status));
     int n = epoll_pwait2(client->epoll_fd, events, EVENTS_MAX, &wait, NULL);
     for (int i = 0; i < n; i++) {
         struct bench_conn *conn = events[i].data.ptr;
@@ -303,7 +372,7 @@ static enum status open_all(struct bench_kube_client *client, struct error *erro
     client->begun_ns = bench_now_ns();
     for (uint32_t i = 0; i < conns_of(config); i++) {
         struct bench_conn *conn = &client->conns[i];
-        uint32_t calls = i + 1 == conns_of(config) ? config->pipeline : config->streams;
+        uint32_t calls = conn == change_conn(client) ? config->pipeline : config->streams;
         TRY(bench_conn_open(conn, &config->target->address, calls, &handler, client, error));
         client->conns_open++;
         enum status status = watch_socket(client, conn, EPOLL_CTL_ADD);
@@ -327,9 +396,9 @@ enum status bench_kube_client_new(const struct bench_kube_config *config,
     client->config = *config;
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     client->conns = calloc(conns_of(config), sizeof(*client->conns));
-    client->lines = calloc((size_t)config->connections * config->streams, sizeof(*client->lines));
+    client->watches = calloc((size_t)config->connections * config->streams, sizeof(struct watch));
     client->scratch = malloc(BENCH_CONN_SCRATCH_BYTES);
-    if (!client->conns || !client->lines || !client->scratch || client->epoll_fd < 0)
+    if (!client->conns || !client->watches || !client->scratch || client->epoll_fd < 0)
         return error_set(error, ST_NOMEM, "no memory for so many watches");
     enum status status = make_requests(client);
     if (status != ST_OK)
@@ -346,15 +415,15 @@ void bench_kube_client_free(struct bench_kube_client *client)
     for (uint32_t i = 0; i < client->conns_open; i++)
         bench_conn_close(&client->conns[i]);
     size_t watches = (size_t)client->config.connections * client->config.streams;
-    for (size_t i = 0; client->lines && i < watches; i++)
-        buf_fini(&client->lines[i]);
+    for (size_t i = 0; client->watches && i < watches; i++)
+        buf_fini(&client->watches[i].line);
     if (client->epoll_fd >= 0)
         close(client->epoll_fd);
     bench_request_fini(&client->watch.request);
     bench_request_fini(&client->watch_all.request);
     bench_request_fini(&client->change.request);
     free(client->conns);
-    free(client->lines);
+    free(client->watches);
     free(client->scratch);
     free(client);
 }

@@ -1,7 +1,7 @@
 /*
  * Many watches of pods on the Kubernetes API, and one connection that changes the pods they watch.
- * A watch is one stream and sees the pods of one node. Everything runs on the caller's thread, in
- * its calls of bench_kube_client_turn.
+ * A watch is one stream and sees the pods of one node, or one ConfigMap. Everything runs on the
+ * caller's thread, in its calls of bench_kube_client_turn.
  */
 #ifndef VIGIL_LOAD_KUBE_CLIENT_H
 #define VIGIL_LOAD_KUBE_CLIENT_H
@@ -12,12 +12,13 @@ struct bench_kube_config {
     const struct bench_target *target;
     uint32_t connections;
     uint32_t streams; /* watches on each connection */
-    uint32_t nodes;
-    uint32_t users; /* that connections present in turn, as digits behind the token; 0: none */
+    uint32_t nodes;   /* and as many ConfigMaps */
+    uint32_t users;   /* that connections present in turn, as digits behind the token; 0: none */
     bool initial; /* all pods as an informer's start asks for them, instead of one node's changes */
+    bool configs; /* ConfigMaps, of which a watch names one, instead of pods */
     bool spread;  /* those of one node are on different connections, instead of together */
     uint32_t stopped; /* more connections, each with one watch of all pods, that are not read */
-    uint64_t pods;    /* which are changed one after the other */
+    uint64_t pods;    /* or ConfigMaps, which are changed one after the other */
     size_t pod_bytes;
     uint32_t pipeline; /* changes in flight */
 };
@@ -26,6 +27,7 @@ struct bench_kube_counts {
     uint64_t opened; /* watches whose answer has begun, stopped ones too */
     uint64_t events;
     uint64_t synced;   /* watches to which all initial events have come */
+    uint64_t retries;  /* of watches whose server said how long they are to wait */
     uint64_t expected; /* events of the changes that were answered */
     uint64_t changes_sent, changes_done;
     uint64_t last_event_ns;

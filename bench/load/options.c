@@ -58,6 +58,8 @@ static const struct flag flags[] = {
      "watch: a put is in flight until its events have come, too"},
     {"nodes", KIND_NUMBER, AT(nodes), 1, 1000000,
      "kube: nodes that the pods are on; a watch is of one; as when they were loaded"},
+    {"configs", KIND_SWITCH, AT(configs), 0, 0,
+     "kube-watch: ConfigMaps instead of pods; a watch is of one by its name"},
     {"users", KIND_NUMBER, AT(users), 0, 1000000,
      "kube-watch, kube-start: users of the connections, in turn; their tokens are that of --token "
      "and ten digits; 0: one, with that of --token"},

@@ -40,6 +40,7 @@ struct bench_options {
     bool prepare;
     bool again;
     bool spread;
+    bool configs;
     bool await_events;
     bool json;
     bool help;

@@ -52,6 +52,27 @@ enum status bench_pod_append(struct buf *out, size_t bytes, struct bench_pod_pla
     return ST_OK;
 }
 
+enum status bench_config_append(struct buf *out, size_t bytes, struct bench_pod_places *ret_places)
+{
+    static const char end[] = "\"}}";
+    struct bench_pod_places places = {0};
+    size_t from = out->len;
+    TRY(append_digits(out,
+                      "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                      "\"" BENCH_CONFIG_NAME,
+                      BENCH_POD_DIGITS, &places.name));
+    TRY(append_digits(out, "\",\"namespace\":\"default\",\"annotations\":{" TIME_NAME,
+                      BENCH_POD_TIME_DIGITS, &places.time));
+    TRY(buf_append_text(out, "\"}},\"data\":{\"text\":\""));
+    while (out->len - from + sizeof(end) < bytes)
+        TRY(buf_append_text(out, "some text, "));
+    TRY(buf_append_text(out, end));
+    places.name -= from;
+    places.time -= from;
+    *ret_places = places;
+    return ST_OK;
+}
+
 bool bench_pod_time(struct slice text, uint64_t *ret_time)
 {
     struct slice name = SLICE_LITERAL(TIME_NAME);

@@ -14,6 +14,7 @@ from sidebyside import kube_peer, rule_rows, servers
 
 ADMIN, TIER, USER, USERS = "the-token", "tier-token", "user-", 1000
 SAMPLE_SECONDS = 0.1
+CONFIGS = "/api/v1/namespaces/default/configmaps"
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -102,7 +103,8 @@ class Tiered(kube_peer.Apiserver):
         group = "rbac.authorization.k8s.io"
         meta = {"metadata": {"name": "bench"}}
         rule_rows.must(self, "POST", f"{RIGHTS}/clusterroles", {
-            **meta, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "update"]}]})
+            **meta, "rules": [{"apiGroups": [""], "resources": ["pods", "configmaps"],
+                               "verbs": ["get", "list", "watch", "create", "update"]}]})
         rule_rows.must(self, "POST", f"{RIGHTS}/clusterrolebindings", {
             **meta, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "bench"},
             "subjects": [{"apiGroup": group, "kind": "Group", "name": "bench:users"}]})
@@ -177,6 +179,13 @@ class Tiered(kube_peer.Apiserver):
     def prepare(self, pods, bytes_of_each, nodes):
         """Pods, past the tier."""
         return self.bench("kube-load", "--key-space", pods, "--value-size", bytes_of_each, "--nodes", nodes)
+
+    def prepare_configs(self, configs, bytes_of_each):
+        """ConfigMaps as the generator changes them, past the tier."""
+        file = self.directory / "config.json"
+        meta = {"name": "config-" + "0" * 10, "namespace": "default", "annotations": {"bench/sent": "0" * 20}}
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": "x" * bytes_of_each}}))
+        return self.bench("kube-load", "--object", str(file), "--path", CONFIGS, "--key-space", configs)
 
     def load(self, through, command, *flags, reviews=False):
         """The generator with a user's token; cpu has the seconds of each process in the measured time, and if asked the tier's
