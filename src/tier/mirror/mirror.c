@@ -208,6 +208,15 @@ static void sample(struct tier_mirror *m)
 
 /* -- Ticks -- */
 
+/* A name that the kube-apiserver refuses takes the place of a collection that could be mirrored,
+ * so it is forgotten soon, unless it costs much to find that out. */
+static int64_t idle_ns_of(const struct tier_mirror *m, const struct tier_follow *follow)
+{
+    bool is_refused = follow->reflector.state == TIER_REFLECTOR_REFUSED && !follow->refusals;
+    int64_t refused_ns = m->follower.refused_ns;
+    return is_refused && refused_ns < m->idle_ns ? refused_ns : m->idle_ns;
+}
+
 /* It has not been used for long. With the lock held, so that it is not opened meanwhile. */
 static bool is_idle(struct tier_mirror *m, struct tier_follow *follow)
 {
@@ -218,7 +227,7 @@ static bool is_idle(struct tier_mirror *m, struct tier_follow *follow)
         follow->idle_since_ns = now_of(m);
         return false;
     }
-    return now_of(m) - follow->idle_since_ns >= m->idle_ns;
+    return now_of(m) - follow->idle_since_ns >= idle_ns_of(m, follow);
 }
 
 /* Takes it out of the map: True. */

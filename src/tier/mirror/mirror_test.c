@@ -370,6 +370,29 @@ static void limits_the_collections(void **state)
     tier_end();
 }
 
+/* A client that asks for many names must not keep others from being mirrored for long. */
+static void forgets_names_that_are_refused(void **state)
+{
+    struct tier_name other = tier_pods(TIER_JSON);
+    struct tier_collection *collection;
+    (void)state;
+    tier_begin(NULL);
+    api.refuses = 404;
+    tier.options.collections_max = 1;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_view().phase == TIER_REFUSED);
+    tier_collection_close(TAKE(tier.collection));
+    other.resource = SLICE_LITERAL("nodes");
+    tier_run(25 * NS_PER_S);
+    assert_null(tier_mirror_open(tier.mirror, &other));
+    tier_run(10 * NS_PER_S);
+    collection = tier_mirror_open(tier.mirror, &other);
+    assert_non_null(collection);
+    tier_collection_close(collection);
+    tier_end();
+}
+
 static void refuses_what_becomes_too_large(void **state)
 {
     (void)state;
@@ -473,6 +496,7 @@ int main(void)
         cmocka_unit_test(drops_what_is_not_used),
         cmocka_unit_test(keeps_what_is_named),
         cmocka_unit_test(limits_the_collections),
+        cmocka_unit_test(forgets_names_that_are_refused),
         cmocka_unit_test(refuses_what_becomes_too_large),
         cmocka_unit_test(ends_while_requests_are_under_way),
         cmocka_unit_test(writes_metrics),

@@ -157,8 +157,12 @@ enum status tier_event_look(struct tier_event_cache *cache, struct watch_cursor 
         struct slice prev = watch_cursor_prev(cursor, event);
         if (!prev.len)
             return ST_COMPACTED;
-        TRY(tier_object_append_at(watched->encoding, kube_kv_of(prev).value, version,
-                                  &cached->gone));
+        enum status status = tier_object_append_at(watched->encoding, kube_kv_of(prev).value,
+                                                   version, &cached->gone);
+        if (status != ST_OK) {
+            cached->gone.len = 0; /* a part of it would be sent to the next watch */
+            return status;
+        }
     }
     ret_shown->bytes = buf_slice(&cached->gone);
     return ST_OK;

@@ -552,6 +552,14 @@ static bool begin_initial(struct tier_watch *w, struct tier_request *r)
     return true;
 }
 
+/* The generation may have ended before the watch could be told: while its objects were read. */
+static bool has_ended(const struct tier_watch *w)
+{
+    struct tier_view view;
+    tier_collection_look(w->collection, &view);
+    return view.generation != w->generation;
+}
+
 static bool add_standing(struct tier_watch *w, struct tier_request *r, struct kube_status *status)
 {
     return tier_standing_add(w->api->rights, &w->standing, r->user, &r->access) == ST_OK ||
@@ -576,7 +584,7 @@ static void begin(struct tier_request *r, int64_t from, bool initial, bool known
         tier_request_free(r);
     if (!fine)
         tier_refuse(x, &status);
-    else if (!known && fail_expired(w) != ST_OK)
+    else if ((!known || has_ended(w)) && fail_expired(w) != ST_OK)
         http_abort(x);
     else
         begin_answer(w, seconds);

@@ -296,7 +296,7 @@ static enum tier_verdict take_answer(struct tier_token *token, const struct tier
     if (says == TIER_ANSWER_NONE)
         return TIER_UNKNOWN;
     keep(token, user);
-    if (user && !token->known)
+    if (token->user && !token->known) /* it is not if there is no room for it */
         note_user(token);
     return user ? TIER_ALLOWED : TIER_DENIED;
 }

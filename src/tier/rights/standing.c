@@ -290,7 +290,8 @@ void tier_token_judge(struct tier_token *token, enum tier_verdict verdict)
     if (verdict == TIER_ALLOWED) {
         token->doubted = false;
         be_confirmed(token->rights, &token->duty, token->asked_ns);
-        lose_others(token);
+        if (token->user) /* the answer may be forgotten already */
+            lose_others(token);
     } else if (token->doubted) {
         lose_token(token, verdict);
     } else {
