@@ -552,7 +552,7 @@ static bool begin_initial(struct tier_watch *w, struct tier_request *r)
     return true;
 }
 
-/* The generation may have ended before the watch could be told: while its objects were read. */
+/* The generation may have ended before the watch listened: while its objects were read. */
 static bool has_ended(const struct tier_watch *w)
 {
     struct tier_view view;
