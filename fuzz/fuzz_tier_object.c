@@ -1,7 +1,7 @@
 /*
  * Input: a byte that selects an encoding, and an object as a kube-apiserver sends it. What the
- * mirror reads of it agrees with what is derived from it: the object of a deletion, which has the same
- * name and another version, an item of a list, and what selectors see.
+ * mirror reads of it agrees with what is derived from it: the object of a deletion, which has the
+ * same name and another version, an item of a list, and what selectors see.
  */
 #include "cost.h"
 
