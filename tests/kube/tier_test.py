@@ -20,6 +20,7 @@ from server import Server  # noqa: E402
 from tier import Caller, Tier  # noqa: E402
 
 DIRECT = os.environ.get("VIGIL_TIER") == "none"
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 INITIAL = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 
 
@@ -91,8 +92,8 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(status, 201, body)
         return body
 
-    def watch(self, path, caller=None):
-        events = (caller or self.admin).watch(path)
+    def watch(self, path, caller=None, headers=()):
+        events = (caller or self.admin).watch(path, headers)
         self.addCleanup(events.close)
         self.assertEqual(events.status, 200)
         return events
@@ -141,6 +142,85 @@ class InFrontOfOne(unittest.TestCase):
             if not token:
                 break
         self.assertEqual([name for name in names if name.startswith("a")], [f"a{i}" for i in range(7)])
+
+    # -- Tables --
+
+    def as_tables(self, caller, path):
+        status, table = caller.get(path, headers=TABLE)
+        self.assertEqual((status, table["kind"]), (200, "Table"), table)
+        return table
+
+    @staticmethod
+    def without_ages(tables):
+        """Without cells of ages, which grow meanwhile, and the descriptions of columns, which are shorter here."""
+        for table in tables:
+            for column in table["columnDefinitions"] or ():
+                del column["description"]
+            columns = table["columnDefinitions"] or tables[0]["columnDefinitions"]
+            ages = [i for i, column in enumerate(columns) if column["name"] == "Age"]
+            for row in table["rows"]:
+                row["cells"] = [cell for i, cell in enumerate(row["cells"]) if i not in ages]
+        # A kube-apiserver sometimes repeats the columns in later events.
+        for table in tables[1:]:
+            del table["columnDefinitions"]
+        return tables
+
+    def until_tables_are_ours(self):
+        """The mirror has the resource, and each thread knows the version of the kube-apiserver."""
+        self.assertEqual(self.admin.get("/api/v1/configmaps?resourceVersion=0")[0], 200)
+        for _ in range(0 if DIRECT else 20):
+            answered = self.tier.metric("vigil_tier_lists_total")
+
+            def is_ours(before=answered):
+                self.as_tables(self.admin, "/api/v1/configmaps?resourceVersion=0")
+                return self.tier.metric("vigil_tier_lists_total") > before
+            self.eventually(is_ours)
+
+    def test_tables_are_made_of_the_mirror(self):
+        newest = [version(self.make(f"a{i}", k=str(i))) for i in range(5)][-1]
+        self.until_tables_are_ours()
+        for query in ("", "&includeObject=None", "&fieldSelector=metadata.name!=a1", "&resourceVersionMatch=Exact&limit=2"):
+            path = f"{self.maps}?resourceVersion={newest}{query}"
+            tables = [self.as_tables(caller, path) for caller in (self.admin, self.direct)]
+            for table in tables:
+                self.assertGreaterEqual(int(table["metadata"].pop("resourceVersion")), int(newest))
+                table["metadata"].pop("continue", None)
+            ours, theirs = map(self.without_ages, ([table] for table in tables))
+            self.assertEqual(ours, theirs, query)
+
+    def test_a_watch_of_tables(self):
+        before = version(self.make("before"))
+        self.until_tables_are_ours()
+        self.assertEqual(self.admin.get(f"/api/v1/configmaps?resourceVersion={before}")[0], 200)
+        began = 0 if DIRECT else self.tier.metric("vigil_tier_watches_total")
+        # kubectl get -w
+        path = f"{self.maps}?watch=1&resourceVersion={before}&labelSelector=!hidden"
+        both = [self.watch(path, caller, headers=TABLE) for caller in (self.admin, self.direct)]
+        self.make("after", k="v")
+        self.admin.send("PATCH", f"{self.maps}/after", {"data": {"l": "w"}}, headers={"Content-Type": "application/merge-patch+json"})
+        self.admin.send("PATCH", f"{self.maps}/before", {"metadata": {"labels": {"hidden": ""}}},
+                        headers={"Content-Type": "application/merge-patch+json"})
+        self.admin.send("DELETE", f"{self.maps}/after")
+        for events in both:
+            events.wait(lambda w: len(w.events) >= 4)
+        ours, theirs = ([event["type"] for event in events.events] for events in both)
+        self.assertEqual(ours, ["ADDED", "MODIFIED", "DELETED", "DELETED"])
+        self.assertEqual(ours, theirs)
+        ours, theirs = (self.without_ages([event["object"] for event in events.events]) for events in both)
+        self.assertEqual(ours, theirs)
+        if not DIRECT:
+            self.assertEqual(self.tier.metric("vigil_tier_watches_total"), began + 1)
+
+    def test_a_watch_of_tables_from_before_the_mirror_is_passed_on(self):
+        leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.name}/leases"
+        self.until_tables_are_ours()
+        listed = self.as_tables(self.admin, leases)["metadata"]["resourceVersion"]
+        self.make("something-else")  # so that the mirror begins later
+        body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "b"}}
+        events = self.watch(f"{leases}?watch=1&resourceVersion={listed}", headers=TABLE)
+        self.assertEqual(self.admin.send("POST", leases, body)[0], 201)
+        events.wait(lambda w: len(w.events) >= 1)
+        self.assertEqual((events.events[0]["type"], events.events[0]["object"]["kind"]), ("ADDED", "Table"))
 
     # -- Watches --
 

@@ -93,16 +93,16 @@ class Caller:
     def get(self, path, **options):
         return self.send("GET", path, **options)
 
-    def watch(self, path):
-        return Events(self, path)
+    def watch(self, path, headers=()):
+        return Events(self, path, headers)
 
 
 class Events:
     """A running watch, and the events that have come."""
 
-    def __init__(self, caller, path):
+    def __init__(self, caller, path, headers=()):
         self.connection = caller.connect()
-        self.answer = caller.request(self.connection, "GET", path)
+        self.answer = caller.request(self.connection, "GET", path, headers=headers)
         self.status = self.answer.status
         self.changed = threading.Condition()
         self.events, self.ended = [], False

@@ -6,15 +6,20 @@
 
 #include <stdio.h>
 
+enum kube_include kube_include_of(struct slice text)
+{
+    if (slice_is(text, "None"))
+        return KUBE_INCLUDE_NONE;
+    return slice_is(text, "Object") ? KUBE_INCLUDE_OBJECT : KUBE_INCLUDE_METADATA;
+}
+
 struct kube_shaping kube_shaping_of(const struct kube_call *call)
 {
     return (struct kube_shaping){
         .kind = call->kind,
         .shape = call->accept.shape,
         .v1beta1 = call->accept.v1beta1,
-        .include = slice_is(call->query.include_object, "None")     ? KUBE_INCLUDE_NONE
-                   : slice_is(call->query.include_object, "Object") ? KUBE_INCLUDE_OBJECT
-                                                                    : KUBE_INCLUDE_METADATA,
+        .include = kube_include_of(call->query.include_object),
         .clock = call->api->clock,
     };
 }

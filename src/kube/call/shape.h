@@ -19,6 +19,8 @@ struct kube_shaping {
     struct clock *clock; /* for ages, which a watch computes later */
 };
 
+/* "", "Metadata", "None", "Object"; anything else is taken for the first. */
+enum kube_include kube_include_of(struct slice text);
 struct kube_shaping kube_shaping_of(const struct kube_call *call);
 
 /* Whether the requested kind of metadata, of one object or of a list, fits the answer. False:

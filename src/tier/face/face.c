@@ -11,6 +11,7 @@
 #include "tier/read/events.h"
 #include "tier/read/request.h"
 #include "tier/read/tags.h"
+#include "tier/read/version.h"
 #include "wire/http/origin.h"
 
 enum { ASK_ARENA_BYTES_MAX = 1 << 20, FORWARDS_MAX = 16 * 1024, FACES_MAX = 256 };
@@ -31,6 +32,7 @@ struct tier_face {
     struct tier_api api;
     struct tier *tier;
     struct tier_tags tags;
+    struct tier_version version;
     struct tier_role_watch *roles; /* owned */
     struct http_routes *routes;    /* owned */
 };
@@ -59,6 +61,8 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     arena_init(&arena, NULL, 0, ASK_ARENA_BYTES_MAX);
     arena_charge(&arena, http_exchange_account(x));
     bool is_read = !request->has_body && !request->upgrade && tier_ask_read(&arena, request, &ask);
+    if (is_read && tier_ask_is_table(&ask) && !tier_version_is_ours(&face->version))
+        is_read = false;
     if (is_read && !arena_ran_out(&arena)) {
         tier_role_watch_start(face->roles);
         tier_request_start(&face->api, x, &arena, &ask);
@@ -149,6 +153,7 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
         &(struct tier_link_options){
             .loop = loop, .client = tier->client, .log = tier->log, .log_ctx = tier->log_ctx},
         &api->link, &error));
+    tier_version_init(&face->version, api->link, loop);
     api->rights = tier_rights_new(&(struct tier_rights_options){.loop = loop,
                                                                 .link = api->link,
                                                                 .ttl_ns = tier->rights_ttl_ns,
@@ -197,6 +202,7 @@ void tier_face_free(struct tier_face *face)
     remove_face(face->tier, face);
     tier_role_watch_free(face->roles);
     tier_rights_free(face->api.rights);
+    tier_version_fini(&face->version);
     tier_link_free(face->api.link);
     tier_reader_free(face->api.reader);
     tier_event_cache_free(face->api.events);

@@ -68,8 +68,9 @@ static struct tier_follow *make(struct tier_mirror *m, const struct tier_name *n
     return follow;
 }
 
+/* makes: if there is none. */
 static struct tier_collection *open_collection(struct tier_mirror *m, const struct tier_name *name,
-                                               bool *ret_is_new)
+                                               bool makes, bool *ret_is_new)
 {
     uint8_t bytes[NAME_BYTES];
     struct slice text;
@@ -83,7 +84,7 @@ static struct tier_collection *open_collection(struct tier_mirror *m, const stru
         atomic_fetch_add_explicit(&follow->collection.opened, 1, memory_order_relaxed);
         return &follow->collection;
     }
-    follow = make(m, name, text);
+    follow = makes ? make(m, name, text) : NULL;
     *ret_is_new = follow != NULL;
     return follow ? &follow->collection : NULL;
 }
@@ -91,10 +92,16 @@ static struct tier_collection *open_collection(struct tier_mirror *m, const stru
 struct tier_collection *tier_mirror_open(struct tier_mirror *m, const struct tier_name *name)
 {
     bool is_new;
-    struct tier_collection *collection = open_collection(m, name, &is_new);
+    struct tier_collection *collection = open_collection(m, name, true, &is_new);
     if (is_new)
         collection_wake_follower(collection);
     return collection;
+}
+
+struct tier_collection *tier_mirror_find(struct tier_mirror *m, const struct tier_name *name)
+{
+    bool is_new;
+    return open_collection(m, name, false, &is_new);
 }
 
 enum status tier_mirror_keep(struct tier_mirror *m, const struct tier_name *name)

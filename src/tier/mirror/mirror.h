@@ -79,6 +79,8 @@ DEFINE_CLEANUP(struct tier_mirror *, tier_mirror_free)
 /* Takes a reference; makes the collection if there is none. NULL: there are as many as allowed, or
  * a part of the name is too long. */
 struct tier_collection *tier_mirror_open(struct tier_mirror *mirror, const struct tier_name *name);
+/* The same, but it makes none. NULL: there is none. */
+struct tier_collection *tier_mirror_find(struct tier_mirror *mirror, const struct tier_name *name);
 /* One that --upstream-resources names: it is started, and never idle. */
 MUST_CHECK
 enum status tier_mirror_keep(struct tier_mirror *mirror, const struct tier_name *name);

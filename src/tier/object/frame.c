@@ -148,17 +148,24 @@ size_t tier_list_item_head(size_t message_bytes, uint8_t head[TIER_ITEM_HEAD_BYT
     return (size_t)(put_length(head, LIST_ITEMS, message_bytes) - head);
 }
 
-static enum status list_head_json(const struct tier_kind *kind, const struct tier_list_meta *meta,
-                                  struct buf *to)
+enum status tier_append_list_meta(const struct tier_list_meta *meta, struct buf *to)
 {
-    TRY(buf_append_format(
-        to, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%llu\"",
-        kind->list_kind, kind->api_version, (unsigned long long)meta->version));
+    TRY(buf_append_format(to, "\"metadata\":{\"resourceVersion\":\"%llu\"",
+                          (unsigned long long)meta->version));
     if (meta->continue_token.len)
         TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(meta->continue_token)));
     if (meta->remaining >= 0)
         TRY(buf_append_format(to, ",\"remainingItemCount\":%lld", (long long)meta->remaining));
-    return buf_append_text(to, "},\"items\":[");
+    return buf_append_text(to, "}");
+}
+
+static enum status list_head_json(const struct tier_kind *kind, const struct tier_list_meta *meta,
+                                  struct buf *to)
+{
+    TRY(buf_append_format(to, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",", kind->list_kind,
+                          kind->api_version));
+    TRY(tier_append_list_meta(meta, to));
+    return buf_append_text(to, ",\"items\":[");
 }
 
 static enum status list_meta_protobuf(const struct tier_list_meta *meta, struct buf *to)

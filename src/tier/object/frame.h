@@ -38,6 +38,9 @@ struct tier_list_meta {
     int64_t remaining;           /* -1: unknown */
 };
 
+/* "metadata":{…}, in JSON. */
+MUST_CHECK
+enum status tier_append_list_meta(const struct tier_list_meta *meta, struct buf *to);
 /* Everything before the first item. items_bytes: protobuf's items with their tags and lengths. */
 MUST_CHECK
 enum status tier_append_list_head(enum tier_encoding encoding, const struct tier_kind *kind,

@@ -40,6 +40,21 @@ static bool wants_pretty(const struct http_request *request, const struct tier_a
     return false;
 }
 
+/* Our printers know built-in kinds. What rows need besides metadata is not in the mirror's bytes as
+ * a Table shows it; bookmarks, which kubectl does not ask for, are rows there. */
+static bool read_table(struct tier_ask *ask)
+{
+    const struct kube_query *query = &ask->query;
+    if (!ask->is_builtin || ask->verb == TIER_GET || query->allow_bookmarks ||
+        query->send_initial_events_given ||
+        !(query->include_object.len == 0 || slice_is(query->include_object, "Metadata") ||
+          slice_is(query->include_object, "None")))
+        return false;
+    ask->shaping = (struct kube_shaping){
+        .kind = ask->kind, .shape = KUBE_TABLE, .include = kube_include_of(query->include_object)};
+    return true;
+}
+
 /* A resource of which nothing is known may have no protobuf, so JSON is preferred for it. */
 static bool read_accept(const struct http_request *request, struct tier_ask *ask)
 {
@@ -53,7 +68,8 @@ static bool read_accept(const struct http_request *request, struct tier_ask *ask
         !kube_accept_parse(text, ask->is_builtin ? &all : &json, &accept))
         return false;
     bool partial = accept.shape == KUBE_PARTIAL;
-    if (accept.format == KUBE_YAML || accept.shape == KUBE_TABLE || accept.v1beta1 ||
+    bool table = accept.shape == KUBE_TABLE;
+    if (accept.format == KUBE_YAML || (table && !read_table(ask)) || accept.v1beta1 ||
         (partial && accept.list != (ask->verb == TIER_LIST)) || wants_pretty(request, ask, &accept))
         return false;
     bool protobuf = accept.format == KUBE_PROTOBUF;

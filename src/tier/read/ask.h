@@ -6,7 +6,7 @@
 #ifndef VIGIL_TIER_READ_ASK_H
 #define VIGIL_TIER_READ_ASK_H
 
-#include "kube/request/request.h"
+#include "kube/call/shape.h"
 #include "kube/request/selection.h"
 #include "kube/types/kind.h"
 #include "tier/mirror/name.h"
@@ -23,12 +23,13 @@ enum tier_freshness {
     TIER_AFTER,     /* a watch: what follows a version */
 };
 
-/* In the arena or in the request. */
+/* In the arena or in the request; shaping has no clock. */
 struct tier_ask {
     enum tier_verb verb;
     enum tier_freshness freshness;
     uint64_t version; /* for TIER_NOT_OLDER, TIER_EXACT and TIER_AFTER */
     enum tier_encoding encoding;
+    struct kube_shaping shaping; /* KUBE_TABLE: the objects of TIER_JSON are shown as Tables */
     struct kube_path path;
     struct kube_query query;
     const struct kube_kind
@@ -40,6 +41,11 @@ struct tier_ask {
     int64_t limit;          /* 0: none */
     bool initial_events;    /* a watch that begins with the state */
 };
+
+static inline bool tier_ask_is_table(const struct tier_ask *ask)
+{
+    return ask->shaping.shape == KUBE_TABLE;
+}
 
 /* False: it is passed on. */
 MUST_CHECK

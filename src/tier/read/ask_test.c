@@ -14,6 +14,7 @@
 #define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 #define METADATA_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #define TABLE "application/json;as=Table;g=meta.k8s.io;v=v1"
+#define TABLE_BETA TABLE "beta1"
 #define TOKEN \
     "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NzcsInN0YXJ0IjoibnMvYVx1MDAwMCJ9" /* rv 77, ns/a\0 */
 
@@ -24,7 +25,7 @@ static const struct row {
     enum tier_freshness freshness;
     uint64_t version;
     enum tier_encoding encoding;
-    bool initial;
+    bool initial, is_table;
     int64_t limit;
 } rows[] = {
     /* gets */
@@ -75,8 +76,19 @@ static const struct row {
      .freshness = TIER_ANY, .encoding = TIER_METADATA_JSON, .initial = true},
     {"/api/v1/pods", "", "application/cbor, application/json", .verb = TIER_LIST,
      .freshness = TIER_CURRENT},
+    /* Tables */
+    {"/api/v1/pods", "limit=500", TABLE "," TABLE_BETA ",application/json", .verb = TIER_LIST,
+     .freshness = TIER_CURRENT, .limit = 500, .is_table = true},
+    {"/api/v1/pods", "watch=1&resourceVersion=5&includeObject=None", TABLE, .verb = TIER_WATCH,
+     .freshness = TIER_AFTER, .version = 5, .is_table = true},
+    {"/apis/example.com/v1/things", "", TABLE, .passed_on = true},
+    {"/api/v1/namespaces/n/pods/a", "", TABLE, .passed_on = true},
+    {"/api/v1/pods", "", TABLE_BETA, .passed_on = true},
+    {"/api/v1/pods", "includeObject=Object", TABLE, .passed_on = true},
+    {"/api/v1/pods", "watch=1&allowWatchBookmarks=true", TABLE, .passed_on = true},
+    {"/api/v1/pods", "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", TABLE,
+     .passed_on = true},
     /* passed on */
-    {"/api/v1/pods", "", TABLE, .passed_on = true},
     {"/api/v1/pods", "", "application/yaml", .passed_on = true},
     {"/api/v1/pods", "", PROTOBUF ";as=Table", .passed_on = true},
     {"/apis/example.com/v1/things", "", PROTOBUF, .passed_on = true},
@@ -149,7 +161,8 @@ static void reads_what_it_knows(void **state)
             fail_msg("%s?%s %s: read %d", row->path, row->query, row->accept, read);
         if (read && (ask.verb != row->verb || ask.freshness != row->freshness ||
                      ask.version != row->version || ask.encoding != row->encoding ||
-                     ask.initial_events != row->initial || ask.limit != row->limit))
+                     ask.initial_events != row->initial || ask.limit != row->limit ||
+                     tier_ask_is_table(&ask) != row->is_table))
             fail_msg(
                 "%s?%s %s: verb %d freshness %d version %llu encoding %d initial %d limit %lld",
                 row->path, row->query, row->accept, (int)ask.verb, (int)ask.freshness,

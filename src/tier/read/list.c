@@ -11,6 +11,7 @@
 #include "kube/types/storage.h"
 #include "tier/call/pass.h"
 #include "tier/object/object.h"
+#include "tier/object/table.h"
 #include "tier/read/request.h"
 
 enum list_phase { LIST_SIZING, LIST_ITEMS, LIST_DONE };
@@ -23,7 +24,7 @@ struct tier_list {
     enum list_phase phase;
     struct tier_kind kind;
     struct buf scratch;    /* what selectors see of protobuf */
-    struct buf made;       /* the head */
+    struct buf made;       /* the head; then, in a Table, the row */
     int64_t limit;         /* 0: none */
     int64_t given, total;  /* items sent; and to be sent, after SIZING */
     size_t items_bytes;    /* those of protobuf, with their heads */
@@ -94,6 +95,14 @@ static void set_pieces(struct tier_list *list, struct slice a, struct slice b, s
 
 static enum status set_item(struct tier_list *list, struct slice bytes)
 {
+    const struct tier_ask *ask = &list->r->ask;
+    struct slice comma = list->given ? SLICE_LITERAL(",") : SLICE_EMPTY;
+    if (tier_ask_is_table(ask)) {
+        list->made.len = 0;
+        TRY(tier_append_row(&ask->shaping, bytes, &list->made));
+        set_pieces(list, comma, buf_slice(&list->made), SLICE_EMPTY);
+        return ST_OK;
+    }
     if (is_protobuf(list)) {
         struct slice message = tier_object_message(bytes);
         size_t head = tier_list_item_head(message.len, list->head);
@@ -103,7 +112,7 @@ static enum status set_item(struct tier_list *list, struct slice bytes)
     struct slice head = SLICE_EMPTY, item = bytes;
     if (!list->kind.has_kinds)
         item = tier_object_item(bytes, &head);
-    set_pieces(list, list->given ? SLICE_LITERAL(",") : SLICE_EMPTY, head, item);
+    set_pieces(list, comma, head, item);
     return ST_OK;
 }
 
@@ -168,7 +177,8 @@ static enum http_fill fill_with(struct tier_list *list, unsigned *budget, uint8_
             http_abort(list->r->exchange);
             return HTTP_FILL_DONE;
         }
-        *budget -= kube_search_cost(list->r->selection->selects ? looked : 0, *budget);
+        bool looks = list->r->selection->selects || tier_ask_is_table(&list->r->ask);
+        *budget -= kube_search_cost(looks ? looked : 0, *budget);
     }
     *ret_len = n;
     return HTTP_FILL_MORE;
@@ -207,14 +217,20 @@ static enum status make_meta(struct tier_list *list, struct tier_list_meta *meta
                                &meta->continue_token);
 }
 
+static enum status append_head(struct tier_list *list, const struct tier_list_meta *meta)
+{
+    const struct tier_ask *ask = &list->r->ask;
+    if (tier_ask_is_table(ask))
+        return tier_append_table_head(&ask->shaping, meta, &list->made);
+    return tier_append_list_head(ask->encoding, &list->kind, meta, list->items_bytes, &list->made);
+}
+
 static void send_list(struct tier_request *r)
 {
     struct tier_list *list = r->list;
     struct tier_list_meta meta;
     list->phase = LIST_ITEMS;
-    if (make_meta(list, &meta) != ST_OK ||
-        tier_append_list_head(r->ask.encoding, &list->kind, &meta, list->items_bytes,
-                              &list->made) != ST_OK) {
+    if (make_meta(list, &meta) != ST_OK || append_head(list, &meta) != ST_OK) {
         http_abort(r->exchange);
         return;
     }

@@ -272,7 +272,8 @@ static void on_state(struct tier_wait *wait, enum status status)
 static void open_collection(struct tier_request *r)
 {
     tier_collection_look(r->collection, &r->view);
-    if (r->view.phase == TIER_REFUSED)
+    bool patient = !tier_ask_is_table(&r->ask);
+    if (r->view.phase == TIER_REFUSED || (!r->view.generation && !patient))
         tier_request_pass_on(r);
     else if (r->view.generation)
         freshen(r);
@@ -293,11 +294,14 @@ static void on_right(struct tier_right_wait *wait, enum tier_verdict verdict,
         return;
     }
     move(r, TIER_REQUEST_OPENING);
-    r->collection = tier_mirror_open(r->api->settings->mirror,
-                                     &(struct tier_name){.group = path->group,
-                                                         .version = path->version,
-                                                         .resource = path->resource,
-                                                         .encoding = r->ask.encoding});
+    struct tier_mirror *mirror = r->api->settings->mirror;
+    struct tier_name name = {.group = path->group,
+                             .version = path->version,
+                             .resource = path->resource,
+                             .encoding = r->ask.encoding};
+    /* A Table is listed once, by a person: the whole resource is not mirrored for that. */
+    bool finds = tier_ask_is_table(&r->ask) && r->ask.verb == TIER_LIST;
+    r->collection = finds ? tier_mirror_find(mirror, &name) : tier_mirror_open(mirror, &name);
     if (r->collection)
         open_collection(r);
     else
@@ -374,6 +378,7 @@ void tier_request_start(struct tier_api *api, struct http_exchange *x, struct ar
     r->exchange = x;
     r->arena = *arena;
     r->ask = *ask;
+    r->ask.shaping.clock = loop_clock(api->loop);
     r->question.done = on_user;
     r->right.done = on_right;
     *arena = (struct arena){0};

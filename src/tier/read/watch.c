@@ -17,6 +17,7 @@
 #include "kube/types/storage.h"
 #include "tier/call/pass.h"
 #include "tier/object/object.h"
+#include "tier/object/table.h"
 #include "tier/read/events.h"
 #include "tier/read/request.h"
 #include "tier/read/tags.h"
@@ -48,11 +49,13 @@ struct tier_watch {
     enum tier_encoding encoding : 8;
     bool bookmarks : 1; /* were requested */
     bool bookmark_due : 1;
-    bool ending : 1; /* the deadline has passed, or the server stops */
-    size_t at;       /* bytes of the cursor's event that were sent */
-    struct buf made; /* to be sent before anything else */
+    bool ending : 1;      /* the deadline has passed, or the server stops */
+    bool has_columns : 1; /* the columns of Tables were sent, with the first one */
+    size_t at;            /* bytes of the cursor's event that were sent */
+    struct buf made;      /* to be sent before anything else */
     size_t made_at, charged;
     uint64_t sent, sent_before;
+    struct kube_shaping *table;   /* owned; objects are shown as Tables. NULL: as they are */
     struct tier_initial *initial; /* owned; NULL once the initial events are sent */
     struct kube_searcher searcher;
     struct tier_standing standing;
@@ -97,6 +100,7 @@ static void on_end(struct kube_life *life)
     (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
     kube_selection_unref(w->selection);
     tier_collection_close(w->collection);
+    free(w->table);
     free(w);
 }
 
@@ -198,6 +202,15 @@ static size_t copy_event(const struct whole_event *whole, size_t at, uint8_t *ds
     return n;
 }
 
+/* It is made whole: made once more, it could be of another length, because ages grow. */
+static enum status make_table(struct tier_watch *w, enum tier_event event, struct slice bytes)
+{
+    TRY(tier_append_table_event(w->table, event, bytes, !w->has_columns, &w->made));
+    w->has_columns = true;
+    tier_count(w->api, TIER_TOTAL_EVENTS);
+    return ST_OK;
+}
+
 /* Sends what fits. The rest is copied if the object may be gone when there is room again, unless it
  * is so long that it is read again. *ret_done: nothing of it is to be read again. */
 static enum status send_object(struct tier_watch *w, enum tier_event event, struct slice bytes,
@@ -205,6 +218,9 @@ static enum status send_object(struct tier_watch *w, enum tier_event event, stru
                                bool *ret_done)
 {
     struct whole_event whole;
+    *ret_done = true;
+    if (w->table)
+        return make_table(w, event, bytes);
     set_event(&whole, w->encoding, event, bytes);
     *ret_len = copy_event(&whole, w->at, dst, room);
     w->at += *ret_len;
@@ -255,6 +271,8 @@ static enum status step_initial(struct tier_watch *w, uint8_t *dst, size_t room,
             !kube_selection_matches(w->selection, &view))
             return ST_OK;
     }
+    if (w->table)
+        *ret_looked = bytes.len;
     /* The range keeps the object. */
     TRY(send_object(w, TIER_EVENT_ADDED, bytes, false, dst, room, ret_len, &done));
     w->initial->held = done ? SLICE_EMPTY : field;
@@ -279,7 +297,7 @@ static enum status send_change(struct tier_watch *w, const struct watch_event *e
         watch_cursor_take(w->cursor);
         return ST_OK;
     }
-    *ret_looked = w->selection->selects ? event->field.len : 0;
+    *ret_looked = w->selection->selects || w->table ? event->field.len : 0;
     enum status status =
         tier_event_look(w->api->events, w->cursor, event, revision, version, &watched, &shown);
     if (status != ST_OK && status != ST_NOMEM && !w->at)
@@ -529,6 +547,10 @@ static struct tier_watch *watch_new(struct tier_request *r)
     w->kind = r->ask.kind;
     w->generation = r->view.generation;
     w->encoding = r->ask.encoding;
+    if (tier_ask_is_table(&r->ask)) {
+        w->table = xcalloc(1, sizeof(*w->table));
+        *w->table = r->ask.shaping;
+    }
     w->bookmarks = r->ask.query.allow_bookmarks;
     w->bookmark.fn = on_bookmark;
     w->standing.lost = on_lost;
@@ -612,5 +634,9 @@ void tier_watch(struct tier_request *r)
     uint64_t version = after ? r->ask.version : r->view.newest;
     bool known = tier_collection_revision(r->collection, r->view.generation, version, &revision) &&
                  !(after && is_void(&r->view, version));
-    begin(r, known ? revision + 1 : 0, false, known);
+    /* kubectl has listed at the kube-apiserver, perhaps before the mirror began. */
+    if (!known && tier_ask_is_table(&r->ask))
+        tier_request_pass_on(r);
+    else
+        begin(r, known ? revision + 1 : 0, false, known);
 }
