@@ -174,6 +174,7 @@ static bool are_options_known(struct slice query)
                                         "sendInitialEvents",
                                         "timeoutSeconds",
                                         "timeout",
+                                        "includeObject",
                                         "pretty"};
     unsigned given = 0;
     if (query.len && memchr(query.ptr, ';', query.len))

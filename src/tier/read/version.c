@@ -28,16 +28,16 @@ static void on_answer(struct tier_call *call, unsigned code, struct slice body, 
 {
     struct tier_version *v = CONTAINER_OF(call, struct tier_version, call);
     (void)reason;
-    v->is_asking = false;
+    v->is_under_way = false;
     v->is_ours = code == 200 && is_ours(body);
 }
 
 bool tier_version_is_ours(struct tier_version *v)
 {
     int64_t now_ns = loop_now_ns(v->loop);
-    if (!v->is_asking && (!v->asked_ns || now_ns - v->asked_ns >= KNOWN_NS)) {
-        v->asked_ns = now_ns;
-        v->is_asking =
+    if (!v->is_under_way && (!v->requested_ns || now_ns - v->requested_ns >= KNOWN_NS)) {
+        v->requested_ns = now_ns;
+        v->is_under_way =
             tier_call_start(v->link, &v->call, "GET", "/version", SLICE_EMPTY, TIMEOUT_NS) == ST_OK;
     }
     return v->is_ours;

@@ -1,8 +1,9 @@
 /*
- * Whether the kube-apiserver is of the version of Kubernetes whose Tables we can make. It is asked
- * when somebody wants a Table, and again after a minute, because it may have been replaced.
+ * Whether the kube-apiserver is of the version of Kubernetes whose Tables we can make. Its version
+ * is requested when a client wants a Table, and again after a minute, because it may have been
+ * replaced.
  *
- *     UNKNOWN ──ask──► asking ──► known for a minute, also while it is asked again
+ *     unknown ──► requested ──► known ──(a minute)──► requested, and known meanwhile
  *
  * Embedded by the face; one for each I/O thread, on that thread.
  */
@@ -15,8 +16,8 @@ struct tier_version {
     struct tier_call call;
     struct tier_link *link; /* borrowed */
     struct loop *loop;
-    bool is_asking, is_ours;
-    int64_t asked_ns; /* 0: never */
+    bool is_under_way, is_ours;
+    int64_t requested_ns; /* 0: never */
 };
 
 void tier_version_init(struct tier_version *version, struct tier_link *link, struct loop *loop);

@@ -22,7 +22,7 @@ static void pass_time(struct link_world *w, int64_t ns)
     loop_turn(w->loop, 0);
 }
 
-/* What is said when an answer has come; nothing is said before. */
+/* The result when the answer to a request has come. */
 static bool asked(struct link_world *w, struct tier_version *version)
 {
     (void)tier_version_is_ours(version);
@@ -62,7 +62,7 @@ static void it_is_compared_with_ours(void **state)
     }
 }
 
-static void it_is_asked_again_after_a_minute(void **state)
+static void it_is_requested_again_after_a_minute(void **state)
 {
     struct link_world w;
     struct tier_version version;
@@ -80,7 +80,7 @@ static void it_is_asked_again_after_a_minute(void **state)
     pass_time(&w, 15 * NS_PER_S);
     assert_true(tier_version_is_ours(&version));
     assert_false(asked(&w, &version));
-    /* While it cannot be asked, nothing is known. */
+    /* Without an answer, nothing is known. */
     wanted.body = "{\"major\":\"1\",\"minor\":\"36\"}";
     pass_time(&w, 61 * NS_PER_S);
     assert_true(asked(&w, &version));
@@ -98,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_compared_with_ours),
-        cmocka_unit_test(it_is_asked_again_after_a_minute),
+        cmocka_unit_test(it_is_requested_again_after_a_minute),
     };
     return cmocka_run_group_tests_name("tier/read/version", tests, NULL, NULL);
 }
