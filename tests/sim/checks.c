@@ -3,6 +3,8 @@
 #include "kube_model.h"
 #include "maintenance.h"
 #include "operations.h"
+#include "tier_states.h"
+#include "tier_watches.h"
 #include "watchers.h"
 
 void checks_run(void)
@@ -10,6 +12,8 @@ void checks_run(void)
     operations_check_known();
     watchers_check_known();
     kube_model_check_known();
+    tier_states_check_known();
+    tier_watches_check_known();
     maintenance_check_known();
 }
 

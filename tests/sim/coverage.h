@@ -31,6 +31,11 @@
     X(KUBE_GET, "Kubernetes get")                                      \
     X(KUBE_DELETE, "Kubernetes delete")                                \
     X(INFORMED, "change that an informer has shown")                   \
+    X(TIER_LIST, "list through the watch tier")                        \
+    X(TIER_GET, "get from the watch tier")                             \
+    X(TIER_WATCH, "watch through the watch tier")                      \
+    X(TIER_EVENT, "event of such a watch")                             \
+    X(TIER_EXPIRED, "such a watch ended because of lost history")      \
     X(REFUSED, "request that was refused")                             \
     X(UNKNOWN, "request without an answer")                            \
     X(CUT, "power cut")                                                \

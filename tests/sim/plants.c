@@ -58,6 +58,11 @@ bool plant_is_of_front(enum plant plant)
     return strncmp(plant_name(plant), "front-", 6) == 0;
 }
 
+bool plant_is_of_tier(enum plant plant)
+{
+    return strncmp(plant_name(plant), "tier-", 5) == 0;
+}
+
 /* -- The log -- */
 
 enum record_found __real_record_check(struct slice bytes, uint32_t salt,

@@ -48,7 +48,19 @@
       "cut off during a compaction")                                                               \
     X(FRONT_FULL, "front-full", "in front: what a full disk has no room for is left out",          \
       "full disk")                                                                                 \
-    X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late", "power cut")
+    X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late",            \
+      "power cut")                                                                                 \
+    X(TIER_LOST, "tier-lost", "in a tier: the mirror leaves out one event in ten", "none")         \
+    X(TIER_GAP, "tier-gap", "in a tier: the mirror resumes some versions too late", "none")        \
+    X(TIER_STALE, "tier-stale", "in a tier: a current list waits for no fence", "none")            \
+    X(TIER_OLDER, "tier-older", "in a tier: a list at a version has the state before", "none")     \
+    X(TIER_NEWER, "tier-newer", "in a tier: lists and bookmarks have a later version", "none")     \
+    X(TIER_AGAIN, "tier-again", "in a tier: a watch repeats the event before its start", "none")   \
+    X(TIER_STATE, "tier-state", "in a tier: a state that was read again is not used", "none")      \
+    X(TIER_KEEPS, "tier-keeps", "in a tier: a change of roles ends no watch", "none")              \
+    X(TIER_RIGHTS, "tier-rights", "in a tier: all users may read", "none")                         \
+    X(TIER_UNMADE, "tier-unmade", "in a tier: a write without an answer counts as not made",       \
+      "broken connection")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
 enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };
@@ -73,6 +85,8 @@ enum plan_switch plant_switch(enum plant plant);
 
 /* It is in a part that only a server in front has. */
 bool plant_is_of_front(enum plant plant);
+/* The same for a watch tier. */
+bool plant_is_of_tier(enum plant plant);
 
 /* Whether a sector of it may be missing. */
 bool plant_has_hole(const uint8_t *bytes, size_t len);

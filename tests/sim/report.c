@@ -180,7 +180,8 @@ static bool finds(const struct report *report, uint64_t seed, enum plant plant)
     struct plan plan = plan_make(seed, &report->options.limits);
     enum plan_switch fault = plant_switch(plant);
     if ((fault != SWITCHES && !plan.on[fault]) ||
-        (plant_is_of_front(plant) && !plan.on[SWITCH_FRONT]))
+        (plant_is_of_front(plant) && !plan.on[SWITCH_FRONT]) ||
+        (plant_is_of_tier(plant) && !plan.on[SWITCH_TIER]))
         return false;
     attempt_run(&plan, false, &attempt);
     if (!attempt.failed || is_found_without(report, seed, fault))

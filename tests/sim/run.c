@@ -12,6 +12,8 @@
 #include "maintenance.h"
 #include "operations.h"
 #include "tier.h"
+#include "tier_clients.h"
+#include "tier_states.h"
 #include "tls.h"
 #include "trace.h"
 #include "watchers.h"
@@ -100,16 +102,22 @@ static void control(void *arg)
         clients_enable_auth();
     if (run->front)
         faults_begin_front(run->front);
+    if (plan->on[SWITCH_TIER])
+        tier_clients_begin();
     const char *endpoints = front_endpoints(plan->on[SWITCH_FRONT], (unsigned)plan->seed);
     vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL, endpoints);
     watchers_audit(auditor, strcmp(endpoints, MACHINE_ENDPOINT) != 0);
     clients_start(plan);
     if (plan->on[SWITCH_KUBE])
         kube_start(plan);
+    if (plan->on[SWITCH_TIER])
+        tier_clients_start(plan);
     faults_start();
     clients_join();
     if (plan->on[SWITCH_KUBE])
         kube_join();
+    if (plan->on[SWITCH_TIER])
+        tier_clients_join();
     faults_stop();
     leases_release();
     settle(auditor);
@@ -117,9 +125,13 @@ static void control(void *arg)
         await_leases(auditor);
     if (plan->on[SWITCH_KUBE] && !is_damaged())
         kube_settle();
+    if (plan->on[SWITCH_TIER] && !is_damaged())
+        tier_clients_settle();
     compare_servers(run);
     checks_finish(is_damaged());
     watchers_end();
+    if (plan->on[SWITCH_TIER])
+        tier_clients_end();
     if (plan->on[SWITCH_KUBE])
         kube_end();
     clients_free();
@@ -161,6 +173,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     operations_begin();
     watchers_begin();
     kube_model_begin();
+    tier_states_begin();
     maintenance_begin();
     front_begin();
     tier_begin();

@@ -324,7 +324,7 @@ void tier_reflector_page_ended(struct tier_reflector *r, struct slice token, int
     assert(r->state == TIER_REFLECTOR_LISTING);
     assert(token.len);
     const char *fault = NULL;
-    if (token.len > TIER_TOKEN_BYTES_MAX)
+    if (token.len > TIER_CONTINUE_BYTES_MAX)
         fault = "the server sent a continue token that is too long";
     else if (slice_equal(token, buf_slice(&r->token)))
         fault = "the server sent the same continue token again";

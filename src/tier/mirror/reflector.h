@@ -43,7 +43,7 @@ enum tier_reflector_state {
     TIER_REFLECTOR_REFUSED,
 };
 
-enum { TIER_PAGE_OBJECTS = 500, TIER_TOKEN_BYTES_MAX = 16 << 10 };
+enum { TIER_PAGE_OBJECTS = 500, TIER_CONTINUE_BYTES_MAX = 16 << 10 };
 
 struct tier_reflector_request {
     enum tier_reflector_state kind; /* probing, streaming, listing or watching */

@@ -237,14 +237,14 @@ static void a_watch_that_ends_at_once_is_not_repeated_at_once(void **state)
 
 static void limits_tokens(void **state)
 {
-    static uint8_t token[TIER_TOKEN_BYTES_MAX + 1];
+    static uint8_t token[TIER_CONTINUE_BYTES_MAX + 1];
     (void)state;
     begin();
     refuse(422, "Invalid");
     assert_int_equal(w.request.kind, TIER_REFLECTOR_LISTING);
     assert_int_equal(w.request.limit, 500);
-    tier_reflector_page_ended(&w.reflector, slice_of(token, TIER_TOKEN_BYTES_MAX), w.now_ns);
-    assert_int_equal(w.request.token.len, TIER_TOKEN_BYTES_MAX);
+    tier_reflector_page_ended(&w.reflector, slice_of(token, TIER_CONTINUE_BYTES_MAX), w.now_ns);
+    assert_int_equal(w.request.token.len, TIER_CONTINUE_BYTES_MAX);
     tier_reflector_page_ended(&w.reflector, slice_of(token, sizeof(token)), w.now_ns);
     wait_is_over();
     assert_int_equal(w.request.kind, TIER_REFLECTOR_LISTING);

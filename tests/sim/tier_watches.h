@@ -1,0 +1,26 @@
+/*
+ * Watches of ConfigMaps through the watch tier: each has every change after its start once and in
+ * order, through all its resumptions. One that ends is begun again where it was; one whose history
+ * is gone (410) begins again with the state.
+ */
+#ifndef VIGIL_TESTS_SIM_TIER_WATCHES_H
+#define VIGIL_TESTS_SIM_TIER_WATCHES_H
+
+#include "base/random.h"
+#include "tier_users.h"
+
+void tier_watches_begin(void);
+void tier_watches_end(void);
+
+/* A watch of this user, of all that the seed may choose. */
+void tier_watches_add(enum tier_user user, struct random *random);
+/* Now and then: those that have ended begin again, those that do not read continue. */
+void tier_watches_tend(struct random *random);
+void tier_watches_check_known(void);
+
+/* All watches have all changes, and none has ended. */
+bool tier_watches_have_arrived(void);
+/* A watch of this user is running. */
+bool tier_watches_run(enum tier_user user);
+
+#endif
