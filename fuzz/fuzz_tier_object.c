@@ -6,6 +6,7 @@
 #include "cost.h"
 
 #include "codec/json/tree.h"
+#include "codec/utf8.h"
 #include "kubeclient/data/framer.h"
 #include "kubeclient/data/protobuf.h"
 #include "tier/mirror/arrived.h"
@@ -81,7 +82,7 @@ static void check_event(enum tier_encoding encoding, struct slice object)
     }
 }
 
-/* Its kinds are written into bookmarks and heads of lists, which are JSON whatever they are. */
+/* Its kinds are written into bookmarks and heads of lists, which are JSON if the object was. */
 static void check_kinds(struct slice object)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -92,7 +93,8 @@ static void check_kinds(struct slice object)
     struct error error;
     arrived_read_kind(object, &kind, &api_version);
     assert(is_within(kind, object) && is_within(api_version, object));
-    if (kind.len >= sizeof(kind_text) || api_version.len >= sizeof(version_text) ||
+    if (envelope_begins(object) || !utf8_valid(kind) || !utf8_valid(api_version) ||
+        kind.len >= sizeof(kind_text) || api_version.len >= sizeof(version_text) ||
         (kind.len && memchr(kind.ptr, 0, kind.len)) ||
         (api_version.len && memchr(api_version.ptr, 0, api_version.len)))
         return;

@@ -35,8 +35,6 @@ static const char *const works[] = {
     /* TLS with clients */
     "cert-file",
     "key-file",
-    "client-cert-auth",
-    "trusted-ca-file",
     "client-crl-file",
     "client-cert-allowed-cn",
     "client-cert-allowed-hostname",
@@ -88,6 +86,10 @@ static const struct {
     {"upstream-endpoints", "the server is in front of one other, not of two"},
     {"listen-client-urls",
      "etcd's API is not served; clients of the kube-apiserver use --listen-kube-urls"},
+    {"trusted-ca-file",
+     "every certificate that is accepted names a user of the kube-apiserver; if that is meant, use "
+     "--kube-client-ca-file"},
+    {"client-cert-auth", "certificates are optional, and those of --kube-client-ca-file"},
     {"kube-token-file", "the kube-apiserver checks the tokens of clients"},
     {"kube-authorization-mode", "the kube-apiserver decides who may do what"},
 };

@@ -184,7 +184,8 @@ static void every_setting_reaches_the_tier(void **state)
     serve_config_fini(&f.config);
 }
 
-static void certificates_of_clients_are_optional_or_required(void **state)
+/* The tier impersonates whom a certificate names, so only authorities of users may be given. */
+static void certificates_of_clients_are_those_of_users(void **state)
 {
     (void)state;
     char *url = "--listen-kube-urls=https://0.0.0.0:6444";
@@ -194,11 +195,10 @@ static void certificates_of_clients_are_optional_or_required(void **state)
     assert_string_equal(tls->trusted_ca_file, "ca");
     assert_true(tls->client_cert_optional);
     serve_config_fini(&f.config);
-    assert_int_equal(read_flags(url, "--cert-file=c", "--key-file=k", "--trusted-ca-file=ca",
-                                "--client-cert-auth", NULL),
-                     ST_OK);
-    assert_false(tls->client_cert_optional);
-    serve_config_fini(&f.config);
+    assert_refused(read_flags(url, "--cert-file=c", "--key-file=k", "--trusted-ca-file=ca", NULL),
+                   "use --kube-client-ca-file");
+    assert_refused(read_flags(url, "--cert-file=c", "--key-file=k", "--client-cert-auth", NULL),
+                   "certificates are optional");
 }
 
 /* -- Flags that have no effect, or contradict each other -- */
@@ -397,7 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_defaults_serve_a_fenced_mirror_on_loopback),
         TEST(every_setting_reaches_the_tier),
-        TEST(certificates_of_clients_are_optional_or_required),
+        TEST(certificates_of_clients_are_those_of_users),
         TEST(flags_without_effect_are_refused),
         TEST(all_flags_but_those_that_work_are_refused),
         TEST(one_server_is_in_front_of_one_other),
