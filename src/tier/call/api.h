@@ -57,6 +57,7 @@ struct tier_api {
     struct kube_selections selections;
     struct random random;
     size_t under_way; /* requests that an operation of the engine keeps */
+    unsigned packers; /* lists that are being compressed */
     struct tier_forwards forwards;
     _Atomic uint64_t totals[TIER_TOTALS];
 };

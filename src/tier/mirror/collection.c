@@ -1,3 +1,4 @@
+#include "base/metric/counter.h"
 #include "client/driver/driver.h"
 #include "engine/local/mirror/mirror_store.h"
 #include "tier/mirror/collection_private.h"
@@ -109,6 +110,8 @@ void tier_collection_look(struct tier_collection *c, struct tier_view *ret_view)
         .void_until = c->void_until,
         .has_kinds = c->has_kinds,
         .connected = c->connected,
+        .objects = counter_get(&c->counters.objects),
+        .bytes = counter_get(&c->counters.bytes),
         .kind = c->kinds ? c->kinds->kind : "",
         .list_kind = c->kinds ? c->kinds->list_kind : "",
         .api_version = c->kinds ? c->kinds->api_version : "",

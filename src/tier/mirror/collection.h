@@ -37,8 +37,9 @@ struct tier_view {
     /* The versions (void_after, void_until] belong to a history that the kube-apiserver has lost: a
      * watch from one of them gets 410. Equal: there are none. */
     uint64_t void_after, void_until;
-    bool has_kinds; /* items of its JSON lists have kind and apiVersion */
-    bool connected; /* its watch is running */
+    bool has_kinds;          /* items of its JSON lists have kind and apiVersion */
+    bool connected;          /* its watch is running */
+    uint64_t objects, bytes; /* about so many: those of a state that is loaded meanwhile */
     const char *kind, *list_kind,
         *api_version;               /* "Pod", "PodList", "v1"; valid with the reference */
     char reason[TIER_REASON_BYTES]; /* why it is refused, or not connected; "" otherwise */

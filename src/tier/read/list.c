@@ -13,11 +13,20 @@
 #include "tier/object/object.h"
 #include "tier/object/table.h"
 #include "tier/read/request.h"
+#include "zip/gzip.h"
+#include "zip/gzip_source.h"
+
+enum {
+    PACKED_BYTES_MIN = 128 * 1024, /* Kubernetes compresses what is longer */
+    PACKERS_MAX = 256,             /* per thread; further lists are sent uncompressed */
+    COMPRESSED = 16,               /* compressing one byte takes as long as scanning this many */
+};
 
 enum list_phase { LIST_SIZING, LIST_ITEMS, LIST_DONE };
 
 struct tier_list {
     struct http_source source;
+    struct gzip_source *packer; /* owned; NULL: not compressed */
     struct tier_request *r;
     struct kube_searcher searcher;
     struct deferred again; /* continues sizing in the next turn */
@@ -28,6 +37,7 @@ struct tier_list {
     int64_t limit;         /* 0: none */
     int64_t given, total;  /* items sent; and to be sent, after SIZING */
     size_t items_bytes;    /* those of protobuf, with their heads */
+    uint64_t sized_bytes;  /* those of all items, in any encoding, after SIZING */
     struct slice last_key; /* copy of the key of the last item, once the limit is reached */
     bool more;             /* there are items after the limit */
     uint64_t version;
@@ -42,6 +52,10 @@ static void on_over(struct tier_request *r)
     struct tier_list *list = r->list;
     kube_searcher_fini(&list->searcher);
     loop_defer_cancel(&list->again);
+    if (list->packer) {
+        r->api->packers--;
+        gzip_source_free(TAKE(list->packer));
+    }
     buf_fini(&list->scratch);
     buf_fini(&list->made);
 }
@@ -162,15 +176,17 @@ static enum http_fill fill_with(struct tier_list *list, unsigned *budget, uint8_
     size_t n = 0;
     while (n < room) {
         *ret_len = n;
-        if (list->length) {
-            n += copy_pieces(list, dst + n, room - n);
-            continue;
-        }
-        if (list->phase == LIST_DONE)
+        if (!list->length && list->phase == LIST_DONE)
             return HTTP_FILL_DONE;
-        if (!*budget) {
+        if (!*budget && (!list->length || list->packer)) {
             kube_search_wait(&list->r->api->search_budget, &list->searcher, false);
             return HTTP_FILL_PARKED;
+        }
+        if (list->length) {
+            size_t sent = copy_pieces(list, dst + n, room - n);
+            *budget -= list->packer ? kube_search_cost(COMPRESSED * sent, *budget) : 0;
+            n += sent;
+            continue;
         }
         size_t looked = 0;
         if (step(list, &looked) != ST_OK) {
@@ -225,6 +241,33 @@ static enum status append_head(struct tier_list *list, const struct tier_list_me
     return tier_append_list_head(ask->encoding, &list->kind, meta, list->items_bytes, &list->made);
 }
 
+/* Items of a list that is sent while it is read are as long as those of the collection on average,
+ * and with a selector there are fewer. */
+static uint64_t length_of(const struct tier_list *list)
+{
+    const struct tier_view *view = &list->r->view;
+    if (list->total >= 0)
+        return list->sized_bytes;
+    return view->objects ? view->bytes / view->objects * (uint64_t)list->r->read.count : 0;
+}
+
+/* Compresses the list while it is sent. */
+static struct http_source *source_of(struct tier_list *list)
+{
+    struct tier_api *api = list->r->api;
+    struct http_exchange *x = list->r->exchange;
+    list->source.fill = fill;
+    if (length_of(list) <= PACKED_BYTES_MIN || api->packers >= PACKERS_MAX ||
+        !http_accepts_gzip(http_exchange_request(x)) ||
+        gzip_source_new(&list->source, &list->packer) != ST_OK)
+        return &list->source;
+    api->packers++;
+    if (http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")) != ST_OK ||
+        http_add_field(x, SLICE_LITERAL("Vary"), SLICE_LITERAL("Accept-Encoding")) != ST_OK)
+        return NULL;
+    return gzip_source_output(list->packer);
+}
+
 static void send_list(struct tier_request *r)
 {
     struct tier_list *list = r->list;
@@ -235,10 +278,14 @@ static void send_list(struct tier_request *r)
         return;
     }
     set_pieces(list, buf_slice(&list->made), SLICE_EMPTY, SLICE_EMPTY);
-    list->source.fill = fill;
+    struct http_source *source = source_of(list);
+    if (!source) {
+        http_abort(r->exchange);
+        return;
+    }
     http_make_bulk(r->exchange);
     http_begin(r->exchange, 200, tier_content_type(r->ask.encoding, false));
-    http_set_source(r->exchange, &list->source);
+    http_set_source(r->exchange, source);
 }
 
 /* -- Sizing -- */
@@ -285,6 +332,7 @@ static void size(struct tier_list *list)
             break;
         }
         list->total++;
+        list->sized_bytes += kv.value.len;
         list->items_bytes +=
             is_protobuf(list) ? tier_list_item_bytes(tier_object_message(kv.value).len) : 0;
         if (is_full(list) && arena_dup(&r->arena, kv.key, &list->last_key) != ST_OK)
