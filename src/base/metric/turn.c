@@ -223,7 +223,7 @@ static void report(struct turn *turn, int64_t now_ns, int64_t took_ns)
 
 void turn_end(struct turn *turn, int64_t now_ns)
 {
-    if (!turn)
+    if (!turn || turn_here != turn) /* the thread got it in this turn, whose beginning is unknown */
         return;
     int64_t took_ns = now_ns > turn->begun_ns ? now_ns - turn->begun_ns : 0;
     metric_observe(turn->block, turn->first_slot, &seconds, took_ns);

@@ -368,6 +368,26 @@ static unsigned count_of(const char *page, const char *kind)
     return (unsigned)strtoul(at + strlen(row), NULL, 10);
 }
 
+static void turn_that_was_not_begun_is_not_counted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    pass(&f, 5000);
+    end(&f); /* the thread's own function gave it the turn */
+    assert_int_equal(f.reports, 0);
+    struct metric_page page = {0};
+    turns_write(f.turns, &page);
+    assert_int_equal(buf_append(&page.text, slice_of("", 1)), ST_OK);
+    assert_int_equal(count_of((const char *)page.text.ptr, "io"), 0);
+    metric_page_fini(&page);
+    begin(&f);
+    pass(&f, 5000);
+    end(&f);
+    assert_int_equal(f.reports, 1);
+    fixture_fini(&f);
+}
+
 static void threads_of_a_kind_are_counted_together(void **state)
 {
     (void)state;
@@ -419,6 +439,7 @@ int main(void)
         cmocka_unit_test(client_is_looked_up_after_long_work_only),
         cmocka_unit_test(time_before_the_first_work_of_a_phase_counts_for_it),
         cmocka_unit_test(processor_time_is_that_of_the_turn),
+        cmocka_unit_test(turn_that_was_not_begun_is_not_counted),
         cmocka_unit_test(threads_of_a_kind_are_counted_together),
         cmocka_unit_test(nothing_is_measured_without_turns),
     };
