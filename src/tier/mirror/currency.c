@@ -8,6 +8,10 @@
 
 #define SILENCE_NS (90 * NS_PER_S)     /* bookmarks come about once a minute */
 #define CHECK_WITHIN_NS (5 * NS_PER_S) /* after an outage, at random */
+/* A list of many objects takes longer, and most of all on a busy server, to which its readers must
+ * not be passed on then. */
+#define FENCE_OBJECT_NS (500 * NS_PER_S / 1000000)
+#define FENCE_MAX_NS (30 * NS_PER_S)
 #define BEHIND_AGAIN_NS (2 * NS_PER_S)
 #define BEHIND_NS (5 * NS_PER_S) /* a server that lags longer has another history */
 
@@ -121,6 +125,12 @@ static void on_fence_done(struct tier_fence *fence, enum tier_fence_end end, con
 
 /* -- Beginnings -- */
 
+static int64_t fence_limit(const struct tier_currency *c, const struct objects *objects)
+{
+    int64_t limit = c->fence_ns + (int64_t)objects_count(objects) * FENCE_OBJECT_NS;
+    return limit > FENCE_MAX_NS && c->fence_ns <= FENCE_MAX_NS ? FENCE_MAX_NS : limit;
+}
+
 static void begin(struct tier_currency *c, bool glances)
 {
     const struct objects *objects = &c->generations->current->objects;
@@ -130,7 +140,7 @@ static void begin(struct tier_currency *c, bool glances)
         c->number = ++c->collection->fence_begun;
         counter_add(&c->collection->counters.fences, 1);
     }
-    tier_fence_begin(&c->fence, objects, c->newest, glances, c->fence_ns);
+    tier_fence_begin(&c->fence, objects, c->newest, glances, fence_limit(c, objects));
 }
 
 static bool is_wanted(const struct tier_currency *c)

@@ -8,6 +8,9 @@ enum { ARENA_BYTES_MAX = 1 << 20, RETRIES_MAX = 8 };
 #define STATE_NS (30 * NS_PER_S)
 /* How long it waits for a version or a fence, as in Kubernetes' watch cache. */
 #define FRESH_NS (3 * NS_PER_S)
+/* A watch waits longer: informers that begin together would burden a busy kube-apiserver more if
+ * they were passed on, and each would stay there. */
+#define WATCH_FRESH_NS (30 * NS_PER_S)
 
 #define TO(phase) (1u << TIER_REQUEST_##phase)
 
@@ -248,7 +251,8 @@ static void freshen(struct tier_request *r)
     if (r->phase == TIER_REQUEST_OPENING)
         move(r, TIER_REQUEST_FRESHENING);
     if (r->ask.freshness == TIER_CURRENT && !cached)
-        wait_for(r, TIER_WAIT_CURRENT, 0, FRESH_NS, on_fresh);
+        wait_for(r, TIER_WAIT_CURRENT, 0, r->ask.verb == TIER_WATCH ? WATCH_FRESH_NS : FRESH_NS,
+                 on_fresh);
     else if (needs_version && r->ask.version > r->view.newest)
         wait_for(r, TIER_WAIT_VERSION, r->ask.version, FRESH_NS, on_fresh);
     else if (r->ask.freshness == TIER_EXACT && !has_history(r))
