@@ -35,11 +35,11 @@ struct tier_ask {
     const struct kube_kind
         *kind; /* for field selectors: the built-in kind, or one without fields */
     bool is_builtin, is_cluster_scoped; /* the second only of built-in kinds */
-    struct slice namespace; /* of the keys that are read: that of the path, or see narrow */
-    struct slice name;      /* the one object that is requested; empty: several */
-    struct slice start;     /* where a continue token continues the list, without its prefix */
-    int64_t limit;          /* 0: none */
-    bool initial_events;    /* a watch that begins with the state */
+    struct slice namespace;             /* whose keys are read: that of the path, or see narrow */
+    struct slice name;                  /* the one object that is requested; empty: several */
+    struct slice start;  /* where a continue token continues the list, without its prefix */
+    int64_t limit;       /* 0: none */
+    bool initial_events; /* a watch that begins with the state */
 };
 
 static inline bool tier_ask_is_table(const struct tier_ask *ask)
