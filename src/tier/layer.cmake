@@ -19,5 +19,6 @@ endforeach()
 vigil_tool(tier_rights tier ${CMAKE_SOURCE_DIR}/tests/tier_rights.c)
 set_property(GLOBAL APPEND PROPERTY vigil_tests_of_tier tier_rights)
 
+vigil_corpus(tier head)
 vigil_corpus(tier object)
 vigil_corpus(tier review)

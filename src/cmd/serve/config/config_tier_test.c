@@ -184,7 +184,8 @@ static void every_setting_reaches_the_tier(void **state)
     serve_config_fini(&f.config);
 }
 
-/* The tier impersonates whom a certificate names, so only authorities of users may be given. */
+/* The tier impersonates the user that a certificate names: only authorities of users may be given.
+ */
 static void certificates_of_clients_are_those_of_users(void **state)
 {
     (void)state;
