@@ -21,6 +21,7 @@ from tier import Caller, Tier  # noqa: E402
 
 DIRECT = os.environ.get("VIGIL_TIER") == "none"
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+EARLY_WATCHES = 8  # TIER_EARLY_WATCHES_MAX
 INITIAL = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 
 
@@ -262,8 +263,30 @@ class InFrontOfOne(unittest.TestCase):
                          if item["metadata"]["name"] == "mine" and item["metadata"]["namespace"] == self.name]
                 self.assertEqual(found, [str(i)], path)
 
+    def test_a_watch_from_a_version_before_the_mirror(self):
+        """Its list was passed on, and the mirror begins with the watch."""
+        path = f"/api/v1/namespaces/{self.name}/podtemplates"
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+        def write(name):
+            self.assertEqual(self.direct.send("POST", path, {"metadata": {"name": name}, "template": template})[0], 201)
+        status, found = self.admin.get(path)
+        self.assertEqual((status, found["items"]), (200, []))
+        write("one")
+        self.assertEqual(self.direct.send("DELETE", f"{path}/one")[0], 200)
+        for count in range(EARLY_WATCHES + 1):
+            events = self.watch(f"{path}?watch=1&resourceVersion={found['metadata']['resourceVersion']}")
+            if DIRECT or count < EARLY_WATCHES:
+                events.wait(lambda w: len(w.names()) == 2)
+                self.assertEqual(events.names(), [("ADDED", "one"), ("DELETED", "one")])
+            else:  # when a tier has restarted, not all watches are passed on
+                events.wait(lambda w: w.events)
+                self.assertEqual(events.events[0]["object"]["code"], 410)
+
     @unittest.skipIf(DIRECT, "its history is longer")
     def test_a_watch_from_a_version_that_is_gone(self):
+        for _ in range(EARLY_WATCHES):
+            self.watch(f"{self.maps}?watch=1&resourceVersion=1")
         events = self.admin.watch(f"{self.maps}?watch=1&resourceVersion=1")
         self.addCleanup(events.close)
         events.wait(lambda w: w.events)

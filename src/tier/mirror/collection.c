@@ -169,6 +169,16 @@ bool tier_collection_change(struct tier_collection *c, uint64_t generation, int6
     return g && revision > g->began && tier_versions_change(&g->versions, revision, ret_version);
 }
 
+bool tier_collection_pass_early(struct tier_collection *c, uint64_t generation)
+{
+    LOCK_SCOPE(&c->lock);
+    bool is_first = generation == c->first_generation && generation == c->current.number;
+    if (!is_first || c->early_watches == TIER_EARLY_WATCHES_MAX)
+        return false;
+    c->early_watches++;
+    return true;
+}
+
 /* -- Notices -- */
 
 void collection_notify(struct tier_collection *c, bool changed)

@@ -12,6 +12,7 @@ struct tier_collection;
 enum {
     TIER_PREFIX_BYTES = 12, /* every key begins with the collection's number and the generation */
     TIER_REASON_BYTES = 256,
+    TIER_EARLY_WATCHES_MAX = 8, /* that are passed on, of a collection */
 };
 
 struct tier_collection *tier_collection_ref(struct tier_collection *collection);
@@ -75,5 +76,15 @@ bool tier_collection_version(struct tier_collection *collection, uint64_t genera
 MUST_CHECK
 bool tier_collection_change(struct tier_collection *collection, uint64_t generation,
                             int64_t revision, uint64_t *ret_version);
+
+/*
+ * Whether a watch from a version before the collection's first state may be passed on to the
+ * kube-apiserver, which still has that history: its client has listed before there was a
+ * collection. A few may for each collection, counted here, so that the clients of a tier that
+ * restarts are not all passed on. False after a state was lost: the history before the new one is
+ * not to be seen.
+ */
+MUST_CHECK
+bool tier_collection_pass_early(struct tier_collection *collection, uint64_t generation);
 
 #endif

@@ -72,6 +72,8 @@ struct tier_collection {
     const struct tier_kinds *kinds; /* one of them; NULL: unknown */
     char reason[TIER_REASON_BYTES];
     struct tier_generation current, previous;
+    uint64_t first_generation; /* that readers have seen; 0: none yet */
+    unsigned early_watches;    /* passed on (tier_collection_pass_early) */
     uint64_t void_after, void_until;
     int64_t compacted; /* history up to this revision is or will be dropped */
     /* Fences are numbered. A state that is read again counts as one. */

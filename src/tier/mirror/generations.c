@@ -269,6 +269,8 @@ bool generations_publish(struct tier_generations *g)
     lock_take(&c->lock);
     end_current(g, g->next.began);
     c->current = g->next;
+    if (!c->first_generation)
+        c->first_generation = g->next.number;
     c->void_after = g->void_after;
     c->void_until = g->void_until;
     lock_release(&c->lock);

@@ -156,6 +156,29 @@ static void reads_the_state_again_if_its_history_is_lost(void **state)
     }
 }
 
+static void lets_a_few_watches_from_before_its_first_state_pass(void **state)
+{
+    (void)state;
+    for (int loses = 0; loses < 2; loses++) {
+        tier_serve();
+        struct tier_view first = tier_view();
+        for (int i = 0; i < TIER_EARLY_WATCHES_MAX - loses; i++)
+            assert_true(tier_collection_pass_early(tier.collection, first.generation));
+        assert_int_equal(tier_collection_pass_early(tier.collection, first.generation + 1), false);
+        if (loses) {
+            api_end_watches(&api, API_BREAKS);
+            api_put(&api, 7);
+            api_put(&api, 8);
+            lose_history(false);
+            TIER_RUN_UNTIL(tier_view().generation > first.generation);
+            uint64_t next = tier_view().generation;
+            assert_int_equal(tier_collection_pass_early(tier.collection, next), false);
+        }
+        assert_int_equal(tier_collection_pass_early(tier.collection, first.generation), false);
+        tier_end();
+    }
+}
+
 static void a_state_that_breaks_is_read_again(void **state)
 {
     (void)state;
@@ -525,6 +548,7 @@ int main(void)
         cmocka_unit_test(skips_what_a_server_repeats),
         cmocka_unit_test(a_server_that_is_behind_delays_nothing_else),
         cmocka_unit_test(reads_the_state_again_if_its_history_is_lost),
+        cmocka_unit_test(lets_a_few_watches_from_before_its_first_state_pass),
         cmocka_unit_test(a_state_that_breaks_is_read_again),
         cmocka_unit_test(never_goes_back_to_an_older_state),
         cmocka_unit_test(believes_an_older_state_that_does_not_pass),

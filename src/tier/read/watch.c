@@ -10,6 +10,9 @@
  * LIVE: the events of the cursor.
  *
  * It ends with 410 when its generation ends, and when its user has lost the right to it.
+ *
+ * A version from before the first state of the mirror is not known here. A few watches from there
+ * are passed on: their clients have listed before the mirror began, in a list that was passed on.
  */
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
@@ -634,8 +637,10 @@ void tier_watch(struct tier_request *r)
     uint64_t version = after ? r->ask.version : r->view.newest;
     bool known = tier_collection_revision(r->collection, r->view.generation, version, &revision) &&
                  !(after && is_void(&r->view, version));
-    /* kubectl has listed at the kube-apiserver, perhaps before the mirror began. */
-    if (!known && tier_ask_is_table(&r->ask))
+    /* Its client has listed at the kube-apiserver, perhaps before the mirror began. kubectl, which
+     * asks for Tables, does not list again after 410. */
+    if (!known && (tier_ask_is_table(&r->ask) ||
+                   (after && tier_collection_pass_early(r->collection, r->view.generation))))
         tier_request_pass_on(r);
     else
         begin(r, known ? revision + 1 : 0, false, known);
