@@ -12,6 +12,9 @@ import threading
 METHODS = (b"GET /", b"POST /", b"PUT /", b"PATCH /", b"DELETE /")
 BUSY = (b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n"
         b"Connection: close\r\n\r\nbusy\n")
+STATUS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"gone","reason":"Expired","code":410}'
+GONE = (b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (
+    len(STATUS), STATUS))
 CHUNK = 16 * 1024
 
 
@@ -38,6 +41,8 @@ class Proxy:
         self.links = set()
         self.loop = asyncio.new_event_loop()
         self.flowing = asyncio.Event()
+        self.expired = b""  # the next request whose first line has these bytes gets 410
+        self.held, self.released = b"", asyncio.Event()  # requests whose first line has these bytes wait
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.port = self.call(self.listen())
@@ -61,6 +66,18 @@ class Proxy:
 
     def resume(self):
         self.loop.call_soon_threadsafe(self.flowing.set)
+
+    def expire(self, text):
+        """The history that the next such request wants is gone; to be noticed, all connections are cut."""
+        self.expired = text.encode()
+        self.cut_all()
+
+    def hold(self, text):
+        self.held = text.encode()
+
+    def release(self):
+        self.held = b""
+        self.loop.call_soon_threadsafe(self.released.set)
 
     def cut_all(self):
         self.counts["cuts of all"] += 1
@@ -106,6 +123,15 @@ class Proxy:
     async def up(self, reader, writer, up_writer):
         while piece := await reader.read(CHUNK):
             await self.flowing.wait()
+            if self.expired and self.expired in piece.split(b"\r\n", 1)[0]:
+                self.counts["expired"] += 1
+                self.expired = b""
+                writer.write(GONE)
+                await writer.drain()
+                return
+            if self.held and self.held in piece.split(b"\r\n", 1)[0]:
+                self.counts["held"] += 1
+                await self.released.wait()
             if piece.startswith(METHODS) and self.random.random() < self.busy_chance:
                 self.counts["answered 429"] += 1
                 writer.write(BUSY)

@@ -76,6 +76,7 @@ static void follow(struct followed *f)
         open_later(f);
 }
 
+/* What has changed before the cursor is there is not known. */
 static void on_state(struct tier_wait *wait, enum status status)
 {
     struct followed *f = CONTAINER_OF(wait, struct followed, wait);
@@ -83,6 +84,7 @@ static void on_state(struct tier_wait *wait, enum status status)
         follow(f);
     else
         open_later(f);
+    tier_rights_changed(f->watch->api->rights);
 }
 
 static void open_state(struct followed *f)
@@ -127,7 +129,6 @@ static void on_changed(struct tier_change_listener *listener)
         return;
     watch_cursor_free(TAKE(f->cursor));
     open_state(f);
-    tier_rights_changed(f->watch->api->rights);
 }
 
 struct tier_role_watch *tier_role_watch_new(struct tier_api *api)

@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""What happens between a watch tier and a real kube-apiserver, made by a proxy."""
+import unittest
+
+from tier_world import INITIAL, Authority, Caller, TierWorld, config_map, eventually
+from tier_proxy import Proxy
+
+
+class LateRoles(TierWorld):
+    @classmethod
+    def start_tiers(cls):
+        cls.proxy = Proxy([cls.apiserver.port], Authority(cls.scratch / "proxy").sign("proxy"), 0)
+        cls.addClassCleanup(cls.proxy.stop)
+        cls.proxy.hold("rolebindings")
+        cls.tier = cls.start_tier(cls.proxy)
+        cls.admin = Caller(cls.tier.port, "the-token")
+
+    def test_a_right_revoked_before_the_roles_are_mirrored(self):
+        """The watch ends when they are, not with the next review a minute later."""
+        jane = Caller(self.tier.port, "weak-token")
+        binding = self.grant("jane", [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}])
+        self.make(self.maps, config_map("a"))
+        eventually(lambda: jane.get(f"{self.maps}?resourceVersion=0")[0] == 200)
+        events = self.watch(f"{self.maps}?{INITIAL}", jane)
+        events.wait_initial()
+        eventually(lambda: self.proxy.counts["held"] >= 2)
+        self.delete(binding)
+        eventually(lambda: Caller(self.apiserver.port, "weak-token").get(self.maps)[0] == 403)
+        self.assertFalse(events.ended)
+        self.proxy.release()
+        eventually(lambda: events.ended, 25, "the watch did not end")
+        self.assertEqual(events.events[-1]["object"]["code"], 403)
+
+
+class LostHistory(TierWorld):
+    @classmethod
+    def start_tiers(cls):
+        cls.proxy = Proxy([cls.apiserver.port], Authority(cls.scratch / "proxy").sign("proxy"), 0)
+        cls.addClassCleanup(cls.proxy.stop)
+        cls.tier = cls.start_tier(cls.proxy)
+        cls.admin = Caller(cls.tier.port, "the-token")
+
+    def test_watches_end_although_nothing_happens(self):
+        """Of a namespace without objects nothing is read again, and nothing changes."""
+        full = f"{self.name}-full"
+        self.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": full}})
+        self.make(f"/api/v1/namespaces/{full}/configmaps", config_map("a"))
+        paths = [f"/api/v1/namespaces/{name}/secrets" for name in (self.name, full)] + [
+            f"/api/v1/namespaces/{name}/configmaps" for name in (self.name, full)] + ["/api/v1/configmaps"]
+        watches = [self.watch(f"{path}?{INITIAL}") for path in paths]
+        for events in watches:
+            events.wait_initial()
+        self.proxy.expire("/configmaps?allowWatchBookmarks=")
+        for events in watches[2:]:
+            eventually(lambda events=events: events.ended, 25, "the watch did not end")
+            self.assertEqual((events.events[-1]["type"], events.events[-1]["object"]["code"]), ("ERROR", 410))
+        self.assertEqual(self.proxy.counts["expired"], 1)
+        # Those of others have not noticed.
+        for events, path in zip(watches[:2], paths):
+            self.assertFalse(events.ended)
+            self.make(path, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+            events.wait(lambda w: w.names() == [("ADDED", "s")])
+
+
+if __name__ == "__main__":
+    unittest.main()
