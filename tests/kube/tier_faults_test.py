@@ -38,6 +38,7 @@ SEED = os.environ.get("VIGIL_TIER_SEED") or str(random.SystemRandom().randrange(
 SETTLE_SECONDS = float(os.environ.get("VIGIL_TIER_SETTLE", "240"))
 NAMESPACES = ("red", "green", "blue")
 NAMES = [(namespace, f"map-{i}") for namespace in NAMESPACES for i in range(6)]
+SELDOM = ("grey", "map-0")  # in a namespace that is often empty
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PROTOBUF, METADATA, BOTH = FORMATS["protobuf"], FORMATS["metadata"], FORMATS["metadata-protobuf"]
 
@@ -119,7 +120,7 @@ class Faults(unittest.TestCase):
 
     def make_namespaces(self):
         """Jane may read the config maps of red, and carol all; bob and dave may read those of green now and then."""
-        for name in NAMESPACES:
+        for name in (*NAMESPACES, SELDOM[0]):
             self.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for where, kind in (("/namespaces/red", "Role"), ("/namespaces/green", "Role"), ("", "ClusterRole")):
             self.make(f"{RBAC}{where}/{kind.lower()}s", {
@@ -141,6 +142,7 @@ class Faults(unittest.TestCase):
                    Reader(run, "reader-protobuf", SEED, shared, everything, form=PROTOBUF)]
         self.writers = [Writer(run, f"writer-{i}", SEED, caller, NAMES, 0.15 * PACE, readers[i])
                         for i, caller in enumerate((admin, self.direct[0], self.direct[1], shared))]
+        self.writers.append(Writer(run, "writer-seldom", SEED, self.direct[0], [SELDOM], 2 * PACE))
         self.granter = Granter(run, "granter", SEED, self.direct, f"{RBAC}/namespaces/green/rolebindings", "reader", ("bob", "dave"))
         bobs, daves = self.granter.grants.values()
         self.followers = [
@@ -155,12 +157,15 @@ class Faults(unittest.TestCase):
             Follower(run, "one", SEED, admin, Scope(namespace="blue", name="map-1")),
             Follower(run, "jane", SEED, jane, red, more=refused),
             Follower(run, "bob", SEED, bob, green, grants=bobs),
+            Follower(run, "seldom", SEED, admin, Scope(namespace=SELDOM[0])),
+            Follower(run, "seldom-stream", SEED, admin, Scope(namespace=SELDOM[0]), start="stream", form=PROTOBUF),
             # These share two connections.
             Follower(run, "h2-all", SEED, shared, everything),
             Follower(run, "h2-protobuf", SEED, shared, everything, start="stream", form=PROTOBUF),
             Follower(run, "h2-both-a", SEED, shared, of_a, form=BOTH),
             Follower(run, "h2-green", SEED, shared, green, start="stream", form=METADATA),
             Follower(run, "h2-one", SEED, shared, Scope(name="map-2"), form=PROTOBUF),
+            Follower(run, "h2-seldom", SEED, shared, Scope(namespace=SELDOM[0]), start="stream"),
             Follower(run, "h2-jane", SEED, janes, red, form=PROTOBUF, more=refused),
         ]
         self.others = [
@@ -183,7 +188,7 @@ class Faults(unittest.TestCase):
             actor.start()
 
     def start_with_certificates(self, run, everything, green, refused, daves):
-        carol, dave = self.caller(cn="carol", kind=H2Caller), self.caller(cn="dave")
+        carol, dave, mallory = self.caller(cn="carol", kind=H2Caller), self.caller(cn="dave"), self.caller(cn="mallory")
         self.followers += [
             Follower(run, "carol", SEED, carol, everything, more=refused),
             Follower(run, "carol-metadata", SEED, carol, everything, start="stream", form=BOTH, more=refused),
@@ -191,7 +196,8 @@ class Faults(unittest.TestCase):
         ]
         self.others += [
             Lister(run, "lister-dave", SEED, dave, green, form=PROTOBUF, grants=daves),
-            Outsider(run, "outsider-mallory", SEED, self.caller(cn="mallory"), everything, more=(403,)),
+            Outsider(run, "outsider-mallory", SEED, mallory, everything, more=(403,)),
+            Outsider(run, "outsider-mallory-green", SEED, mallory, green, more=(403,)),
         ]
 
     def failed(self):
@@ -205,7 +211,8 @@ class Faults(unittest.TestCase):
             actor.join(SETTLE_SECONDS)
             self.assertFalse(actor.is_alive(), f"{actor.name}: {actor.doing}\n{self.failed()}")
         last = Writer(run, "last", SEED, self.direct[0], NAMES, 0)
-        revisions = [eventually(lambda key=key: last.write(key, "PUT", "a") or last.write(key, "POST", "a")) for key in NAMES]
+        revisions = [eventually(lambda key=key: last.write(key, "PUT", "a") or last.write(key, "POST", "a"))
+                     for key in (*NAMES, SELDOM)]
         self.recorder.wait(max(revisions), SETTLE_SECONDS)
         for follower in self.followers:
             follower.wanted = run.history.last(follower.scope)
@@ -307,7 +314,9 @@ class Faults(unittest.TestCase):
                     break
                 self.pass_time(3 * self.random.random())
                 self.run_of_it.count(f"fault {fault.__name__}")
+                self.run_of_it.note(fault.__name__)
                 fault()
+                self.run_of_it.note(f"after {fault.__name__}")
             rounds += 1
         self.proxy.calm()
         for replica in self.replicas:
@@ -339,7 +348,9 @@ class Faults(unittest.TestCase):
             if self.run_of_it.fatal:
                 break
             self.run_of_it.count("kills of the tier" if number % 2 == 0 else "kills of a kube-apiserver")
+            self.run_of_it.note(f"kill {number}")
             self.kill_in_turn(number)
+            self.run_of_it.note(f"after kill {number}")
         for replica in self.replicas:
             replica.wait_ready()
         self.finish()

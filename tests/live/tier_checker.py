@@ -195,6 +195,7 @@ class Watched:
     events: list = dataclasses.field(default_factory=list)  # type, key, version, digest, time; of bookmarks without the two
     ended: float = 0.0  # when the client has stopped to read
     properly: bool = False  # the server has ended it, and said nothing
+    end: str = "ended by the client"
 
     def add(self, kind, thing, now):
         if kind == "BOOKMARK":

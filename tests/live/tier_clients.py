@@ -92,6 +92,7 @@ class Run:
         self.history, self.calm, self.is_tier, self.limits = history, calm, ttl_s > 0, Limits(calm, ttl_s)
         self.shown = collections.defaultdict(Shown)  # by the name of an encoding
         self.incarnation = 0  # of the tier; changes before it ends and after it has begun
+        self.diary, self.began = [], time.monotonic()  # faults and when they began and ended
         self.cached = []  # lists of what the mirror has: when they began and ended, of which tier, encoding, version
         self.lock = threading.Lock()
         self.acknowledged = []  # the revision of a write; of a deletion the key and the object's identity
@@ -146,6 +147,19 @@ class Run:
 
     def floor(self, begun):
         return self.floors[begun]
+
+    def note(self, text):
+        self.diary.append((time.monotonic(), text))
+
+    def check_prompt(self, watched):
+        """With what has happened at the time."""
+        try:
+            check_promptness(self.history, self.prompt[watched.form.name], watched)
+        except Violation as violation:
+            since, until = watched.begun - self.began, watched.ended - self.began
+            diary = [f"{now - self.began:.1f} {text}" for now, text in self.diary if since - 30 < now - self.began < until + 5]
+            got = [f"{event[4] - self.began:.1f} {event[0]} {event[2]}" for event in watched.events]
+            raise Violation(f"{violation}; watched from {since:.1f} to {until:.1f} s, {watched.end}; {got}; {diary}") from None
 
     def saw(self, form, version, now):
         with self.lock:
@@ -403,6 +417,7 @@ class Reader(Actor):
             kind, thing = self.event(frame)
             watched.ended = time.monotonic()
             if kind is None:
+                watched.end = "an error"
                 break
             watched.add(kind, thing, watched.ended)
             run.saw(self.form, version_of(thing), watched.ended)
@@ -415,10 +430,11 @@ class Reader(Actor):
             kind = "none"
             watched.ended = time.monotonic()
             watched.properly = self.properly
+            watched.end = "a proper end" if self.properly else "broken off"
         if frames is not None:
             run.count("watches")
             run.checks.append(lambda: check_changes(run.history, watched))
-            run.checks.append(lambda: check_promptness(run.history, run.prompt[watched.form.name], watched))
+            run.checks.append(lambda: run.check_prompt(watched))
             if run.calm and run.is_tier and watched.properly:
                 self.check_end(watched)
         return kind is not None
@@ -580,7 +596,8 @@ class Outsider(Reader):
     """Has no right to its scope: no answer may be a success."""
 
     def act(self):
-        ways = ((), ("resourceVersion=0",), ("watch=1", "timeoutSeconds=5"), ("watch=1", "resourceVersion=1", "timeoutSeconds=5"),
+        ways = ((), ("resourceVersion=0",), ("limit=1",), ("resourceVersion=1", "resourceVersionMatch=NotOlderThan"),
+                ("watch=1", "timeoutSeconds=5"), ("watch=1", "resourceVersion=1", "timeoutSeconds=5"),
                 ("watch=1", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan", "timeoutSeconds=5"))
         while not self.shared.stop_writers.is_set():
             way = self.random.choice(ways)
