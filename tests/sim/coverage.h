@@ -57,7 +57,8 @@
     X(DELAY, "slow connection")                                        \
     X(PAUSE, "pause of a thread")                                      \
     X(CLOCK_SET, "time of day set")                                    \
-    X(SUSPEND, "both clocks jumped")
+    X(SUSPEND, "both clocks jumped")                                   \
+    X(THROTTLED, "request of a watch tier refused with 429")
 
 #define COVERAGE_ENUM(id, name) COVERAGE_##id,
 enum coverage { COVERAGE_TABLE(COVERAGE_ENUM) COVERAGES };

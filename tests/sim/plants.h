@@ -59,8 +59,7 @@
     X(TIER_STATE, "tier-state", "in a tier: a state that was read again is not used", "none")      \
     X(TIER_KEEPS, "tier-keeps", "in a tier: a change of roles ends no watch", "none")              \
     X(TIER_RIGHTS, "tier-rights", "in a tier: all users may read", "none")                         \
-    X(TIER_UNMADE, "tier-unmade", "in a tier: a write without an answer counts as not made",       \
-      "broken connection")
+    X(TIER_UNMADE, "tier-unmade", "in a tier: a write without an answer counts as not made", "none")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
 enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };

@@ -176,7 +176,8 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     tier_states_begin();
     maintenance_begin();
     front_begin();
-    tier_begin();
+    if (plan->on[SWITCH_TIER])
+        tier_begin(plan->seed);
     if (plan->on[SWITCH_TLS])
         sim_tls_begin(plan->seed + 9);
     run.server = make_machine(plan, run.sim, MACHINE_FIRST);

@@ -1,8 +1,12 @@
 #include "tier.h"
 
+#include "actors.h"
 #include "base/clock.h"
 #include "cmd/serve/tier.h"
+#include "coverage.h"
+#include "kube/policy/access/identity.h"
 #include "kube/request/tokens.h"
+#include "kubeclient/informer/fetcher.h"
 #include "server/server.h"
 #include "tls.h"
 #include "trace.h"
@@ -15,6 +19,8 @@ static struct {
     struct serve_tier serve;
     struct config_tier config;
     char link_endpoint[64];
+    bool ends_early;
+    int64_t throttled_until_ns;
 } tier;
 
 static void on_log(void *ctx, int level, const char *text)
@@ -23,8 +29,49 @@ static void on_log(void *ctx, int level, const char *text)
     trace_line("the tier: %s", text);
 }
 
-void tier_begin(void)
+/* -- What happens to it -- */
+
+void tier_throttle(int64_t until_ns)
 {
+    tier.throttled_until_ns = until_ns;
+}
+
+void __real_kube_identity_begin(struct kube_access *access, struct http_exchange *x,
+                                const struct http_request *request, bool keep);
+void __wrap_kube_identity_begin(struct kube_access *access, struct http_exchange *x,
+                                const struct http_request *request, bool keep);
+void __wrap_kube_identity_begin(struct kube_access *access, struct http_exchange *x,
+                                const struct http_request *request, bool keep)
+{
+    struct kube_status status = {0};
+    if (actors_now() >= tier.throttled_until_ns || random_below(actors_random(), 2)) {
+        __real_kube_identity_begin(access, x, request, keep);
+        return;
+    }
+    coverage_add(COVERAGE_THROTTLED);
+    (void)kube_fail_later(&status, SLICE_LITERAL("too many requests, please try again later"));
+    http_exchange_set_user(x, NULL);
+    kube_refuse(x, &status);
+}
+
+/* Watches of informers, too. */
+void __real_fetcher_request(struct fetcher *fetcher, const struct reflector_request *request);
+void __wrap_fetcher_request(struct fetcher *fetcher, const struct reflector_request *request);
+void __wrap_fetcher_request(struct fetcher *fetcher, const struct reflector_request *request)
+{
+    enum { EARLY_S = 6 };
+    struct reflector_request changed = *request;
+    if (tier.ends_early && request->timeout_s > EARLY_S)
+        changed.timeout_s = 1 + (int)random_below(actors_random(), EARLY_S);
+    __real_fetcher_request(fetcher, &changed);
+}
+
+/* -- Life -- */
+
+void tier_begin(uint64_t seed)
+{
+    tier.ends_early = seed % 2;
+    tier.throttled_until_ns = 0;
     static const char users[] = "root,root,1,\"system:masters\"\n"
                                 "tier,tier,2,\"system:masters\"\n"
                                 "ann,ann,3\n"
@@ -39,6 +86,7 @@ void tier_end(void)
 {
     kube_tokens_free(tier.tokens);
     tier.tokens = NULL;
+    tier.ends_early = false;
 }
 
 void tier_configure(struct server_config *config)

@@ -12,6 +12,7 @@
 #define VIGIL_TESTS_SIM_TIER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct server_config;
 
@@ -20,10 +21,14 @@ struct server_config;
 /* The address of the first server, for the tier alone. */
 #define TIER_LINK_ENDPOINT "http://127.0.0.1:8081"
 
-void tier_begin(void);
+/* In half of the seeds, watches of the mirror are ended early. */
+void tier_begin(uint64_t seed);
 void tier_end(void);
 
 void tier_configure(struct server_config *config);
+/* A fault: the server behind it refuses every other request with 429 until that time. */
+void tier_throttle(int64_t until_ns);
+
 /* The server behind it has users and roles. */
 void tier_configure_upstream(struct server_config *config);
 

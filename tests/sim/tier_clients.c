@@ -5,6 +5,7 @@
 #include "faults.h"
 #include "kube_model.h"
 #include "operations.h"
+#include "tier.h"
 #include "tier_states.h"
 #include "tier_users.h"
 #include "tier_watches.h"
@@ -186,7 +187,9 @@ static void client_main(void *arg)
         uint64_t dice = below(c, 100);
         if (below(c, 3))
             actor_sleep((int64_t)below(c, 300 * NS_PER_MS));
-        if (dice < 10)
+        if (dice < 4)
+            tier_throttle(actors_now() + (int64_t)below(c, 3 * NS_PER_S));
+        else if (dice < 10)
             tier_users_change();
         else if (dice < 30)
             tier_watches_add(choose_user(c), &c->random);

@@ -25,6 +25,7 @@ struct watch {
     struct tier_judgement judgement;
     char only[KEY_BYTES]; /* the one key that is selected; "": all */
     bool in_namespace, protobuf;
+    int timeout_s; /* when the tier ends it */
     /* The request under way. */
     vigil_kube_watch *watch; /* owned; NULL: it is to be begun again, or over */
     bool initial;            /* the state is being received */
@@ -168,7 +169,7 @@ static void start(struct watch *w)
     options.field_selector = *w->only ? selector : NULL;
     options.initial_events = w->initial = !w->received;
     options.protobuf = w->protobuf;
-    options.timeout_s = 20;
+    options.timeout_s = w->timeout_s;
     w->ended = w->paused = false;
     w->code = 0;
     w->judgement = tier_users_look(w->judgement.user);
@@ -193,6 +194,7 @@ void tier_watches_add(enum tier_user user, struct random *random)
     if (random_below(random, 4) == 0)
         snprintf(w->only, KEY_BYTES, "%sm%u", KUBE_ROOT, (unsigned)random_below(random, 4));
     w->in_namespace = random_below(random, 2);
+    w->timeout_s = random_below(random, 2) ? 20 : 120;
     w->protobuf = random_below(random, 4) == 0;
     watches.all[watches.count++] = w;
     coverage_add(COVERAGE_TIER_WATCH);
