@@ -177,10 +177,10 @@ static enum status start_list(struct fetcher *f)
 
 /* -- Requests -- */
 
-static void start(struct deferred *deferred)
+void fetcher_admitted(struct fetcher *f)
 {
-    struct fetcher *f = CONTAINER_OF(deferred, struct fetcher, start);
     enum status status = ST_NOMEM;
+    assert(f->state == FETCHER_STARTING);
     if (!f->no_memory)
         status = f->request.kind == REFLECTOR_LISTING ? start_list(f) : start_watch(f);
     buf_reset(&f->token, 0);
@@ -191,6 +191,13 @@ static void start(struct deferred *deferred)
         fail(f, 0, "OutOfMemory", "there is no memory for a request");
     else
         fail(f, 400, "BadRequest", "the request cannot be sent"); /* the scope was checked */
+}
+
+static void start(struct deferred *deferred)
+{
+    struct fetcher *f = CONTAINER_OF(deferred, struct fetcher, start);
+    if (!f->ops->admit || f->ops->admit(f->ctx))
+        fetcher_admitted(f);
 }
 
 void fetcher_request(struct fetcher *f, const struct reflector_request *request)

@@ -28,6 +28,9 @@ struct fetcher_scope {
 };
 
 struct fetcher_ops {
+    /* The request is about to be made. False: it waits for fetcher_admitted. NULL: it never waits.
+     */
+    bool (*admit)(void *ctx);
     /* The server has accepted the watch. May be NULL. */
     void (*accepted)(void *ctx);
     void (*received)(void *ctx, const struct received_event *event);
@@ -66,6 +69,8 @@ void fetcher_fini(struct fetcher *fetcher);
 
 /* While idle. Texts are copied. */
 void fetcher_request(struct fetcher *fetcher, const struct reflector_request *request);
+/* The request that was not admitted is made now; it was not cancelled. */
+void fetcher_admitted(struct fetcher *fetcher);
 /* Nothing is reported any more. No effect if it is idle. */
 void fetcher_cancel(struct fetcher *fetcher);
 /* While set, the server is made to stop sending; it stays set for the requests that follow. Objects

@@ -8,6 +8,7 @@
 #include "kube/types/kind.h"
 #include "tier/call/pass.h"
 #include "tier/face/role_watch.h"
+#include "tier/link/rate.h"
 #include "tier/read/events.h"
 #include "tier/read/request.h"
 #include "tier/read/tags.h"
@@ -23,6 +24,7 @@ struct tier {
     void *log_ctx;
     int64_t rights_ttl_ns;
     struct metric_set *rights_metrics; /* owned */
+    struct tier_rate *rate;            /* owned */
     struct lock lock;
     struct tier_face *faces[FACES_MAX]; /* protected by the lock */
     size_t face_count;
@@ -157,6 +159,7 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
     api->rights = tier_rights_new(&(struct tier_rights_options){.loop = loop,
                                                                 .link = api->link,
                                                                 .ttl_ns = tier->rights_ttl_ns,
+                                                                .rate = tier->rate,
                                                                 .metrics = tier->rights_metrics,
                                                                 .seed = random_u64(&api->random)});
     face->roles = tier_role_watch_new(api);
@@ -289,6 +292,7 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
     if (turns_join(options->turns, "mirror", &turn) != ST_OK)
         return error_no_memory(error);
     tier->rights_metrics = tier_rights_metrics_new();
+    tier->rate = tier_rate_new(options->calls_per_second);
     tier->client = options->client;
     tier->log = options->log;
     tier->log_ctx = options->log_ctx;
@@ -301,6 +305,7 @@ enum status tier_new(const struct tier_options *options, struct engine *engine,
                                       .collection_bytes_max = options->collection_bytes_max,
                                       .idle_ns = options->idle_ns,
                                       .history_ns = options->history_ns,
+                                      .rate = tier->rate,
                                       .turn = turn,
                                       .log = options->log,
                                       .log_ctx = options->log_ctx},
@@ -316,6 +321,7 @@ void tier_free(struct tier *tier)
         return;
     assert(!tier->face_count);
     tier_mirror_free(tier->settings.mirror);
+    tier_rate_free(tier->rate);
     metric_set_free(tier->rights_metrics);
     lock_fini(&tier->lock);
     free(tier);
@@ -368,5 +374,6 @@ void tier_write_metrics(struct tier *tier, struct metric_page *page)
     uint64_t ended = sums[TIER_TOTAL_WATCHES_ENDED], begun = sums[TIER_TOTAL_WATCHES];
     metric_page_gauge(page, "vigil_tier_watches", "Watches of clients that run.",
                       begun > ended ? begun - ended : 0);
+    tier_rate_write_metrics(tier->rate, page);
     tier_mirror_write_metrics(tier->settings.mirror, page);
 }

@@ -26,6 +26,7 @@ struct tier_options {
     uint64_t collection_bytes_max; /* --upstream-resource-bytes; 0: no limit */
     int64_t idle_ns;               /* --upstream-idle; 0: the default */
     int64_t history_ns;            /* --kube-history; 0: the default */
+    unsigned calls_per_second;     /* --upstream-qps; 0: no limit */
     unsigned forwards_max;         /* per thread; 0: the default */
     struct turns *turns;           /* measure the mirror's thread; borrowed; may be NULL */
     /* One line about what has changed; an enum vigil_log_level. May be NULL. */

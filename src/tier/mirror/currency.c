@@ -256,8 +256,9 @@ void currency_tick(struct tier_currency *c)
 
 void currency_init(struct tier_currency *c, struct tier_collection *collection,
                    struct tier_generations *generations, const uint64_t *newest,
-                   struct vigil_kube *kube, const struct fetcher_scope *scope, int64_t fence_ns,
-                   uint64_t seed, const struct tier_currency_ops *ops, void *ctx)
+                   struct vigil_kube *kube, struct request_queue *queue,
+                   const struct fetcher_scope *scope, int64_t fence_ns, uint64_t seed,
+                   const struct tier_currency_ops *ops, void *ctx)
 {
     static const struct tier_fence_ops fence_ops = {.done = on_fence_done};
     *c = (struct tier_currency){
@@ -271,7 +272,7 @@ void currency_init(struct tier_currency *c, struct tier_collection *collection,
         .glance_ns = CLOCK_NEVER,
     };
     random_init(&c->random, seed);
-    tier_fence_init(&c->fence, kube, &scope->target, scope->accept_list, &fence_ops);
+    tier_fence_init(&c->fence, kube, queue, &scope->target, scope->accept_list, &fence_ops);
 }
 
 void currency_fini(struct tier_currency *c)

@@ -46,8 +46,9 @@ struct tier_currency {
 
 void currency_init(struct tier_currency *c, struct tier_collection *collection,
                    struct tier_generations *generations, const uint64_t *newest,
-                   struct vigil_kube *kube, const struct fetcher_scope *scope, int64_t fence_ns,
-                   uint64_t seed, const struct tier_currency_ops *ops, void *ctx);
+                   struct vigil_kube *kube, struct request_queue *queue,
+                   const struct fetcher_scope *scope, int64_t fence_ns, uint64_t seed,
+                   const struct tier_currency_ops *ops, void *ctx);
 void currency_fini(struct tier_currency *c); /* it does not serve */
 
 /* Begins what readers want, as soon as it can. */

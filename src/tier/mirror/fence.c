@@ -36,6 +36,7 @@ void tier_fence_cancel(struct tier_fence *f)
     if (f->state == TIER_FENCE_IDLE)
         return;
     unmark(f);
+    request_waiter_cancel(&f->waiter);
     fetcher_cancel(&f->fetcher);
     loop_timer_cancel(loop_of(f), &f->timer);
     free(f->items);
@@ -255,15 +256,28 @@ static void on_failed(void *ctx, const struct vigil_kube_status *status)
 
 /* -- Life -- */
 
-void tier_fence_init(struct tier_fence *f, struct vigil_kube *kube,
+static bool on_admit(void *ctx)
+{
+    struct tier_fence *f = ctx;
+    return request_queue_enter(f->queue, &f->waiter);
+}
+
+static void on_admitted(struct request_waiter *waiter)
+{
+    fetcher_admitted(&CONTAINER_OF(waiter, struct tier_fence, waiter)->fetcher);
+}
+
+void tier_fence_init(struct tier_fence *f, struct vigil_kube *kube, struct request_queue *queue,
                      const struct vigil_kube_target *target, const char *accept,
                      const struct tier_fence_ops *ops)
 {
     static const struct fetcher_ops fetcher_ops = {
-        .listed = on_listed, .page_ended = on_page_ended, .failed = on_failed};
+        .admit = on_admit, .listed = on_listed, .page_ended = on_page_ended, .failed = on_failed};
     *f = (struct tier_fence){
         .ops = ops,
         .kube = kube,
+        .queue = queue,
+        .waiter.ready = on_admitted,
         .accept = accept,
         .scope = {.target = *target, .accept_list = accept_metadata},
         .timer.fn = on_timer,

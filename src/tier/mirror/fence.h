@@ -20,6 +20,7 @@
 
 #include "kubeclient/informer/fetcher.h"
 #include "tier/mirror/objects.h"
+#include "tier/mirror/request_queue.h"
 
 struct tier_fence;
 
@@ -47,7 +48,9 @@ struct listed_item {
 struct tier_fence {
     const struct tier_fence_ops *ops;
     enum tier_fence_state state;
-    struct vigil_kube *kube; /* borrowed */
+    struct vigil_kube *kube;     /* borrowed */
+    struct request_queue *queue; /* the same */
+    struct request_waiter waiter;
     struct fetcher fetcher;
     struct fetcher_scope scope;
     const char *accept;            /* for whole objects, if the server has no metadata */
@@ -67,7 +70,7 @@ struct tier_fence {
 };
 
 /* The target's texts are borrowed. accept: of a list of whole objects. */
-void tier_fence_init(struct tier_fence *fence, struct vigil_kube *kube,
+void tier_fence_init(struct tier_fence *fence, struct vigil_kube *kube, struct request_queue *queue,
                      const struct vigil_kube_target *target, const char *accept,
                      const struct tier_fence_ops *ops);
 void tier_fence_fini(struct tier_fence *fence); /* it is idle */

@@ -43,6 +43,66 @@ static void a_later_read_needs_another_list(void **state)
     tier_end();
 }
 
+/* -- The limit of calls per second -- */
+
+static void calls_of_the_mirror_keep_to_the_limit(void **state)
+{
+    struct tier_test_wait waits[4];
+    struct tier_rate *rate = tier_rate_new(1);
+    (void)state;
+    tier_begin(NULL);
+    tier.options.rate = rate; /* two calls at once: the probe, and the watch with the state */
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    for (size_t i = 0; i < COUNT_OF(waits); i++) {
+        tier_wait_begin(&waits[i], TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+        tier_run(200 * NS_PER_MS);
+        assert_int_equal(api.metadata_lists, 0);
+    }
+    TIER_RUN_UNTIL(waits[0].done);
+    assert_int_equal(waits[0].status, ST_OK);
+    assert_int_equal(api.metadata_lists, 1);
+    TIER_RUN_UNTIL(waits[3].done); /* those that came after the first one share the second list */
+    assert_int_equal(waits[3].status, ST_OK);
+    assert_int_equal(api.metadata_lists, 2);
+    /* What is cancelled while it waits is not made. */
+    tier_wait_begin(&waits[0], TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+    tier_run(100 * NS_PER_MS);
+    api_end_watches(&api, API_ENDS);
+    tier_run(100 * NS_PER_MS);
+    tier_wait_cancel(&waits[0].wait);
+    tier_end();
+    assert_int_equal(api.metadata_lists, 2);
+    tier_rate_free(rate);
+}
+
+static void fence_that_waits_too_long_for_its_call_fails(void **state)
+{
+    struct tier_test_wait wait;
+    struct tier_rate *rate = tier_rate_new(1);
+    struct tier_lane other;
+    (void)state;
+    tier_begin(NULL);
+    tier.options.rate = rate;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    /* Others have reserved what comes next. */
+    for (int i = 0; i < 5; i++) {
+        tier_lane_init(&other, rate, tier.io, NULL);
+        assert_false(tier_lane_take(&other));
+        tier_lane_fini(&other);
+    }
+    tier_wait_begin(&wait, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+    tier_run(4 * NS_PER_S);
+    assert_true(wait.done);
+    assert_int_not_equal(wait.status, ST_OK);
+    assert_int_equal(api.metadata_lists, 0);
+    tier_end();
+    tier_rate_free(rate);
+}
+
 /* -- What a list is matched with -- */
 
 /* Waits with a server whose watches are behind by some changes. */
@@ -400,6 +460,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(current_reads_share_a_list_of_metadata),
         cmocka_unit_test(a_later_read_needs_another_list),
+        cmocka_unit_test(calls_of_the_mirror_keep_to_the_limit),
+        cmocka_unit_test(fence_that_waits_too_long_for_its_call_fails),
         cmocka_unit_test(waits_for_what_the_list_shows),
         cmocka_unit_test(changes_that_cancel_out_are_not_awaited_and_not_lost),
         cmocka_unit_test(a_version_that_arrives_needs_no_list),

@@ -178,6 +178,7 @@ static void on_cancel(void *ctx)
 {
     struct tier_follow *f = ctx;
     f->accepted = false;
+    request_waiter_cancel(&f->waiter);
     fetcher_cancel(&f->fetcher);
 }
 
@@ -549,7 +550,19 @@ static void on_wait_over(struct timer *timer)
     publish(f);
 }
 
+static bool on_admit(void *ctx)
+{
+    struct tier_follow *f = ctx;
+    return request_queue_enter(&f->follower->requests, &f->waiter);
+}
+
+static void on_admitted(struct request_waiter *waiter)
+{
+    fetcher_admitted(&CONTAINER_OF(waiter, struct tier_follow, waiter)->fetcher);
+}
+
 static const struct fetcher_ops fetcher_ops = {
+    .admit = on_admit,
     .accepted = on_accepted,
     .received = on_received,
     .watch_ended = on_watch_ended,
@@ -664,11 +677,12 @@ static void init(struct tier_follow *f, uint64_t seed)
         .accept_list = accept_list[c->name.encoding],
     };
     f->wait.fn = on_wait_over;
+    f->waiter.ready = on_admitted;
     generations_init(&f->generations, c, follower->queue, &follower->sweeper);
     tier_reflector_init(&f->reflector, &reflector_ops, f, seed);
     fetcher_init(&f->fetcher, follower->kube, &f->scope, &fetcher_ops, f);
     currency_init(&f->currency, c, &f->generations, &f->reflector.version, follower->kube,
-                  &f->scope, follower->fence_ns, seed + 1, &currency_ops, f);
+                  &follower->requests, &f->scope, follower->fence_ns, seed + 1, &currency_ops, f);
 }
 
 enum status tier_follow_new(struct tier_follower *follower, const struct tier_name *name,

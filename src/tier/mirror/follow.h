@@ -23,6 +23,7 @@ struct tier_follower {
     struct vigil_kube *kube; /* owned by the mirror */
     struct engine *engine;
     struct store_queue *queue;
+    struct request_queue requests; /* that wait for the limit of calls */
     struct sweeper sweeper;
     struct list awaiting;          /* tier_follow.in_awaiting: those that wait for the store */
     uint64_t collection_bytes_max; /* 0: no limit */
@@ -42,6 +43,7 @@ struct tier_follow {
     struct tier_reflector reflector;
     struct fetcher_scope scope;
     struct fetcher fetcher;
+    struct request_waiter waiter;
     struct timer wait;
     bool accepted;                  /* the server has accepted the watch under way */
     uint64_t resumed;               /* the watch began after this version */

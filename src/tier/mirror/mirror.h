@@ -41,6 +41,7 @@
 #include <vigil/kube/client.h>
 
 struct engine;
+struct tier_rate;
 struct turn;
 struct metric_page;
 struct network;
@@ -60,6 +61,7 @@ struct tier_mirror_options {
     int64_t history_ns;               /* changes are kept at least so long; 0: 5 minutes */
     int64_t refused_ns;               /* a refused collection is tried again after this; 0: 30 s */
     int64_t fence_ns;                 /* what a fence of no objects may take; 0: 3 s */
+    struct tier_rate *rate;           /* --upstream-qps; borrowed; NULL: no limit */
     struct turn *turn;                /* measures the thread; borrowed; may be NULL */
     /* One line about what has changed; an enum vigil_log_level. May be NULL. */
     void (*log)(void *ctx, int level, const char *text);

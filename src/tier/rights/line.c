@@ -167,7 +167,9 @@ static void on_deadline(struct timer *timer)
     assert(ask->state == TIER_ASK_QUEUED);
     snprintf(reason, sizeof(reason), "%s",
              ask->line->resume.set ? ask->line->reason
-                                   : "the kube-apiserver has not answered in time");
+             : tier_lane_waits(&ask->line->lane)
+                 ? "more reviews are needed than the tier's --upstream-qps allows"
+                 : "the kube-apiserver has not answered in time");
     dequeue(ask);
     answer(ask, 0, SLICE_EMPTY, reason);
 }
@@ -256,6 +258,12 @@ static struct tier_ask *next_in(struct tier_line *line, enum tier_urgency urgenc
     return LIST_ENTRY(asker->queued[urgency].next, struct tier_ask, in_asker);
 }
 
+static bool has_next(const struct tier_line *line)
+{
+    return !list_empty(&line->turns[TIER_URGENT]) || !list_empty(&line->turns[TIER_LATER]);
+}
+
+/* There is one. */
 static struct tier_ask *next_ask(struct tier_line *line)
 {
     enum tier_urgency first = ++line->sent % LATER_EVERY ? TIER_URGENT : TIER_LATER;
@@ -300,20 +308,26 @@ static void send_one(struct tier_line *line, struct tier_ask *ask)
 static void on_send(struct deferred *deferred)
 {
     struct tier_line *line = CONTAINER_OF(deferred, struct tier_line, send);
-    struct tier_ask *ask;
-    while (!line->resume.set && line->asked_count < TIER_REVIEWS_MAX && (ask = next_ask(line)))
-        send_one(line, ask);
+    while (!line->resume.set && line->asked_count < TIER_REVIEWS_MAX && has_next(line) &&
+           tier_lane_take(&line->lane))
+        send_one(line, next_ask(line));
     if (line->changed)
         line->changed(line);
+}
+
+static void on_ready(struct tier_lane *lane)
+{
+    send_soon(CONTAINER_OF(lane, struct tier_line, lane));
 }
 
 /* -- For the owners -- */
 
 void tier_line_init(struct tier_line *line, struct loop *loop, struct tier_link *link,
-                    uint64_t seed)
+                    struct tier_rate *rate, uint64_t seed)
 {
     *line =
         (struct tier_line){.loop = loop, .link = link, .send.fn = on_send, .resume.fn = on_resume};
+    tier_lane_init(&line->lane, rate, loop, on_ready);
     random_init(&line->random, seed);
     hash_map_init(&line->askers, asker_key, seed);
     list_init(&line->asked);
@@ -327,6 +341,7 @@ void tier_line_fini(struct tier_line *line)
         return;
     assert(!line->queued_count && !line->asked_count && !line->askers.count);
     loop_defer_cancel(&line->send);
+    tier_lane_fini(&line->lane);
     loop_timer_cancel(line->loop, &line->resume);
     hash_map_fini(&line->askers);
     buf_fini(&line->body);

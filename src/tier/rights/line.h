@@ -10,10 +10,10 @@
  * the others. An asker has at most TIER_USER_REVIEWS_MAX reviews under way, so that one whose
  * reviews take long does not keep the others from being answered.
  *
- * While the server is restarting or throttles, nothing is sent for a while, and the questions stay
- * in line. An urgent one is answered with a failure after TIER_ANSWER_NS; or at once, if no
- * connection can be made. This is shared for a moment: questions that arrive then fail without
- * another attempt.
+ * While --upstream-qps allows no more calls, the questions wait; and while the server is restarting
+ * or throttles, nothing is sent for a while, and the questions stay in line. An urgent one is
+ * answered with a failure after TIER_ANSWER_NS; or at once, if no connection can be made. This is
+ * shared for a moment: questions that arrive then fail without another attempt.
  *
  * Nothing is answered from within a function of the line. One for each tier_rights, on its thread.
  */
@@ -26,6 +26,7 @@
 #include "base/random.h"
 #include "io/loop.h"
 #include "tier/link/link.h"
+#include "tier/link/rate.h"
 
 struct tier_asker;
 struct tier_line;
@@ -67,6 +68,7 @@ struct tier_ask {
 struct tier_line {
     struct loop *loop;
     struct tier_link *link;
+    struct tier_lane lane; /* --upstream-qps */
     struct random random;
     struct hash_map askers; /* struct tier_asker, owned */
     struct list turns[TIER_URGENCIES];
@@ -87,8 +89,9 @@ struct tier_line {
     void (*changed)(struct tier_line *line);
 };
 
+/* rate: borrowed; NULL: no limit. */
 void tier_line_init(struct tier_line *line, struct loop *loop, struct tier_link *link,
-                    uint64_t seed);
+                    struct tier_rate *rate, uint64_t seed);
 /* All questions are idle. A zeroed line may be finished. */
 void tier_line_fini(struct tier_line *line);
 

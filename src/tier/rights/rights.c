@@ -319,7 +319,8 @@ struct tier_rights *tier_rights_new(const struct tier_rights_options *options)
     if (metric_set_join(set, &rights->metrics) != ST_OK)
         xalloc_check(NULL, COUNTS);
     random_init(&rights->random, options->seed);
-    tier_line_init(&rights->line, options->loop, options->link, random_u64(&rights->random));
+    tier_line_init(&rights->line, options->loop, options->link, options->rate,
+                   random_u64(&rights->random));
     rights->line.ended = on_review_end;
     rights->line.changed = on_line_change;
     rights->anonymous = make_anonymous();

@@ -36,6 +36,7 @@
 
 struct metric_page;
 struct metric_set;
+struct tier_rate;
 struct tier_rights;
 
 struct tier_rights_options {
@@ -43,6 +44,7 @@ struct tier_rights_options {
     struct tier_link *link;
     int64_t ttl_ns;             /* how long an answer is used */
     int64_t again_ns;           /* time between reviews of a standing right; 0: a minute */
+    struct tier_rate *rate;     /* --upstream-qps; borrowed; NULL: no limit */
     struct metric_set *metrics; /* shared with other threads; NULL: its own */
     uint64_t seed;
 };

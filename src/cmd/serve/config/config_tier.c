@@ -24,6 +24,7 @@ static const char *const works[] = {
     "upstream-rights-ttl",
     "upstream-resource-bytes",
     "upstream-idle",
+    "upstream-qps",
     "listen-kube-urls",
     "listen-metrics-urls",
     "kube-client-ca-file",
@@ -235,6 +236,7 @@ enum status config_tier_set(struct config_tier *tier, struct arena *arena,
         .rights_ttl_ns = options->upstream_rights_ttl_ns,
         .collection_bytes_max = options->upstream_resource_bytes,
         .idle_ns = options->upstream_idle_ns,
+        .calls_per_second = (unsigned)options->upstream_qps,
         .history_ns = options->kube_history_ns,
     };
     if (!options->kube_history_ns)

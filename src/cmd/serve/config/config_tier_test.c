@@ -162,7 +162,7 @@ static void every_setting_reaches_the_tier(void **state)
     assert_int_equal(read_flags("--upstream-context=other", "--upstream-resources=pods,nodes",
                                 "--upstream-resources=deployments.apps", "--upstream-reads=cached",
                                 "--upstream-rights-ttl=3s", "--upstream-resource-bytes=0",
-                                "--upstream-idle=1h", "--kube-history=7m",
+                                "--upstream-idle=1h", "--upstream-qps=20", "--kube-history=7m",
                                 "--listen-metrics-urls=http://0.0.0.0:9000", NULL),
                      ST_OK);
     const struct tier_options *tier = &f.config.tier.options;
@@ -177,6 +177,7 @@ static void every_setting_reaches_the_tier(void **state)
     assert_int_equal(tier->collection_bytes_max, 0);
     assert_int_equal(tier->idle_ns, INT64_C(3600000000000));
     assert_int_equal(tier->history_ns, INT64_C(420000000000));
+    assert_int_equal(tier->calls_per_second, 20);
     assert_int_equal(f.config.server.listen_count, 2);
     serve_config_fini(&f.config);
     assert_int_equal(read_flags("--upstream-reads=forward", NULL), ST_OK);
@@ -282,9 +283,9 @@ static void one_server_is_in_front_of_one_other(void **state)
 static void settings_of_the_tier_need_a_kube_apiserver(void **state)
 {
     (void)state;
-    static char *const flags[] = {"--upstream-context=c", "--upstream-resources=pods",
+    static char *const flags[] = {"--upstream-context=c",     "--upstream-resources=pods",
                                   "--upstream-rights-ttl=1s", "--upstream-resource-bytes=1",
-                                  "--upstream-idle=1h"};
+                                  "--upstream-idle=1h",       "--upstream-qps=1"};
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         assert_refused(read_only(flags[i], NULL),
                        " needs --upstream-kubeconfig or --upstream-in-cluster");

@@ -50,6 +50,7 @@ static const struct clash clashes[] = {
     {"upstream-rights-ttl", OF_TIER, true},
     {"upstream-resource-bytes", OF_TIER, true},
     {"upstream-idle", OF_TIER, true},
+    {"upstream-qps", OF_TIER, true},
 };
 
 static bool is_of_tier(const char *flag)

@@ -72,6 +72,12 @@ static const struct option tier[] = {
                   "A resource that no client has read for this long is no longer mirrored, unless "
                   "--upstream-resources names it.",
                   BETWEEN(SECOND, 10000 * HOUR)),
+    FLAG_INT("upstream-qps", serve_options, upstream_qps, "0",
+             "Calls per second that Vigil makes on its own account, after a burst of twice as "
+             "many: the lists, watches and fences of the mirror, and reviews of tokens and rights. "
+             "Further ones wait in line; lists and reviews take turns. Calls of clients that are "
+             "passed on do not count. 0: no limit.",
+             BETWEEN(0, 1000000)),
 };
 
 const struct option_group serve_upstream_options = GROUP("In front of an etcd cluster", upstream);
