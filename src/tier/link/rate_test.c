@@ -95,7 +95,7 @@ static void calls_are_made_at_the_rate_after_a_burst(void **state)
     world_fini();
 }
 
-/* However many calls one of them has to make, and whoever was first. */
+/* However many calls one of them has to make, and whichever was first. */
 static void lanes_take_turns(void **state)
 {
     (void)state;

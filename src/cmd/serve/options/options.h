@@ -69,8 +69,7 @@ struct serve_options {
     /* In front of a kube-apiserver, with its kubeconfig or in its cluster */
     const char *upstream_kubeconfig, *upstream_context, *upstream_resources;
     bool upstream_in_cluster;
-    int64_t upstream_rights_ttl_ns, upstream_idle_ns;
-    int64_t upstream_qps;             /* 0: no limit */
+    int64_t upstream_rights_ttl_ns, upstream_idle_ns, upstream_qps;
     uint64_t upstream_resource_bytes; /* 0: no limit */
 
     /* Storage */
