@@ -82,6 +82,31 @@ class KubeTier(LiveTest):
         self.assertGreater(tier.metric('vigil_turn_duration_seconds_count{thread="mirror"}'), 0)
         tier.stop()
 
+    def doctor(self, tier):
+        """The exit code, and the findings by what they are about: level, text, advice."""
+        done = subprocess.run([SUBJECT, "doctor", "--endpoints", f"http://127.0.0.1:{tier.metrics_port}", "-w", "json"],
+                              capture_output=True, env={**os.environ, "VIGIL_COMMAND_TIMEOUT": "60s", "VIGIL_DIAL_TIMEOUT": "60s"})
+        found = {}
+        for f in json.loads(done.stdout)["findings"]:
+            found.setdefault(f["what"], []).append((f["level"], f["text"], f.get("advice", "")))
+        return done.returncode, found
+
+    def test_doctor_says_what_is_wrong(self):
+        tier = self.tier(args=["--upstream-resources=pods"])
+        tier.start()
+        code, found = self.doctor(tier)
+        self.assertEqual(code, 1, found)
+        (level, text, _), = found["answer"]
+        self.assertEqual(level, "bad")
+        self.assertIn("it is not ready: [-]mirror failed: pods: ", text)
+        (level, text, advice), *_ = found["mirror"]
+        self.assertEqual(level, "warning")
+        self.assertIn("the state of pods/v1 (json) is being read: ", text)
+        self.assertIn("kube-apiserver runs", advice)
+        for what in ("leader", "members", "alarm", "compaction", "size"):  # of a store
+            self.assertNotIn(what, found)
+        tier.stop()
+
     def test_it_is_not_ready_before_its_resources_are_mirrored(self):
         tier = self.tier(args=["--upstream-resources=pods"])
         tier.start()

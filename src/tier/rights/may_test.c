@@ -507,6 +507,7 @@ static void metrics_count_reviews(void **state)
         "vigil_tier_review_cache_hits_total{kind=\"access\"} 1\n",
         "vigil_tier_reviews_in_flight 1\n",
         "vigil_tier_reviews_throttled_total 1\n",
+        "vigil_tier_reviews_refused_total 0\n",
         "vigil_tier_reviews_waiting 0\n",
         "vigil_tier_review_duration_seconds_count 4\n",
     };

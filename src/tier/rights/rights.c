@@ -21,6 +21,7 @@ enum {
     COUNT_STANDING,
     COUNT_WATCHES,
     COUNT_THROTTLED,
+    COUNT_REFUSED,
     COUNTS,
 };
 
@@ -46,6 +47,7 @@ static void on_review_end(struct tier_line *line, unsigned code, int64_t elapsed
 {
     struct tier_rights *rights = CONTAINER_OF(line, struct tier_rights, line);
     metric_add(rights->metrics, COUNT_THROTTLED, code == 429);
+    metric_add(rights->metrics, COUNT_REFUSED, code == 401 || code == 403);
     metric_observe(rights->metrics, COUNT_SECONDS, &metric_disk_seconds, elapsed_ns);
 }
 
@@ -83,6 +85,10 @@ void tier_rights_metrics_write(const struct metric_set *set, struct metric_page 
                      "(SubjectAccessReview), by its answer; failed: there was none.");
     for (unsigned i = 0; i < COUNT_OF(labels); i++)
         metric_page_row(page, reviews, labels[i], metric_sum(set, COUNT_VERDICTS + i));
+    metric_page_counter(page, "vigil_tier_reviews_refused_total",
+                        "Reviews that the kube-apiserver has refused with 401 or 403: the tier's "
+                        "account may not make them.",
+                        metric_sum(set, COUNT_REFUSED));
     metric_page_counter(page, "vigil_tier_reviews_throttled_total",
                         "Reviews that the kube-apiserver has refused with 429.",
                         metric_sum(set, COUNT_THROTTLED));

@@ -1,8 +1,10 @@
 #include "cmd/ctl/live/checks.h"
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "cmd/ctl/decode/size_text.h"
 #include "cmd/ctl/live/front.h"
+#include "cmd/ctl/live/tier.h"
 
 #include <inttypes.h>
 
@@ -252,18 +254,37 @@ static void check_upstream(struct findings *f, const struct front_upstream *u)
                      u->role);
 }
 
+static void check_files(struct findings *f, const struct metrics *m)
+{
+    double open = metrics_sum(m, "process_open_fds", NULL);
+    double max = metrics_sum(m, "process_max_fds", NULL);
+    if (max > 0)
+        findings_add(f, level_of(open / max, &files_part), "files",
+                     "Raise the limit of open files (LimitNOFILE=), or close idle clients.",
+                     "%.0f of %.0f descriptors are open", open, max);
+}
+
+/* It stores nothing of its own, and has no members. */
+static void check_tier_metrics(struct findings *f, const struct examined *s)
+{
+    struct tier_report *report = xcalloc(1, sizeof(*report));
+    struct metrics none = {0};
+    check_space(f, &s->metrics);
+    check_files(f, &s->metrics);
+    check_memory(f, &s->metrics);
+    check_certificate(f, s);
+    tier_report_read(report, &none, &s->metrics);
+    check_tier(f, report);
+    free(report);
+}
+
 static void check_metrics(struct findings *f, const struct examined *s)
 {
     check_disk(f, &s->metrics);
     check_space(f, &s->metrics);
     check_compaction(f, &s->metrics);
     check_watches(f, &s->metrics);
-    double open = metrics_sum(&s->metrics, "process_open_fds", NULL);
-    double max = metrics_sum(&s->metrics, "process_max_fds", NULL);
-    if (max > 0)
-        findings_add(f, level_of(open / max, &files_part), "files",
-                     "Raise the limit of open files (LimitNOFILE=), or close idle clients.",
-                     "%.0f of %.0f descriptors are open", open, max);
+    check_files(f, &s->metrics);
     check_memory(f, &s->metrics);
     check_work(f, &s->metrics);
     check_stability(f, s);
@@ -299,7 +320,9 @@ void check_server(struct findings *findings, const struct examined *server)
                 "Use certificates (--cert-file, --key-file, --trusted-ca-file of the server).",
                 "the connection is not encrypted");
     }
-    if (server->metrics.time_ns)
+    if (server->metrics.time_ns && tier_report_is_of(&server->metrics))
+        check_tier_metrics(findings, server);
+    else if (server->metrics.time_ns)
         check_metrics(findings, server);
 }
 

@@ -5,6 +5,7 @@
 #include "cmd/ctl/live/checks.h"
 #include "cmd/ctl/live/fetch.h"
 #include "cmd/ctl/live/live.h"
+#include "cmd/ctl/live/tier.h"
 
 enum { SERVERS_MAX = 64 };
 
@@ -13,7 +14,8 @@ struct patient {
     vigil_client *client;
     vigil_call *call; /* owns examined.status */
     struct examined examined;
-    bool runs; /* it answers over HTTP, although not with its status */
+    bool runs, is_ready; /* runs: it answers over HTTP, although not with its status */
+    char page[FINDING_TEXT_BYTES - 64]; /* of /readyz; valid if it runs */
 };
 
 struct doctor {
@@ -53,20 +55,26 @@ static void describe(const struct ctl *ctl, struct examined *e)
     e->wall_s = clock_real_ns(clock_system()) / NS_PER_S;
 }
 
-/* The status is not answered. A server in front of a cluster that does not answer says so itself,
- * and can be examined. */
-static void explain_silence(struct doctor *d, struct patient *p, const char *error)
+/* The status is not answered: by a server in front of a cluster that does not answer, which says so
+ * itself, or by one that does not have etcd's API. */
+static void ask_readiness(struct doctor *d, struct patient *p)
 {
-    char page[FINDING_TEXT_BYTES - 64];
-    bool is_ready;
     vigil_error why;
     struct fetch *fetch = fetch_new(d->ctl, p->examined.endpoint, &why);
-    p->runs = fetch && fetch_page(fetch, "/readyz", page, sizeof(page), &is_ready);
+    p->runs = fetch && fetch_page(fetch, "/readyz", p->page, sizeof(p->page), &p->is_ready);
     fetch_free(fetch);
-    if (p->runs && !is_ready)
+}
+
+static void explain_silence(struct doctor *d, struct patient *p)
+{
+    const char *error = vigil_call_error(p->call)->text;
+    if (p->runs && !p->is_ready)
         findings_add(&d->findings, FINDING_BAD, "answer",
                      "The server runs, but cannot do its work; the reason says what to look at.",
-                     "it is not ready: %s", page);
+                     "it is not ready: %s", p->page);
+    else if (p->runs && tier_report_is_of(&p->examined.metrics))
+        findings_add(&d->findings, FINDING_GOOD, "answer", NULL,
+                     "it is ready, in front of a kube-apiserver");
     else if (p->runs)
         findings_add(&d->findings, FINDING_BAD, "answer",
                      "The server is ready (/readyz), but has not answered this call: see --user, "
@@ -74,8 +82,9 @@ static void explain_silence(struct doctor *d, struct patient *p, const char *err
                      "%s", error);
     else
         findings_add(&d->findings, FINDING_BAD, "answer",
-                     "See whether the server runs, and --endpoints, --cacert and --user.", "%s",
-                     error);
+                     "See whether the server runs, and --endpoints, --cacert and --user. That of a "
+                     "watch tier is in --listen-metrics-urls.",
+                     "%s", error);
 }
 
 /* The first call also makes the connection, so the second one is measured. */
@@ -86,7 +95,7 @@ static void ask_status(struct doctor *d, struct patient *p)
         vigil_call_free(p->call);
         p->call = vigil_status(p->client);
         if (vigil_call_run(p->call) != VIGIL_OK) {
-            explain_silence(d, p, vigil_call_error(p->call)->text);
+            ask_readiness(d, p);
             return;
         }
         p->examined.latency_ns = clock_mono_ns(clock_system()) - begin_ns;
@@ -118,6 +127,8 @@ static int examine(struct doctor *d, struct patient *p, const char *endpoint)
     ask_status(d, p);
     if (p->examined.status || p->runs)
         ask_metrics(d, p);
+    if (!p->examined.status)
+        explain_silence(d, p);
     check_server(&d->findings, &p->examined);
     return CTL_OK;
 }
