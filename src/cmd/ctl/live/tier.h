@@ -24,17 +24,17 @@ struct tier_collection_report {
     bool connected;
     double objects, bytes, lag_s, age_s, fences, events_rate;
     double events, events_before; /* upstream, in both pages */
-    struct slice labels;          /* of the page */
+    struct slice labels;          /* a part of the page */
 };
 
 struct tier_report {
     bool is_tier; /* false: nothing else is set */
     double serving, loading, refused;
     double objects, bytes;
-    /* Of clients. */
+    /* What clients get. */
     double watches, events_rate, gets_rate, lists_rate, watches_rate;
     double passed_on_rate, unmirrored_rate, denied_rate;
-    /* Of the tier; those without _rate are totals since its start, or numbers now. */
+    /* What the tier asks. Those without _rate are totals since its start, or numbers now. */
     double calls_rate, delayed_rate, delayed, calls;
     double reviews_rate, reviews_failed, reviews_refused, reviews_waiting, review_p99_s;
     double fences, fences_failed, throttled;
