@@ -102,6 +102,14 @@ class Handler(socketserver.BaseRequestHandler):
         self.socket.unwrap()
         self.request.close()
 
+    def pods(self, headers):
+        if headers["Upgrade"]:
+            self.answer("101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket", body=b"frames")
+            self.socket.unwrap()
+            self.request.close()
+        else:
+            self.answer("401 Unauthorized", "Content-Length: 2", body=b"no")
+
     def forbidden(self, headers):
         self.answer("403 Forbidden", "Content-Length: 2", body=b"no")
 
@@ -239,6 +247,35 @@ class KubeTierForward(LiveTest):
         with sock.makefile("rb") as file:
             status, headers = self.read_head(file)
             self.assertEqual((status, file.read(int(headers["Content-Length"]))), (403, b"no"))
+
+    def of_pods(self):
+        """Requests; without those with which the tier follows roles."""
+        return [head for head in self.upstream.noted("head") if head[2].startswith("/api/v1/pods")]
+
+    def test_tokens_of_websockets_are_passed_on_untouched(self):
+        """Browsers cannot send Authorization with a WebSocket, so the kube-apiserver takes a token from the subprotocols. Such a
+        watch must not be answered from the mirror as that of a user without credentials."""
+        protocols = "base64url.bearer.authorization.k8s.io.dGhlLXRva2Vu, base64.binary.k8s.io"
+        for fields, status in ((b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n", 101),
+                               (b"Connection: Upgrade\r\nUpgrade: WebSocket\r\n", 101),
+                               (b"", 401),  # no WebSocket: such a token does not count
+                               (b"Upgrade: websocket\r\n", 401)):
+            before = len(self.of_pods())
+            sock = self.connected()
+            sock.sendall(b"GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: t\r\n" + fields
+                         + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                         + b"Sec-WebSocket-Protocol: " + protocols.encode() + b"\r\n\r\n")
+            with sock.makefile("rb") as file:
+                self.assertEqual(self.read_head(file)[0], status, fields)
+                self.assertEqual(file.read(6 if status == 101 else 2), b"frames" if status == 101 else b"no")
+            (_, method, path, headers), = self.of_pods()[before:]
+            self.assertEqual((method, path), ("GET", "/api/v1/pods?watch=1&resourceVersion=0"))
+            self.assertEqual(headers["Sec-WebSocket-Protocol"], protocols)
+            self.assertEqual(headers["Sec-WebSocket-Key"], "AAAAAAAAAAAAAAAAAAAAAA==")
+            self.assertEqual((headers["Upgrade"] or "").lower(), "websocket" if status == 101 else "")
+            self.assertIsNone(headers["Authorization"])
+        self.assertEqual(self.tier.metric("vigil_tier_watches_total"), 0)
+        self.assertEqual(self.tier.metric("vigil_tier_reviews_total"), 0)
 
     def test_stop_does_not_wait_for_an_upgraded_connection(self):
         sock = self.connected()
