@@ -107,6 +107,25 @@ class KubeTier(LiveTest):
             self.assertNotIn(what, found)
         tier.stop()
 
+    def test_top_shows_collections(self):
+        tier = self.tier(args=["--upstream-resources=pods"])
+        tier.start()
+        command = [SUBJECT, "top", "--once", "--interval", "100ms", "--endpoints", f"http://127.0.0.1:{tier.metrics_port}"]
+        environment = {**os.environ, "VIGIL_COMMAND_TIMEOUT": "60s", "VIGIL_DIAL_TIMEOUT": "60s"}
+        text = subprocess.run(command, capture_output=True, check=True, env=environment).stdout.decode()
+        self.assertRegex(text, r"^vigil top  [\d:]{8}  \S+  Vigil, in front of a kube-apiserver  up ")
+        self.assertRegex(text, r"\nMirror    0 collections, 1 not complete, 0 refused; 0 objects, ")
+        self.assertRegex(text, r"\nReviews   0.0/s, p99 -; 0 wait, 0 failed\n")
+        self.assertRegex(text, r"\npods/v1 \(json\) +starting +0 +\S+ B +- +- !\n")
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()[1:]), text)
+        report = json.loads(subprocess.run([*command, "-w", "json"], capture_output=True, check=True, env=environment).stdout)
+        (collection,) = report["tier"]["collections"]
+        self.assertEqual((collection["name"], collection["encoding"], collection["phase"]), ("pods/v1", "json", "starting"))
+        self.assertNotIn("lag_s", collection)
+        self.assertFalse(collection["connected"])
+        self.assertGreater(report["tier"]["own_calls_per_s"] + report["memory_bytes"], 0)
+        tier.stop()
+
     def test_it_is_not_ready_before_its_resources_are_mirrored(self):
         tier = self.tier(args=["--upstream-resources=pods"])
         tier.start()

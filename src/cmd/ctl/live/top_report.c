@@ -181,6 +181,7 @@ void top_report_make(struct top_report *report, const struct top_status *status,
     read_disk(report, older, now);
     read_store(report, older, now);
     front_read(&report->front, now);
+    tier_report_read(&report->tier, older, now);
     for (size_t i = 0; i < now->count; i++) {
         add_call(report, older, &now->samples[i]);
         add_watcher(report, now, &now->samples[i]);

@@ -6,6 +6,7 @@
 #define VIGIL_CMD_CTL_LIVE_TOP_REPORT_H
 
 #include "cmd/ctl/live/front.h"
+#include "cmd/ctl/live/tier.h"
 
 #include <vigil/vigil.h>
 
@@ -45,6 +46,7 @@ struct top_report {
     struct top_watcher watchers_behind[TOP_WATCHERS_MAX];
     size_t watcher_count;
     struct front front;
+    struct tier_report tier; /* borrows from the newer page */
 };
 
 void top_status_read(struct top_status *status, const vigil_status_response *response);

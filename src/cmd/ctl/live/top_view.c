@@ -91,6 +91,11 @@ static void put_head(struct buf *to, const struct top_view *v, const struct top_
     struct tm parts;
     localtime_r(&seconds, &parts);
     strftime(clock, sizeof(clock), "%H:%M:%S", &parts);
+    if (r->tier.is_tier) {
+        PUT(to, "vigil top  %s  %s  Vigil, in front of a kube-apiserver  up %s\n", clock,
+            v->endpoint, duration(r->uptime_s).text);
+        return;
+    }
     PUT(to, "vigil top  %s  %s  %s%s  up %s\n", clock, v->endpoint,
         r->is_vigil ? "Vigil, as etcd " : "etcd ", r->status.known ? r->status.version : "-",
         duration(r->uptime_s).text);
@@ -118,13 +123,20 @@ static void put_store(struct buf *to, const struct top_report *r)
     PUT(to, "Member    %s, term %s\n", role_of(s), number(s->known ? (double)s->term : -1).text);
 }
 
-static void put_process(struct buf *to, const struct top_report *r)
+static void put_machine(struct buf *to, const struct top_report *r)
 {
     char cpu[SIZE_TEXT_BYTES] = "-";
     if (r->cpu >= 0 && !r->is_first)
         snprintf(cpu, sizeof(cpu), "%.0f %%", r->cpu * 100);
     PUT(to, "Process   CPU %s, memory %s, files %s of %s\n", cpu, size(r->memory_bytes).text,
         number(r->files).text, number(r->files_max).text);
+    if (r->tier.is_tier)
+        PUT(to, "Network   %s connections\n", number(r->connections).text);
+}
+
+static void put_process(struct buf *to, const struct top_report *r)
+{
+    put_machine(to, r);
     PUT(to, "Network   %s connections, received %s/s, sent %s/s\n", number(r->connections).text,
         r->is_first ? "-" : size(r->received_rate).text,
         r->is_first ? "-" : size(r->sent_rate).text);
@@ -155,6 +167,55 @@ static size_t put_front(struct buf *to, const struct front *front)
             *u->version ? u->version : "-", u->is_followed ? " <" : "");
     }
     return front->count + 1;
+}
+
+/* -- A watch tier -- */
+
+static void put_tier(struct buf *to, const struct top_report *r)
+{
+    const struct tier_report *t = &r->tier;
+    PUT(to, "Mirror    %s collections, %s not complete, %s refused; %s objects, %s\n",
+        number(t->serving).text, number(t->loading).text, number(t->refused).text,
+        number(t->objects).text, size(t->bytes).text);
+    PUT(to, "Clients   %s watches, %s events/s; per second %s watches, %s lists, %s gets\n",
+        number(t->watches).text, rate(r, t->events_rate).text, rate(r, t->watches_rate).text,
+        rate(r, t->lists_rate).text, rate(r, t->gets_rate).text);
+    PUT(to, "Passed on %s calls/s, %s reads/s; %s reads/s are refused\n",
+        rate(r, t->passed_on_rate).text, rate(r, t->unmirrored_rate).text,
+        rate(r, t->denied_rate).text);
+    PUT(to, "Reviews   %s/s, p99 %s; %s wait, %s failed\n", rate(r, t->reviews_rate).text,
+        milliseconds(t->review_p99_s).text, number(t->reviews_waiting).text,
+        number(t->reviews_failed).text);
+    PUT(to, "Upstream  %s own calls/s, %s/s waited for --upstream-qps; %s were throttled\n",
+        rate(r, t->calls_rate).text, rate(r, t->delayed_rate).text, number(t->throttled).text);
+}
+
+/* "3 s", "25 h" */
+static struct figure age(double seconds)
+{
+    struct figure f = {"-"};
+    if (seconds >= 7200)
+        snprintf(f.text, sizeof(f.text), "%.0f h", seconds / 3600);
+    else if (seconds >= 0)
+        snprintf(f.text, sizeof(f.text), "%.0f s", seconds);
+    return f;
+}
+
+static void put_collections(struct buf *to, const struct top_report *r, size_t rows)
+{
+    PUT(to, SCREEN_HEADING "%-32s %-8s %9s %9s %7s %7s\n", "COLLECTION", "PHASE", "OBJECTS", "SIZE",
+        "LAG", "AGE");
+    for (size_t i = 0; i < r->tier.count && rows > 0; i++, rows--) {
+        const struct tier_collection_report *c = &r->tier.collections[i];
+        char name[TIER_NAME_BYTES + TIER_WORD_BYTES + 4];
+        snprintf(name, sizeof(name), "%s (%s)", c->name, c->encoding);
+        PUT(to, "%-32.32s %-8s %9s %9s %7s %7s%s\n", name, c->phase, number(c->objects).text,
+            size(c->bytes).text, age(c->lag_s).text, age(c->age_s).text, c->connected ? "" : " !");
+        if (*c->reason && rows > 1) {
+            PUT(to, "  %.76s\n", c->reason);
+            rows--;
+        }
+    }
 }
 
 /* -- Lists -- */
@@ -240,6 +301,11 @@ void top_view_server(struct buf *to, size_t place, bool is_shown, const char *en
     const char *address = strstr(endpoint, "://") ? strstr(endpoint, "://") + 3 : endpoint;
     size_t len = strlen(address), cut = len > SERVER_COLUMNS ? len - SERVER_COLUMNS : 0;
     PUT(to, "%c %-*s ", is_shown ? '>' : ' ', SERVER_COLUMNS, address + cut);
+    if (r->tier.is_tier) {
+        PUT(to, "%-9s %9s %7s %9s %9s %9s\n", "tier", "-", "-", size(r->tier.bytes).text,
+            size(r->memory_bytes).text, "-");
+        return;
+    }
     if (!s->known) {
         put_line(to, "", s->error);
         return;
@@ -253,6 +319,12 @@ void top_view_text(struct buf *to, const struct top_view *view, const struct top
 {
     size_t rows = view->rows > ROWS_FIXED + 3 ? view->rows - ROWS_FIXED : 3;
     put_head(to, view, report);
+    if (report->tier.is_tier) {
+        put_machine(to, report);
+        put_tier(to, report);
+        put_collections(to, report, rows);
+        return;
+    }
     put_store(to, report);
     if (report->has_metrics)
         put_process(to, report);
@@ -290,7 +362,7 @@ static void put_json_status(struct json_writer *w, const struct top_report *r)
         put_number(w, "quota_bytes", (double)s->quota_bytes);
         json_member_bool(w, "is_leader", s->is_leader);
     }
-    if (*s->error) {
+    if (*s->error && !r->tier.is_tier) { /* a tier has no status */
         json_member_text(w, "error", s->error);
     }
 }
@@ -344,6 +416,59 @@ static void put_json_front(struct json_writer *w, const struct front *front)
         json_end_object(w);
     }
     json_end_array(w);
+}
+
+static void put_json_rate(struct json_writer *w, const struct top_report *r, const char *name,
+                          double value)
+{
+    put_number(w, name, r->is_first ? -1 : value);
+}
+
+static void put_json_tier(struct json_writer *w, const struct top_report *r)
+{
+    const struct tier_report *t = &r->tier;
+    if (!t->is_tier)
+        return;
+    json_member_object(w, "tier");
+    put_number(w, "serving", t->serving);
+    put_number(w, "loading", t->loading);
+    put_number(w, "refused", t->refused);
+    put_number(w, "objects", t->objects);
+    put_number(w, "bytes", t->bytes);
+    put_number(w, "watches", t->watches);
+    put_json_rate(w, r, "events_per_s", t->events_rate);
+    put_json_rate(w, r, "watches_per_s", t->watches_rate);
+    put_json_rate(w, r, "lists_per_s", t->lists_rate);
+    put_json_rate(w, r, "gets_per_s", t->gets_rate);
+    put_json_rate(w, r, "passed_on_per_s", t->passed_on_rate);
+    put_json_rate(w, r, "unmirrored_per_s", t->unmirrored_rate);
+    put_json_rate(w, r, "denied_per_s", t->denied_rate);
+    put_json_rate(w, r, "reviews_per_s", t->reviews_rate);
+    put_number(w, "review_p99_s", t->review_p99_s);
+    put_number(w, "reviews_waiting", t->reviews_waiting);
+    put_number(w, "reviews_failed", t->reviews_failed);
+    put_json_rate(w, r, "own_calls_per_s", t->calls_rate);
+    put_json_rate(w, r, "delayed_per_s", t->delayed_rate);
+    put_number(w, "throttled", t->throttled);
+    json_member_array(w, "collections");
+    for (size_t i = 0; i < t->count; i++) {
+        const struct tier_collection_report *c = &t->collections[i];
+        json_begin_object(w);
+        json_member_text(w, "name", c->name);
+        json_member_text(w, "encoding", c->encoding);
+        json_member_text(w, "phase", c->phase);
+        json_member_text(w, "reason", c->reason);
+        json_member_bool(w, "connected", c->connected);
+        put_number(w, "objects", c->objects);
+        put_number(w, "bytes", c->bytes);
+        put_number(w, "lag_s", c->lag_s);
+        put_number(w, "age_s", c->age_s);
+        put_number(w, "fences", c->fences);
+        put_json_rate(w, r, "events_per_s", c->events_rate);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
 }
 
 static void put_json_calls(struct json_writer *w, const struct top_report *r)
@@ -405,8 +530,11 @@ void top_view_json(struct buf *to, const struct top_view *view, const struct top
     }
     put_json_figures(&w, report);
     put_json_front(&w, &report->front);
-    put_json_calls(&w, report);
-    put_json_prefixes(&w, view);
+    put_json_tier(&w, report);
+    if (!report->tier.is_tier) {
+        put_json_calls(&w, report);
+        put_json_prefixes(&w, view);
+    }
     json_end_object(&w);
     xalloc_check(json_writer_finish(&w) == ST_OK ? to : NULL, to->len);
     PUT(to, "\n");
