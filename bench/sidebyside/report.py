@@ -314,7 +314,7 @@ METRICS = [
         Metric("tier_start.upstream_s", "— CPU of the kube-apiserver and its etcd", "s", digits=2),
         Metric("tier_start.tier_s", "— CPU of the tier", "s", digits=2),
         Metric("tier_start.generator_s", "— CPU of the informers", "s", digits=2),
-        Metric("tier_start.retries", "— how often they were told to ask again later (429)", ""),
+        Metric("tier_start.retries", "— answers that they ask again later (429)", ""),
         Metric("tier_watch.upstream_times", "1,000 clients with ten watches each, 100 changes of 2 KB a second for 100 watches each: CPU "
                "of the kube-apiserver and its etcd, times that of one client without the tier", "", goal=1.1, absolute=True, digits=2),
         Metric("tier_watch.upstream_us", "— for each change", "µs"),
