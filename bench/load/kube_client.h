@@ -27,7 +27,7 @@ struct bench_kube_counts {
     uint64_t opened; /* watches whose answer has begun, stopped ones too */
     uint64_t events;
     uint64_t synced;   /* watches to which all initial events have come */
-    uint64_t retries;  /* of watches whose server said how long they are to wait */
+    uint64_t retries;  /* watches that asked again when the server had said when */
     uint64_t expected; /* events of the changes that were answered */
     uint64_t changes_sent, changes_done;
     uint64_t last_event_ns;
