@@ -131,6 +131,14 @@ class InFrontOfOne(unittest.TestCase):
                 self.assertEqual({k: v for k, v in ours[1].items() if k not in ("items", "metadata")},
                                  {k: v for k, v in theirs[1].items() if k not in ("items", "metadata")})
 
+    def test_a_long_selector(self):
+        self.make("a")
+        for bytes_of_it in (10_000, 14_000, 40_000):
+            selector = "labelSelector=a+notin+(" + ",".join(f"v{i:06d}" for i in range(bytes_of_it // 8)) + ")"
+            for query in (selector, f"{selector}&resourceVersion=0&resourceVersionMatch=NotOlderThan"):
+                status, body = self.admin.get(f"{self.maps}?{query}")
+                self.assertEqual((status, len(body.get("items", ()))), (200, 1), body)
+
     def test_pages(self):
         newest = [version(self.make(f"a{i}")) for i in range(7)][-1]
         names, token = [], ""

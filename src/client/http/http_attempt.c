@@ -1,6 +1,8 @@
 #include "client/http/http_attempt.h"
 
 #include "client/connect/connection.h"
+#include "wire/h2/hpack.h"
+#include "wire/h2/stream.h"
 
 #include <stdlib.h>
 
@@ -63,6 +65,15 @@ static bool is_sendable(const struct pool_request_params *p)
            http1_is_field_value(p->upgrade);
 }
 
+/* Our HTTP/2 sends a head in one frame, and what surrounds the texts is short. */
+static bool is_long(const struct pool_request_params *p)
+{
+    size_t bytes = 1024 + p->method.len + p->target.len;
+    for (size_t i = 0; i < p->field_count; i++)
+        bytes += hpack_literal_bytes(p->fields[i].name, p->fields[i].value);
+    return bytes > H2_BLOCK_BYTES_MAX;
+}
+
 static bool only_reads(struct slice method)
 {
     static const char *const methods[] = {"GET", "HEAD", "OPTIONS", "TRACE"};
@@ -94,7 +105,7 @@ enum status http_attempt_new(struct pool_request *request, const struct pool_req
     a->request = request;
     a->only_reads = only_reads(params->method);
     a->waits = params->waits;
-    a->upgrades = params->upgrade.len > 0;
+    a->is_alone = params->upgrade.len > 0 || is_long(params);
     a->body = params->source;
     a->body_bytes = params->source_bytes;
     a->source.fill = fill;
@@ -278,7 +289,7 @@ void http_attempt_check(const struct http_attempt *a)
     assert(a->state != HTTP_ATTEMPT_WAITING || a->text);
     /* A connection that is being made for an upgrade has the attempt already. */
     assert(a->link || a->state == HTTP_ATTEMPT_WAITING);
-    assert(a->link ? a->upgrades || a->state != HTTP_ATTEMPT_WAITING : true);
+    assert(a->link ? a->is_alone || a->state != HTTP_ATTEMPT_WAITING : true);
     if (a->state == HTTP_ATTEMPT_OVER_HTTP2)
         http2_call_check(&a->http2);
     else if (a->state == HTTP_ATTEMPT_OVER_HTTP1)

@@ -37,8 +37,8 @@ struct http_attempt {
     bool only_reads;                /* the method changes nothing on the server */
     bool waits;                     /* for events */
     bool withheld;
-    bool ignored; /* valid in on_end: the server certainly ignored it */
-    bool upgrades;
+    bool ignored;              /* valid in on_end: the server certainly ignored it */
+    bool is_alone;             /* it has a connection of HTTP/1.1 for itself */
     bool taken;                /* the body's source has given something of it */
     struct http_source source; /* passes on what `body` gives, and notes that it did */
     struct http_source *body;  /* borrowed; NULL: the body is text */

@@ -25,7 +25,7 @@ void http_pool_schedule(struct http_pool *pool)
 static void queue_remove(struct http_attempt *a)
 {
     list_remove(&a->in_pool);
-    a->pool->waiting_count -= !a->paused && !a->upgrades;
+    a->pool->waiting_count -= !a->paused && !a->is_alone;
     a->paused = false;
 }
 
@@ -319,8 +319,8 @@ enum status http_pool_start(struct http_pool *pool, struct pool_request *request
     request->reached = POOL_REQUEST_UNREACHED;
     a->pool = pool;
     a->on_end = on_attempt_end;
-    list_push_back(a->upgrades ? &pool->upgrades : &pool->waiting, &a->in_pool);
-    pool->waiting_count += !a->upgrades;
+    list_push_back(a->is_alone ? &pool->upgrades : &pool->waiting, &a->in_pool);
+    pool->waiting_count += !a->is_alone;
     http_pool_schedule(pool);
     return ST_OK;
 }
@@ -383,7 +383,7 @@ void http_pool_check(const struct http_pool *pool)
         }
     }
     LIST_FOREACH (a, &pool->upgrades, in_pool) {
-        assert(!a->link && !a->paused && a->upgrades && a->pool == pool);
+        assert(!a->link && !a->paused && a->is_alone && a->pool == pool);
         http_attempt_check(a);
     }
     assert(idle_http1 == pool->idle_http1);

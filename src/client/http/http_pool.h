@@ -13,7 +13,8 @@
  *     reserved ─────────────────────────────▲
  *
  *     available   it has no request (HTTP/1.1), or fewer than the server allows (HTTP/2)
- *     reserved    made for one request that asks for another protocol, over HTTP/1.1 in any case
+ *     reserved    made for one request, over HTTP/1.1 in any case: it asks for another protocol, or
+ *                 its head is too long for ours of HTTP/2 (12 KiB)
  *     retired     its requests are finished, and it gets no new one
  *
  * A request that a server certainly ignored (GOAWAY, REFUSED_STREAM, a kept connection of HTTP/1.1

@@ -53,6 +53,28 @@ static void requests_are_answered(void **state)
     }
 }
 
+/* Over HTTP/2 it would not fit into one frame, so it has a connection of HTTP/1.1. */
+static void long_heads_are_sent(void **state)
+{
+    static char target[20000];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_world w;
+        int len = snprintf(target, sizeof(target), "/health?");
+        for (size_t bytes = 10000; bytes < sizeof(target) - 100; bytes += 3001) {
+            struct pool_test_request get = {.target = target};
+            memset(target + len, 'x', bytes);
+            target[(size_t)len + bytes] = 0;
+            begin(&w, &cases[i]);
+            start(&w, &get);
+            pool_world_run(&w, NS_PER_S);
+            assert_true(pool_test_succeeded(&get));
+            assert_string_equal(get.text, "{\"health\":\"true\"}");
+            pool_world_fini(&w);
+        }
+    }
+}
+
 /* With TLS and without a selected protocol it is HTTP/1.1. */
 static void server_that_selects_nothing_gets_http1(void **state)
 {
@@ -422,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_answered),
+        cmocka_unit_test(long_heads_are_sent),
         cmocka_unit_test(server_that_selects_nothing_gets_http1),
         cmocka_unit_test(idle_watch_holds_little_memory),
         cmocka_unit_test(connections_are_kept_for_the_next_request),
