@@ -192,7 +192,7 @@ static void client_main(void *arg)
         else if (dice < 10)
             tier_users_change();
         else if (dice < 30)
-            tier_watches_add(choose_user(c), &c->random);
+            tier_watches_add(choose_user(c), false, &c->random);
         else if (dice < 50)
             do_get(c, choose_user(c));
         else
@@ -267,7 +267,7 @@ void tier_clients_settle(void)
         return;
     tier_users_set(true);
     actor_sleep(5 * NS_PER_S);
-    tier_watches_add(TIER_ANN, &c->random);
+    tier_watches_add(TIER_ANN, true, &c->random);
     if (!await(tier_watches_have_arrived, loses_s, "a watch with the right does not begin"))
         return;
     tier_users_set(false);

@@ -29,6 +29,7 @@ struct watch {
     /* The request under way. */
     vigil_kube_watch *watch; /* owned; NULL: it is to be begun again, or over */
     bool initial;            /* the state is being received */
+    bool with_state;         /* the request began with it */
     bool ended, paused;
     int code;         /* ended: 0, or the code of a status */
     bool over;        /* its user has lost the right */
@@ -167,7 +168,7 @@ static void start(struct watch *w)
              w->only + strlen(KUBE_ROOT) * !!*w->only);
     options.version = w->received ? version : NULL;
     options.field_selector = *w->only ? selector : NULL;
-    options.initial_events = w->initial = !w->received;
+    options.initial_events = w->initial = w->with_state = !w->received;
     options.protobuf = w->protobuf;
     options.timeout_s = w->timeout_s;
     w->ended = w->paused = false;
@@ -182,14 +183,14 @@ static void start(struct watch *w)
         violation("a watch cannot be created");
 }
 
-void tier_watches_add(enum tier_user user, struct random *random)
+void tier_watches_add(enum tier_user user, bool with_state, struct random *random)
 {
     if (watches.count == WATCHES_MAX)
         return;
     struct watch *w = xcalloc(1, sizeof(*w));
     *w = (struct watch){.number = watches.count, .judgement = {.user = user}};
     int64_t newest = operations_seen(), back = (int64_t)random_below(random, 30);
-    if (random_below(random, 3) && newest > back)
+    if (!with_state && random_below(random, 3) && newest > back)
         w->received = w->at = newest - back;
     if (random_below(random, 4) == 0)
         snprintf(w->only, KEY_BYTES, "%sm%u", KUBE_ROOT, (unsigned)random_below(random, 4));
@@ -247,7 +248,8 @@ bool tier_watches_have_arrived(void)
 bool tier_watches_run(enum tier_user user)
 {
     for (unsigned i = 0; i < watches.count; i++)
-        if (watches.all[i]->judgement.user == user && !watches.all[i]->over)
+        if (watches.all[i]->judgement.user == user && !watches.all[i]->over &&
+            watches.all[i]->with_state)
             return true;
     return false;
 }

@@ -12,15 +12,16 @@
 void tier_watches_begin(void);
 void tier_watches_end(void);
 
-/* A watch of this user, of all that the seed may choose. */
-void tier_watches_add(enum tier_user user, struct random *random);
+/* A watch of this user, of all that the seed may choose; or one that begins with the state. */
+void tier_watches_add(enum tier_user user, bool with_state, struct random *random);
 /* Now and then: those that have ended begin again, those that do not read continue. */
 void tier_watches_tend(struct random *random);
 void tier_watches_check_known(void);
 
 /* All watches have all changes, and none has ended. */
 bool tier_watches_have_arrived(void);
-/* A watch of this user is running. */
+/* A watch of this user is running that began with the state: the mirror answers it. Others may have
+ * been passed on, and a kube-apiserver lets them continue. */
 bool tier_watches_run(enum tier_user user);
 
 #endif
