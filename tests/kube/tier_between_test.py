@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """What happens between a watch tier and a real kube-apiserver, made by a proxy."""
+import shutil
+import subprocess
 import unittest
 
-from tier_world import INITIAL, Authority, Caller, TierWorld, config_map, eventually
+from tier_world import INITIAL, Authority, Caller, TierWorld, config_map, eventually, named, version
 from tier_proxy import Proxy
 
 
@@ -60,6 +62,52 @@ class LostHistory(TierWorld):
             self.assertFalse(events.ended)
             self.make(path, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
             events.wait(lambda w: w.names() == [("ADDED", "s")])
+
+
+class RestoredEtcd(TierWorld):
+    """The kube-apiserver's etcd is restored from an old copy, so that versions are used again."""
+
+    @classmethod
+    def restart_with(cls, change):
+        cls.apiserver.process.kill()
+        cls.apiserver.process.wait()
+        cls.backend.stop()
+        change()
+        cls.backend.start()
+        cls.apiserver.process = subprocess.Popen(cls.apiserver.process.args, stdout=cls.apiserver.log, stderr=subprocess.STDOUT,
+                                                 start_new_session=True)
+        cls.apiserver.wait_ready()
+
+    @staticmethod
+    def replace(directory, by):
+        shutil.rmtree(directory)
+        shutil.move(by, directory)
+
+    def listed(self):
+        status, body = self.admin.get("/api/v1/configmaps?resourceVersion=0")
+        return named(body) if status == 200 else {}
+
+    def test_versions_of_the_lost_history_are_gone(self):
+        self.make(self.maps, config_map("kept"))
+        data, copy = self.backend.directory, str(self.scratch / "copy")
+        self.restart_with(lambda: shutil.copytree(data, copy))
+        for i in range(10):
+            lost = int(version(self.make(self.maps, config_map(f"lost-{i}"))))
+        eventually(lambda: "lost-9" in self.listed())
+        watches = [self.watch(f"{path}?watch=1&resourceVersion={lost}") for path in ("/api/v1/configmaps", self.maps)]
+        self.restart_with(lambda: self.replace(data, copy))
+        for events in watches:
+            eventually(lambda events=events: events.ended, 90, "the watch did not end")
+            self.assertEqual([(event["type"], event["object"].get("code")) for event in events.events], [("ERROR", 410)])
+        eventually(lambda: "kept" in (found := self.listed()) and "lost-9" not in found)
+        # The numbers are used again, for other changes.
+        made = 0
+        while made <= lost + 10:
+            made = int(version(self.make(self.maps, {**config_map("new"), "metadata": {"generateName": "new-"}})))
+        self.assertEqual(set(named(self.admin.get("/api/v1/configmaps")[1])), set(named(self.direct.get("/api/v1/configmaps")[1])))
+        events = self.watch(f"/api/v1/configmaps?watch=1&resourceVersion={lost}")
+        eventually(lambda: events.ended, 30, "a watch of the lost history continues")
+        self.assertEqual([(event["type"], event["object"].get("code")) for event in events.events], [("ERROR", 410)])
 
 
 if __name__ == "__main__":

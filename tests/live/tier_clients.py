@@ -385,8 +385,9 @@ class Reader(Actor):
     @contextlib.contextmanager
     def watching(self, *query, seconds=None):
         """The events of a watch, as bytes, or None; and the seconds after which it is to end."""
-        longest = 200 if self.grants and not self.shared.calm else 40
-        seconds = seconds or self.random.choice((self.random.randrange(4, 20), self.random.randrange(4, 20), longest))
+        short, longest = self.random.randrange(4, 20), 200 if self.grants and not self.shared.calm else 40
+        # Of a right that is revoked something is only seen by watches that would live on.
+        seconds = seconds or self.random.choice((short, longest, longest) if self.grants else (short, short, longest))
         query = ["watch=1", "allowWatchBookmarks=true", f"timeoutSeconds={seconds}", *query]
         self.doing = f"GET {self.scope.path()}?{'&'.join(self.scope.query() + query)}"
         since = self.asked = time.monotonic()
