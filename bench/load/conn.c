@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    SETTLE_TIMEOUT_MS = 5000,
+    SETTLE_TIMEOUT_MS = 30000,
     TABLE_NEEDED = 1024, /* what our request fields take in the server's header table, and spare */
     WINDOW_RETURN_AT = 1 << 30,
 };
@@ -100,7 +100,7 @@ static enum status settle(struct bench_conn *conn)
         TRY(bench_conn_flush(conn));
         struct pollfd ready = {.fd = conn->fd, .events = POLLIN};
         if (poll(&ready, 1, SETTLE_TIMEOUT_MS) <= 0)
-            return fail(conn, ST_IO, "no HTTP/2 settings within 5 s");
+            return fail(conn, ST_IO, "no HTTP/2 settings within 30 s");
         TRY(bench_conn_read(conn, scratch.ptr));
     }
     return bench_conn_flush(conn);

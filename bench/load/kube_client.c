@@ -35,6 +35,7 @@ struct template
 struct watch {
     struct buf line;       /* the start of an event whose rest has not come */
     uint64_t ask_again_ns; /* 0: it does not wait */
+    bool failed;           /* an ERROR has come, and the end of the answer will */
 };
 
 struct bench_kube_client {
@@ -86,10 +87,20 @@ static void on_bookmark(struct bench_kube_client *client, struct slice line)
     bench_histogram_add(&client->counts.sync_latency, client->now_ns - client->begun_ns);
 }
 
-static enum status on_line(struct bench_kube_client *client, struct slice line)
+/* A server that is too busy may say so when the answer has begun. A client begins again then. */
+static void on_error(struct bench_kube_client *client, struct watch *watch, struct slice line)
 {
-    static const struct bench_verdict wrong = {
-        .http_status = -1, .grpc_status = -1, .message = "a watch received an ERROR"};
+    struct bench_verdict wrong = {.http_status = -1, .grpc_status = -1};
+    watch->failed = client->config.initial;
+    if (watch->failed)
+        return;
+    snprintf(wrong.message, sizeof(wrong.message), "a watch received %.*s",
+             (int)size_min(line.len, 120), (const char *)line.ptr);
+    bench_outcome_note(&client->counts.trouble, &wrong);
+}
+
+static enum status on_line(struct bench_kube_client *client, struct watch *watch, struct slice line)
+{
     struct slice kind = slice_sub(line, 0, size_min(line.len, 16));
     uint64_t sent_ns;
     if (slice_equal(kind, SLICE_LITERAL("{\"type\":\"BOOKMAR"))) {
@@ -97,7 +108,7 @@ static enum status on_line(struct bench_kube_client *client, struct slice line)
         return ST_OK;
     }
     if (!bench_pod_time(line, &sent_ns)) {
-        bench_outcome_note(&client->counts.trouble, &wrong);
+        on_error(client, watch, line);
         return ST_OK;
     }
     client->counts.events++;
@@ -108,14 +119,15 @@ static enum status on_line(struct bench_kube_client *client, struct slice line)
 }
 
 /* Takes whole lines off the front; leaves what is incomplete. */
-static enum status take_lines(struct bench_kube_client *client, struct slice *bytes, size_t looked)
+static enum status take_lines(struct bench_kube_client *client, struct watch *watch,
+                              struct slice *bytes, size_t looked)
 {
     for (;;) {
         const uint8_t *end = memchr(bytes->ptr + looked, '\n', bytes->len - looked);
         if (!end)
             return bytes->len > LINE_BYTES_MAX ? ST_MALFORMED : ST_OK;
         size_t len = (size_t)(end - bytes->ptr) + 1;
-        TRY(on_line(client, slice_sub(*bytes, 0, len)));
+        TRY(on_line(client, watch, slice_sub(*bytes, 0, len)));
         *bytes = slice_sub(*bytes, len, bytes->len - len);
         looked = 0;
         if (!bytes->len)
@@ -128,7 +140,8 @@ static enum status on_data(struct bench_conn *conn, struct bench_call *call, str
     struct bench_kube_client *client = conn->owner;
     if (is_stopped(client, conn))
         return ST_OK;
-    struct buf *partial = &client->watches[call->tag].line;
+    struct watch *watch = &client->watches[call->tag];
+    struct buf *partial = &watch->line;
     size_t looked = partial->len;
     struct slice rest = bytes;
     if (looked) {
@@ -136,7 +149,7 @@ static enum status on_data(struct bench_conn *conn, struct bench_call *call, str
         rest = buf_slice(partial);
     }
     size_t before = rest.len;
-    TRY(take_lines(client, &rest, looked));
+    TRY(take_lines(client, watch, &rest, looked));
     if (looked) {
         buf_consume(partial, before - rest.len);
         return ST_OK;
@@ -151,13 +164,23 @@ static void on_head(struct bench_conn *conn, struct bench_call *call)
     client->counts.opened += conn != change_conn(client);
 }
 
-/* As client-go does: a server that is too busy says when to ask again. */
-static bool may_retry(const struct bench_kube_client *client, const struct bench_conn *conn,
-                      const struct bench_verdict *error)
+/* In how many seconds a watch that has ended asks again; 0: it does not. As client-go does: a
+ * server that is too busy says when. */
+static int retry_in(const struct watch *watch, const struct bench_verdict *error)
 {
-    bool watches = conn < client->conns + client->config.connections;
-    return watches && error && error->retry_after_s > 0 &&
-           (error->http_status == 429 || error->http_status / 100 == 5);
+    if (!error)
+        return watch->failed ? 1 : 0;
+    bool busy = error->http_status == 429 || error->http_status / 100 == 5;
+    return busy && error->retry_after_s > 0 ? error->retry_after_s : 0;
+}
+
+static void retry(struct bench_kube_client *client, struct watch *watch, int seconds)
+{
+    watch->ask_again_ns = client->now_ns + (uint64_t)seconds * NS_PER_SECOND;
+    watch->failed = false;
+    buf_fini(&watch->line);
+    client->waiting++;
+    client->counts.retries++;
 }
 
 static void on_end(struct bench_conn *conn, struct bench_call *call,
@@ -167,11 +190,10 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
         .http_status = -1, .grpc_status = -1, .message = "a watch ended"};
     struct bench_kube_client *client = conn->owner;
     const struct bench_kube_config *config = &client->config;
-    if (may_retry(client, conn, error)) {
-        client->watches[call->tag].ask_again_ns =
-            client->now_ns + (uint64_t)error->retry_after_s * NS_PER_SECOND;
-        client->waiting++;
-        client->counts.retries++;
+    bool watches = conn < client->conns + config->connections;
+    int seconds = watches ? retry_in(&client->watches[call->tag], error) : 0;
+    if (seconds) {
+        retry(client, &client->watches[call->tag], seconds);
         return;
     }
     if (error || conn != change_conn(client)) {
@@ -366,24 +388,33 @@ static enum status open_watches(struct bench_kube_client *client, struct bench_c
     return ST_OK;
 }
 
+/* All of them begin at once: a server that is busy with the first would keep the others waiting. */
+static enum status ask_all(struct bench_kube_client *client)
+{
+    for (uint32_t i = 0; i < client->conns_open; i++) {
+        TRY(open_watches(client, &client->conns[i]));
+        TRY(send_out(client, &client->conns[i]));
+    }
+    return ST_OK;
+}
+
 static enum status open_all(struct bench_kube_client *client, struct error *error)
 {
     const struct bench_kube_config *config = &client->config;
+    enum status status = ST_OK;
     client->begun_ns = bench_now_ns();
-    for (uint32_t i = 0; i < conns_of(config); i++) {
+    for (uint32_t i = 0; i < conns_of(config) && status == ST_OK; i++) {
         struct bench_conn *conn = &client->conns[i];
         uint32_t calls = conn == change_conn(client) ? config->pipeline : config->streams;
         TRY(bench_conn_open(conn, &config->target->address, calls, &handler, client, error));
         client->conns_open++;
-        enum status status = watch_socket(client, conn, EPOLL_CTL_ADD);
-        if (status == ST_OK)
-            status = open_watches(client, conn);
-        if (status == ST_OK)
-            status = send_out(client, conn);
-        if (status != ST_OK)
-            return error_set(error, status, "cannot begin to watch: %s", status_text(status));
+        status = watch_socket(client, conn, EPOLL_CTL_ADD);
     }
-    return ST_OK;
+    if (status == ST_OK)
+        status = ask_all(client);
+    return status == ST_OK
+               ? ST_OK
+               : error_set(error, status, "cannot begin to watch: %s", status_text(status));
 }
 
 enum status bench_kube_client_new(const struct bench_kube_config *config,
