@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/kube"))
 import conversions  # noqa: E402
 import webhooks  # noqa: E402
 from conversions import CRDS, gate  # noqa: E402
-from tier_world import INITIAL, Authority, TierWorld, eventually, named, version  # noqa: E402
+from tier_world import INITIAL, Authority, Caller, TierWorld, eventually, named, version  # noqa: E402
 
 TEXT = {"type": "string"}
 
@@ -93,6 +93,31 @@ class Definitions(TierWorld):
         watches.wait(lambda w: w.names()[-1:] == [("ADDED", "c")])
         direct, tier = watches.seen()
         self.assertEqual(tier, direct)
+
+    def test_a_definition_that_clients_wait_for(self):
+        """They look for it again and again; none of their watches is passed on when it is there."""
+        callers = [Caller(self.tier.port, "the-token") for _ in range(8)]
+        watches, stop = [], time.monotonic() + 60
+
+        def follow(caller):
+            while (answer := caller.get(f"{self.path('viols')}?resourceVersion=0"))[0] != 200:
+                assert answer[0] in (404, 429) and time.monotonic() < stop, answer
+                time.sleep(0.3)
+            watches.append(caller.watch(f"{self.path('viols')}?watch=1&resourceVersion={version(answer[1])}"))
+
+        followers = [threading.Thread(target=follow, args=(caller,)) for caller in callers]
+        for follower in followers:
+            follower.start()
+        before = self.tier.metric("vigil_tier_watches_total")
+        self.define(definition("viols", "Viol", [("v1", True, {"tone": TEXT})]))
+        for follower in followers:
+            follower.join()
+        for events in watches:
+            self.addCleanup(events.close)
+        self.make(self.path("viols"), self.thing("Viol", "a"))
+        for events in watches:
+            events.wait(lambda w: w.names() == [("ADDED", "a")])
+        self.assertEqual((len(watches), self.tier.metric("vigil_tier_watches_total") - before), (8, 8))
 
     def test_a_version_that_is_added_and_removed(self):
         name = self.define(definition("drums", "Drum", [("v1", True, {"tone": TEXT})]))

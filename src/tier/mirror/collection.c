@@ -67,6 +67,20 @@ void collection_wake_follower(struct tier_collection *c)
         driver_post(c->driver, &c->command);
 }
 
+void collection_reopen(struct tier_collection *c)
+{
+    lock_take(&c->lock);
+    bool retries = c->phase == TIER_REFUSED && c->may_retry;
+    if (retries) {
+        c->phase = TIER_STARTING;
+        c->may_retry = false;
+        c->retries = true;
+    }
+    lock_release(&c->lock);
+    if (retries)
+        collection_wake_follower(c);
+}
+
 /* -- Looking -- */
 
 const struct tier_name *tier_collection_name(const struct tier_collection *c)

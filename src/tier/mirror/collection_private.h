@@ -68,6 +68,8 @@ struct tier_collection {
     enum tier_phase phase;
     bool has_kinds, connected;
     bool fails; /* the last request for the first state was answered with an error of the server */
+    bool may_retry; /* REFUSED: the server did not know the resource */
+    bool retries;   /* a reader has opened it then, and the follower has not started it yet */
     struct tier_kinds *all_kinds;   /* owned */
     const struct tier_kinds *kinds; /* one of them; NULL: unknown */
     char reason[TIER_REASON_BYTES];
@@ -90,6 +92,10 @@ void collection_fini(struct tier_collection *collection);
 
 /* Any thread, without the lock: the follower looks at the collection soon. */
 void collection_wake_follower(struct tier_collection *collection);
+
+/* Any thread, without the lock: it is being opened. If the server did not know the resource, it may
+ * have been defined since: it is started again, and its readers wait for that. */
+void collection_reopen(struct tier_collection *collection);
 
 /* With the lock held: the prefix of the keys of a generation. */
 void collection_prefix(const struct tier_collection *collection, uint64_t generation,

@@ -107,7 +107,8 @@ static void publish(struct tier_follow *f)
     bool stored = store_queue_failure(f->follower->queue) == ST_OK;
     lock_take(&c->lock);
     enum tier_phase before = c->phase;
-    c->phase = phase_of(f);
+    if (!c->retries)
+        c->phase = phase_of(f);
     c->connected = f->accepted && stored && f->reflector.state == TIER_REFLECTOR_WATCHING;
     bool wakes = f->fails && !c->fails;
     c->fails = f->fails;
@@ -205,6 +206,7 @@ static void hide(struct tier_follow *f)
     struct tier_collection *c = &f->collection;
     lock_take(&c->lock);
     c->phase = TIER_REFUSED;
+    c->may_retry = c->retries = false;
     snprintf(c->reason, sizeof(c->reason), "%s", f->reason);
     generations_hide(&f->generations);
     lock_release(&c->lock);
@@ -531,6 +533,13 @@ static void on_page_ended(void *ctx, const struct list_info *info)
     publish(f);
 }
 
+/* A resource that the server does not know may be defined at any time. */
+static void allow_retry(struct tier_follow *f)
+{
+    LOCK_SCOPE(&f->collection.lock);
+    f->collection.may_retry = f->reflector.state == TIER_REFLECTOR_REFUSED;
+}
+
 static void on_request_failed(void *ctx, const struct vigil_kube_status *status)
 {
     struct tier_follow *f = ctx;
@@ -540,6 +549,8 @@ static void on_request_failed(void *ctx, const struct vigil_kube_status *status)
     tier_reflector_failed(&f->reflector, status, now_of(f));
     /* Others may pass without the callers: it is overloaded, starts, or cannot be reached. */
     f->fails = status->code == 500 && f->reflector.state == TIER_REFLECTOR_WAITING;
+    if (status->code == 404)
+        allow_retry(f);
     publish(f);
 }
 
@@ -597,11 +608,21 @@ static bool is_used(const struct tier_follow *f)
     return atomic_load(&f->collection.refs) > 0 || atomic_load(&f->collection.is_kept);
 }
 
+/* Whether a reader has opened it after it was refused. */
+static bool take_retry(struct tier_collection *c)
+{
+    LOCK_SCOPE(&c->lock);
+    bool retries = c->retries;
+    c->retries = false;
+    return retries;
+}
+
 void tier_follow_look(struct tier_follow *f)
 {
     if (f->is_over)
         return;
-    if (f->reflector.state == TIER_REFLECTOR_STOPPED) {
+    bool retries = take_retry(&f->collection) && f->reflector.state == TIER_REFLECTOR_REFUSED;
+    if (retries || f->reflector.state == TIER_REFLECTOR_STOPPED) {
         tier_reflector_start(&f->reflector);
         publish(f);
     }

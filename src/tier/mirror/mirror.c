@@ -95,6 +95,8 @@ struct tier_collection *tier_mirror_open(struct tier_mirror *m, const struct tie
     struct tier_collection *collection = open_collection(m, name, true, &is_new);
     if (is_new)
         collection_wake_follower(collection);
+    else if (collection)
+        collection_reopen(collection);
     return collection;
 }
 

@@ -153,6 +153,54 @@ static void tries_again_after_errors_that_may_pass(void **state)
     tier_end();
 }
 
+static void a_resource_that_is_defined_later_is_found_by_the_next_reader(void **state)
+{
+    struct tier_test_wait wait;
+    (void)state;
+    tier_begin(NULL);
+    api.refuses = 404;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_view().phase == TIER_REFUSED);
+    /* Not without a reader. */
+    api.refuses = 0;
+    tier_run(10 * NS_PER_S);
+    assert_int_equal(tier_view().phase, TIER_REFUSED);
+    assert_int_equal(api.probes, 1);
+    tier_collection_close(tier.collection);
+    tier_open();
+    assert_int_equal(tier_view().phase, TIER_STARTING);
+    tier_wait_begin(&wait, TIER_WAIT_STATE, 0, 10 * NS_PER_S);
+    TIER_RUN_UNTIL(wait.done);
+    assert_int_equal(wait.status, ST_OK);
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+/* The reader who makes it try waits for the answer, and is passed on. */
+static void a_resource_that_stays_unknown(void **state)
+{
+    struct tier_test_wait wait;
+    (void)state;
+    tier_begin(NULL);
+    api.refuses = 404;
+    tier_start();
+    tier_open();
+    for (unsigned i = 1; i < 6; i++) {
+        TIER_RUN_UNTIL(tier_view().phase == TIER_REFUSED);
+        assert_int_equal(api.probes, i);
+        /* They share one attempt. */
+        for (int k = 0; k < 100; k++) {
+            tier_collection_close(tier.collection);
+            tier_open();
+        }
+        tier_wait_begin(&wait, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+        TIER_RUN_UNTIL(wait.done);
+        assert_int_equal(wait.status, ST_UNAVAILABLE);
+    }
+    tier_end();
+}
+
 static void readers_wait_for_a_state_unless_the_server_fails(void **state)
 {
     struct tier_test_wait wait, late;
@@ -487,6 +535,8 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_watched),
         cmocka_unit_test(refuses_another_encoding),
         cmocka_unit_test(tries_again_after_errors_that_may_pass),
+        cmocka_unit_test(a_resource_that_is_defined_later_is_found_by_the_next_reader),
+        cmocka_unit_test(a_resource_that_stays_unknown),
         cmocka_unit_test(readers_wait_for_a_state_unless_the_server_fails),
         cmocka_unit_test(starts_before_the_server),
         cmocka_unit_test(knows_whether_items_have_kinds),
