@@ -423,6 +423,22 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(self.tier.own_page("/readyz"), (200, "ok\n"))
         self.assertGreater(self.tier.metric("vigil_tier_lists_total"), 0)
         self.assertGreater(self.tier.metric("vigil_tier_reviews_total"), 0)
+        self.assertGreater(self.tier.metric("vigil_tier_upstream_calls_total"), 2)
+        self.assertEqual(self.tier.metric("vigil_tier_reviews_refused_total"), 0)
+        # What `vigil doctor` and `vigil top` say about it.
+        found = self.ask_tier("doctor")["findings"]
+        self.assertEqual([f for f in found if f["what"] in ("answer", "mirror", "reviews") and f["level"] != "good"], [])
+        self.assertIn("it is ready, in front of a kube-apiserver", [f["text"] for f in found])
+        report = self.ask_tier("top", "--once", "--interval", "100ms")["tier"]
+        maps, = [c for c in report["collections"] if (c["name"], c["encoding"]) == ("configmaps/v1", "json")]
+        self.assertEqual((maps["phase"], maps["connected"], maps["reason"]), ("serving", True, ""))
+        self.assertGreater(maps["objects"], 0)
+        self.assertLess(maps["lag_s"], 150)
+        self.assertGreater(maps["age_s"], 0)
+
+    def ask_tier(self, *words):
+        command = [self.tier.binary, *words, "--endpoints", f"http://127.0.0.1:{self.tier.metrics_port}", "-w", "json"]
+        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=WAIT_SECONDS).stdout)
 
 
 @unittest.skipIf(DIRECT, "the tier's")
