@@ -58,6 +58,7 @@
     X(PAUSE, "pause of a thread")                                      \
     X(CLOCK_SET, "time of day set")                                    \
     X(SUSPEND, "both clocks jumped")                                   \
+    X(EMPTY, "another history behind a watch tier")                    \
     X(THROTTLED, "request of a watch tier refused with 429")
 
 #define COVERAGE_ENUM(id, name) COVERAGE_##id,

@@ -163,6 +163,13 @@ bool faults_have_damaged(void)
     return faults.server.damaged;
 }
 
+void faults_empty(void)
+{
+    coverage_add(COVERAGE_EMPTY);
+    trace_line("the server loses its data");
+    supervisor_empty(&faults.server);
+}
+
 void faults_end(void)
 {
     if (faults.front_machine)

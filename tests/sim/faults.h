@@ -24,6 +24,8 @@ bool faults_have_rotted(void);
 bool faults_have_rotted_behind(void);
 /* The server has noticed it and does not start any more. */
 bool faults_have_damaged(void);
+/* The first server loses its data: it begins another history. Inside an actor. */
+void faults_empty(void);
 /* The servers are stopped, and not started again. Inside an actor. */
 void faults_end(void);
 

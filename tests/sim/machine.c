@@ -18,7 +18,7 @@ static const struct place {
     const char *endpoint, *kube_endpoint; /* NULL: none */
     const char *link_endpoint;            /* by which it reaches the first one; NULL: it is that */
 } places[] = {
-    [MACHINE_FIRST] = {"the server", "/data", MACHINE_ENDPOINT, MACHINE_KUBE_ENDPOINT, NULL},
+    [MACHINE_FIRST] = {"the server", MACHINE_DIR, MACHINE_ENDPOINT, MACHINE_KUBE_ENDPOINT, NULL},
     [MACHINE_FRONT] = {"the front", FRONT_DIR, FRONT_ENDPOINT, FRONT_KUBE_ENDPOINT,
                        FRONT_LINK_ENDPOINT},
     [MACHINE_TIER] = {"the tier", TIER_DIR, NULL, TIER_KUBE_ENDPOINT, TIER_LINK_ENDPOINT},

@@ -27,6 +27,7 @@ struct machine_options {
     const char *user; /* user of a front; NULL: the server behind has no authentication */
 };
 
+#define MACHINE_DIR "/data"
 #define MACHINE_ENDPOINT "http://127.0.0.1:2379"
 #define MACHINE_KUBE_ENDPOINT "http://127.0.0.1:8080"
 

@@ -14,6 +14,7 @@
 #include "tier.h"
 #include "tier_clients.h"
 #include "tier_states.h"
+#include "tier_watches.h"
 #include "tls.h"
 #include "trace.h"
 #include "watchers.h"
@@ -93,6 +94,25 @@ static void compare_servers(const struct run *run)
     vigil_client_free(behind);
 }
 
+/* The server behind a tier is restored without data: its versions go back. The models begin again,
+ * and so does the audit. */
+static void lose_history(vigil_client *auditor)
+{
+    faults_empty();
+    history_begin();
+    operations_end();
+    operations_begin();
+    kube_model_begin();
+    tier_states_begin();
+    tier_watches_lose();
+    watchers_audit(auditor, false);
+    tier_clients_lose();
+    settle(auditor);
+    tier_states_finish();
+    checks_finish(false);
+    watchers_end();
+}
+
 static void control(void *arg)
 {
     const struct run *run = arg;
@@ -130,10 +150,12 @@ static void control(void *arg)
     compare_servers(run);
     checks_finish(is_damaged());
     watchers_end();
-    if (plan->on[SWITCH_TIER])
-        tier_clients_end();
     if (plan->on[SWITCH_KUBE])
         kube_end();
+    if (plan->on[SWITCH_TIER] && !faults_have_rotted())
+        lose_history(auditor);
+    if (plan->on[SWITCH_TIER])
+        tier_clients_end();
     clients_free();
     vigil_client_free(auditor);
     faults_end();

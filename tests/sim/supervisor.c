@@ -141,6 +141,14 @@ void supervisor_repair(struct supervisor *s)
     await_server(s);
 }
 
+void supervisor_empty(struct supervisor *s)
+{
+    while (!stop_server(s) || !machine_is_down(s->machine))
+        actor_sleep(10 * NS_PER_MS);
+    disk_remove_tree(disk_of(s), MACHINE_DIR);
+    await_server(s);
+}
+
 void supervisor_end(struct supervisor *s)
 {
     s->ending = true;

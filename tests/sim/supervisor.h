@@ -27,6 +27,8 @@ void supervisor_begin(struct supervisor *supervisor, struct machine *machine,
                       const struct plan *plan, uint64_t seed);
 /* The machine is repaired; returns when the server runs. */
 void supervisor_repair(struct supervisor *supervisor);
+/* The server is stopped, and starts again without data; returns when it runs. */
+void supervisor_empty(struct supervisor *supervisor);
 /* The server is stopped, and not started again. */
 void supervisor_end(struct supervisor *supervisor);
 

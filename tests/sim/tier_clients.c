@@ -88,24 +88,24 @@ static void finish_list(const struct listing *l)
     tier_states_add(&l->state);
 }
 
-static void choose_list(struct tier_client *c, struct listing *l)
+static void choose_list(struct tier_client *c, bool current, struct listing *l)
 {
     static const char *const names[] = {"a current list", "a cached list", "a list not older",
                                         "a list at a version"};
     int64_t back = (int64_t)below(c, 20), newest = operations_seen();
-    l->freshness = (enum freshness)below(c, 4);
+    l->freshness = current ? CURRENT : (enum freshness)below(c, 4);
     l->version = newest > back ? newest - back : 1;
     l->state.what = names[l->freshness];
     l->state.floor = l->freshness == CURRENT ? newest : l->freshness == CACHED ? 0 : l->version;
 }
 
-static void do_list(struct tier_client *c, enum tier_user user)
+static void do_list(struct tier_client *c, enum tier_user user, bool current)
 {
     struct listing l = {0};
     char version[32], token[1024] = "";
     vigil_kube_target target = {.version = "v1", .resource = "configmaps"};
     vigil_kube_list_options options = {.size = sizeof(options)};
-    choose_list(c, &l);
+    choose_list(c, current, &l);
     target.name_space = below(c, 3) ? NULL : "default";
     options.limit = below(c, 3) ? 0 : 1 + (int64_t)below(c, 3);
     snprintf(version, sizeof(version), "%lld", (long long)l.version);
@@ -196,7 +196,7 @@ static void client_main(void *arg)
         else if (dice < 50)
             do_get(c, choose_user(c));
         else
-            do_list(c, choose_user(c));
+            do_list(c, choose_user(c), false);
         tier_watches_tend(&c->random);
     }
 }
@@ -262,6 +262,7 @@ void tier_clients_settle(void)
     struct tier_client *c = &clients.all[0];
     /* A connection that has fallen silent is noticed late. */
     int loses_s = clients.plan->on[SWITCH_SILENCE] ? ARRIVES_S_MAX : LOSES_S_MAX;
+    tier_watches_add(TIER_ROOT, true, &c->random); /* there may be none */
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
                "watches through the tier have not delivered everything"))
         return;
@@ -275,9 +276,24 @@ void tier_clients_settle(void)
         return;
     actor_sleep(5 * NS_PER_S);
     for (int i = 0; i < 4; i++) {
-        do_list(c, TIER_ANN);
+        do_list(c, TIER_ANN, false);
         do_get(c, TIER_ANN);
-        do_list(c, TIER_EVE);
-        do_list(c, TIER_ROOT);
+        do_list(c, TIER_EVE, false);
+        do_list(c, TIER_ROOT, false);
     }
+}
+
+void tier_clients_lose(void)
+{
+    static const char *const names[] = {"m0", "m1", "m2"};
+    struct tier_client *c = &clients.all[0];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        do_list(c, TIER_ROOT, true);
+        tier_users_create(names[i]);
+    }
+    if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
+               "watches through the tier have not noticed another history"))
+        return;
+    for (int i = 0; i < 8; i++)
+        do_list(c, TIER_ROOT, false);
 }

@@ -15,6 +15,8 @@ void tier_clients_join(void);
 /* Nothing is wrong any more: all watches have everything, and a user who loses the right loses its
  * watches. */
 void tier_clients_settle(void);
+/* The server behind the tier has begun another history: everything is of the new one. */
+void tier_clients_lose(void);
 void tier_clients_end(void);
 
 #endif

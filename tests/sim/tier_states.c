@@ -188,3 +188,12 @@ void tier_states_check_known(void)
     while (states.first_unchecked < states.count && states.checked[states.first_unchecked])
         states.first_unchecked++;
 }
+
+void tier_states_finish(void)
+{
+    tier_states_check_known();
+    for (size_t i = states.first_unchecked; i < states.count; i++)
+        if (!states.checked[i])
+            violation("%s has version %lld, but the history ends at %lld", states.all[i].what,
+                      (long long)states.all[i].revision, (long long)history_revision());
+}

@@ -31,6 +31,8 @@ void tier_state_add_item(struct tier_state *state, const vigil_kube_object *obje
 /* It is complete. */
 void tier_states_add(const struct tier_state *state);
 void tier_states_check_known(void);
+/* The history is complete. */
+void tier_states_finish(void);
 
 /* Every answer and event with this revision of an object has the same contents. */
 void tier_states_show(const char *key, int64_t revision, const vigil_kube_object *object);

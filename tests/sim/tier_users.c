@@ -148,6 +148,24 @@ void tier_users_set(bool granted)
     violation("a right cannot be changed although nothing is wrong any more");
 }
 
+void tier_users_create(const char *name)
+{
+    enum { ATTEMPTS_MAX = 60, CONFLICT = 409 };
+    char body[128];
+    snprintf(body, sizeof(body),
+             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"},"
+             "\"data\":{\"text\":\"%s\"}}",
+             name, name);
+    for (int i = 0; i < ATTEMPTS_MAX; i++) {
+        vigil_kube_call *call = vigil_kube_request(
+            users.behind, "POST", "/api/v1/namespaces/default/configmaps", NULL, vigil_text(body));
+        if (run(call, CONFLICT) == MADE)
+            return;
+        actor_sleep(NS_PER_S);
+    }
+    violation("a ConfigMap cannot be created although nothing is wrong any more");
+}
+
 /* -- Judgements -- */
 
 struct tier_judgement tier_users_look(enum tier_user user)

@@ -24,6 +24,9 @@ void tier_users_change(void);
 /* Nothing is wrong any more: her right is revoked, or granted. Inside an actor. */
 void tier_users_set(bool granted);
 
+/* Nothing is wrong: creates a ConfigMap without the tier. Inside an actor. */
+void tier_users_create(const char *name);
+
 /* A request begins. */
 struct tier_judgement {
     enum tier_user user;

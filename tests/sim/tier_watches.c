@@ -30,6 +30,7 @@ struct watch {
     vigil_kube_watch *watch; /* owned; NULL: it is to be begun again, or over */
     bool initial;            /* the state is being received */
     bool with_state;         /* the request began with it */
+    bool lost;               /* it is of a history that the server does not have any more */
     bool ended, paused;
     int code;         /* ended: 0, or the code of a status */
     bool over;        /* its user has lost the right */
@@ -129,6 +130,10 @@ static void take(struct watch *w, const vigil_kube_event *event)
         violation("tier watch %u has an event without a version", w->number);
     if (w->judgement.user == TIER_EVE)
         violation("tier watch %u of eve shows something", w->number);
+    if (w->lost && (w->initial || event->type != VIGIL_KUBE_BOOKMARK))
+        violation("tier watch %u has events of two histories", w->number);
+    if (w->lost)
+        return;
     if (w->initial)
         take_initial(w, event);
     else
@@ -215,6 +220,7 @@ static void begin_again(struct watch *w)
     if (w->code == EXPIRED) {
         coverage_add(COVERAGE_TIER_EXPIRED);
         w->received = 0;
+        w->lost = false;
     }
     start(w);
 }
@@ -238,11 +244,21 @@ bool tier_watches_have_arrived(void)
 {
     for (unsigned i = 0; i < watches.count; i++) {
         const struct watch *w = watches.all[i];
-        if (!w->over &&
-            (w->ended || w->initial || w->checked < w->count || tier_states_next(w->only, w->at)))
+        if (!w->over && (w->ended || w->initial || w->lost || w->checked < w->count ||
+                         tier_states_next(w->only, w->at)))
             return false;
     }
     return true;
+}
+
+void tier_watches_lose(void)
+{
+    for (unsigned i = 0; i < watches.count; i++) {
+        struct watch *w = watches.all[i];
+        w->lost = true;
+        w->count = w->checked = 0;
+        w->at = 0;
+    }
 }
 
 bool tier_watches_run(enum tier_user user)

@@ -17,6 +17,8 @@ void tier_watches_add(enum tier_user user, bool with_state, struct random *rando
 /* Now and then: those that have ended begin again, those that do not read continue. */
 void tier_watches_tend(struct random *random);
 void tier_watches_check_known(void);
+/* The server has begun another history: those of the old one must end, and begin with the state. */
+void tier_watches_lose(void);
 
 /* All watches have all changes, and none has ended. */
 bool tier_watches_have_arrived(void);
