@@ -25,11 +25,11 @@ struct watch {
     struct tier_judgement judgement;
     char only[KEY_BYTES]; /* the one key that is selected; "": all */
     bool in_namespace, protobuf;
+    bool is_last;  /* it was added when nothing was wrong any more, so that the mirror answers it */
     int timeout_s; /* when the tier ends it */
     /* The request under way. */
     vigil_kube_watch *watch; /* owned; NULL: it is to be begun again, or over */
     bool initial;            /* the state is being received */
-    bool with_state;         /* the request began with it */
     bool lost;               /* it is of a history that the server does not have any more */
     bool ended, paused;
     int code;         /* ended: 0, or the code of a status */
@@ -173,7 +173,7 @@ static void start(struct watch *w)
              w->only + strlen(KUBE_ROOT) * !!*w->only);
     options.version = w->received ? version : NULL;
     options.field_selector = *w->only ? selector : NULL;
-    options.initial_events = w->initial = w->with_state = !w->received;
+    options.initial_events = w->initial = !w->received;
     options.protobuf = w->protobuf;
     options.timeout_s = w->timeout_s;
     w->ended = w->paused = false;
@@ -199,6 +199,7 @@ void tier_watches_add(enum tier_user user, bool with_state, struct random *rando
         w->received = w->at = newest - back;
     if (random_below(random, 4) == 0)
         snprintf(w->only, KEY_BYTES, "%sm%u", KUBE_ROOT, (unsigned)random_below(random, 4));
+    w->is_last = with_state;
     w->in_namespace = random_below(random, 2);
     w->timeout_s = random_below(random, 2) ? 20 : 120;
     w->protobuf = random_below(random, 4) == 0;
@@ -265,7 +266,7 @@ bool tier_watches_run(enum tier_user user)
 {
     for (unsigned i = 0; i < watches.count; i++)
         if (watches.all[i]->judgement.user == user && !watches.all[i]->over &&
-            watches.all[i]->with_state)
+            watches.all[i]->is_last)
             return true;
     return false;
 }

@@ -22,8 +22,9 @@ void tier_watches_lose(void);
 
 /* All watches have all changes, and none has ended. */
 bool tier_watches_have_arrived(void);
-/* A watch of this user is running that began with the state: the mirror answers it. Others may have
- * been passed on, and a kube-apiserver lets them continue. */
+/* A watch of this user is running that was added with the state when nothing was wrong any more, so
+ * that the mirror answers it. Others may have been passed on, also because a fence has failed
+ * (429), and a kube-apiserver lets them continue. */
 bool tier_watches_run(enum tier_user user);
 
 #endif
