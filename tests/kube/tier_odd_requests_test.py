@@ -102,6 +102,7 @@ QUERIES = [
     "resourceVersion=0&limit=x",
     "resourceVersion=0&limit=1&limit=2", "resourceVersion=0&timeout=1s", "resourceVersion=0&timeout=x", "resourceVersion=0&timeout=-1s",
     "resourceVersion=0&timeout=0s", "resourceVersion=0&unknown=1", "resourceVersion=0&continue=x", "resourceVersion=0&pretty=0",
+    "resourceVersion=0&pretty=t", "resourceVersion=0&pretty=yes", "resourceVersion=0&pretty", "resourceVersion=0&watch=FaLSe",
     "resourceVersion=0&timeoutSeconds=x", "resourceVersion=0&resourceVersionMatch=Exact",
     "resourceVersion=0&resourceVersionMatch=NotOlderThan",
     "resourceVersion=0&resourceVersionMatch=", "resourceVersion=0&resourceVersionMatch=x", "resourceVersionMatch=NotOlderThan",
@@ -225,9 +226,9 @@ class OddRequests(unittest.TestCase):
             return None
         return f"{name} {path} {headers or ''}\n  direct: {str(theirs)[:300]}\n  tier:   {str(ours)[:300]}"
 
-    # The mirror does not know whether a custom resource has namespaces, and shows none of the objects then. "f" is true for a
-    # kube-apiserver and false here. The history begins later than at the kube-apiserver.
-    expected = ("namespaces/shop/globes", "globes[?].*metadata.namespace", "example.com/v1/lamps/a", "watch=f&", "resourceVersion=1$")
+    # The mirror does not know whether a custom resource has namespaces, and shows none of the objects then. The
+    # history begins later than at the kube-apiserver.
+    expected = ("namespaces/shop/globes", "globes[?].*metadata.namespace", "example.com/v1/lamps/a", "resourceVersion=1$")
 
     def test_paths(self):
         self.compare([(name, f"{path}?{query}", {}) for name in USERS for path in PATHS for query in PATH_QUERIES

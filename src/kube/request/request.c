@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* -- Percent encoding -- */
 
@@ -125,14 +126,21 @@ enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_
 
 /* -- Queries -- */
 
-/* As Go's strconv.ParseBool, and an empty value for true, as Kubernetes converts them. */
-static bool parse_bool(struct slice text, bool *ret_truth)
+/* As Kubernetes converts them: everything is true but "0", and "false" in any case. */
+static bool parse_bool(struct slice text)
 {
-    static const char *const no[] = {"0", "false", "False", "FALSE", "f", "F"};
-    *ret_truth = true;
-    for (size_t i = 0; i < COUNT_OF(no); i++)
-        *ret_truth = *ret_truth && !slice_is(text, no[i]);
-    return true;
+    return !slice_is(text, "0") &&
+           !(text.len == 5 && strncasecmp((const char *)text.ptr, "false", 5) == 0);
+}
+
+/* As Go's strconv.ParseBool, of which Kubernetes ignores the error. */
+static bool is_go_true(struct slice text)
+{
+    static const char *const yes[] = {"1", "t", "T", "true", "True", "TRUE"};
+    bool is = false;
+    for (size_t i = 0; i < COUNT_OF(yes); i++)
+        is = is || slice_is(text, yes[i]);
+    return is;
 }
 
 /* As Go's strconv.ParseInt; "" is not given. */
@@ -176,7 +184,6 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         {"sendInitialEvents", NULL, &query->send_initial_events, NULL},
         {"force", NULL, &query->force, NULL},
         {"orphanDependents", NULL, &query->orphan_dependents, NULL},
-        {"pretty", NULL, &query->pretty, NULL},
         {"limit", NULL, NULL, &query->limit},
         {"timeoutSeconds", NULL, NULL, &query->timeout_s},
         {"gracePeriodSeconds", NULL, NULL, &query->grace_period_s},
@@ -188,6 +195,11 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
                        : slice_is(value, "NotOlderThan") ? KUBE_MATCH_NOT_OLDER
                        : slice_is(value, "Exact")        ? KUBE_MATCH_EXACT
                                                          : KUBE_MATCH_OTHER;
+        return true;
+    }
+    if (slice_is(name, "pretty")) {
+        query->pretty_given = value.len > 0;
+        query->pretty = is_go_true(value);
         return true;
     }
     if (slice_is(name, "timeout")) {
@@ -208,10 +220,11 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         if (!slice_is(name, options[i].name))
             continue;
         if (options[i].truth)
-            return parse_bool(value, options[i].truth);
+            *options[i].truth = parse_bool(value);
         if (options[i].number)
             return parse_number(value, options[i].number, status);
-        *options[i].text = value;
+        if (options[i].text)
+            *options[i].text = value;
     }
     return true; /* unknown ones are ignored */
 }
@@ -261,7 +274,6 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
         if (decoded != ST_OK)
             return kube_fail_engine(status, decoded);
         ret_query->send_initial_events_given |= slice_is(name, "sendInitialEvents");
-        ret_query->pretty_given |= slice_is(name, "pretty");
         ret_query->orphan_given |= slice_is(name, "orphanDependents");
         ret_query->force_given |= slice_is(name, "force");
         if (!parse_option(name, value, ret_query, status))

@@ -109,6 +109,28 @@ static void options_of_a_query_are_read(void **state)
     assert_int_equal(query.match, KUBE_MATCH_OTHER);
 }
 
+static void truth_is_read_as_in_kubernetes(void **state)
+{
+    static const struct {
+        const char *query;
+        bool watch, pretty, pretty_given;
+    } rows[] = {
+        {"watch", true, false, false},        {"watch=f", true, false, false},
+        {"watch=no", true, false, false},     {"watch=0", false, false, false},
+        {"watch=FaLSe", false, false, false}, {"pretty", false, false, false},
+        {"pretty=t", false, true, true},      {"pretty=TRUE", false, true, true},
+        {"pretty=yes", false, false, true},   {"pretty=f", false, false, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct kube_query query;
+        struct kube_status status;
+        assert_true(kube_query_parse(*state, slice_from_text(rows[i].query), &query, &status));
+        assert_int_equal(query.watch, rows[i].watch);
+        assert_int_equal(query.pretty, rows[i].pretty);
+        assert_int_equal(query.pretty_given, rows[i].pretty_given);
+    }
+}
+
 static void wrong_options_are_refused_with_a_message(void **state)
 {
     static const struct {
@@ -157,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(paths_lead_to_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(paths_to_nowhere_are_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(options_of_a_query_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(truth_is_read_as_in_kubernetes, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_options_are_refused_with_a_message, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
