@@ -262,7 +262,7 @@ void tier_clients_settle(void)
     struct tier_client *c = &clients.all[0];
     /* A connection that has fallen silent is noticed late. */
     int loses_s = clients.plan->on[SWITCH_SILENCE] ? ARRIVES_S_MAX : LOSES_S_MAX;
-    tier_watches_add(TIER_ROOT, true, &c->random); /* there may be none */
+    tier_watches_add(TIER_ROOT, true, &c->random); /* so that there is one */
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
                "watches through the tier have not delivered everything"))
         return;
