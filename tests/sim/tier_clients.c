@@ -99,6 +99,8 @@ static void choose_list(struct tier_client *c, bool current, struct listing *l)
     l->state.floor = l->freshness == CURRENT ? newest : l->freshness == CACHED ? 0 : l->version;
 }
 
+/* current: a list that the tier does not answer from a history that it does not know to be lost.
+ * The pages of one that was passed on may be: their version may exist in that history, too. */
 static void do_list(struct tier_client *c, enum tier_user user, bool current)
 {
     struct listing l = {0};
@@ -107,7 +109,7 @@ static void do_list(struct tier_client *c, enum tier_user user, bool current)
     vigil_kube_list_options options = {.size = sizeof(options)};
     choose_list(c, current, &l);
     target.name_space = below(c, 3) ? NULL : "default";
-    options.limit = below(c, 3) ? 0 : 1 + (int64_t)below(c, 3);
+    options.limit = below(c, 3) || current ? 0 : 1 + (int64_t)below(c, 3);
     snprintf(version, sizeof(version), "%lld", (long long)l.version);
     if (l.freshness != CURRENT)
         options.version = l.freshness == CACHED ? "0" : version;
@@ -294,6 +296,7 @@ void tier_clients_lose(void)
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
                "watches through the tier have not noticed another history"))
         return;
+    /* The watch that was added last shows whether the mirror has noticed it. */
     for (int i = 0; i < 8; i++)
-        do_list(c, TIER_ROOT, false);
+        do_list(c, TIER_ROOT, !tier_watches_run(TIER_ROOT));
 }

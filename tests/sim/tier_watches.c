@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WATCHES_MAX = 64, PAUSE_ONE_IN = 10, EXPIRED = 410 };
+enum { WATCHES_MAX = 64, PAUSE_ONE_IN = 10, EXPIRED = 410, REPEATED = 12 };
 
 struct seen {
     int type; /* enum vigil_kube_event_type */
@@ -202,7 +202,7 @@ void tier_watches_add(enum tier_user user, bool with_state, struct random *rando
     w->is_last = with_state;
     w->in_namespace = random_below(random, 2);
     w->timeout_s = random_below(random, 2) ? 20 : 120;
-    w->protobuf = random_below(random, 4) == 0;
+    w->protobuf = random_below(random, 4) == 0 && !with_state;
     watches.all[watches.count++] = w;
     coverage_add(COVERAGE_TIER_WATCH);
     start(w);
@@ -256,6 +256,10 @@ void tier_watches_lose(void)
 {
     for (unsigned i = 0; i < watches.count; i++) {
         struct watch *w = watches.all[i];
+        if (w->received <= REPEATED) {
+            vigil_kube_watch_free(TAKE(w->watch));
+            w->over = true;
+        }
         w->lost = true;
         w->count = w->checked = 0;
         w->at = 0;

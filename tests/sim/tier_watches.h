@@ -12,12 +12,15 @@
 void tier_watches_begin(void);
 void tier_watches_end(void);
 
-/* A watch of this user, of all that the seed may choose; or one that begins with the state. */
+/* A watch of this user, of all that the seed may choose; or one in JSON that begins with the state.
+ */
 void tier_watches_add(enum tier_user user, bool with_state, struct random *random);
 /* Now and then: those that have ended begin again, those that do not read continue. */
 void tier_watches_tend(struct random *random);
 void tier_watches_check_known(void);
-/* The server has begun another history: those of the old one must end, and begin with the state. */
+/* The server has begun another history: those of the old one must end, and begin with the state.
+ * Those at a version that the new one will have, too, are the same to it: they are freed.
+ */
 void tier_watches_lose(void);
 
 /* All watches have all changes, and none has ended. */
