@@ -45,6 +45,7 @@ struct api {
     int refuses_watches; /* … */
     int refuses_streams;
     int refuses_metadata;
+    bool has_metadata;        /* lists of metadata say that they are */
     const char *version_text; /* instead of versions of lists, for servers without numbers */
     int states_behind;        /* so many answers with a state are … */
     int old_version;          /* … of this version, if this says so */
@@ -381,7 +382,8 @@ static inline void api_answer_list(struct api *a, struct sim_reply *reply,
         limit = a->page_max;
     if (!at)
         at = metadata || limit == 1 ? api_version(a) : api_state_version(a);
-    api_write_list(a, reply, at, from, limit, "PodList");
+    api_write_list(a, reply, at, from, limit,
+                   metadata && a->has_metadata ? "PartialObjectMetadataList" : "PodList");
 }
 
 static inline void api_list(struct api *a, struct sim_reply *reply,
@@ -390,7 +392,7 @@ static inline void api_list(struct api *a, struct sim_reply *reply,
     char token[256];
     bool metadata = strstr(request->accept, "PartialObjectMetadataList") != NULL;
     int limit = api_number(request->target, "limit");
-    if (metadata)
+    if (metadata && !limit)
         a->metadata_lists++;
     else if (limit == 1)
         a->probes++;

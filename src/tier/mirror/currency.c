@@ -32,6 +32,60 @@ static void heard(struct tier_currency *c)
     atomic_store_explicit(&c->collection->counters.heard_ns, c->heard_ns, memory_order_relaxed);
 }
 
+/* -- One list at a time for each resource -- */
+
+static bool is_same_resource(const struct tier_currency *a, const struct tier_currency *b)
+{
+    const struct tier_name *x = &a->collection->name, *y = &b->collection->name;
+    return slice_equal(x->resource, y->resource) && slice_equal(x->group, y->group) &&
+           slice_equal(x->version, y->version);
+}
+
+/* False: it is its turn later. */
+static bool take_turn(struct tier_currency *c)
+{
+    const struct tier_currency *other;
+    list_remove(&c->in_line);
+    LIST_FOREACH (other, &c->line->listing, in_line) {
+        if (!is_same_resource(c, other))
+            continue;
+        list_push_back(&c->line->waiting, &c->in_line);
+        return false;
+    }
+    list_push_back(&c->line->listing, &c->in_line);
+    return true;
+}
+
+static void leave_line(struct tier_currency *c)
+{
+    list_remove(&c->in_line);
+    if (!list_empty(&c->line->waiting))
+        loop_defer(c->line->loop, &c->line->again);
+}
+
+static void on_again(struct deferred *deferred)
+{
+    struct fence_line *line = CONTAINER_OF(deferred, struct fence_line, again);
+    struct list waiting, *link;
+    list_init(&waiting);
+    list_append(&waiting, &line->waiting);
+    while ((link = list_pop_front(&waiting)))
+        currency_look(LIST_ENTRY(link, struct tier_currency, in_line));
+}
+
+void fence_line_init(struct fence_line *line, struct loop *loop)
+{
+    *line = (struct fence_line){.loop = loop, .again.fn = on_again};
+    list_init(&line->listing);
+    list_init(&line->waiting);
+}
+
+void fence_line_fini(struct fence_line *line)
+{
+    assert(list_empty(&line->listing) && list_empty(&line->waiting));
+    loop_defer_cancel(&line->again);
+}
+
 /* -- Ends -- */
 
 static void publish_end(struct tier_currency *c, uint64_t number, bool succeeded)
@@ -101,9 +155,15 @@ static void on_fence_late(struct tier_currency *c, const char *reason)
         c->ops->stalled(c->ctx, reason);
 }
 
+static void on_fence_listed(struct tier_fence *fence)
+{
+    leave_line(CONTAINER_OF(fence, struct tier_currency, fence));
+}
+
 static void on_fence_done(struct tier_fence *fence, enum tier_fence_end end, const char *reason)
 {
     struct tier_currency *c = CONTAINER_OF(fence, struct tier_currency, fence);
+    leave_line(c);
     if (end == TIER_FENCE_MATCHED) {
         on_fence_matched(c);
         return;
@@ -157,16 +217,17 @@ void currency_look(struct tier_currency *c)
         tier_fence_cancel(&c->fence); /* readers are more urgent than a glance */
     if (c->fence.state != TIER_FENCE_IDLE)
         return;
-    if (store_queue_failure(c->generations->queue) == ST_OK)
-        begin(c, false);
-    else
+    if (store_queue_failure(c->generations->queue) != ST_OK)
         currency_fail(c);
+    else if (take_turn(c))
+        begin(c, false);
 }
 
 /* The next state counts as the fence that is cancelled. */
 static void cancel(struct tier_currency *c)
 {
     tier_fence_cancel(&c->fence);
+    leave_line(c);
     c->number = 0;
     c->is_matched = false;
 }
@@ -242,7 +303,7 @@ void currency_tick(struct tier_currency *c)
     int64_t now_ns = now_of(c);
     if (!c->is_serving || c->is_matched || c->fence.state != TIER_FENCE_IDLE)
         return;
-    if (c->check_ns <= now_ns) {
+    if (c->check_ns <= now_ns && take_turn(c)) {
         c->check_ns = now_ns + BEHIND_AGAIN_NS; /* if it fails */
         begin(c, false);
     } else if (c->glance_ns <= now_ns || now_ns - c->heard_ns >= SILENCE_NS) {
@@ -256,21 +317,24 @@ void currency_tick(struct tier_currency *c)
 
 void currency_init(struct tier_currency *c, struct tier_collection *collection,
                    struct tier_generations *generations, const uint64_t *newest,
-                   struct vigil_kube *kube, struct request_queue *queue,
+                   struct vigil_kube *kube, struct request_queue *queue, struct fence_line *line,
                    const struct fetcher_scope *scope, int64_t fence_ns, uint64_t seed,
                    const struct tier_currency_ops *ops, void *ctx)
 {
-    static const struct tier_fence_ops fence_ops = {.done = on_fence_done};
+    static const struct tier_fence_ops fence_ops = {.listed = on_fence_listed,
+                                                    .done = on_fence_done};
     *c = (struct tier_currency){
         .ops = ops,
         .ctx = ctx,
         .collection = collection,
         .generations = generations,
         .newest = newest,
+        .line = line,
         .fence_ns = fence_ns,
         .check_ns = CLOCK_NEVER,
         .glance_ns = CLOCK_NEVER,
     };
+    list_init(&c->in_line);
     random_init(&c->random, seed);
     tier_fence_init(&c->fence, kube, queue, &scope->target, scope->accept_list, &fence_ops);
 }

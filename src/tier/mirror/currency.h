@@ -6,6 +6,9 @@
  * begun. A fence that ends because the history is lost does not fail, because the state that is
  * read next has a higher number.
  *
+ * The collections of a resource, one for each encoding, take turns: there is one list of a fence at
+ * a time (struct fence_line).
+ *
  * Embedded by the follower of a collection; its thread.
  */
 #ifndef VIGIL_TIER_MIRROR_CURRENCY_H
@@ -14,6 +17,17 @@
 #include "base/random.h"
 #include "tier/mirror/fence.h"
 #include "tier/mirror/generations.h"
+
+/* Shared by all collections of a mirror. */
+struct fence_line {
+    struct loop *loop;
+    struct list listing; /* tier_currency.in_line: the list of a fence is under way */
+    struct list waiting; /* … and those that begin one when that of another encoding has come */
+    struct deferred again;
+};
+
+void fence_line_init(struct fence_line *line, struct loop *loop);
+void fence_line_fini(struct fence_line *line); /* nothing is served */
 
 /* They may cause currency_serve from within. */
 struct tier_currency_ops {
@@ -33,6 +47,8 @@ struct tier_currency {
     struct random random;
     int64_t fence_ns;
     struct tier_fence fence;
+    struct fence_line *line; /* borrowed */
+    struct list in_line;
     bool is_serving; /* the current generation is published, and its watch is followed */
     uint64_t number; /* the number of the fence under way; 0: a glance */
     bool is_matched; /* it waits until readers see this revision */
@@ -46,7 +62,7 @@ struct tier_currency {
 
 void currency_init(struct tier_currency *c, struct tier_collection *collection,
                    struct tier_generations *generations, const uint64_t *newest,
-                   struct vigil_kube *kube, struct request_queue *queue,
+                   struct vigil_kube *kube, struct request_queue *queue, struct fence_line *line,
                    const struct fetcher_scope *scope, int64_t fence_ns, uint64_t seed,
                    const struct tier_currency_ops *ops, void *ctx);
 void currency_fini(struct tier_currency *c); /* it does not serve */

@@ -229,6 +229,7 @@ static void on_page_ended(void *ctx, const struct list_info *info)
     } else {
         f->state = TIER_FENCE_MATCHING;
         mark_all_late(f);
+        f->ops->listed(f);
         tier_fence_advance(f);
     }
 }

@@ -33,6 +33,8 @@ enum tier_fence_end {
 };
 
 struct tier_fence_ops {
+    /* The list has come, and is matched now. */
+    void (*listed)(struct tier_fence *fence);
     /* Not from within begin; it may begin another one. */
     void (*done)(struct tier_fence *fence, enum tier_fence_end end, const char *reason);
 };

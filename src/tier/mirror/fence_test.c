@@ -43,6 +43,63 @@ static void a_later_read_needs_another_list(void **state)
     tier_end();
 }
 
+/* -- Several encodings of a resource -- */
+
+static enum tier_fence_state fence_state(const struct tier_collection *collection)
+{
+    return ((const struct tier_follow *)collection)->currency.fence.state;
+}
+
+static void each_encoding_lists_in_its_turn(void **state)
+{
+    struct tier_name name = tier_pods(TIER_METADATA_JSON);
+    struct tier_test_wait whole, reduced;
+    (void)state;
+    tier_begin(NULL);
+    api.has_metadata = true;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    struct tier_collection *first = tier.collection;
+    struct tier_collection *second = tier_mirror_open(tier.mirror, &name);
+    tier.collection = second;
+    TIER_RUN_UNTIL(tier_serves());
+    assert_true(tier_serves());
+    assert_int_equal(api.metadata_lists, 0);
+    for (int fails = 0; fails < 2; fails++) {
+        enum status expected = fails ? ST_UNAVAILABLE : ST_OK;
+        api.refuses_metadata = fails ? 503 : 0;
+        api.metadata_lists = 0;
+        tier.collection = first;
+        tier_wait_begin(&whole, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+        tier.collection = second;
+        tier_wait_begin(&reduced, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+        /* The second one begins when the first one has its answer. */
+        TIER_RUN_UNTIL(api.metadata_lists == 2);
+        assert_int_equal(api.metadata_lists, 2);
+        assert_int_not_equal(fence_state(first), TIER_FENCE_LISTING);
+        assert_int_equal(fence_state(second), TIER_FENCE_LISTING);
+        TIER_RUN_UNTIL(whole.done && reduced.done);
+        assert_int_equal(whole.status, expected);
+        assert_int_equal(reduced.status, expected);
+    }
+    /* One that is not served any more leaves its turn to the others. */
+    api.refuses_metadata = 0;
+    api.metadata_lists = 0;
+    tier.collection = first;
+    tier_wait_begin(&whole, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+    tier.collection = second;
+    tier_wait_begin(&reduced, TIER_WAIT_CURRENT, 0, 10 * NS_PER_S);
+    TIER_RUN_UNTIL(fence_state(first) == TIER_FENCE_LISTING);
+    currency_serve(&((struct tier_follow *)first)->currency, false);
+    TIER_RUN_UNTIL(reduced.done);
+    assert_int_equal(reduced.status, ST_OK);
+    tier_wait_cancel(&whole.wait);
+    currency_serve(&((struct tier_follow *)first)->currency, true);
+    tier_collection_close(first);
+    tier_end();
+}
+
 /* -- The limit of calls per second -- */
 
 static void calls_of_the_mirror_keep_to_the_limit(void **state)
@@ -459,6 +516,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(current_reads_share_a_list_of_metadata),
+        cmocka_unit_test(each_encoding_lists_in_its_turn),
         cmocka_unit_test(a_later_read_needs_another_list),
         cmocka_unit_test(calls_of_the_mirror_keep_to_the_limit),
         cmocka_unit_test(fence_that_waits_too_long_for_its_call_fails),

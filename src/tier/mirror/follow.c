@@ -703,7 +703,8 @@ static void init(struct tier_follow *f, uint64_t seed)
     tier_reflector_init(&f->reflector, &reflector_ops, f, seed);
     fetcher_init(&f->fetcher, follower->kube, &f->scope, &fetcher_ops, f);
     currency_init(&f->currency, c, &f->generations, &f->reflector.version, follower->kube,
-                  &follower->requests, &f->scope, follower->fence_ns, seed + 1, &currency_ops, f);
+                  &follower->requests, &follower->fences, &f->scope, follower->fence_ns, seed + 1,
+                  &currency_ops, f);
 }
 
 enum status tier_follow_new(struct tier_follower *follower, const struct tier_name *name,

@@ -24,6 +24,7 @@ struct tier_follower {
     struct engine *engine;
     struct store_queue *queue;
     struct request_queue requests; /* that wait for the limit of calls */
+    struct fence_line fences;
     struct sweeper sweeper;
     struct list awaiting;          /* tier_follow.in_awaiting: those that wait for the store */
     uint64_t collection_bytes_max; /* 0: no limit */

@@ -306,6 +306,7 @@ static void on_loop_end(struct driver_part *part)
     loop_timer_cancel(m->kube->driver.loop, &m->tick);
     each(m, tier_follow_stop);
     request_queue_fini(&m->follower.requests);
+    fence_line_fini(&m->follower.fences);
     store_queue_stop(m->follower.queue);
 }
 
@@ -353,6 +354,7 @@ static enum status fill(struct tier_mirror *m, const struct tier_mirror_options 
     };
     list_init(&m->follower.awaiting);
     request_queue_init(&m->follower.requests, options->rate, m->kube->driver.loop);
+    fence_line_init(&m->follower.fences, m->kube->driver.loop);
     if (store_queue_new(&queue, &m->follower.queue) != ST_OK)
         return error_no_memory(error);
     sweeper_init(&m->follower.sweeper, options->engine, m->follower.queue);
