@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What happens between a watch tier and a real kube-apiserver, made by a proxy."""
+import concurrent.futures
 import shutil
 import subprocess
 import unittest
@@ -62,6 +63,31 @@ class LostHistory(TierWorld):
             self.assertFalse(events.ended)
             self.make(path, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
             events.wait(lambda w: w.names() == [("ADDED", "s")])
+
+
+class Throttled(TierWorld):
+    @classmethod
+    def start_tiers(cls):
+        cls.proxy = Proxy([cls.apiserver.port], Authority(cls.scratch / "proxy").sign("proxy"), 0)
+        cls.addClassCleanup(cls.proxy.stop)
+        cls.tier = cls.start_tier(cls.proxy)
+        cls.admin = Caller(cls.tier.port, "the-token")
+
+    def test_a_watch_waits_for_a_fence_that_is_refused(self):
+        """Passed on, it would stay at a kube-apiserver that has too much to do."""
+        self.make(self.maps, config_map("a"))
+        self.assertEqual(self.admin.get("/api/v1/configmaps?resourceVersion=0")[0], 200)
+        before = self.tier.metric("vigil_tier_unmirrored_total")
+        self.proxy.busy = b"GET /api/v1/configmaps HTTP"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            watch = pool.submit(self.watch, f"/api/v1/configmaps?{INITIAL}")
+            eventually(lambda: self.proxy.counts["answered 429"] >= 2)
+            self.assertFalse(watch.done())
+            # A list does not wait so long: it is passed on, and refused.
+            self.assertEqual(self.admin.get("/api/v1/configmaps")[0], 429)
+            self.proxy.busy = b""
+            watch.result().wait_initial()
+        self.assertEqual(self.tier.metric("vigil_tier_unmirrored_total"), before + 1)
 
 
 class RestoredEtcd(TierWorld):

@@ -41,6 +41,7 @@ class Proxy:
         self.links = set()
         self.loop = asyncio.new_event_loop()
         self.flowing = asyncio.Event()
+        self.busy = b""  # requests whose first line has these bytes get 429
         self.expired = b""  # the next request whose first line has these bytes gets 410
         self.held, self.released = b"", asyncio.Event()  # requests whose first line has these bytes wait
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -132,7 +133,8 @@ class Proxy:
             if self.held and self.held in piece.split(b"\r\n", 1)[0]:
                 self.counts["held"] += 1
                 await self.released.wait()
-            if piece.startswith(METHODS) and self.random.random() < self.busy_chance:
+            is_busy = self.busy and self.busy in piece.split(b"\r\n", 1)[0]
+            if is_busy or (piece.startswith(METHODS) and self.random.random() < self.busy_chance):
                 self.counts["answered 429"] += 1
                 writer.write(BUSY)
                 await writer.drain()

@@ -392,7 +392,7 @@ static inline void api_list(struct api *a, struct sim_reply *reply,
     char token[256];
     bool metadata = strstr(request->accept, "PartialObjectMetadataList") != NULL;
     int limit = api_number(request->target, "limit");
-    if (metadata && !limit)
+    if (metadata && !(limit && a->has_metadata)) /* then it may be a probe */
         a->metadata_lists++;
     else if (limit == 1)
         a->probes++;

@@ -11,6 +11,7 @@ enum { ARENA_BYTES_MAX = 1 << 20, RETRIES_MAX = 8 };
 /* A watch waits longer: informers that begin together would burden a busy kube-apiserver more if
  * they were passed on, and each would stay there. */
 #define WATCH_FRESH_NS (30 * NS_PER_S)
+#define AGAIN_NS NS_PER_S /* the pause after a fence that has failed */
 
 #define TO(phase) (1u << TIER_REQUEST_##phase)
 
@@ -57,6 +58,7 @@ static void leave(struct tier_request *r)
     tier_question_cancel(&r->question);
     tier_right_wait_cancel(&r->right);
     tier_wait_cancel(&r->wait);
+    loop_timer_cancel(r->api->loop, &r->again);
     end_answer(r);
     r->exchange = NULL;
     move(r, TIER_REQUEST_OVER);
@@ -217,6 +219,15 @@ static bool has_history(const struct tier_request *r)
     return r->ask.version >= r->view.oldest && r->ask.version <= r->view.newest;
 }
 
+/* A fence has failed, perhaps because the kube-apiserver has too much to do: a watch that was
+ * passed on now would stay there. */
+static bool may_wait(const struct tier_request *r)
+{
+    return r->ask.verb == TIER_WATCH && r->wait.kind == TIER_WAIT_CURRENT &&
+           r->view.phase == TIER_SERVING && r->view.connected &&
+           loop_now_ns(r->api->loop) + AGAIN_NS < r->fresh_until_ns;
+}
+
 static void on_fresh(struct tier_wait *wait, enum status status)
 {
     struct tier_request *r = CONTAINER_OF(wait, struct tier_request, wait);
@@ -224,7 +235,9 @@ static void on_fresh(struct tier_wait *wait, enum status status)
     tier_collection_look(r->collection, &r->view);
     r->revision = wait->revision;
     r->floor = wait->version;
-    if (status != ST_OK || !r->view.generation)
+    if (status == ST_UNAVAILABLE && may_wait(r))
+        loop_timer_set(r->api->loop, &r->again, loop_now_ns(r->api->loop) + AGAIN_NS);
+    else if (status != ST_OK || !r->view.generation)
         tier_request_pass_on(r);
     else if (r->view.generation != generation && r->retries++ < RETRIES_MAX)
         open_collection(r);
@@ -242,6 +255,16 @@ static void wait_for(struct tier_request *r, enum tier_wait_kind kind, uint64_t 
     tier_wait_start(r->api->reader, &r->wait, r->collection);
 }
 
+static void wait_for_fence(struct tier_request *r)
+{
+    wait_for(r, TIER_WAIT_CURRENT, 0, r->fresh_until_ns - loop_now_ns(r->api->loop), on_fresh);
+}
+
+static void on_again(struct timer *timer)
+{
+    wait_for_fence(CONTAINER_OF(timer, struct tier_request, again));
+}
+
 static void freshen(struct tier_request *r)
 {
     bool cached = r->api->settings->reads == TIER_READS_CACHED;
@@ -250,9 +273,10 @@ static void freshen(struct tier_request *r)
     r->floor = 0;
     if (r->phase == TIER_REQUEST_OPENING)
         move(r, TIER_REQUEST_FRESHENING);
+    r->fresh_until_ns =
+        loop_now_ns(r->api->loop) + (r->ask.verb == TIER_WATCH ? WATCH_FRESH_NS : FRESH_NS);
     if (r->ask.freshness == TIER_CURRENT && !cached)
-        wait_for(r, TIER_WAIT_CURRENT, 0, r->ask.verb == TIER_WATCH ? WATCH_FRESH_NS : FRESH_NS,
-                 on_fresh);
+        wait_for_fence(r);
     else if (needs_version && r->ask.version > r->view.newest)
         wait_for(r, TIER_WAIT_VERSION, r->ask.version, FRESH_NS, on_fresh);
     else if (r->ask.freshness == TIER_EXACT && !has_history(r))
@@ -385,6 +409,7 @@ void tier_request_start(struct tier_api *api, struct http_exchange *x, struct ar
     r->ask.shaping.clock = loop_clock(api->loop);
     r->question.done = on_user;
     r->right.done = on_right;
+    r->again.fn = on_again;
     *arena = (struct arena){0};
     http_exchange_set_user(x, &r->life);
     if (is_passed_on(api, ask) || !get_selection(r)) {

@@ -51,7 +51,9 @@ struct tier_request {
     struct tier_question question;
     struct tier_right_wait right;
     struct tier_wait wait;
-    int64_t revision; /* the store's, which the answer must have at least */
+    struct timer again;     /* FRESHENING: the next attempt to find out what is current */
+    int64_t fresh_until_ns; /* until then */
+    int64_t revision;       /* the store's, which the answer must have at least */
     /* What the answer must have: everything up to this version. The state at `revision` has it,
      * also if its own version is lower; a later one only if its version is not lower. 0: anything.
      */
