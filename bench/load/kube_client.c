@@ -279,8 +279,8 @@ static enum status make_change(struct bench_kube_client *client)
     AUTO(buf_fini) struct buf object = {0};
     struct bench_pod_places places;
     char path[PATH_BYTES];
-    TRY((config->configs ? bench_config_append : bench_pod_append)(&object, config->pod_bytes,
-                                                                   &places));
+    TRY(config->configs ? bench_config_append(&object, config->pod_bytes, &places)
+                        : bench_pod_append(&object, config->pod_bytes, &places));
     snprintf(path, sizeof(path), "%s" BENCH_ZEROS,
              config->configs ? BENCH_CONFIGS_PATH "/" BENCH_CONFIG_NAME
                              : BENCH_PODS_PATH "/" BENCH_POD_NAME);

@@ -29,7 +29,8 @@ del InFrontOfOne  # its tests are another file's
 
 GLOBE = json.loads(json.dumps(CRD).replace("lamp", "globe").replace("Lamp", "Globe").replace("Namespaced", "Cluster"))
 USERS = {  # name: groups
-    "admin": ["system:masters"], "powerless": [], "shopper": [], "namer": [], "wild": [], "lister": [], "watcher": [], "dev": ["developers"],
+    "admin": ["system:masters"], "powerless": [], "shopper": [], "namer": [], "wild": [], "lister": [], "watcher": [],
+    "dev": ["developers"],
 }
 EVERY = ["get", "list", "watch"]
 SETUP = [
