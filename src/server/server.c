@@ -538,6 +538,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.budget = server->budget;
     if (config->owns_process)
         TRY(trimmer_start(server->budget, &server->trimmer));
+    server->kube.budget = server->budget;
     if (config->kube_wanted)
         server->kube.lookups = kube_lookup_pool_new(server->budget);
     if (config->kube_wanted && server->kube.authorization >= KUBE_AUTHORIZATION_NODE)

@@ -22,6 +22,7 @@ struct cell {
 
 struct account {
     struct budget *budget;
+    size_t bytes_max; /* its own limit */
     _Atomic size_t held;
     _Atomic unsigned refs;
 };
@@ -249,6 +250,7 @@ enum status account_new(struct budget *budget, struct account **ret_account)
     if (!account)
         return ST_NOMEM;
     account->budget = budget;
+    account->bytes_max = SIZE_MAX;
     account->refs = 1;
     atomic_fetch_add_explicit(&budget->accounts, 1, memory_order_relaxed);
     note_rise(budget, load(&budget->taken));
@@ -273,6 +275,12 @@ void account_unref(struct account *account)
     atomic_fetch_sub_explicit(&budget->accounts, 1, memory_order_relaxed);
 }
 
+void account_limit(struct account *account, size_t bytes_max)
+{
+    if (account)
+        account->bytes_max = bytes_max;
+}
+
 static void ask_for_more(struct budget *budget, size_t wanted)
 {
     if (budget->on_short)
@@ -283,7 +291,8 @@ static bool charge(struct account *account, size_t bytes, size_t wanted)
 {
     struct budget *budget = account->budget;
     bool little = wanted <= BUDGET_LITTLE_BYTES;
-    if ((!little && !leaves_enough(budget, wanted, bytes)) || !take(budget, bytes))
+    if (wanted > account->bytes_max || (!little && !leaves_enough(budget, wanted, bytes)) ||
+        !take(budget, bytes))
         return false;
     if (UNLIKELY(little && free_bytes(budget) < reserve_bytes(budget)))
         ask_for_more(budget, wanted);
@@ -302,7 +311,9 @@ size_t account_charge_up_to(struct account *account, size_t least, size_t most)
     if (least < most && charge(account, least, held + least))
         return least;
     atomic_fetch_add_explicit(&account->budget->refusals, 1, memory_order_relaxed);
-    ask_for_more(account->budget, held + least);
+    /* Nothing that others free would help against its own limit. */
+    if (held + least <= account->bytes_max)
+        ask_for_more(account->budget, held + least);
     return 0;
 }
 

@@ -78,6 +78,10 @@ void account_ref(struct account *account);
 /* With the last reference nothing may be held any more. */
 void account_unref(struct account *account);
 
+/* From now on the account is refused what would make it hold more than this, although the budget
+ * has room. */
+void account_limit(struct account *account, size_t bytes_max);
+
 /* False: refused, and nothing was charged. */
 MUST_CHECK
 bool account_charge(struct account *account, size_t bytes);

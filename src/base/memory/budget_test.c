@@ -162,6 +162,27 @@ static void arena_charges_its_blocks(void **state)
     budget_free(budget);
 }
 
+static void account_is_refused_beyond_its_own_limit(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(LIMIT);
+    struct account *a = account_of(budget), *b = account_of(budget);
+    account_limit(a, 3 * CHUNK);
+    assert_int_equal(hog(a), 3 * CHUNK);
+    assert_int_equal(account_charge_up_to(a, 1, CHUNK), 0);
+    assert_int_equal(budget_stats(budget).refusals, 2);
+    assert_int_equal(asked, 0); /* the budget has room */
+    assert_true(hog(b) > 3 * CHUNK);
+    account_release(a, CHUNK);
+    assert_int_equal(account_charge_up_to(a, 1, 2 * CHUNK), 1);
+    account_charge_anyway(a, CHUNK);
+    assert_int_equal(account_held_bytes(a), 3 * CHUNK + 1);
+    drop(a);
+    drop(b);
+    budget_check(budget);
+    budget_free(budget);
+}
+
 static void buffer_charges_its_capacity(void **state)
 {
     (void)state;
@@ -393,6 +414,7 @@ int main(void)
         cmocka_unit_test(one_account_gets_less_than_half),
         cmocka_unit_test(small_account_is_served_while_others_hold_all_they_can),
         cmocka_unit_test(limit_is_never_exceeded),
+        cmocka_unit_test(account_is_refused_beyond_its_own_limit),
         cmocka_unit_test(arena_charges_its_blocks),
         cmocka_unit_test(arenas_are_charged_for_what_their_blocks_take),
         cmocka_unit_test(buffer_charges_its_capacity),

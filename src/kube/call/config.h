@@ -52,6 +52,8 @@ struct kube_config {
                                                      neither addresses nor node ports */
     const struct kube_webhook_settings *webhooks; /* kube/webhook/settings.h; NULL: the system's */
     struct worker *worker; /* io/worker.h, for large requests; NULL: there is none */
+    /* base/memory/budget.h: charged with what is done for several clients at once; NULL: nothing */
+    struct budget *budget;
 };
 
 /* Limits of a request, as in Kubernetes. */

@@ -146,11 +146,14 @@ static inline void converter_answer(struct hook_site *site, struct slice questio
 
 /* -- The world -- */
 
-static inline void conversion_define(struct conversion_world *w)
+/* One that the converter converts. */
+static inline struct kube_definition *conversion_define(struct conversion_world *w,
+                                                        const char *plural)
 {
+    struct kube_definition *definition;
     static const char format[] =
-        "{'kind':'CustomResourceDefinition','metadata':{'name':'gates.example.com'},'spec':{"
-        "'group':'example.com','scope':'Namespaced','names':{'plural':'gates'},'versions':[%s],"
+        "{'kind':'CustomResourceDefinition','metadata':{'name':'%s.example.com'},'spec':{"
+        "'group':'example.com','scope':'Namespaced','names':{'plural':'%s'},'versions':[%s],"
         "'conversion':{'strategy':'Webhook','webhook':{'conversionReviewVersions':['v1'],"
         "'clientConfig':{'url':'https://server.test:%u/hook/convert','caBundle':'%s'}}}},"
         "'status':{'acceptedNames':{'kind':'Gate','listKind':'GateList','singular':'gate'},"
@@ -162,14 +165,12 @@ static inline void conversion_define(struct conversion_world *w)
                  "'object','properties':{'spec':{'type':'object','properties':{'host':{'type':"
                  "'string'},'note':{'type':'string','default':'none'}}}}}}}",
                  i == 1 ? "" : ",", i, i == 1 ? "true" : "false");
-    snprintf(text, sizeof(text), format, versions, hook_port(&w->hooks), w->hooks.ca);
+    snprintf(text, sizeof(text), format, plural, plural, versions, hook_port(&w->hooks),
+             w->hooks.ca);
     for (char *at = text; *at; at++)
         *at = *at == '\'' ? '"' : *at;
-    assert_int_equal(kube_definition_new(w->pool, slice_from_text(text), 7, &w->definition), ST_OK);
-    w->v1 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v1"));
-    w->v2 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v2"));
-    w->v3 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v3"));
-    assert_true(w->v1 && w->v2 && w->v3);
+    assert_int_equal(kube_definition_new(w->pool, slice_from_text(text), 7, &definition), ST_OK);
+    return definition;
 }
 
 static inline void conversion_world_init(struct conversion_world *w)
@@ -180,7 +181,11 @@ static inline void conversion_world_init(struct conversion_world *w)
     w->api.loop = w->hooks.server.loop;
     w->api.webhooks = w->hooks.caller;
     random_init(&w->api.random, 1);
-    conversion_define(w);
+    w->definition = conversion_define(w, "gates");
+    w->v1 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v1"));
+    w->v2 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v2"));
+    w->v3 = kube_definition_version(w->definition, SLICE_LITERAL("example.com/v3"));
+    assert_true(w->v1 && w->v2 && w->v3);
 }
 
 /* Everything was freed that used the API. */

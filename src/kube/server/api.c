@@ -77,7 +77,7 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     api->jobs = &whole->jobs;
     api->namespaces = &whole->namespaces;
     api->event_cache = kube_event_cache_new();
-    api->event_conversions = kube_event_conversions_new(api);
+    api->event_conversions = kube_event_conversions_new(api, config->budget);
     kube_search_init(api->search_budget, api->loop);
     kube_watches_init(api->watches, api->shard, api->loop);
     kube_selections_init(&api->selections, random_u64(&api->random));

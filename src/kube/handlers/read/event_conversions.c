@@ -1,6 +1,7 @@
 #include "kube/handlers/read/event_conversions.h"
 
 #include "base/container/hash_map.h"
+#include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/custom/conversion_review.h"
@@ -22,8 +23,19 @@ static const unsigned moves[] = {
     [FAILED] = 0,
 };
 
+/* What the objects of one definition take, of whatever revision it is. It ends with the last. */
+struct share {
+    struct kube_event_conversions *conversions;
+    size_t refs;             /* entries and batches */
+    struct account *account; /* a reference; NULL without a budget */
+    size_t pending_bytes;
+    size_t name_len;
+    uint8_t name[]; /* of the definition */
+};
+
 struct kube_conversion_entry {
     enum entry_state state;
+    struct share *share;                /* a reference */
     struct kube_definition *definition; /* a reference */
     const struct kube_custom *to;
     struct sent_batch *sent; /* while SENT */
@@ -42,6 +54,7 @@ struct kube_conversion_entry {
 
 struct sent_batch {
     struct kube_event_conversions *conversions;
+    struct share *share; /* a reference */
     struct list link;    /* in `batches` */
     struct list entries; /* in the order of the batch */
     size_t count;
@@ -51,9 +64,11 @@ struct sent_batch {
 
 struct kube_event_conversions {
     struct kube_api *api;
+    struct budget *budget;
     struct hash_map by_key;
-    struct list fresh; /* entries that are NEW */
-    struct list kept;  /* entries that are READY, the last used at the end */
+    struct hash_map shares; /* by the names of their definitions */
+    struct list fresh;      /* entries that are NEW */
+    struct list kept;       /* entries that are READY, the last used at the end */
     struct list batches;
     size_t kept_bytes, pending_bytes;
     struct deferred turn_end;
@@ -63,6 +78,44 @@ static struct slice key_of(const void *value)
 {
     const struct kube_conversion_entry *e = value;
     return slice_of(e->key, e->key_len);
+}
+
+/* -- Definitions -- */
+
+static struct slice share_name(const void *value)
+{
+    const struct share *share = value;
+    return slice_of(share->name, share->name_len);
+}
+
+static struct share *new_share(struct kube_event_conversions *c, struct slice name)
+{
+    void *replaced;
+    struct share *share = xcalloc(1, sizeof(*share) + name.len);
+    share->conversions = c;
+    share->name_len = name.len;
+    slice_copy(share->name, name);
+    if (account_new(c->budget, &share->account) != ST_OK ||
+        hash_map_put(&c->shares, share, &replaced) != ST_OK)
+        xalloc_check(NULL, 1); /* no memory, as elsewhere in the server */
+    account_limit(share->account, KUBE_EVENT_CONVERSIONS_MEMORY_EACH);
+    return share;
+}
+
+static struct share *share_ref(struct share *share)
+{
+    share->refs++;
+    return share;
+}
+
+static void share_unref(struct share *share)
+{
+    if (--share->refs)
+        return;
+    assert(share->pending_bytes == 0);
+    hash_map_remove(&share->conversions->shares, share_name(share));
+    account_unref(share->account);
+    free(share);
 }
 
 /* -- Entries -- */
@@ -85,10 +138,23 @@ static void free_entry(struct kube_event_conversions *c, struct kube_conversion_
     assert(list_empty(&e->waits));
     unlist(c, e);
     kube_definition_unref(e->definition);
-    buf_fini(&e->json);
+    account_buf_fini(e->share->account, &e->json);
     buf_fini(&e->why);
     free(e->status);
+    share_unref(e->share);
     free(e);
+}
+
+static void begin_pending(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    c->pending_bytes += cost_of(e);
+    e->share->pending_bytes += cost_of(e);
+}
+
+static void end_pending(struct kube_event_conversions *c, struct kube_conversion_entry *e)
+{
+    c->pending_bytes -= cost_of(e);
+    e->share->pending_bytes -= cost_of(e);
 }
 
 /* The oldest that no watch needs now. */
@@ -128,7 +194,7 @@ static void settle(struct kube_event_conversions *c, struct kube_conversion_entr
 static void fail(struct kube_event_conversions *c, struct kube_conversion_entry *e,
                  const struct kube_status *status)
 {
-    c->pending_bytes -= cost_of(e);
+    end_pending(c, e);
     e->status = xmalloc(sizeof(*e->status));
     *e->status = *status;
     e->status->long_message = SLICE_EMPTY; /* the message has its beginning */
@@ -141,14 +207,14 @@ static void take(struct kube_event_conversions *c, struct kube_conversion_entry 
                  struct slice json)
 {
     struct buf result = {0};
-    if (buf_append(&result, json) != ST_OK) {
+    if (account_append(e->share->account, &result, json) != ST_OK) {
         struct kube_status why = {0};
         kube_fail_engine(&why, ST_NOMEM);
         fail(c, e, &why);
         return;
     }
-    c->pending_bytes -= cost_of(e);
-    buf_fini(&e->json);
+    end_pending(c, e);
+    account_buf_fini(e->share->account, &e->json);
     e->json = result;
     settle(c, e, READY);
 }
@@ -165,6 +231,7 @@ static void free_batch(struct sent_batch *sent)
 {
     kube_conversion_batch_free(sent->batch);
     list_remove(&sent->link);
+    share_unref(sent->share);
     free(sent);
 }
 
@@ -177,16 +244,21 @@ static bool is_needed(const struct kube_conversion_entry *e)
 static void drop_entry(struct kube_event_conversions *c, struct kube_conversion_entry *e)
 {
     list_remove(&e->link);
-    c->pending_bytes -= cost_of(e);
+    end_pending(c, e);
     free_entry(c, e);
+}
+
+static void drop_entries(struct kube_event_conversions *c, struct list *entries)
+{
+    struct kube_conversion_entry *e, *following;
+    LIST_FOREACH_SAFE (e, following, entries, link)
+        drop_entry(c, e);
 }
 
 /* No watch waits for any of it: the webhook is not called any more. */
 static void drop_batch(struct sent_batch *sent)
 {
-    struct kube_conversion_entry *e, *following;
-    LIST_FOREACH_SAFE (e, following, &sent->entries, link)
-        drop_entry(sent->conversions, e);
+    drop_entries(sent->conversions, &sent->entries);
     free_batch(sent);
 }
 
@@ -246,9 +318,10 @@ static void send_some(struct kube_event_conversions *c)
     struct kube_conversion_entry *e, *following;
     struct sent_batch *sent = xcalloc(1, sizeof(*sent));
     sent->conversions = c;
+    sent->share = share_ref(first->share);
     list_init(&sent->entries);
     list_push_back(&c->batches, &sent->link);
-    sent->batch = kube_conversion_batch_new(c->api, first->to, NULL, 0);
+    sent->batch = kube_conversion_batch_new(c->api, first->to, sent->share->account, 0);
     bool alone = first->alone;
     const struct kube_custom *to = first->to;
     LIST_FOREACH_SAFE (e, following, &c->fresh, link) {
@@ -305,21 +378,24 @@ static struct kube_conversion_entry *new_entry(struct kube_event_conversions *c,
                                                const struct kube_kv *kv)
 {
     void *replaced;
-    if (c->pending_bytes > KUBE_EVENT_CONVERSIONS_PENDING_BYTES)
+    struct share *share = hash_map_get(&c->shares, to->definition->name);
+    if (c->pending_bytes > KUBE_EVENT_CONVERSIONS_PENDING_BYTES ||
+        (share && share->pending_bytes > KUBE_EVENT_CONVERSIONS_PENDING_BYTES_EACH))
         return NULL;
     struct kube_conversion_entry *e = xcalloc(1, sizeof(*e) + KEY_HEAD_BYTES + kv->key.len);
     e->key_len = make_key(to, kv, e->key);
+    e->share = share_ref(share ? share : new_share(c, to->definition->name));
     e->to = to;
     e->definition = kube_definition_ref(to->definition);
     e->kv.mod_revision = kv->mod_revision;
     list_init(&e->waits);
-    if (buf_append(&e->json, kv->value) != ST_OK ||
+    if (account_append(e->share->account, &e->json, kv->value) != ST_OK ||
         hash_map_put(&c->by_key, e, &replaced) != ST_OK) {
         free_entry(c, e);
         return NULL;
     }
     e->listed = true;
-    c->pending_bytes += cost_of(e);
+    begin_pending(c, e);
     send_later(c, e);
     return e;
 }
@@ -384,23 +460,19 @@ void kube_conversion_wait_drop(struct kube_event_conversions *c, struct kube_con
 
 /* -- Life -- */
 
-struct kube_event_conversions *kube_event_conversions_new(struct kube_api *api)
+struct kube_event_conversions *kube_event_conversions_new(struct kube_api *api,
+                                                          struct budget *budget)
 {
     struct kube_event_conversions *c = xcalloc(1, sizeof(*c));
     c->api = api;
+    c->budget = budget;
     c->turn_end.fn = on_turn_end;
     hash_map_init(&c->by_key, key_of, random_u64(&api->random));
+    hash_map_init(&c->shares, share_name, random_u64(&api->random));
     list_init(&c->fresh);
     list_init(&c->kept);
     list_init(&c->batches);
     return c;
-}
-
-static void free_entries(struct kube_event_conversions *c, struct list *entries)
-{
-    struct list *link;
-    while ((link = list_pop_front(entries)) != NULL)
-        free_entry(c, LIST_ENTRY(link, struct kube_conversion_entry, link));
 }
 
 void kube_event_conversions_free(struct kube_event_conversions *c)
@@ -408,13 +480,11 @@ void kube_event_conversions_free(struct kube_event_conversions *c)
     if (!c)
         return;
     loop_defer_cancel(&c->turn_end);
-    free_entries(c, &c->fresh);
-    free_entries(c, &c->kept);
-    while (!list_empty(&c->batches)) {
-        struct sent_batch *sent = LIST_ENTRY(c->batches.next, struct sent_batch, link);
-        free_entries(c, &sent->entries);
-        free_batch(sent);
-    }
+    drop_entries(c, &c->fresh);
+    trim(c, 0, 0);
+    while (!list_empty(&c->batches))
+        drop_batch(LIST_ENTRY(c->batches.next, struct sent_batch, link));
     hash_map_fini(&c->by_key);
+    hash_map_fini(&c->shares);
     free(c);
 }

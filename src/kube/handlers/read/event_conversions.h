@@ -4,7 +4,8 @@
  * together with others of the same version, and the others wait for the same answer. Objects that
  * were converted are kept until KUBE_EVENT_CONVERSIONS_BYTES are, for watches that come to the
  * event later; what has failed is not kept. When no watch waits any more for any object of a call,
- * the call is given up.
+ * the call is given up. The objects of each definition are limited for themselves, and all that
+ * their conversions take is charged to an account of the definition.
  *
  *     get ─► known ────────────────────────────────────► its JSON
  *      └───► new ─► (end of the turn) ─► sent ─► wake ─► get
@@ -20,16 +21,24 @@
 #include "kube/types/storage.h"
 
 enum {
-    KUBE_EVENT_CONVERSIONS_BYTES = 4 << 20,          /* sum of those that are kept */
-    KUBE_EVENT_CONVERSIONS_COUNT = 4096,             /* the same */
-    KUBE_EVENT_CONVERSIONS_PENDING_BYTES = 64 << 20, /* sum of those under way */
+    KUBE_EVENT_CONVERSIONS_BYTES = 4 << 20, /* sum of those that are kept */
+    KUBE_EVENT_CONVERSIONS_COUNT = 4096,    /* the same */
+    /* The sum of those under way: of all, and of one definition. */
+    KUBE_EVENT_CONVERSIONS_PENDING_BYTES = 64 << 20,
+    KUBE_EVENT_CONVERSIONS_PENDING_BYTES_EACH = KUBE_EVENT_CONVERSIONS_PENDING_BYTES / 4,
+    /* All memory for one definition: also questions, answers, and results, which a watch needs
+     * until its client has room for them. */
+    KUBE_EVENT_CONVERSIONS_MEMORY_EACH = 128 << 20,
 };
 
+struct budget;
 struct kube_api;
 struct kube_conversion_entry;
 struct kube_event_conversions;
 
-struct kube_event_conversions *kube_event_conversions_new(struct kube_api *api);
+/* budget: that of the accounts; NULL: nothing is charged. */
+struct kube_event_conversions *kube_event_conversions_new(struct kube_api *api,
+                                                          struct budget *budget);
 /* Nothing waits any more. Accepts NULL. */
 void kube_event_conversions_free(struct kube_event_conversions *conversions);
 

@@ -1,5 +1,6 @@
 /* Objects of events that a webhook converts for many watches: who shares a call, what is kept,
  * limits, watches that leave, and memory that fails. */
+#include "base/memory/budget.h"
 #include "kube/call/conversion_fixture_test.h"
 #include "kube/handlers/read/event_conversions.h"
 
@@ -17,13 +18,17 @@ struct watcher {
 struct event_world {
     struct conversion_world w; /* first */
     struct kube_event_conversions *conversions;
+    struct budget *budget;
     struct arena arena;
 };
+
+enum { BUDGET_BYTES = 1 << 30 }; /* more than one definition may take */
 
 static void world_init(struct event_world *e)
 {
     conversion_world_init(&e->w);
-    e->conversions = kube_event_conversions_new(&e->w.api);
+    assert_int_equal(budget_new(BUDGET_BYTES, &e->budget), ST_OK);
+    e->conversions = kube_event_conversions_new(&e->w.api, e->budget);
     arena_init(&e->arena, NULL, 0, SIZE_MAX);
 }
 
@@ -31,7 +36,9 @@ static void world_fini(struct event_world *e)
 {
     kube_event_conversions_free(e->conversions);
     arena_fini(&e->arena);
+    assert_int_equal(budget_stats(e->budget).held_bytes, 0);
     conversion_world_fini(&e->w);
+    budget_free(e->budget); /* no account is left */
 }
 
 static void on_wake(struct kube_conversion_wait *wait)
@@ -329,15 +336,19 @@ static void objects_are_kept_up_to_a_number(void **state)
     world_fini(&e);
 }
 
+/* Of one definition; others have room meanwhile. */
 static void objects_under_way_are_limited(void **state)
 {
     (void)state;
-    enum { EACH = 1 << 20, ALL = KUBE_EVENT_CONVERSIONS_PENDING_BYTES / EACH + 1 };
+    enum { EACH = 1 << 20, ALL = KUBE_EVENT_CONVERSIONS_PENDING_BYTES_EACH / EACH + 1 };
     struct event_world e;
     struct watcher *x = calloc(ALL + 1, sizeof(*x));
     char *more = conversion_long(EACH);
     int fits = 0;
     world_init(&e);
+    struct kube_definition *doors = conversion_define(&e.w, "doors");
+    const struct kube_custom *door =
+        kube_definition_version(doors, SLICE_LITERAL("example.com/v2"));
     e.w.hooks.site.holds = true;
     for (int round = 0; round < 2; round++) {
         for (fits = 0; fits <= ALL; fits++) {
@@ -352,14 +363,102 @@ static void objects_under_way_are_limited(void **state)
         assert_non_null(strstr(x[fits].status.message, "too many events wait for the conversion "
                                                        "webhook of gates.example.com"));
         run(&e, NS_PER_S);
+        struct watcher other = watcher_of(&e, door, "other", 9 + round);
+        e.w.hooks.site.holds = false;
+        assert_int_equal(get(&other), ST_AGAIN);
+        run(&e, NS_PER_S);
+        expect_known(&other, "v2", "other");
+        drop(&other);
+        e.w.hooks.site.holds = true;
         /* When the watches leave, all of it is free again: there is a second round. */
         for (int i = 0; i < fits; i++)
             drop(&x[i]);
         run(&e, 100 * NS_PER_MS);
         assert_int_equal(e.w.hooks.under_way, 0);
     }
+    kube_definition_unref(doors);
     free(more);
     free(x);
+    world_fini(&e);
+}
+
+/* All definitions together, each of which has a share. */
+static void objects_under_way_of_all_definitions_are_limited(void **state)
+{
+    (void)state;
+    enum { EACH = 1 << 20, ALL = 2 * KUBE_EVENT_CONVERSIONS_PENDING_BYTES / EACH, KINDS = 8 };
+    struct event_world e;
+    struct watcher *x = calloc(ALL, sizeof(*x));
+    struct kube_definition *definitions[KINDS];
+    char *more = conversion_long(EACH), plural[16];
+    size_t fits = 0;
+    world_init(&e);
+    e.w.hooks.site.holds = true;
+    struct slice large = conversion_object(&e.arena, "v1", "a", more);
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        snprintf(plural, sizeof(plural), "kind%zu", kind);
+        definitions[kind] = conversion_define(&e.w, plural);
+        const struct kube_custom *to =
+            kube_definition_version(definitions[kind], SLICE_LITERAL("example.com/v2"));
+        size_t before = fits;
+        do {
+            x[fits] = watcher_of_number(&e, (int)fits, 9);
+            x[fits].to = to;
+            x[fits].kv.value = large;
+        } while (get(&x[fits]) == ST_AGAIN && ++fits < ALL);
+        assert_true(fits < ALL);
+        assert_int_equal(x[fits].status.reason, KUBE_TOO_MANY_REQUESTS);
+        if (kind == 0)
+            assert_true(fits > 0);
+        else if (kind == KINDS - 1)
+            assert_int_equal(fits, before);
+    }
+    for (size_t i = 0; i < fits; i++)
+        drop(&x[i]);
+    run(&e, 100 * NS_PER_MS);
+    for (size_t kind = 0; kind < KINDS; kind++)
+        kube_definition_unref(definitions[kind]);
+    free(more);
+    free(x);
+    world_fini(&e);
+}
+
+/* A converter makes small objects large, and no watch takes its event: each waits for its client.
+ */
+static void memory_of_a_definition_is_limited(void **state)
+{
+    (void)state;
+    enum {
+        GROWS = 6 << 20,
+        ALL = KUBE_EVENT_CONVERSIONS_MEMORY_EACH / GROWS + 4,
+    };
+    struct event_world e;
+    struct watcher x[ALL];
+    size_t known = 0;
+    world_init(&e);
+    struct kube_definition *doors = conversion_define(&e.w, "doors");
+    const struct kube_custom *door =
+        kube_definition_version(doors, SLICE_LITERAL("example.com/v2"));
+    e.w.converter.grows = GROWS;
+    for (int i = 0; i < ALL; i++) {
+        x[i] = watcher_of(&e, e.w.v2, "a", i);
+        assert_int_equal(get(&x[i]), ST_AGAIN);
+        run(&e, NS_PER_S);
+        assert_in_range(budget_stats(e.budget).held_bytes, 0, KUBE_EVENT_CONVERSIONS_MEMORY_EACH);
+        if (get(&x[i]) == ST_OK)
+            known++;
+        else
+            assert_int_equal(x[i].status.reason, KUBE_TOO_MANY_REQUESTS);
+    }
+    assert_in_range(known, ALL / 4, ALL - 4);
+    struct watcher other = watcher_of(&e, door, "other", 9);
+    assert_int_equal(get(&other), ST_AGAIN);
+    run(&e, NS_PER_S);
+    assert_int_equal(get(&other), ST_OK);
+    drop(&other);
+    for (int i = 0; i < ALL; i++)
+        drop(&x[i]);
+    kube_definition_unref(doors);
     world_fini(&e);
 }
 
@@ -565,6 +664,8 @@ int main(void)
         cmocka_unit_test(objects_are_kept_up_to_a_number_of_bytes),
         cmocka_unit_test(objects_are_kept_up_to_a_number),
         cmocka_unit_test(objects_under_way_are_limited),
+        cmocka_unit_test(objects_under_way_of_all_definitions_are_limited),
+        cmocka_unit_test(memory_of_a_definition_is_limited),
         cmocka_unit_test(call_is_given_up_with_its_last_watch),
         cmocka_unit_test(object_without_a_watch_is_not_sent),
         cmocka_unit_test(watches_leave_at_any_time),
