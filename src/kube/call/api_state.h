@@ -41,6 +41,7 @@ struct kube_api {
     struct random random;       /* for uids, names and jitter */
     size_t under_way;           /* operations that the engine or the worker has not completed */
     size_t gathered_bytes;      /* size of protobuf lists, which are held until they are sent */
+    size_t converted_bytes;     /* the same of lists whose objects webhooks convert */
     unsigned packers;           /* lists that are being compressed */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
     void *metrics_ctx;

@@ -59,6 +59,7 @@ struct kube_definition_webhook {
         mixed; /* by status.storedVersions, objects are stored in others than the storage version */
     const struct kube_webhook_target *target; /* NULL: its configuration cannot be used */
     const char *review_version;               /* "v1", "v1beta1"; NULL: it knows neither */
+    size_t list_bytes;                        /* held by lists: kube/handlers/read/list.c */
 };
 
 struct kube_definition {

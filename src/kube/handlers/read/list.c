@@ -19,17 +19,42 @@
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
     SHORT_LIST_LOOK_BYTES = 1 << 20,  /* size of its objects with their defaults */
-    GATHER_BYTES_MAX = 64 << 20,      /* limit on the size of one list in protobuf */
-    GATHER_BYTES_MAX_ALL = 128 << 20, /* limit on the size of all lists of a shard */
-    COMPRESSED = 16,                  /* compressing one byte takes as long as scanning this many */
-    PACKERS_MAX = 256,                /* per shard; further lists are sent uncompressed */
+    GATHER_BYTES_MAX = 64 << 20,      /* limit on the size of one list that is gathered */
+    GATHER_BYTES_MAX_ALL = 128 << 20, /* limit on the size of all of them of a shard, in protobuf */
+    CONVERT_BYTES_MAX_ALL = 256 << 20, /* the same of those that webhooks convert, */
+    CONVERT_BYTES_MAX_EACH = CONVERT_BYTES_MAX_ALL / 4, /* and of one definition */
+    COMPRESSED = 16,   /* compressing one byte takes as long as scanning this many */
+    PACKERS_MAX = 256, /* per shard; further lists are sent uncompressed */
 };
+
+/* Lists that a webhook converts are counted for themselves, because they are held while they wait
+ * for it. */
+static void hold_gathered(struct kube_list *list, size_t bytes)
+{
+    struct kube_call *call = list->call;
+    size_t *all = &call->api->gathered_bytes;
+    if (list->converts) {
+        size_t *each = &kube_custom_of(call->kind)->definition->webhook.list_bytes;
+        *each = *each - list->gathered_bytes + bytes;
+        all = &call->api->converted_bytes;
+    }
+    *all = *all - list->gathered_bytes + bytes;
+    list->gathered_bytes = bytes;
+}
+
+static bool others_fit(const struct kube_list *list)
+{
+    const struct kube_call *call = list->call;
+    if (!list->converts)
+        return call->api->gathered_bytes <= GATHER_BYTES_MAX_ALL;
+    return call->api->converted_bytes <= CONVERT_BYTES_MAX_ALL &&
+           kube_custom_of(call->kind)->definition->webhook.list_bytes <= CONVERT_BYTES_MAX_EACH;
+}
 
 static void drop_gathered(struct kube_list *list)
 {
     struct kube_call *call = list->call;
-    call->api->gathered_bytes -= list->gathered_bytes;
-    list->gathered_bytes = 0;
+    hold_gathered(list, 0);
     buf_fini(&list->gathered);
     account_release(call->arena.account, list->charged_bytes);
     list->charged_bytes = 0;
@@ -295,8 +320,7 @@ static bool charge_gathered(struct kube_list *list)
 static bool count_gathered(struct kube_list *list)
 {
     struct kube_call *call = list->call;
-    call->api->gathered_bytes += list->gathered.len - list->gathered_bytes;
-    list->gathered_bytes = list->gathered.len;
+    hold_gathered(list, list->gathered.len);
     if (list->gathered.len > GATHER_BYTES_MAX)
         return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
                          list->converts
@@ -305,7 +329,7 @@ static bool count_gathered(struct kube_list *list)
                              : "this list is longer than %d bytes in protobuf: ask for "
                                "application/json, or for pages by limit",
                          GATHER_BYTES_MAX);
-    if (call->api->gathered_bytes <= GATHER_BYTES_MAX_ALL && charge_gathered(list))
+    if (others_fit(list) && charge_gathered(list))
         return true;
     kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
               list->converts
