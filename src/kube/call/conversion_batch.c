@@ -201,7 +201,7 @@ static void fail(struct kube_conversion_batch *b, enum status status)
 {
     if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
         kube_fail(&b->status, KUBE_TOO_MANY_REQUESTS,
-                  "too many requests wait for the conversion webhook of %.*s, please try again",
+                  "too many requests wait for the conversion webhook of %.*s",
                   SLICE_ARGS(b->definition->name));
         b->status.retry_after_s = 1;
     } else {
@@ -464,13 +464,14 @@ static void on_called(struct kube_webhook_call *call)
         work(b, call->answer.len);
         return;
     }
-    if (call->status == ST_REQUEST_TOO_MANY_REQUESTS || call->status == ST_STOPPED) {
+    /* The answer is too long, or the account has no room for it. */
+    if ((call->status == ST_LIMIT || call->status == ST_NOMEM) && halve(b))
+        return;
+    if (call->status == ST_REQUEST_TOO_MANY_REQUESTS || call->status == ST_STOPPED ||
+        call->status == ST_NOMEM) {
         fail(b, call->status);
         return;
     }
-    /* The answer is too long. */
-    if (call->status == ST_LIMIT && halve(b))
-        return;
     b->failure = CONVERSION_CALL_FAILED;
     count_call(b);
     if (buf_append_text(&why, "failed: ") == ST_OK &&

@@ -436,7 +436,7 @@ static void batches_that_wait_are_limited_and_free_their_places(void **state)
         assert_int_equal(asks[i].status.reason, KUBE_TOO_MANY_REQUESTS);
         assert_int_equal(asks[i].status.retry_after_s, 1);
         expect_text(&asks[i], "too many requests wait for the conversion webhook of "
-                              "gates.example.com, please try again");
+                              "gates.example.com");
     }
     /* What is freed makes room at once. */
     for (int i = 0; i < ALL; i++)

@@ -228,10 +228,12 @@ void kube_call_fail(struct kube_call *call)
      * ask the client to try again: it would write twice. */
     if (arena_ran_out(&call->arena) && !kube_code_is_no_memory(kube_status_code(&call->status)))
         kube_fail_engine(&call->status, ST_NOMEM);
-    if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS)
+    if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS) {
+        const struct kube_status refused = call->status;
         kube_fail(&call->status, KUBE_INTERNAL_ERROR,
-                  "Internal error occurred: the change was made, but there is no memory for the "
-                  "answer");
+                  "Internal error occurred: the change was made, but it cannot be answered: %s",
+                  refused.message);
+    }
     /* A Status has no Table, so an error is sent in the format but not in the shape that the client
      * asked for. */
     call->accept = call->accept_fail;
