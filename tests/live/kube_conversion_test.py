@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import select
 import sys
 import tempfile
 import threading
@@ -19,6 +20,10 @@ from kube import KubeServer  # noqa: E402
 
 WAIT_SECONDS = 60
 CONVERSION_SECONDS = 30  # what a conversion may take
+PROMPT_SECONDS = 10  # what waits for no converter takes a fraction of a second
+MIB = 1 << 20
+LATE_WRITE = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+LATE_READ = "Timeout: request did not complete within the allotted timeout"
 MERGE, JSON, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
 
 
@@ -91,6 +96,17 @@ class ConversionTest(unittest.TestCase):
 
     def calls(self):
         return len(self.hooks.of("/convert"))
+
+    def begin(self, method, where, body=None, content_type="application/json"):
+        """Sends a request, and returns its connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+        self.addCleanup(connection.close)
+        connection.request(method, where, json.dumps(body) if body is not None else None, {"Content-Type": content_type})
+        return connection
+
+    def answer(self, connection):
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
 
 
 class Versions(ConversionTest):
@@ -445,6 +461,7 @@ class Inside(ConversionTest):
     """What this server does by itself needs only metadata, and continues without the converter."""
 
     def test_namespaces_and_dependents_are_deleted_while_the_converter_is_gone(self):
+        """Watches in the stored version and in another one are open meanwhile, and lists are made in both."""
         self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}}, 201)
         self.send("POST", path(namespace="n"), gate("a"), 201)
         owner = self.send("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "owner"}}, 201)
@@ -452,12 +469,24 @@ class Inside(ConversionTest):
         owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]
         self.send("POST", path(), owned, 201)
         self.patch(f"{CRDS}/gates.example.com", {"spec": {"versions": conversions.versions("v2")}})
+        now = self.server.list(path(namespace=None))["metadata"]["resourceVersion"]
         self.hooks.stop()
+        watches = {api: [self.server.watch(path(api, namespace=None), resourceVersion=now) for _ in range(2 * threads())]
+                   for api in ("v1", "v2")}
         self.send("GET", path("v2", "owned"), code=500)
+        self.send("GET", path("v2", namespace=None), code=500)
+        self.assertEqual(len(self.send("GET", path("v1", namespace=None), code=200)["items"]), 2)
         self.send("DELETE", "/api/v1/namespaces/default/configmaps/owner", None, 200)
         self.send("DELETE", "/api/v1/namespaces/n", None, 200)
         self.until(lambda: self.server.get("/api/v1/namespaces/n")[0] == 404)
         self.until(lambda: not self.stored("owned"))
+        for watch in watches["v1"]:  # the objects are still in this version
+            seen = {(e["type"], e["object"]["metadata"]["name"]) for e in watch.take(2)}
+            self.assertEqual(seen, {("DELETED", "a"), ("DELETED", "owned")})
+        for watch in watches["v2"]:
+            self.assertEqual([(e["type"], e["object"]["code"]) for e in watch.rest()], [("ERROR", 500)])
+        for api in ("v1", "v2"):
+            self.assertEqual(self.send("GET", path(api, namespace=None), code=200)["items"], [])
         self.send("DELETE", f"{CRDS}/gates.example.com", None, 200)
         self.until(lambda: self.server.get(f"{CRDS}/gates.example.com")[0] == 404)
 
@@ -536,7 +565,32 @@ class BadDays(ConversionTest):
         refused = self.send("POST", path("v2", plural="doors"), gate("a", "v2", "Door"))
         self.assertIn(refused["code"], (404, 429), refused)
 
-    def test_a_write_that_waits_delays_others_of_its_object_only_for_a_moment(self):
+    def test_any_number_of_writes_that_wait_delay_no_other_of_their_object(self):
+        """A write in the stored version needs no converter."""
+        waiters = 60
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(webhooks.hang)
+        waiting = [self.begin("PATCH", path("v2", "a"), {"metadata": {"labels": {"waiter": "yes"}}}, MERGE) for _ in range(waiters)]
+        self.hooks.wait_for("/convert")
+        begun = time.monotonic()
+        for i in range(8):  # on every thread
+            self.patch(path("v1", "a"), {"metadata": {"labels": {"i": str(i)}}})
+        self.assertLess(time.monotonic() - begun, PROMPT_SECONDS)
+        self.hooks.wait_until(lambda: self.hooks.waiting == waiters)
+        for connection in waiting:
+            connection.close()
+        self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+        self.assertEqual(self.stored("a")["metadata"]["labels"], {"i": "7"})
+
+    def test_writes_in_other_versions_at_the_same_time_lose_nothing(self):
+        self.send("POST", path(), gate("a"), 201)
+        writes = [self.begin("PATCH", path(f"v{i % 3 + 1}", "a"), {"metadata": {"labels": {f"l{i}": "x"}}}, MERGE) for i in range(12)]
+        for connection in writes:
+            code, body = self.answer(connection)
+            self.assertEqual(code, 200, body)
+        self.assertEqual(self.stored("a")["metadata"]["labels"], {f"l{i}": "x" for i in range(12)})
+
+    def test_a_write_that_waits_delays_no_other_of_its_object(self):
         released = threading.Event()
         self.send("POST", path(), gate("a"), 201)
         self.behave(webhooks.slow(released, conversions.good))
@@ -573,6 +627,46 @@ class BadDays(ConversionTest):
             self.assertEqual(answer.status, 500, body)
             self.assertIn("context deadline exceeded", body["message"])
             connection.close()
+
+    def expect_late(self, method, where, message, body=None, content_type="application/json"):
+        begun = time.monotonic()
+        late = self.send(method, where, body, 504, content_type)
+        self.assertEqual((late["reason"], late["message"]), ("Timeout", message))
+        self.assertLess(time.monotonic() - begun, PROMPT_SECONDS)
+
+    def test_a_request_waits_for_the_converter_no_longer_than_its_time(self):
+        self.send("POST", path(), gate("a"), 201)
+        self.behave(webhooks.hang)
+        for method, where, message, *body in (
+                ("GET", path("v2", "a"), LATE_READ), ("GET", path("v2", "a", "scale"), LATE_READ), ("GET", path("v2"), LATE_READ),
+                ("DELETE", path("v2", "a"), LATE_WRITE), ("DELETE", path("v2"), LATE_WRITE),
+                ("POST", path("v2"), LATE_WRITE, gate("b", "v2")),
+                ("PUT", path("v2", "a", "status"), LATE_WRITE, {**gate("a", "v2"), "status": {"ready": 1}}),
+                ("PATCH", path("v2", "a"), LATE_WRITE, {"spec": {"host": "b"}}, MERGE)):
+            with self.subTest(method + " " + where):
+                self.expect_late(method, where + "?timeout=1s", message, *body)
+                self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "a:1"})
+        self.assertIsNone(self.stored("b"))
+
+    def test_all_conversions_of_a_request_share_its_time(self):
+        """Each of them is fast enough by itself."""
+        def pause(call):
+            time.sleep(0.7)
+            conversions.good(call)
+        self.put_many(1100)  # three calls
+        self.send("POST", path(), gate("a"), 201)
+        now = self.server.list(path())["metadata"]["resourceVersion"]
+        self.behave(pause)
+        self.expect_late("GET", path("v2") + "?timeout=1s", LATE_READ)
+        self.expect_late("PATCH", path("v2", "a") + "?timeout=1s", LATE_WRITE, {"spec": {"host": "b"}}, MERGE)
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "a:1"})
+        self.expect_late("POST", path("v2") + "?timeout=1s", LATE_WRITE, gate("b", "v2"))
+        self.assertEqual(self.stored("b")["spec"], {"hostPort": "a:1"})  # there was no time left for the answer
+        self.assertEqual(self.patch(path("v2", "a") + "?timeout=20s", {"spec": {"host": "b"}})["spec"], {"host": "b", "port": "1"})
+        # A watch is not answered at once.
+        self.assertEqual(self.server.watch(path("v2"), resourceVersion=now, timeout="1s").next()["object"]["metadata"]["name"], "b")
+        self.assertEqual(len(self.server.watch(path("v2"), timeout="1s").take(1102)), 1102)
 
     def test_clients_that_leave_end_the_conversion_of_their_object(self):
         made = self.patch(path("v1", "a") + "?fieldManager=me", json.dumps(gate("a")), 201, APPLY)
@@ -644,6 +738,98 @@ class BadDays(ConversionTest):
         refused = self.patch(f"{CRDS}/doors.example.com",
                              {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bm9uc2Vuc2U="}}}}}, 422)
         self.assertIn("unable to load root certificates: unable to parse bytes as PEM block", refused["message"])
+
+
+class OneThread(ConversionTest):
+    options = ("--io-threads=1",)
+
+    def test_lists_that_hang_take_the_room_of_no_others(self):
+        """Half of each list is there, and the converter hangs with the other half: what they hold is limited for their definition."""
+        share, count, size, lists = 64 * MIB, 600, 15_000, 24
+
+        def grow(call):
+            objects = conversions.converted(call)
+            if objects[0]["metadata"]["name"] != "g0000":
+                webhooks.hang(call)
+            for thing in objects:
+                thing["spec"]["host"] = "x" * size
+            conversions.answer(call, objects)
+        self.define(plural="doors", kind="Door", behaviour=conversions.good)
+        self.server.put_many("example.com/doors", {"d": {"kind": "Door", "api": "example.com/v1", "spec": {"hostPort": "h:1"}}})
+        maps = {f"c{i}": {"kind": "ConfigMap", "data": {"a": "x" * 100_000}} for i in range(3)}
+        self.server.put_many("configmaps", maps)
+        self.put_many(count)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": self.hooks.on("/grow", grow)}}}})
+        half = 500 * size
+        waiting = [self.begin("GET", path("v2")) for _ in range(lists)]
+        refused = lists - share // half
+        self.assertGreater(refused, 0)
+        ready = []
+        self.until(lambda: self.take_ready(waiting, ready) >= refused)
+        self.assertEqual({(code, body["message"]) for code, body in ready},
+                         {(429, "too many long lists are being converted by webhooks: ask for pages by limit, or later")})
+        self.hooks.wait_until(lambda: self.hooks.waiting == lists - len(ready))
+        self.assertEqual(len(self.send("GET", path("v2", plural="doors"), code=200)["items"]), 1)
+        code, _, _ = self.server.get("/api/v1/namespaces/default/configmaps", {"Accept": "application/vnd.kubernetes.protobuf"})
+        self.assertEqual(code, 200)
+        for connection in waiting:
+            connection.close()
+        self.hooks.wait_until(lambda: self.hooks.waiting == 0)
+        self.assertEqual(len(self.send("GET", path("v2") + "?limit=500", code=200)["items"]), 500)
+
+    def take_ready(self, waiting, ready):
+        """Moves the answers that have come from the connections to `ready`; returns their number."""
+        for connection in select.select([c.sock for c in waiting], [], [], 0)[0]:
+            connection = next(c for c in waiting if c.sock is connection)
+            waiting.remove(connection)
+            ready.append(self.answer(connection))
+        return len(ready)
+
+
+class LittleMemory(ConversionTest):
+    options = ("--max-client-bytes=8388608",)
+
+    def test_an_answer_for_which_there_is_no_room_is_not_asked_for_again(self):
+        """The object is stored, so that the client must not try again."""
+        def grow(thing):
+            if thing["apiVersion"].endswith("v2"):
+                thing["spec"]["host"] = "x" * 6_000_000
+        self.behave(conversions.changed(grow))
+        failed = self.send("POST", path("v2"), gate("a", "v2"), 500)
+        self.assertEqual((failed["reason"], failed["message"]),
+                         ("InternalError", "Internal error occurred: the change was made, but it cannot be answered: "
+                          "vigil: clients hold too much memory, see --max-client-bytes"))
+        self.assertEqual(self.stored("a")["spec"], {"hostPort": "a:1"})
+
+
+class Services(ConversionTest):
+    """The converter is behind a service, whose ready endpoints are called."""
+
+    def service(self, ready=(), unready=()):
+        self.server.put("services/specs", "hook", kind="Service", spec={
+            "clusterIP": "10.0.0.9", "ports": [{"name": "https", "port": 443, "targetPort": "https"}]})
+        self.server.put("endpointslices", "hook-1", kind="EndpointSlice", api="discovery.k8s.io/v1", labels={
+            "kubernetes.io/service-name": "hook"}, addressType="IPv4", ports=[{"name": "https", "port": self.behind.port}], endpoints=[
+                {"addresses": [address], "conditions": {"ready": address in ready}} for address in (*ready, *unready)])
+
+    def test_a_service_is_called_at_a_ready_endpoint(self):
+        self.behind = webhooks.Webhooks(self.directory.name, "service", authority=self.hooks.authority, names="DNS:hook.default.svc")
+        self.addCleanup(self.behind.stop)
+        self.behind.on("/convert", conversions.good)
+        self.send("POST", path(), gate("a"), 201)
+        self.patch(f"{CRDS}/gates.example.com", {"spec": {"conversion": {"webhook": {"clientConfig": {
+            "url": None, "service": {"namespace": "default", "name": "hook", "path": "/convert"}}}}}})
+        begin = 'conversion webhook for example.com/v1, Kind=Gate failed: Post "https://hook.default.svc:443/convert?timeout=30s": '
+        self.assertEqual(self.send("GET", path("v2", "a"), code=500)["message"], begin + 'service "hook" not found')
+        self.service(unready=["127.0.0.1"])
+        self.until(lambda: "no endpoints available for service" in self.send("GET", path("v2", "a"), code=500)["message"])
+        self.assertEqual(self.behind.calls, [])
+        self.service(ready=["127.0.0.1"], unready=["127.0.0.2"])
+        self.until(lambda: self.server.get(path("v2", "a"))[0] == 200)
+        self.assertEqual(self.send("GET", path("v2", "a"), code=200)["spec"], {"host": "a", "port": "1"})
+        call = self.behind.calls[-1]
+        self.assertEqual((call.headers["host"], call.path), ("hook.default.svc:443", "/convert"))
+        self.assertEqual(self.calls(), 0)
 
 
 class Refusals(ConversionTest):

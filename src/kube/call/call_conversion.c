@@ -1,8 +1,8 @@
 #include "kube/call/call_conversion.h"
 
-#include "base/clock.h"
 #include "base/xalloc.h"
 #include "kube/call/conversion_batch.h"
+#include "kube/call/deadline.h"
 #include "kube/call/respond.h"
 #include "wire/peer/peer.h"
 
@@ -10,30 +10,22 @@ struct conversion {
     struct kube_call *call; /* held */
     struct kube_conversion_batch *batch;
     kube_call_converted_fn *done;
-    struct timer patience;
     /* Unless done is set: see kube_call_convert. */
     struct arena *arena;
     void (*next)(struct kube_call *call, struct slice converted);
 };
 
-static void on_patience(struct timer *timer)
-{
-    struct conversion *c = CONTAINER_OF(timer, struct conversion, patience);
-    kube_write_queue_leave(&c->call->ticket);
-    kube_write_queue_leave(&c->call->quota_ticket);
-}
-
-static void free_conversion(struct conversion *c)
-{
-    loop_timer_cancel(c->call->api->loop, &c->patience);
-    free(c);
-}
-
 static void on_client_gone(void *outside)
 {
     struct conversion *c = outside;
     kube_conversion_batch_free(c->batch);
-    free_conversion(c);
+    free(c);
+}
+
+static void fail_late(struct kube_call *call)
+{
+    (void)kube_call_fail_late(call, &call->status);
+    kube_call_fail(call);
 }
 
 static void go_on(const struct conversion *c)
@@ -62,35 +54,46 @@ static void on_converted(struct kube_conversion_batch *batch)
     struct conversion c = *owned;
     c.call->outside = NULL;
     http_need_peer(c.call->exchange, false);
-    free_conversion(owned);
-    if (c.done)
+    free(owned);
+    if (kube_conversion_batch_status(batch)->reason != KUBE_OK && !kube_call_time_left_ns(c.call)) {
+        kube_conversion_batch_free(batch);
+        bool has_client = kube_call_done(c.call);
+        assert(has_client);
+        fail_late(c.call);
+    } else if (c.done) {
         c.done(c.call, batch);
-    else
+    } else {
         go_on(&c);
+    }
 }
 
-static struct conversion *start(struct kube_call *call, struct kube_conversion_batch *batch)
+static void start(const struct conversion *conversion)
 {
-    struct conversion *c = xcalloc(1, sizeof(*c));
+    struct kube_call *call = conversion->call;
+    int64_t patience_ns = kube_call_patience_ns(call);
+    if (!patience_ns) {
+        kube_conversion_batch_free(conversion->batch);
+        fail_late(call);
+        return;
+    }
+    struct conversion *c = xmalloc(sizeof(*c));
     assert(!call->outside);
-    c->call = call;
-    c->batch = batch;
-    c->patience.fn = on_patience;
+    *c = *conversion;
     call->outside = c;
     call->cancel = on_client_gone;
+    kube_write_queue_leave(&call->ticket);
+    kube_write_queue_leave(&call->quota_ticket);
     kube_call_hold(call);
     http_need_peer(call->exchange, true);
-    loop_timer_set(call->api->loop, &c->patience,
-                   clock_add(loop_now_ns(call->api->loop), KUBE_CONVERSION_PATIENCE_NS));
-    kube_conversion_batch_start(batch, on_converted, c);
-    return c;
+    kube_conversion_batch_limit(c->batch, patience_ns);
+    kube_conversion_batch_start(c->batch, on_converted, c);
 }
 
 void kube_call_convert_batch(struct kube_call *call, struct kube_conversion_batch *batch,
                              kube_call_converted_fn *done)
 {
     if (call->exchange)
-        start(call, batch)->done = done;
+        start(&(struct conversion){.call = call, .batch = batch, .done = done});
     else
         kube_conversion_batch_free(batch);
 }
@@ -108,7 +111,5 @@ void kube_call_convert(struct kube_call *call, const struct kube_custom *to, str
         kube_call_fail_engine(call, status);
         return;
     }
-    struct conversion *c = start(call, batch);
-    c->arena = arena;
-    c->next = next;
+    start(&(struct conversion){.call = call, .batch = batch, .arena = arena, .next = next});
 }

@@ -1,5 +1,6 @@
 #include "kube/handlers/read/converted_range.h"
 
+#include "kube/call/deadline.h"
 #include "kube/call/operation.h"
 #include "kube/types/object/object.h"
 #include "wire/peer/peer.h"
@@ -48,7 +49,10 @@ static void on_converted(struct kube_conversion_batch *batch)
     r->waits = false;
     http_need_peer(r->call->exchange, false);
     if (kube_conversion_batch_status(batch)->reason != KUBE_OK) {
-        (void)kube_conversion_batch_fail(batch, &r->call->arena, &r->call->status);
+        if (kube_call_time_left_ns(r->call))
+            (void)kube_conversion_batch_fail(batch, &r->call->arena, &r->call->status);
+        else
+            (void)kube_call_fail_late(r->call, &r->call->status);
         status = ST_CANCELED;
     }
     r->ready(r, status);
@@ -57,11 +61,16 @@ static void on_converted(struct kube_conversion_batch *batch)
 static void convert_some(struct kube_converted_range *r)
 {
     struct kube_call *call = r->call;
+    int64_t patience_ns = kube_call_patience_ns(call);
     r->batch = kube_conversion_batch_new(call->api, kube_custom_of(call->kind), call->arena.account,
                                          wire_peer_key(call->request->peer));
     enum status status = read_some(r);
     bool is_last = !kube_conversion_batch_count(r->batch);
     r->left = is_last ? 0 : r->left;
+    if (status == ST_OK && !patience_ns && kube_conversion_batch_awaits(r->batch)) {
+        (void)kube_call_fail_late(call, &call->status);
+        status = ST_CANCELED;
+    }
     /* Objects in the wanted version are ready in the next turn. */
     if (status != ST_OK || is_last || kube_conversion_batch_awaits(r->batch))
         close_range(r);
@@ -70,6 +79,7 @@ static void convert_some(struct kube_converted_range *r)
         return;
     }
     http_need_peer(call->exchange, true);
+    kube_conversion_batch_limit(r->batch, patience_ns);
     kube_conversion_batch_start(r->batch, on_converted, r);
 }
 

@@ -2,7 +2,8 @@
  * The objects of a range that a webhook converts, in batches (kube/call/conversion_batch.h): for a
  * list, and for the initial events of a watch. The range is closed while a batch is converted, so
  * that no state of the store is pinned, and opened again after the last object that was read, at
- * the same revision.
+ * the same revision. All batches of a list together have the time of its request
+ * (kube/call/deadline.h).
  *
  *     next ─► (open) ─► read ─► close ─► convert ─► ready ─► next …
  *
@@ -24,8 +25,9 @@ struct kube_converted_range {
     /* The end of an operation of the call, which calls kube_converted_range_opened. */
     void (*opened)(struct engine_op *op);
     /* The end of each `next`. ST_OK: `batch` has the objects, and is empty behind the last.
-     * ST_CANCELED: the webhook has failed, and call->status says how. Everything else is an error
-     * of the engine; ST_MALFORMED: the object with the key and revision `bad` is not an object. */
+     * ST_CANCELED: the webhook has failed or is late, and call->status says how. Everything else is
+     * an error of the engine; ST_MALFORMED: the object with the key and revision `bad` is not an
+     * object. */
     void (*ready)(struct kube_converted_range *range, enum status status);
 
     struct kube_conversion_batch *batch; /* owned */

@@ -7,7 +7,8 @@
  * attempt are discarded with it.
  *
  * Changes of one object are made one after the other (kube/call/write_queue.h), so that an attempt
- * fails only because of a write by another I/O thread or by a client of the etcd API.
+ * fails only because of a write by another I/O thread or by a client of the etcd API. A change that
+ * has waited for a webhook has left its place, and competes with all others.
  */
 #ifndef VIGIL_KUBE_HANDLERS_WRITE_CHANGE_H
 #define VIGIL_KUBE_HANDLERS_WRITE_CHANGE_H
@@ -35,7 +36,8 @@ enum kube_decision {
 };
 
 /* Each failed attempt means that another write of the object succeeded. Only as many changes as
- * there are I/O threads compete; even with 64 of them, none loses a thousand times in a row. */
+ * there are I/O threads compete, and those that have waited for webhooks, whose time is limited;
+ * even with 64 threads, none loses a thousand times in a row. */
 enum { KUBE_CHANGE_TRIES_MAX = 1000 };
 
 struct kube_change {

@@ -116,7 +116,6 @@ enum kube_stepped kube_convert_versions(struct kube_change *change)
         kube_conversion_batch_free(batch);
         return kube_fail_engine(&call->status, status);
     }
-    kube_write_queue_leave(&call->ticket);
     kube_call_convert_batch(call, batch, on_converted);
     return KUBE_STEP_LEFT;
 }

@@ -21,7 +21,6 @@ enum {
     KUBE_PARAM_BYTES_MAX = 8 << 20,
     /* Policies with their bindings that may concern one write. */
     KUBE_POLICY_CASES_MAX = 2000,
-    KUBE_REQUEST_TIMEOUT_S = 60, /* in which a write with webhooks must end, as in Kubernetes */
 };
 
 /* Gathers what the policies need that concern the write; those of the attempt before are released.

@@ -101,13 +101,6 @@ struct json_node *kube_policies_read_tree(struct kube_policy_facts *facts,
 /* On the thread of the API. */
 void kube_policies_free_fetches(struct kube_policy_facts *facts);
 
-/* What the request has left of its time; 0: nothing. The answer to one that has none. */
-int64_t kube_policies_time_left_ns(const struct kube_call *call);
-/* The time of a conversion: a little more, because the loop's clock is behind by up to a turn, so
- * that the request has no time left when the conversion ends for lack of it. */
-#define KUBE_POLICIES_TIME_LAG_NS (20 * NS_PER_MS)
-bool kube_policies_fail_late(struct kube_status *status);
-
 /* Converts what an evaluation needs in another version, or what was mutated in one: a part of
  * kube_policies_ask. */
 kube_step_fn kube_policies_convert;

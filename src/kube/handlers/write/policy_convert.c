@@ -1,34 +1,13 @@
 /*
  * Objects in another version of a custom resource, for policies and webhooks whose rules name that
  * version (matchPolicy Equivalent), if a webhook converts them; and back, if a policy or an
- * admission webhook has mutated one. While it is done the write holds no place in a queue.
+ * admission webhook has mutated one.
  */
-#include "base/clock.h"
 #include "kube/call/call_conversion.h"
 #include "kube/call/conversion_batch.h"
 #include "kube/call/respond.h"
 #include "kube/handlers/write/policies_private.h"
 #include "wire/peer/peer.h"
-
-/* -- Time -- */
-
-int64_t kube_policies_time_left_ns(const struct kube_call *call)
-{
-    int64_t most = KUBE_REQUEST_TIMEOUT_S * NS_PER_S;
-    int64_t asked = call->query.request_timeout_ns;
-    int64_t spent = clock_mono_ns(call->api->clock) - call->started_ns;
-    int64_t left = (asked > 0 && asked < most ? asked : most) - spent;
-    return left > 0 ? left : 0;
-}
-
-bool kube_policies_fail_late(struct kube_status *status)
-{
-    return kube_fail(status, KUBE_TIMEOUT,
-                     "Timeout: request did not complete within requested "
-                     "timeout - context deadline exceeded");
-}
-
-/* -- Objects -- */
 
 static bool add(struct kube_conversion_batch *batch, struct slice json)
 {
@@ -101,8 +80,6 @@ static bool take(struct kube_policy_facts *f, const struct kube_conversion_batch
     const struct kube_status *status = kube_conversion_batch_status(batch);
     struct slice error = SLICE_EMPTY;
     bool fine = status->reason == KUBE_OK;
-    if (!fine && !kube_policies_time_left_ns(call))
-        return kube_policies_fail_late(&call->status);
     if (!fine && status->reason != KUBE_UNKNOWN)
         return kube_conversion_batch_fail(batch, &call->arena, &call->status);
     if (!fine && arena_dup(&f->arena, status->long_message, &error) != ST_OK)
@@ -131,9 +108,6 @@ enum kube_stepped kube_policies_convert(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     const struct kube_policy_facts *f = change->policies;
-    int64_t left_ns = kube_policies_time_left_ns(call);
-    if (!left_ns)
-        return kube_policies_fail_late(&call->status);
     struct kube_conversion_batch *batch =
         kube_conversion_batch_new(call->api, kube_custom_of(wanted_kind(f)), call->arena.account,
                                   wire_peer_key(call->request->peer));
@@ -141,9 +115,6 @@ enum kube_stepped kube_policies_convert(struct kube_change *change)
         kube_conversion_batch_free(batch);
         return kube_fail_engine(&call->status, ST_NOMEM);
     }
-    kube_conversion_batch_limit(batch, left_ns + KUBE_POLICIES_TIME_LAG_NS);
-    kube_write_queue_leave(&call->ticket);
-    kube_write_queue_leave(&call->quota_ticket);
     kube_call_convert_batch(call, batch, on_converted);
     return KUBE_STEP_LEFT;
 }

@@ -9,7 +9,6 @@
  *     page ─► its objects, in turns ─────────────────────────────► selected? ─► the next page
  *        └──► a batch ─► (the webhook) ─► its objects, in turns ───┘
  */
-#include "base/clock.h"
 #include "base/metric/turn.h"
 #include "kube/call/call_conversion.h"
 #include "kube/call/conversion.h"
@@ -188,29 +187,16 @@ static void fail(struct kube_policy_facts *f)
 static void convert(struct kube_policy_facts *f, kube_call_converted_fn *done)
 {
     struct kube_call *call = f->change->call;
-    int64_t left_ns = kube_policies_time_left_ns(call);
-    if (!left_ns) {
-        (void)kube_policies_fail_late(&call->status);
-        fail(f);
-        return;
-    }
-    kube_write_queue_leave(&call->ticket);
-    kube_write_queue_leave(&call->quota_ticket);
-    struct kube_conversion_batch *batch = f->batch;
-    f->batch = NULL;
-    kube_conversion_batch_limit(batch, left_ns + KUBE_POLICIES_TIME_LAG_NS);
-    kube_call_convert_batch(call, batch, done);
+    kube_call_convert_batch(call, TAKE(f->batch), done);
     (void)!kube_call_done(call); /* what was read */
 }
 
 /* Why the webhook has not converted them, which is an error of the binding. False: the write is
- * answered instead, because this server could not call it, or its time is over. */
+ * answered instead, because this server could not call it. */
 static bool explain(struct kube_policy_facts *f, struct slice *ret_why)
 {
     struct kube_call *call = f->change->call;
     const struct kube_status *status = kube_conversion_batch_status(f->batch);
-    if (!kube_policies_time_left_ns(call))
-        return kube_policies_fail_late(&call->status);
     if (status->reason != KUBE_UNKNOWN)
         return kube_conversion_batch_fail(f->batch, &call->arena, &call->status);
     return arena_dup(&f->arena, status->long_message, ret_why) == ST_OK ||

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "kube/call/call_offload.h"
+#include "kube/call/deadline.h"
 #include "kube/call/metrics.h"
 #include "kube/call/respond.h"
 #include "kube/call/warning.h"
@@ -132,7 +133,8 @@ static bool fail_call(struct kube_asking *a, const struct kube_webhook *webhook,
             &a->run, "",
             kube_policy_format(&a->run, "failed calling webhook \"%.*s\": %.*s",
                                SLICE_ARGS(webhook->rule.name), SLICE_ARGS(why)));
-    return kube_policies_time_left_ns(a->change->call) || kube_policies_fail_late(a->write.status);
+    return kube_call_time_left_ns(a->change->call) ||
+           kube_call_fail_late(a->change->call, a->write.status);
 }
 
 /* -- Calls -- */
@@ -218,7 +220,7 @@ static bool make_call(struct kube_asking *a, struct kube_hook *hook, const struc
 bool kube_hook_prepare(struct kube_asking *a, struct kube_hook *hook, const struct kube_kind *kind)
 {
     const struct kube_webhook *webhook = hook->webhook;
-    int64_t left = kube_policies_time_left_ns(a->change->call),
+    int64_t left = kube_call_time_left_ns(a->change->call),
             most = webhook->timeout_s * NS_PER_S;
     if (a->change->dry_run && !webhook->takes_dry_runs) {
         kube_hook_count(a, webhook, KUBE_WEBHOOK_BROKEN, 0, 0);
@@ -237,7 +239,7 @@ bool kube_hook_prepare(struct kube_asking *a, struct kube_hook *hook, const stru
                                        "accept known AdmissionReview versions (v1, v1beta1)"),
                          BAD_REQUEST, 0);
     if (!left)
-        return kube_policies_fail_late(a->write.status);
+        return kube_call_fail_late(a->change->call, a->write.status);
     return make_call(a, hook, kind, left < most ? left : most);
 }
 
