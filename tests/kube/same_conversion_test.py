@@ -245,6 +245,15 @@ class SameConversion(SideBySide):
         for case in (applied("v1", "x", "n", replicas=8), ("PATCH", path("v1", "n", plural="owned"), {"spec": {"replicas": 9}}, MERGE)):
             self.compare(what_counts_and_owners, *case)
 
+    def test_reads_that_wait_longer_than_their_time_end_alike(self):
+        """What a kube-apiserver answers to a write differs from run to run."""
+        self.define(conversions.good, plural="gaps", kind="Gap")
+        self.compare(what_counts, "POST", path("v1", plural="gaps"), gate("a", kind="Gap"))
+        for hooks in self.hooks.values():
+            hooks.on("/gaps", webhooks.hang)
+        self.compare(lambda answer: (answer[0], answer[1]["reason"], answer[1]["message"]),
+                     "GET", path("v2", "a", plural="gaps") + "?timeout=1s")
+
     def test_what_converters_must_not_answer_is_refused_alike(self):
         self.define(conversions.by_name, plural=KIND, kind="Door")
         for name in conversions.BAD:
