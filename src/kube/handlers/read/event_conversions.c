@@ -30,7 +30,7 @@ struct share {
     struct account *account; /* a reference; NULL without a budget */
     size_t pending_bytes;
     size_t name_len;
-    uint8_t name[]; /* of the definition */
+    uint8_t name[]; /* that of the definition */
 };
 
 struct kube_conversion_entry {

@@ -336,7 +336,7 @@ static void objects_are_kept_up_to_a_number(void **state)
     world_fini(&e);
 }
 
-/* Of one definition; others have room meanwhile. */
+/* One definition has its share, and others have room meanwhile. */
 static void objects_under_way_are_limited(void **state)
 {
     (void)state;

@@ -35,9 +35,8 @@ enum kube_decision {
     KUBE_DECIDE_DELETE, /* watches get the object returned; NULL: the stored one */
 };
 
-/* Each failed attempt means that another write of the object succeeded. Only as many changes as
- * there are I/O threads compete, and those that have waited for webhooks, whose time is limited;
- * even with 64 threads, none loses a thousand times in a row. */
+/* Each failed attempt means that another write of the object succeeded. Even with 64 I/O threads,
+ * and changes that have waited for webhooks, none loses a thousand times in a row. */
 enum { KUBE_CHANGE_TRIES_MAX = 1000 };
 
 struct kube_change {

@@ -220,8 +220,7 @@ static bool make_call(struct kube_asking *a, struct kube_hook *hook, const struc
 bool kube_hook_prepare(struct kube_asking *a, struct kube_hook *hook, const struct kube_kind *kind)
 {
     const struct kube_webhook *webhook = hook->webhook;
-    int64_t left = kube_call_time_left_ns(a->change->call),
-            most = webhook->timeout_s * NS_PER_S;
+    int64_t left = kube_call_time_left_ns(a->change->call), most = webhook->timeout_s * NS_PER_S;
     if (a->change->dry_run && !webhook->takes_dry_runs) {
         kube_hook_count(a, webhook, KUBE_WEBHOOK_BROKEN, 0, 0);
         return kube_fail(a->write.status, KUBE_BAD_REQUEST,
