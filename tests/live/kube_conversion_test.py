@@ -745,7 +745,7 @@ class OneThread(ConversionTest):
 
     def test_lists_that_hang_take_the_room_of_no_others(self):
         """Half of each list is there, and the converter hangs with the other half: what they hold is limited for their definition."""
-        share, count, size, lists = 64 * MIB, 600, 15_000, 24
+        share, count, size, lists = 64 * MIB, 600, 15_000, 12
 
         def grow(call):
             objects = conversions.converted(call)
