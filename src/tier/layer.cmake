@@ -15,6 +15,11 @@ foreach(test mirror_mirror mirror_random mirror_history mirror_fence mirror_memo
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry)")
 endforeach()
 
+# The same, and all users may read.
+vigil_failing_memory(tier_read_watch_test)
+cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_read_watch_test PRIVATE
+    -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry,--wrap=tier_identify,--wrap=tier_may,--wrap=tier_standing_add)")
+
 # For tests/kube/tier_rights_test.py.
 vigil_tool(tier_rights tier ${CMAKE_SOURCE_DIR}/tests/tier_rights.c)
 set_property(GLOBAL APPEND PROPERTY vigil_tests_of_tier tier_rights)

@@ -37,10 +37,16 @@ static void move(struct tier_request *r, enum tier_request_phase next)
 
 void tier_request_free(struct tier_request *r)
 {
+    if (r->read_under_way) {
+        r->is_abandoned = true;
+        engine_give_up(&r->read.op);
+        return;
+    }
     tier_request_close_range(r);
     kube_selection_unref(r->selection);
     tier_collection_close(r->collection);
     tier_user_unref(r->user);
+    arena_fini(&r->read_arena);
     arena_fini(&r->arena);
     free(r);
 }
@@ -68,10 +74,7 @@ static void on_end(struct kube_life *life)
 {
     struct tier_request *r = CONTAINER_OF(life, struct tier_request, life);
     leave(r);
-    if (r->read_under_way)
-        engine_give_up(&r->read.op);
-    else
-        tier_request_free(r);
+    tier_request_free(r);
 }
 
 void tier_request_detach(struct tier_request *r, struct kube_life *life)
@@ -160,8 +163,12 @@ static void on_read(struct engine_op *op)
     r->read_under_way = false;
     r->read_open = op->status == ST_OK;
     r->api->under_way--;
-    if (!r->exchange) {
+    if (r->is_abandoned) {
         tier_request_free(r);
+        return;
+    }
+    if (r->phase == TIER_REQUEST_OVER) {
+        r->on_range(r);
         return;
     }
     bool is_historical = r->wanted.revision > 0;
@@ -177,16 +184,30 @@ static void on_read(struct engine_op *op)
         r->on_range(r);
 }
 
+static void start_range(struct tier_request *r, struct arena *arena,
+                        void (*on_range)(struct tier_request *r))
+{
+    r->on_range = on_range;
+    r->read =
+        (struct engine_range){.op = {.done = on_read, .arena = arena, .principal = ENGINE_SERVER}};
+    r->read_under_way = true;
+    r->api->under_way++;
+    engine_range_start(r->api->shard, &r->read, &r->wanted);
+}
+
 void tier_request_range(struct tier_request *r, void (*on_range)(struct tier_request *r))
 {
     move(r, TIER_REQUEST_READING);
     tier_request_close_range(r);
-    r->on_range = on_range;
-    r->read = (struct engine_range){
-        .op = {.done = on_read, .arena = &r->arena, .principal = ENGINE_SERVER}};
-    r->read_under_way = true;
-    r->api->under_way++;
-    engine_range_start(r->api->shard, &r->read, &r->wanted);
+    start_range(r, &r->arena, on_range);
+}
+
+void tier_request_reopen(struct tier_request *r, void (*done)(struct tier_request *r))
+{
+    assert(r->phase == TIER_REQUEST_OVER && !r->read_open && !r->read_under_way);
+    arena_fini(&r->read_arena);
+    arena_init(&r->read_arena, NULL, 0, ARENA_BYTES_MAX);
+    start_range(r, &r->read_arena, done);
 }
 
 static void answer(struct tier_request *r)

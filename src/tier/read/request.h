@@ -34,6 +34,7 @@ enum tier_request_phase {
 };
 
 struct tier_list;
+struct tier_watch;
 
 struct tier_request {
     struct kube_life life; /* owner of the exchange */
@@ -60,13 +61,16 @@ struct tier_request {
     uint64_t floor;
     struct pb_range_request wanted;
     struct engine_range read;
+    struct arena read_arena; /* used by a range that was opened again */
     bool read_open, read_under_way;
+    bool is_abandoned; /* it is freed when the operation under way is done */
     unsigned retries;
     /* READING: the range is open, or op->status says why not. */
     void (*on_range)(struct tier_request *r);
     /* It is over, or begins again: for the answer of its verb. NULL: nothing is to be done. */
     void (*on_over)(struct tier_request *r);
-    struct tier_list *list; /* in the arena */
+    struct tier_list *list;   /* in the arena */
+    struct tier_watch *watch; /* the owner that it was detached for; NULL: none */
 };
 
 /* Takes over an exchange whose request was read as an ask, which is copied with its arena. */
@@ -96,5 +100,8 @@ struct tier_kind tier_kind_of(enum tier_encoding encoding, const struct tier_vie
  * freed. */
 void tier_request_detach(struct tier_request *r, struct kube_life *life);
 void tier_request_free(struct tier_request *r);
+/* The request was detached and has closed its range: starts the range in r->wanted. Then it
+ * is open, or op->status says why not; done may be called from within. */
+void tier_request_reopen(struct tier_request *r, void (*done)(struct tier_request *r));
 
 #endif

@@ -7,6 +7,8 @@
  *     INITIAL, LIVE ─► FAILED: one ERROR event, then the end of the answer
  *
  * INITIAL: an ADDED event for each object of the range, while the cursor stays after its revision.
+ * An open range pins the store, so the range of a client that reads nothing is closed after one or
+ * two minutes. When it reads again, another one continues after the last object, at the same state.
  * LIVE: the events of the cursor.
  *
  * It ends with 410 when its generation ends, and when its user has lost the right to it.
@@ -70,10 +72,15 @@ struct tier_watch {
 
 /* State until the initial events are sent. */
 struct tier_initial {
-    struct tier_request *r; /* owned; its range is open */
-    struct slice held;      /* the object that was sent in part */
+    struct tier_request *r; /* owned; its range is open, unless the client did not read */
+    struct slice last;      /* the last object of the open range that was taken; empty: none */
     struct buf scratch;
-    uint64_t version; /* that of the state */
+    uint64_t version;       /* that of the state, as the client gets it */
+    uint64_t state_version; /* and as the mirror has it */
+    /* When the range is closed: */
+    struct buf start;          /* the key where it continues, unless it has not begun */
+    struct deferred continues; /* opens it, outside of a fill */
+    enum status status;        /* why it could not be opened */
 };
 
 /* -- The end -- */
@@ -82,8 +89,10 @@ static void end_initial_state(struct tier_watch *w)
 {
     if (!w->initial)
         return;
-    buf_fini(&w->initial->scratch);
+    loop_defer_cancel(&w->initial->continues);
     tier_request_free(w->initial->r);
+    buf_fini(&w->initial->scratch);
+    buf_fini(&w->initial->start);
     free(w->initial);
     w->initial = NULL;
 }
@@ -257,16 +266,47 @@ static bool may_match(const struct tier_watch *w, struct slice bytes)
     return tier_encoding_is_protobuf(w->encoding) || kube_selection_may_match(w->selection, bytes);
 }
 
+/* Continues with the object that was sent in part, or with the next one. ST_END: there is none. */
+static enum status take_initial(struct tier_watch *w)
+{
+    struct tier_initial *initial = w->initial;
+    struct engine_range *read = &initial->r->read;
+    if (w->at && initial->last.len)
+        return ST_OK;
+    if (!engine_range_next(read, &initial->last))
+        return read->op.status != ST_OK ? read->op.status : ST_END;
+    bool is_same = slice_equal(kube_kv_of(initial->last).key, buf_slice(&initial->start));
+    return !w->at || is_same ? ST_OK : ST_CLOSED;
+}
+
+/* ST_AGAIN: the range is being opened again, and the watch will be woken. */
+static enum status await_range(struct tier_watch *w)
+{
+    struct tier_initial *initial = w->initial;
+    if (initial->r->read_open)
+        return ST_OK;
+    if (initial->status != ST_OK)
+        return initial->status;
+    if (!initial->r->read_under_way)
+        loop_defer(w->api->loop, &initial->continues);
+    return ST_AGAIN;
+}
+
 static enum status step_initial(struct tier_watch *w, uint8_t *dst, size_t room, size_t *ret_len,
                                 size_t *ret_looked)
 {
-    struct tier_request *r = w->initial->r;
-    struct slice field = w->initial->held;
-    bool done;
-    if (!field.len && !engine_range_next(&r->read, &field))
-        return r->read.op.status == ST_OK ? end_initial(w) : fail_engine(w, r->read.op.status);
-    struct slice bytes = kube_kv_of(field).value;
-    if (!w->initial->held.len && w->selection->selects) {
+    bool is_new = !w->at, done;
+    enum status status = await_range(w);
+    if (status == ST_AGAIN)
+        return status;
+    if (status == ST_OK)
+        status = take_initial(w);
+    if (status != ST_OK && w->at)
+        return ST_CLOSED; /* an event that was sent in part is completed or cut off */
+    if (status != ST_OK)
+        return status == ST_END ? end_initial(w) : fail_engine(w, status);
+    struct slice bytes = kube_kv_of(w->initial->last).value;
+    if (is_new && w->selection->selects) {
         struct kube_object view;
         *ret_looked = bytes.len;
         if (!may_match(w, bytes) ||
@@ -277,8 +317,62 @@ static enum status step_initial(struct tier_watch *w, uint8_t *dst, size_t room,
     if (w->table)
         *ret_looked = bytes.len;
     /* The range keeps the object. */
-    TRY(send_object(w, TIER_EVENT_ADDED, bytes, false, dst, room, ret_len, &done));
-    w->initial->held = done ? SLICE_EMPTY : field;
+    return send_object(w, TIER_EVENT_ADDED, bytes, false, dst, room, ret_len, &done);
+}
+
+static void on_continued(struct tier_request *r)
+{
+    struct tier_watch *w = r->watch;
+    w->initial->status = r->read.op.status;
+    http_wake(w->exchange);
+}
+
+/* At the revision of the state; or, if the history from there is gone, at one that has the same
+ * state. */
+static void continue_initial(struct deferred *deferred)
+{
+    struct tier_initial *initial = CONTAINER_OF(deferred, struct tier_initial, continues);
+    struct tier_request *r = initial->r;
+    struct tier_watch *w = r->watch;
+    if (initial->start.len)
+        r->wanted.key = buf_slice(&initial->start);
+    if (tier_collection_revision(w->collection, w->generation, initial->state_version,
+                                 &r->wanted.revision)) {
+        tier_request_reopen(r, on_continued);
+        return;
+    }
+    initial->status = ST_COMPACTED;
+    http_wake(w->exchange);
+}
+
+/* Copies where the range continues, and the rest of an object unless it is long. */
+static enum status keep_place(struct tier_watch *w)
+{
+    struct tier_initial *initial = w->initial;
+    struct kube_kv last = kube_kv_of(initial->last);
+    struct buf start = {0};
+    bool done = true;
+    size_t len;
+    if (w->at)
+        TRY(send_object(w, TIER_EVENT_ADDED, last.value, true, NULL, 0, &len, &done));
+    TRY(buf_append(&start, last.key));
+    if (done && buf_append(&start, slice_of("", 1)) != ST_OK) { /* the first key after it */
+        buf_fini(&start);
+        return ST_NOMEM;
+    }
+    buf_fini(&initial->start);
+    initial->start = start;
+    initial->last = SLICE_EMPTY;
+    return ST_OK;
+}
+
+/* The client does not read: nothing is pinned for it any more. ST_NOMEM. */
+static enum status park_initial(struct tier_watch *w)
+{
+    struct tier_request *r = w->initial->r;
+    if (r->read_open && w->initial->last.len)
+        TRY(keep_place(w));
+    tier_request_close_range(r);
     return ST_OK;
 }
 
@@ -391,6 +485,17 @@ static enum http_fill fill_with(struct tier_watch *w, unsigned *budget, uint8_t 
     return status == ST_OK ? HTTP_FILL_MORE : cut_off(w);
 }
 
+/* Only what is kept beyond the turn is charged to the connection. ST_NOMEM: it was refused. */
+static enum status charge(struct tier_watch *w)
+{
+    if (LIKELY(w->made.capacity == w->charged))
+        return ST_OK;
+    enum status status = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
+    if (status != ST_OK)
+        w->made_at = 0; /* the refused buffer is empty now */
+    return status;
+}
+
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct tier_watch *w = CONTAINER_OF(source, struct tier_watch, source);
@@ -399,13 +504,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned taken = kube_search_take(budget, &w->searcher, follows(w)), left = taken;
     enum http_fill said = fill_with(w, &left, dst, room, ret_len);
     kube_search_spend(budget, &w->searcher, taken - left);
-    /* Only what is kept beyond the turn is charged to the connection. */
-    if (LIKELY(w->made.capacity == w->charged))
-        return said;
-    if (account_follow(http_exchange_account(w->exchange), &w->made, &w->charged) == ST_OK)
-        return said;
-    w->made_at = 0; /* the refused buffer is empty now */
-    return cut_off(w);
+    return charge(w) == ST_OK ? said : cut_off(w);
 }
 
 /* -- What wakes it -- */
@@ -458,14 +557,11 @@ static void set_bookmark(struct tier_watch *w)
         loop_timer_set(w->api->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
 
-/* Initial events pin the store while they are sent: a client that has read none of them since the
- * last bookmark is disconnected. */
 static void on_bookmark(struct timer *timer)
 {
     struct tier_watch *w = CONTAINER_OF(timer, struct tier_watch, bookmark);
-    bool last = loop_now_ns(w->api->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
-    bool pins = !last && w->phase == WATCH_INITIAL;
-    if (w->ending || (pins && w->sent == w->sent_before)) {
+    bool reads = w->phase != WATCH_INITIAL || w->sent != w->sent_before;
+    if (w->ending || (!reads && (park_initial(w) != ST_OK || charge(w) != ST_OK))) {
         http_abort(w->exchange);
         return;
     }
@@ -569,8 +665,11 @@ static bool begin_initial(struct tier_watch *w, struct tier_request *r)
     w->phase = WATCH_INITIAL;
     w->initial = xcalloc(1, sizeof(*w->initial));
     w->initial->r = r;
+    w->initial->continues.fn = continue_initial;
+    r->watch = w;
     if (!tier_request_version(r, &w->initial->version))
         return false;
+    w->initial->state_version = w->initial->version;
     if (r->ask.freshness == TIER_NOT_OLDER && w->initial->version < r->ask.version)
         w->initial->version = r->ask.version; /* a fence has shown it */
     w->after = w->initial->version;
