@@ -24,8 +24,10 @@ struct tier_options {
     enum tier_reads reads;
     int64_t rights_ttl_ns;         /* --upstream-rights-ttl */
     uint64_t collection_bytes_max; /* --upstream-resource-bytes; 0: no limit */
+    uint64_t mirror_bytes_max;     /* --upstream-mirror-bytes; 0: no limit */
     int64_t idle_ns;               /* --upstream-idle; 0: the default */
     int64_t history_ns;            /* --kube-history; 0: the default */
+    uint64_t history_bytes_max;    /* --kube-history-bytes; 0: no limit */
     unsigned calls_per_second;     /* --upstream-qps; 0: no limit */
     unsigned forwards_max;         /* per thread; 0: the default */
     struct turns *turns;           /* measure the mirror's thread; borrowed; may be NULL */

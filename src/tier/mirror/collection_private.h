@@ -39,6 +39,7 @@ struct tier_reader_use {
 /* For people; the follower writes, any thread reads. */
 struct tier_collection_counters {
     _Atomic uint64_t objects, bytes; /* what readers see, or what is being loaded */
+    _Atomic uint64_t held_bytes;     /* by all its states (usage.h) */
     _Atomic uint64_t generations, restarts, events;
     _Atomic uint64_t throttled; /* requests that were answered with 429 */
     _Atomic uint64_t fences, fences_failed, fence_ns;

@@ -98,6 +98,7 @@ static void count(struct tier_follow *f)
         f->generations.loading ? f->generations.loading : f->generations.current;
     counter_set(&counters_of(f)->objects, shown ? objects_count(&shown->objects) : 0);
     counter_set(&counters_of(f)->bytes, shown ? shown->objects.bytes : 0);
+    counter_set(&counters_of(f)->held_bytes, generations_usage(&f->generations));
 }
 
 /* After a step that may have changed the state: what has become of it. */
@@ -331,12 +332,6 @@ static void probed(struct tier_follow *f, const struct list_info *info)
 
 /* -- Objects -- */
 
-static bool is_too_large(const struct tier_follow *f, const struct generation_keys *keys)
-{
-    uint64_t max = f->follower->collection_bytes_max;
-    return max && keys->objects.bytes > max;
-}
-
 /* An object could not be used. False: nothing is under way any more. */
 static bool object_failed(struct tier_follow *f, enum status status)
 {
@@ -354,13 +349,26 @@ static bool object_failed(struct tier_follow *f, enum status status)
     return false;
 }
 
+static bool is_beyond(uint64_t bytes, uint64_t max)
+{
+    return max && bytes > max;
+}
+
 /* False: the request is over. */
 static bool check_size(struct tier_follow *f, const struct generation_keys *keys)
 {
-    if (!is_too_large(f, keys))
-        return true;
-    give_up(f, "it has become too large");
-    return false;
+    struct tier_follower *follower = f->follower;
+    if (is_beyond(objects_usage(&keys->objects), follower->collection_bytes_max))
+        give_up(f, "it has become too large");
+    else if (is_beyond(follower->sweeper.usage.held, follower->bytes_max))
+        follower->is_full(follower->full_ctx, f);
+    return f->reflector.state != TIER_REFLECTOR_REFUSED;
+}
+
+void tier_follow_refuse(struct tier_follow *f)
+{
+    give_up(f, "all resources together have become too large");
+    publish(f);
 }
 
 static enum status load(struct tier_follow *f, struct slice bytes, bool deleted)

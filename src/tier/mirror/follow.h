@@ -18,6 +18,8 @@
 #include "tier/mirror/generations.h"
 #include "tier/mirror/reflector.h"
 
+struct tier_follow;
+
 /* What the collections of a mirror share. */
 struct tier_follower {
     struct vigil_kube *kube; /* owned by the mirror */
@@ -27,7 +29,11 @@ struct tier_follower {
     struct fence_line fences;
     struct sweeper sweeper;
     struct list awaiting;          /* tier_follow.in_awaiting: those that wait for the store */
-    uint64_t collection_bytes_max; /* 0: no limit */
+    uint64_t collection_bytes_max; /* limits one state of a collection; 0: no limit */
+    uint64_t bytes_max;            /* limits all states together; 0: no limit */
+    /* There are more: gives up a collection, perhaps the one that has just grown. */
+    void (*is_full)(void *ctx, struct tier_follow *grown);
+    void *full_ctx;
     int64_t refused_ns, fence_ns;
     void (*log)(void *ctx, int level, const char *text); /* may be NULL */
     void *log_ctx;
@@ -89,6 +95,8 @@ void tier_follow_applied(struct tier_follow *follow);
 void tier_follow_store_changed(struct tier_follow *follow);
 /* Now and then. */
 void tier_follow_tick(struct tier_follow *follow);
+/* There is no room for it. */
+void tier_follow_refuse(struct tier_follow *follow);
 /* It is not used any more. */
 void tier_follow_end(struct tier_follow *follow);
 /* The loop ends: all requests are cancelled. */

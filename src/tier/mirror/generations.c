@@ -108,7 +108,7 @@ static enum status put(struct tier_generations *g, struct generation_keys *keys,
 enum status generations_begin(struct tier_generations *g, uint64_t seed)
 {
     generations_drop(g);
-    g->loading = generation_keys_new(++g->last_number, seed);
+    g->loading = generation_keys_new(++g->last_number, seed, &g->sweeper->usage);
     g->loading_newest = 0;
     if (!g->loading)
         return ST_NOMEM;
@@ -307,6 +307,16 @@ void generations_compact(struct tier_generations *g, int64_t revision)
     /* No read of it can continue. */
     tier_versions_fini(&c->previous.versions);
     c->previous = (struct tier_generation){0};
+}
+
+uint64_t generations_usage(const struct tier_generations *g)
+{
+    const struct generation_keys *keys;
+    uint64_t bytes = g->loading ? objects_usage(&g->loading->objects) : 0;
+    bytes += g->current ? objects_usage(&g->current->objects) : 0;
+    LIST_FOREACH (keys, &g->replaced, in_owner)
+        bytes += objects_usage(&keys->objects);
+    return bytes;
 }
 
 void generations_check(const struct tier_generations *g)

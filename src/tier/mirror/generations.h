@@ -90,6 +90,9 @@ void generations_sweep(struct tier_generations *g);
 /* History up to this revision is dropped from now on. */
 void generations_compact(struct tier_generations *g, int64_t revision);
 
+/* What its states take that may be read or are being received (usage.h). */
+uint64_t generations_usage(const struct tier_generations *g);
+
 /* Asserts every invariant; for tests. */
 void generations_check(const struct tier_generations *g);
 

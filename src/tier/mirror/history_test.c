@@ -96,6 +96,77 @@ static void a_server_that_is_behind_delays_nothing_else(void **state)
     tier_end();
 }
 
+/* -- The history is limited -- */
+
+static uint64_t history_bytes(void)
+{
+    return tier.mirror->follower.sweeper.usage.replaced - tier.mirror->compacted_replaced;
+}
+
+/* Each change replaces an object of about 1,300 bytes. */
+static void history_has_a_limit_in_bytes(void **state)
+{
+    enum { MAX = 200000, CHANGES = 1500 };
+    (void)state;
+    tier_begin(NULL);
+    api.pad_bytes = 1000;
+    tier.options.history_ns = 3600 * NS_PER_S;
+    tier.options.history_bytes_max = MAX;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    for (int i = 0; i < CHANGES; i++) {
+        if (i % 3 == 2)
+            api_delete(&api, i % 5);
+        else
+            api_put(&api, i % 5);
+        tier_run(10 * NS_PER_MS);
+        assert_in_range(history_bytes(), 0, MAX + MAX / 4);
+        assert_in_range(tier.mirror->sample_count, 1, TIER_SAMPLES - 1);
+    }
+    tier_run(NS_PER_S);
+    int version = api_version(&api);
+    assert_int_equal(tier_view().newest, version);
+    tier_check_state(api_history(&api));
+    /* More than half of the limit is kept, and nothing from before. */
+    int64_t revision;
+    assert_in_range(history_bytes(), MAX / 2, MAX + MAX / 4);
+    assert_int_equal(tier_check_watch(api_history(&api), (uint64_t)(version - 80)), 80);
+    assert_in_range(tier_view().oldest, version - 250, version - 80);
+    assert_false(tier_collection_revision(tier.collection, tier_view().generation, 5, &revision));
+    assert_in_range(tier.collection->current.versions.count, 80, 250);
+    tier_end();
+}
+
+/* Five objects of 30,000 bytes, which one revision deletes. */
+static void a_state_that_is_deleted_becomes_history(void **state)
+{
+    enum { MAX = 100000 };
+    (void)state;
+    tier_begin(NULL);
+    api.pad_bytes = 30000;
+    tier.options.history_ns = 3600 * NS_PER_S;
+    tier.options.history_bytes_max = MAX;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    assert_int_equal(history_bytes(), 0);
+    for (int i = 0; i < 4; i++) {
+        uint64_t generation = tier_view().generation;
+        uint64_t replaced = tier.mirror->follower.sweeper.usage.replaced;
+        api_end_watches(&api, API_BREAKS);
+        api_put(&api, 7);
+        api.forgotten = api_version(&api);
+        TIER_RUN_UNTIL(tier_view().generation > generation);
+        tier_run(5 * NS_PER_S);
+        assert_in_range(tier.mirror->follower.sweeper.usage.replaced - replaced, 5 * 30000,
+                        7 * 32000);
+        tier_check_state(api_history(&api));
+        assert_in_range(history_bytes(), 0, MAX);
+    }
+    tier_end();
+}
+
 /* -- The history is lost -- */
 
 static void lose_history(bool as_event)
@@ -547,6 +618,8 @@ int main(void)
         cmocka_unit_test(bookmarks_advance_the_watch),
         cmocka_unit_test(skips_what_a_server_repeats),
         cmocka_unit_test(a_server_that_is_behind_delays_nothing_else),
+        cmocka_unit_test(history_has_a_limit_in_bytes),
+        cmocka_unit_test(a_state_that_is_deleted_becomes_history),
         cmocka_unit_test(reads_the_state_again_if_its_history_is_lost),
         cmocka_unit_test(lets_a_few_watches_from_before_its_first_state_pass),
         cmocka_unit_test(a_state_that_breaks_is_read_again),

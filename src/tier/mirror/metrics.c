@@ -53,6 +53,7 @@ struct family {
 
 COUNTER_VALUE(objects, objects)
 COUNTER_VALUE(bytes, bytes)
+COUNTER_VALUE(held_bytes, held_bytes)
 COUNTER_VALUE(generations, generations)
 COUNTER_VALUE(restarts, restarts)
 COUNTER_VALUE(events, events)
@@ -90,10 +91,12 @@ static double value_of_age(const struct tier_collection_counters *c, int64_t now
 static const struct family families[] = {
     {"vigil_tier_objects", METRIC_GAUGE,
      "Objects of a mirrored collection, or of the state that is being read.", value_of_objects},
-    {"vigil_tier_bytes", METRIC_GAUGE,
-     "Bytes of these objects in the encoding of the collection (--upstream-resource-bytes limits "
-     "them).",
+    {"vigil_tier_bytes", METRIC_GAUGE, "Bytes of these objects in the encoding of the collection.",
      value_of_bytes},
+    {"vigil_tier_held_bytes", METRIC_GAUGE,
+     "Memory and disk that the objects take, with their keys, also while the state is read again "
+     "(--upstream-resource-bytes and --upstream-mirror-bytes limit it).",
+     value_of_held_bytes},
     {"vigil_tier_lag_seconds", METRIC_GAUGE,
      "Time since the kube-apiserver has last shown that the mirror has everything: by an event, a "
      "bookmark (about one a minute) or a fence. NaN: not yet.",
@@ -205,6 +208,9 @@ void tier_mirror_write_metrics(struct tier_mirror *m, struct metric_page *page)
         return;
     }
     write_phases(all, count, page);
+    metric_page_gauge(page, "vigil_tier_history_bytes",
+                      "Memory and disk of the mirror's history (--kube-history-bytes limits it).",
+                      counter_get(&m->history_bytes));
     write_info(all, count, page);
     for (size_t i = 0; i < COUNT_OF(families); i++) {
         metric_page_head(page, families[i].name, families[i].kind, families[i].help);

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/metric/counter.h"
 #include "client/driver/driver.h"
 #include "engine/local/mirror/mirror_store.h"
 #include "io/socket.h"
@@ -14,6 +15,8 @@
 #define REFUSED_NS (30 * NS_PER_S)
 #define FENCE_NS (3 * NS_PER_S)
 #define TICK_NS NS_PER_S
+
+enum { NOTABLE_PART = 64 }; /* a collection that takes this part of the room is worth giving up */
 
 static int64_t now_of(const struct tier_mirror *m)
 {
@@ -138,6 +141,8 @@ bool tier_mirror_is_ready(struct tier_mirror *m, char ret_reason[TIER_REASON_BYT
 
 /* -- The store -- */
 
+static void sample(struct tier_mirror *m);
+
 static void on_applied(void *ctx)
 {
     struct tier_mirror *m = ctx;
@@ -150,6 +155,7 @@ static void on_applied(void *ctx)
         tier_follow_applied(follow);
     }
     sweeper_continue(&m->follower.sweeper);
+    sample(m);
 }
 
 /* Those that are followed. The list changes only on this thread, except at its end. */
@@ -179,40 +185,105 @@ static void on_refused(void *ctx, enum status status)
 
 /* -- History -- */
 
-/* Drops what is older than the oldest sample that is old enough. */
+static uint64_t bytes_since(const struct tier_mirror *m, uint64_t replaced)
+{
+    return m->follower.sweeper.usage.replaced - replaced;
+}
+
+/* Nothing before this sample is needed: it is old, or there is too much after it. */
+static bool is_over(const struct tier_mirror *m, const struct tier_sample *sample, uint64_t bytes)
+{
+    return now_of(m) - sample->at_ns >= m->history_ns ||
+           (m->history_bytes_max && bytes > m->history_bytes_max);
+}
+
+static void drop_history(struct tier_mirror *m, const struct tier_sample *until)
+{
+    struct tier_follow *follow;
+    if (until->revision > m->compacted) {
+        /* First of all readers must not use what will be gone. */
+        lock_take(&m->lock);
+        LIST_FOREACH (follow, &m->all, in_mirror)
+            tier_follow_compact(follow, until->revision);
+        lock_release(&m->lock);
+        if (store_queue_compact(m->follower.queue, until->revision) != ST_OK)
+            return;
+        m->compacted = until->revision;
+    }
+    m->compacted_replaced = until->replaced;
+}
+
+/* Drops what is before the last sample before which nothing is needed. */
 static void compact(struct tier_mirror *m)
 {
-    int64_t now_ns = now_of(m), revision = 0;
+    uint64_t bytes = bytes_since(m, m->compacted_replaced);
+    struct tier_sample until = {0};
     unsigned old = 0;
-    while (old < m->sample_count && now_ns - m->samples[old].at_ns >= m->history_ns)
-        revision = m->samples[old++].revision;
+    while (old < m->sample_count && is_over(m, &m->samples[old], bytes)) {
+        until = m->samples[old++];
+        bytes = bytes_since(m, until.replaced);
+    }
     if (!old)
         return;
     m->sample_count -= old;
     memmove(m->samples, m->samples + old, m->sample_count * sizeof(*m->samples));
-    if (revision <= m->compacted)
-        return;
-    /* First of all readers must not use what will be gone. */
-    struct tier_follow *follow;
-    lock_take(&m->lock);
-    LIST_FOREACH (follow, &m->all, in_mirror)
-        tier_follow_compact(follow, revision);
-    lock_release(&m->lock);
-    if (store_queue_compact(m->follower.queue, revision) == ST_OK)
-        m->compacted = revision;
+    drop_history(m, &until);
+}
+
+/* Enough time has passed, or enough has been replaced, since the last one. */
+static bool is_sample_due(const struct tier_mirror *m)
+{
+    if (!m->sample_count)
+        return true;
+    const struct tier_sample *last = &m->samples[m->sample_count - 1];
+    return now_of(m) - last->at_ns >= m->history_ns / TIER_SAMPLES_TIME ||
+           (m->history_bytes_max &&
+            bytes_since(m, last->replaced) >= m->history_bytes_max / TIER_SAMPLES_BYTES);
 }
 
 static void sample(struct tier_mirror *m)
 {
-    int64_t now_ns = now_of(m);
-    unsigned count = m->sample_count;
-    if (count && now_ns - m->samples[count - 1].at_ns < m->history_ns / (TIER_SAMPLES - 2))
+    counter_set(&m->history_bytes, bytes_since(m, m->compacted_replaced));
+    if (!is_sample_due(m))
         return;
+    if (m->sample_count < TIER_SAMPLES)
+        m->samples[m->sample_count++] =
+            (struct tier_sample){.at_ns = now_of(m),
+                                 .revision = local_mirror_revision(m->follower.engine),
+                                 .replaced = m->follower.sweeper.usage.replaced};
     compact(m);
-    if (m->sample_count == TIER_SAMPLES)
-        return;
-    m->samples[m->sample_count].at_ns = now_ns;
-    m->samples[m->sample_count++].revision = local_mirror_revision(m->follower.engine);
+}
+
+/* -- Room -- */
+
+/* The newest collection that takes a notable part of the room, or, if none does, the newest that
+ * takes any. NULL: there is none. */
+static struct tier_follow *find_newest(struct tier_mirror *m, bool is_kept)
+{
+    struct tier_follow *follow, *newest = NULL;
+    LOCK_SCOPE(&m->lock);
+    LIST_FOREACH (follow, &m->all, in_mirror) {
+        uint64_t bytes = generations_usage(&follow->generations);
+        bool is_notable = bytes >= m->follower.bytes_max / NOTABLE_PART;
+        if (!bytes || atomic_load(&follow->collection.is_kept) != is_kept)
+            continue;
+        if (!newest || is_notable ||
+            generations_usage(&newest->generations) < m->follower.bytes_max / NOTABLE_PART)
+            newest = follow;
+    }
+    return newest;
+}
+
+/* What an operator has named is given up last. */
+static void on_full(void *ctx, struct tier_follow *grown)
+{
+    struct tier_mirror *m = ctx;
+    bool is_new = !grown->generations.current && !atomic_load(&grown->collection.is_kept);
+    struct tier_follow *follow = is_new ? grown : find_newest(m, false);
+    if (!follow)
+        follow = find_newest(m, true);
+    if (follow)
+        tier_follow_refuse(follow);
 }
 
 /* -- Ticks -- */
@@ -347,6 +418,9 @@ static enum status fill(struct tier_mirror *m, const struct tier_mirror_options 
         .kube = m->kube,
         .engine = options->engine,
         .collection_bytes_max = options->collection_bytes_max,
+        .bytes_max = options->bytes_max,
+        .is_full = on_full,
+        .full_ctx = m,
         .refused_ns = options->refused_ns ? options->refused_ns : REFUSED_NS,
         .fence_ns = options->fence_ns ? options->fence_ns : FENCE_NS,
         .log = options->log,
@@ -391,6 +465,7 @@ enum status tier_mirror_new(const struct tier_mirror_options *options,
     m->collections_max = options->collections_max ? options->collections_max : TIER_COLLECTIONS_MAX;
     m->idle_ns = options->idle_ns ? options->idle_ns : IDLE_NS;
     m->history_ns = options->history_ns ? options->history_ns : HISTORY_NS;
+    m->history_bytes_max = options->history_bytes_max;
     m->turn = options->turn;
     m->start.run = on_start;
     enum status status = make_client(m, options, error);

@@ -57,8 +57,10 @@ struct tier_mirror_options {
     const vigil_kube_options *client; /* the tier's own account; used only by new */
     unsigned collections_max;         /* 0: TIER_COLLECTIONS_MAX */
     uint64_t collection_bytes_max;    /* a larger collection is refused; 0: no limit */
+    uint64_t bytes_max;               /* all together; beyond it one is refused; 0: no limit */
+    uint64_t history_bytes_max;       /* the oldest changes beyond it are dropped; 0: no limit */
     int64_t idle_ns;                  /* a collection without users is dropped; 0: 10 minutes */
-    int64_t history_ns;               /* changes are kept at least so long; 0: 5 minutes */
+    int64_t history_ns;               /* other changes are kept at least so long; 0: 5 minutes */
     int64_t refused_ns;               /* a refused collection is tried again after this; 0: 30 s */
     int64_t fence_ns;                 /* what a fence of no objects may take; 0: 3 s */
     struct tier_rate *rate;           /* --upstream-qps; borrowed; NULL: no limit */

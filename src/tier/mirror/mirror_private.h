@@ -5,7 +5,13 @@
 #include "tier/mirror/follow.h"
 #include "tier/mirror/mirror.h"
 
-enum { TIER_SAMPLES = 16 }; /* they cover the history that is kept */
+enum {
+    TIER_SAMPLES = 40, /* they cover the history that is kept */
+    /* A sample is taken when so much of the history has passed: as time, or as bytes. Both together
+     * fit, with a few to spare. */
+    TIER_SAMPLES_TIME = 14,
+    TIER_SAMPLES_BYTES = 16,
+};
 
 struct tier_mirror {
     struct tier_follower follower;
@@ -26,11 +32,15 @@ struct tier_mirror {
     struct driver_part part;
     bool started, ended;
     struct timer tick;
-    struct { /* a revision that was visible at that time, the oldest first */
+    struct tier_sample { /* a revision that was visible at that time, the oldest first */
         int64_t at_ns, revision;
+        uint64_t replaced; /* usage.replaced then */
     } samples[TIER_SAMPLES];
     unsigned sample_count;
     int64_t compacted;
+    uint64_t compacted_replaced;    /* the sample's at which the history begins */
+    uint64_t history_bytes_max;     /* 0: no limit */
+    _Atomic uint64_t history_bytes; /* for people; any thread reads it */
 };
 
 #endif

@@ -447,7 +447,7 @@ static void refuses_what_becomes_too_large(void **state)
     for (int at_start = 0; at_start < 2; at_start++) {
         tier_begin(NULL);
         api.pad_bytes = 1000;
-        tier.options.collection_bytes_max = at_start ? 4000 : 7000;
+        tier.options.collection_bytes_max = at_start ? 5000 : 9000;
         tier_start();
         tier_open();
         struct tier_view view = {0};
@@ -473,6 +473,120 @@ static void refuses_what_becomes_too_large(void **state)
         tier_check_state(api_history(&api));
         tier_end();
     }
+}
+
+/* The values alone would fit. */
+static void counts_keys_for_the_size(void **state)
+{
+    (void)state;
+    tier_serve();
+    uint64_t values = tier_view().bytes;
+    tier_end();
+    tier_begin(NULL);
+    tier.options.collection_bytes_max = 2 * values;
+    tier_start();
+    tier_open();
+    assert_refused("too large");
+    tier_end();
+}
+
+static enum tier_phase phase_of(struct tier_collection *collection)
+{
+    struct tier_view view;
+    tier_collection_look(collection, &view);
+    return view.phase;
+}
+
+/* The second collection has the same objects, in another encoding. */
+static struct tier_collection *open_second(void)
+{
+    struct tier_name name = tier_pods(TIER_METADATA_JSON);
+    struct tier_collection *second = tier_mirror_open(tier.mirror, &name);
+    assert_non_null(second);
+    return second;
+}
+
+static void serve_first(int pad_bytes, uint64_t bytes_max)
+{
+    tier_begin(NULL);
+    api.has_metadata = true;
+    api.pad_bytes = pad_bytes;
+    tier.options.bytes_max = bytes_max;
+    tier_start();
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    assert_true(tier_serves());
+}
+
+static void assert_goes(struct tier_collection *goes, struct tier_collection *stays)
+{
+    struct tier_view view;
+    TIER_RUN_UNTIL(phase_of(goes) == TIER_REFUSED && phase_of(stays) == TIER_SERVING);
+    assert_int_equal(phase_of(stays), TIER_SERVING);
+    tier_collection_look(goes, &view);
+    assert_int_equal(view.phase, TIER_REFUSED);
+    assert_non_null(strstr(view.reason, "all resources together have become too large"));
+    assert_in_range(tier.mirror->follower.sweeper.usage.held, 1, tier.mirror->follower.bytes_max);
+}
+
+/* An object takes about 1,430 bytes. */
+static void gives_up_a_new_collection_that_does_not_fit(void **state)
+{
+    (void)state;
+    serve_first(1000, 13000);
+    struct tier_collection *second = open_second();
+    assert_goes(second, tier.collection);
+    /* It is tried again, and fits. */
+    for (int name = 1; name < 5; name++)
+        api_delete(&api, name);
+    TIER_RUN_UNTIL(phase_of(second) == TIER_SERVING);
+    assert_int_equal(phase_of(second), TIER_SERVING);
+    tier_check_state(api_history(&api));
+    tier_collection_close(second);
+    tier_end();
+}
+
+static void gives_up_what_was_named_last(void **state)
+{
+    (void)state;
+    struct tier_name name = tier_pods(TIER_METADATA_JSON);
+    serve_first(1000, 13000);
+    struct tier_collection *second = open_second();
+    assert_int_equal(tier_mirror_keep(tier.mirror, &name), ST_OK);
+    assert_goes(tier.collection, second);
+    tier_collection_close(second);
+    tier_end();
+}
+
+/* The second state of a collection counts, too. */
+static void gives_up_the_newest_if_a_state_does_not_fit_twice(void **state)
+{
+    (void)state;
+    serve_first(1000, 20000);
+    struct tier_collection *second = open_second();
+    TIER_RUN_UNTIL(phase_of(second) == TIER_SERVING);
+    api_end_watches(&api, API_BREAKS);
+    api_put(&api, 1);
+    api.forgotten = api_version(&api);
+    TIER_RUN_UNTIL(phase_of(second) == TIER_REFUSED);
+    assert_goes(second, tier.collection);
+    tier_collection_close(second);
+    tier_end();
+}
+
+/* Giving up many small ones would not help for long. */
+static void gives_up_a_large_collection_rather_than_small_ones(void **state)
+{
+    (void)state;
+    serve_first(100000, 600000);
+    api.pad_bytes = 0;
+    struct tier_collection *second = open_second();
+    TIER_RUN_UNTIL(phase_of(second) == TIER_SERVING);
+    tier.mirror->follower.bytes_max = 300000;
+    api_delete(&api, 0);
+    assert_goes(tier.collection, second);
+    tier_collection_close(second);
+    tier_end();
 }
 
 static void ends_while_requests_are_under_way(void **state)
@@ -548,6 +662,11 @@ int main(void)
         cmocka_unit_test(limits_the_collections),
         cmocka_unit_test(forgets_names_that_are_refused),
         cmocka_unit_test(refuses_what_becomes_too_large),
+        cmocka_unit_test(counts_keys_for_the_size),
+        cmocka_unit_test(gives_up_a_new_collection_that_does_not_fit),
+        cmocka_unit_test(gives_up_what_was_named_last),
+        cmocka_unit_test(gives_up_the_newest_if_a_state_does_not_fit_twice),
+        cmocka_unit_test(gives_up_a_large_collection_rather_than_small_ones),
         cmocka_unit_test(ends_while_requests_are_under_way),
         cmocka_unit_test(writes_metrics),
     };

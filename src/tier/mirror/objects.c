@@ -7,9 +7,9 @@ static struct slice key_of(const void *value)
     return known_object_key(value);
 }
 
-void objects_init(struct objects *objects, uint64_t seed)
+void objects_init(struct objects *objects, uint64_t seed, struct usage *usage)
 {
-    *objects = (struct objects){0};
+    *objects = (struct objects){.usage = usage};
     hash_map_init(&objects->map, key_of, seed);
 }
 
@@ -43,6 +43,7 @@ enum status objects_add(struct objects *objects, struct slice key, struct known_
         return status;
     }
     objects->keys_bytes += key.len;
+    objects->usage->held += known_object_usage(object);
     *ret_object = object;
     return ST_OK;
 }
@@ -50,7 +51,10 @@ enum status objects_add(struct objects *objects, struct slice key, struct known_
 void objects_resize(struct objects *objects, struct known_object *object, size_t bytes)
 {
     assert(bytes <= UINT32_MAX);
+    if (object->bytes)
+        usage_replace(objects->usage, object->bytes);
     objects->bytes += bytes - object->bytes;
+    objects->usage->held += bytes - object->bytes;
     object->bytes = (uint32_t)bytes;
 }
 
@@ -59,6 +63,8 @@ void objects_remove(struct objects *objects, struct known_object *object)
     void *removed = hash_map_remove(&objects->map, known_object_key(object));
     assert(removed == object);
     (void)removed;
+    usage_replace(objects->usage, known_object_usage(object));
+    objects->usage->held -= known_object_usage(object);
     objects->bytes -= object->bytes;
     objects->keys_bytes -= object->key_bytes;
     free(object);

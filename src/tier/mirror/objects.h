@@ -8,6 +8,7 @@
 #define VIGIL_TIER_MIRROR_OBJECTS_H
 
 #include "base/container/hash_map.h"
+#include "tier/mirror/usage.h"
 
 struct known_object {
     uint64_t version;
@@ -22,10 +23,13 @@ struct objects {
     struct hash_map map; /* owned: struct known_object, by key */
     uint64_t bytes;      /* length of all values */
     size_t keys_bytes;
+    struct usage *usage; /* the mirror's; follows their changes */
 };
 
-void objects_init(struct objects *objects, uint64_t seed);
-void objects_fini(struct objects *objects); /* accepts a zeroed one */
+void objects_init(struct objects *objects, uint64_t seed, struct usage *usage);
+/* Accepts a zeroed one. Does not change the usage: they remain in the store, or the sweeper has
+ * deleted them. */
+void objects_fini(struct objects *objects);
 
 /* NULL: there is none. */
 struct known_object *objects_find(const struct objects *objects, struct slice key);
@@ -40,6 +44,16 @@ void objects_remove(struct objects *objects, struct known_object *object);
 static inline struct slice known_object_key(const struct known_object *object)
 {
     return slice_of(object->key, object->key_bytes);
+}
+
+static inline uint64_t known_object_usage(const struct known_object *object)
+{
+    return usage_of(1, object->key_bytes, object->bytes);
+}
+
+static inline uint64_t objects_usage(const struct objects *objects)
+{
+    return usage_of(objects->map.count, objects->keys_bytes, objects->bytes);
 }
 
 static inline size_t objects_count(const struct objects *objects)

@@ -5,13 +5,13 @@
 
 #include <stdlib.h>
 
-struct generation_keys *generation_keys_new(uint64_t number, uint64_t seed)
+struct generation_keys *generation_keys_new(uint64_t number, uint64_t seed, struct usage *usage)
 {
     struct generation_keys *keys = malloc(sizeof(*keys));
     if (!keys)
         return NULL;
     *keys = (struct generation_keys){.number = number};
-    objects_init(&keys->objects, seed);
+    objects_init(&keys->objects, seed, usage);
     list_init(&keys->in_owner);
     return keys;
 }
@@ -43,6 +43,7 @@ void sweeper_fini(struct sweeper *sweeper)
 void sweeper_add(struct sweeper *sweeper, struct generation_keys *keys, unsigned *count)
 {
     assert(!keys->count);
+    sweeper->usage.held -= objects_usage(&keys->objects);
     keys->count = count;
     ++*count;
     list_remove(&keys->in_owner);
@@ -56,12 +57,16 @@ static enum status delete_some(struct sweeper *sweeper, struct generation_keys *
     struct slice keys[SWEEP_KEYS];
     const struct known_object *object;
     size_t count = 0, at = generation->at;
-    while (count < SWEEP_KEYS && (object = hash_map_each(&generation->objects.map, &at)))
+    uint64_t replaced = 0;
+    while (count < SWEEP_KEYS && (object = hash_map_each(&generation->objects.map, &at))) {
         keys[count++] = known_object_key(object);
+        replaced += known_object_usage(object) + USAGE_CHANGE_BYTES;
+    }
     if (count)
         TRY(store_queue_delete(sweeper->queue, generation_prefix(generation), keys, count,
                                &sweeper->awaited));
     generation->at = at;
+    sweeper->usage.replaced += replaced;
     if (count < SWEEP_KEYS)
         generation_keys_free(generation);
     return ST_OK;

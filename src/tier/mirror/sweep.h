@@ -28,7 +28,7 @@ struct generation_keys {
 };
 
 /* NULL: no memory. */
-struct generation_keys *generation_keys_new(uint64_t number, uint64_t seed);
+struct generation_keys *generation_keys_new(uint64_t number, uint64_t seed, struct usage *usage);
 void generation_keys_free(struct generation_keys *keys); /* accepts NULL */
 
 static inline struct slice generation_prefix(const struct generation_keys *keys)
@@ -39,8 +39,9 @@ static inline struct slice generation_prefix(const struct generation_keys *keys)
 struct sweeper {
     struct engine *engine;
     struct store_queue *queue;
-    struct list all; /* generation_keys.in_owner, the next one first */
-    int64_t awaited; /* the revision that must be applied before more is deleted */
+    struct usage usage; /* what the mirror takes */
+    struct list all;    /* generation_keys.in_owner, the next one first */
+    int64_t awaited;    /* the revision that must be applied before more is deleted */
 };
 
 void sweeper_init(struct sweeper *sweeper, struct engine *engine, struct store_queue *queue);

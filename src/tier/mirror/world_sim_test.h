@@ -178,9 +178,13 @@ static inline void tier_check(struct kube_world *w)
     memory_fail_at = 0;
     store_settle();
     if (tier.mirror && !tier.mirror->ended) {
+        uint64_t held = 0;
         store_queue_check(tier.mirror->follower.queue);
-        LIST_FOREACH (follow, &tier.mirror->all, in_mirror)
+        LIST_FOREACH (follow, &tier.mirror->all, in_mirror) {
             tier_follow_check(follow);
+            held += generations_usage(&follow->generations);
+        }
+        assert_int_equal(held, tier.mirror->follower.sweeper.usage.held);
     }
     memory_fail_at = at;
 }

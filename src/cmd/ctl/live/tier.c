@@ -176,6 +176,10 @@ enum { REVIEWS_WAITING = 100, FENCES_FEW = 10, CALLS_FEW = 100 };
 
 static const char *advice_of(const char *reason)
 {
+    if (strstr(reason, "all resources together"))
+        return "Its reads are passed on. Raise --upstream-mirror-bytes, if there is memory and "
+               "disk "
+               "for it.";
     if (strstr(reason, "too large"))
         return "Its reads are passed on. Raise --upstream-resource-bytes, if there is memory and "
                "disk for it.";

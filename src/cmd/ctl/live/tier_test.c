@@ -166,6 +166,9 @@ static void findings_say_what_is_wrong(void **state)
          ",phase=\"refused\",reason=\"it has become too large\"} 1\n",
          "mirror", FINDING_WARNING, "--upstream-resource-bytes"},
         {"vigil_tier_collections{phase=\"refused\"} 1\nvigil_tier_collection_info{" LEASES
+         ",phase=\"refused\",reason=\"all resources together have become too large\"} 1\n",
+         "mirror", FINDING_WARNING, "--upstream-mirror-bytes"},
+        {"vigil_tier_collections{phase=\"refused\"} 1\nvigil_tier_collection_info{" LEASES
          ",phase=\"refused\",reason=\"leases is forbidden: User x cannot list\"} 1\n",
          "mirror", FINDING_WARNING, "Grant the tier's account"},
         {"vigil_tier_collection_info{" LEASES ",phase=\"starting\",reason=\"refused\"} 1\n",

@@ -1,6 +1,7 @@
 #include "cmd/serve/config/config_tier.h"
 
 #include "base/xalloc.h"
+#include "cmd/serve/config/memory.h"
 
 #include <string.h>
 
@@ -23,12 +24,14 @@ static const char *const works[] = {
     "upstream-reads",
     "upstream-rights-ttl",
     "upstream-resource-bytes",
+    "upstream-mirror-bytes",
     "upstream-idle",
     "upstream-qps",
     "listen-kube-urls",
     "listen-metrics-urls",
     "kube-client-ca-file",
     "kube-history",
+    "kube-history-bytes",
     "data-dir",
     "segment-bytes",
     "config-file",
@@ -235,9 +238,12 @@ enum status config_tier_set(struct config_tier *tier, struct arena *arena,
         .client = &tier->client,
         .rights_ttl_ns = options->upstream_rights_ttl_ns,
         .collection_bytes_max = options->upstream_resource_bytes,
+        .mirror_bytes_max = options->upstream_mirror_bytes ? options->upstream_mirror_bytes
+                                                           : memory_bytes_here() / 2,
         .idle_ns = options->upstream_idle_ns,
         .calls_per_second = (unsigned)options->upstream_qps,
         .history_ns = options->kube_history_ns,
+        .history_bytes_max = options->kube_history_bytes,
     };
     if (!options->kube_history_ns)
         return error_set(error, ST_INVALID,

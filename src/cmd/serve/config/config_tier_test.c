@@ -3,6 +3,7 @@
 #include "base/temp_dir_test.h"
 #include "cmd/serve/config/config.h"
 #include "cmd/serve/config/config_upstream.h"
+#include "cmd/serve/config/memory.h"
 
 #include <string.h>
 
@@ -140,6 +141,8 @@ static void the_defaults_serve_a_fenced_mirror_on_loopback(void **state)
     assert_int_equal(tier->reads, TIER_READS_FENCE);
     assert_int_equal(tier->rights_ttl_ns, INT64_C(10000000000));
     assert_int_equal(tier->collection_bytes_max, UINT64_C(4) << 30);
+    assert_int_equal(tier->mirror_bytes_max, memory_bytes_here() / 2);
+    assert_int_equal(tier->history_bytes_max, UINT64_C(256) << 20);
     assert_int_equal(tier->idle_ns, INT64_C(600000000000));
     assert_int_equal(tier->history_ns, INT64_C(300000000000));
     assert_int_equal(tier->resource_count, 0);
@@ -162,6 +165,7 @@ static void every_setting_reaches_the_tier(void **state)
     assert_int_equal(read_flags("--upstream-context=other", "--upstream-resources=pods,nodes",
                                 "--upstream-resources=deployments.apps", "--upstream-reads=cached",
                                 "--upstream-rights-ttl=3s", "--upstream-resource-bytes=0",
+                                "--upstream-mirror-bytes=5368709120", "--kube-history-bytes=0",
                                 "--upstream-idle=1h", "--upstream-qps=20", "--kube-history=7m",
                                 "--listen-metrics-urls=http://0.0.0.0:9000", NULL),
                      ST_OK);
@@ -175,6 +179,8 @@ static void every_setting_reaches_the_tier(void **state)
     assert_int_equal(tier->reads, TIER_READS_CACHED);
     assert_int_equal(tier->rights_ttl_ns, INT64_C(3000000000));
     assert_int_equal(tier->collection_bytes_max, 0);
+    assert_int_equal(tier->mirror_bytes_max, UINT64_C(5) << 30);
+    assert_int_equal(tier->history_bytes_max, 0);
     assert_int_equal(tier->idle_ns, INT64_C(3600000000000));
     assert_int_equal(tier->history_ns, INT64_C(420000000000));
     assert_int_equal(tier->calls_per_second, 20);
@@ -214,7 +220,6 @@ static void flags_without_effect_are_refused(void **state)
         "--kube-token-file=t",
         "--kube-authorization-mode=RBAC",
         "--kube-bootstrap=false",
-        "--kube-history-bytes=1",
         "--quota-backend-bytes=1",
         "--auto-compaction-retention=1",
         "--auth-token=simple",
@@ -258,7 +263,7 @@ static void all_flags_but_those_that_work_are_refused(void **state)
         if (status != ST_OK)
             assert_refused(status, row->name);
         bool is_kube = strncmp(row->name, "kube-", 5) == 0;
-        if (is_kube && strcmp(row->name, "kube-history") != 0)
+        if (is_kube && strncmp(row->name, "kube-history", 12) != 0)
             assert_int_equal(status == ST_OK, strcmp(row->name, "kube-client-ca-file") == 0);
         assert_false(status == ST_OK && row->ignored);
     }
@@ -283,9 +288,10 @@ static void one_server_is_in_front_of_one_other(void **state)
 static void settings_of_the_tier_need_a_kube_apiserver(void **state)
 {
     (void)state;
-    static char *const flags[] = {"--upstream-context=c",     "--upstream-resources=pods",
-                                  "--upstream-rights-ttl=1s", "--upstream-resource-bytes=1",
-                                  "--upstream-idle=1h",       "--upstream-qps=1"};
+    static char *const flags[] = {"--upstream-context=c",      "--upstream-resources=pods",
+                                  "--upstream-rights-ttl=1s",  "--upstream-resource-bytes=1",
+                                  "--upstream-mirror-bytes=1", "--upstream-idle=1h",
+                                  "--upstream-qps=1"};
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         assert_refused(read_only(flags[i], NULL),
                        " needs --upstream-kubeconfig or --upstream-in-cluster");

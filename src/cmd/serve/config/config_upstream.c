@@ -49,6 +49,7 @@ static const struct clash clashes[] = {
     {"upstream-resources", OF_TIER, true},
     {"upstream-rights-ttl", OF_TIER, true},
     {"upstream-resource-bytes", OF_TIER, true},
+    {"upstream-mirror-bytes", OF_TIER, true},
     {"upstream-idle", OF_TIER, true},
     {"upstream-qps", OF_TIER, true},
 };

@@ -118,7 +118,8 @@ static const struct option kube[] = {
         BETWEEN(0, 24 * HOUR)),
     FLAG_SIZE("kube-history-bytes", serve_options, kube_history_bytes, "268435456",
               "When this many bytes were added to the store, history is shortened to three "
-              "tenths of --kube-history; 0: no limit.",
+              "tenths of --kube-history; 0: no limit. In front of a kube-apiserver: the size of "
+              "the mirror's history; beyond it the oldest changes are dropped earlier.",
               BETWEEN(0, 1024L * 1024 * MIB)),
 };
 

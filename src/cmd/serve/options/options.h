@@ -70,7 +70,7 @@ struct serve_options {
     const char *upstream_kubeconfig, *upstream_context, *upstream_resources;
     bool upstream_in_cluster;
     int64_t upstream_rights_ttl_ns, upstream_idle_ns, upstream_qps;
-    uint64_t upstream_resource_bytes; /* 0: no limit */
+    uint64_t upstream_resource_bytes, upstream_mirror_bytes; /* 0: none; half of the memory */
 
     /* Storage */
     int64_t quota_backend_bytes;

@@ -65,8 +65,15 @@ static const struct option tier[] = {
                   "new requests.",
                   BETWEEN(1, HOUR)),
     FLAG_SIZE("upstream-resource-bytes", serve_options, upstream_resource_bytes, "4294967296",
-              "The size of one mirrored resource in one encoding. Requests for a larger one are "
-              "passed on; 0: no limit.",
+              "The size of one mirrored resource in one encoding, with the keys of its objects. "
+              "Requests for a larger one are passed on; 0: no limit.",
+              BETWEEN(0, INT64_C(1) << 50)),
+    FLAG_SIZE("upstream-mirror-bytes", serve_options, upstream_mirror_bytes, "0",
+              "The size of all mirrored resources together. Beyond it the one that was mirrored "
+              "last is dropped, and its requests are passed on; those that --upstream-resources "
+              "names are dropped last. --kube-history-bytes limits the history in addition. 0: "
+              "half of the machine's memory, of the cgroup's limit, or of the address space "
+              "(ulimit -v).",
               BETWEEN(0, INT64_C(1) << 50)),
     FLAG_DURATION("upstream-idle", serve_options, upstream_idle_ns, "10m0s",
                   "A resource that no client has read for this long is no longer mirrored, unless "
