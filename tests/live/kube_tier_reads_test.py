@@ -153,6 +153,26 @@ class KubeTierReads(LiveTest):
             list=MIRROR, list_of_a_namespace=MIRROR, list_of_any_version=MIRROR, streaming_list=MIRROR, watch=MIRROR,
             watch_from_a_version=MIRROR, get=MIRROR, get_of_any_version=MIRROR))
 
+    # -- Resources without namespaces --
+
+    def test_a_path_with_a_namespace_that_the_resource_does_not_have(self):
+        api = "/apis/example.com/v1"
+        self.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "moons.example.com"},
+            "spec": {"group": "example.com", "scope": "Cluster", "names": {"plural": "moons", "singular": "moon", "kind": "Moon"},
+                     "versions": [{"name": "v1", "served": True, "storage": True,
+                                   "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        self.eventually(lambda: self.direct.get(f"{api}/moons")[0] == 200)
+        self.make(f"{api}/moons", {"apiVersion": "example.com/v1", "kind": "Moon", "metadata": {"name": "io"}})
+        tier, caller = self.tier()
+        self.assertEqual(self.names(caller.get(f"{api}/moons?resourceVersion=0")), {"io"})
+        self.assertEqual(tier.metric("vigil_tier_lists_total"), 1)
+        for path in ("moons?resourceVersion=0", "moons/io?resourceVersion=0", f"moons?{STATE}", "moons?watch=1&resourceVersion=0"):
+            there = self.direct.get(f"{api}/namespaces/default/{path}")
+            self.assertEqual(there[0], 404)
+            self.assertEqual(caller.get(f"{api}/namespaces/default/{path}"), there, path)
+        tier.stop()
+
     def make(self, path, body):
         status, answer = self.direct.send("POST", path, body)
         self.assertEqual(status, 201, answer)

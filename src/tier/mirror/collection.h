@@ -40,6 +40,7 @@ struct tier_view {
     uint64_t void_after, void_until;
     bool has_kinds;          /* items of its JSON lists have kind and apiVersion */
     bool connected;          /* its watch is running */
+    bool is_cluster_scoped;  /* its objects have no namespaces; false if there was none yet */
     uint64_t objects, bytes; /* about so many: those of a state that is loaded meanwhile */
     const char *kind, *list_kind,
         *api_version;               /* "Pod", "PodList", "v1"; valid with the reference */

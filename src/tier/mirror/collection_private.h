@@ -55,8 +55,9 @@ struct tier_collection {
     struct engine *engine;
     struct driver *driver; /* the follower's; it outlives all collections */
     _Atomic unsigned refs;
-    _Atomic uint64_t opened; /* how often */
-    _Atomic bool is_kept;    /* it is never idle */
+    _Atomic uint64_t opened;        /* how often */
+    _Atomic bool is_kept;           /* it is never idle */
+    _Atomic bool is_cluster_scoped; /* as in struct tier_view */
 
     /* Makes the follower look at what is wanted. */
     _Atomic bool is_posted;

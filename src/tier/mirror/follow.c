@@ -371,12 +371,23 @@ void tier_follow_refuse(struct tier_follow *f)
     publish(f);
 }
 
+/* All objects of a resource have a namespace, or none has. */
+static enum status read_object(struct tier_follow *f, struct slice bytes,
+                               struct arrived *ret_arrived)
+{
+    TRY(arrived_read(bytes, &f->key, ret_arrived));
+    bool is_cluster_scoped = !memchr(ret_arrived->key.ptr, '/', ret_arrived->key.len);
+    atomic_store_explicit(&f->collection.is_cluster_scoped, is_cluster_scoped,
+                          memory_order_relaxed);
+    return ST_OK;
+}
+
 static enum status load(struct tier_follow *f, struct slice bytes, bool deleted)
 {
     struct arrived arrived;
     if (!f->generations.loading)
         TRY(generations_begin(&f->generations, random_u64(&f->reflector.random)));
-    TRY(arrived_read(bytes, &f->key, &arrived));
+    TRY(read_object(f, bytes, &arrived));
     return deleted ? generations_unload(&f->generations, &arrived)
                    : generations_load(&f->generations, &arrived, bytes);
 }
@@ -410,7 +421,7 @@ static void loaded(struct tier_follow *f, uint64_t version)
 static enum status read_change(struct tier_follow *f, const struct received_event *event,
                                struct arrived *ret_arrived)
 {
-    TRY(arrived_read(event->object, &f->key, ret_arrived));
+    TRY(read_object(f, event->object, ret_arrived));
     if (ret_arrived->version <= f->resumed)
         return ST_END; /* a server that is behind repeats it */
     return ret_arrived->version > f->reflector.version ? ST_OK : ST_DAMAGED;

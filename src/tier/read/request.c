@@ -296,7 +296,9 @@ static void freshen(struct tier_request *r)
         move(r, TIER_REQUEST_FRESHENING);
     r->fresh_until_ns =
         loop_now_ns(r->api->loop) + (r->ask.verb == TIER_WATCH ? WATCH_FRESH_NS : FRESH_NS);
-    if (r->ask.freshness == TIER_CURRENT && !cached)
+    if (r->view.is_cluster_scoped && r->ask.path.namespace.len)
+        tier_request_pass_on(r); /* there is no such path */
+    else if (r->ask.freshness == TIER_CURRENT && !cached)
         wait_for_fence(r);
     else if (needs_version && r->ask.version > r->view.newest)
         wait_for(r, TIER_WAIT_VERSION, r->ask.version, FRESH_NS, on_fresh);
