@@ -32,12 +32,17 @@ class Authority(Identity):
         self.count = int(time.time()) * 1000
 
     def sign(self, name, cn=None, names="DNS:localhost,IP:127.0.0.1",
-             usage="serverAuth,clientAuth", days=30, rsa=False, groups=()):
-        """Signs a certificate and writes it to files called name; days below 0 make one that has expired."""
+             usage="serverAuth,clientAuth", days=30, rsa=False, groups=(), uid=()):
+        """Signs a certificate and writes it to files called name; days below 0 make one that has expired. uid: Kubernetes' attribute
+        of that name, or a list of several."""
         identity = Identity(self.directory / f"{name}.pem", self.directory / f"{name}.key")
         algorithm = ("rsa:2048",) if rsa else ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
-        request = openssl("req", "-utf8", "-newkey", *algorithm, "-nodes", "-keyout", identity.key,
-                          "-subj", "".join(f"/O={group}" for group in groups) + f"/CN={cn or name}")
+        config = self.directory / "names.cnf"
+        config.write_text("oid_section=oids\n[oids]\nkubernetesUid=1.3.6.1.4.1.57683.2\n[req]\ndistinguished_name=d\n[d]\n")
+        uids = [uid] if isinstance(uid, str) else uid
+        request = openssl("req", "-utf8", "-config", str(config), "-newkey", *algorithm, "-nodes", "-keyout", identity.key,
+                          "-subj", "".join(f"/O={group}" for group in groups) + f"/CN={cn or name}"
+                          + "".join(f"/kubernetesUid={one}" for one in uids))
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(f"extendedKeyUsage={usage}\n" +
                               (f"subjectAltName={names}\n" if names else ""))

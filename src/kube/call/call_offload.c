@@ -41,7 +41,8 @@ static bool dup_certificate(struct arena *arena, struct http_request *copy)
         copy->peer_name = (const char *)name.ptr;
     }
     if (copy->certificate) {
-        size_t bytes = sizeof(*copy->certificate) + copy->certificate->groups_bytes;
+        size_t bytes = sizeof(*copy->certificate) + copy->certificate->groups_bytes +
+                       copy->certificate->uid_bytes;
         if (arena_dup(arena, slice_of(copy->certificate, bytes), &certificate) != ST_OK)
             return false;
         copy->certificate = (const struct http_certificate *)certificate.ptr;

@@ -97,8 +97,8 @@ char *tls_common_name(const X509 *certificate)
     return name;
 }
 
-/* An organization with a NUL could be mistaken for another one, so it is omitted. */
-static size_t append_organization(const X509_NAME *subject, int at, char *groups, size_t room)
+/* A name with a NUL could be mistaken for another one, so it is omitted. */
+static size_t append_name(const X509_NAME *subject, int at, char *groups, size_t room)
 {
     unsigned char *utf8 = NULL;
     int len =
@@ -111,6 +111,20 @@ static size_t append_organization(const X509_NAME *subject, int at, char *groups
     }
     OPENSSL_free(utf8);
     return taken;
+}
+
+/* The uid is behind the groups. Kubernetes accepts one that is not empty, or none. */
+static void append_uid(const X509_NAME *subject, struct http_certificate *made, size_t room)
+{
+    ASN1_OBJECT *type = OBJ_txt2obj("1.3.6.1.4.1.57683.2", 1);
+    int at = type ? X509_NAME_get_index_by_OBJ(subject, type, -1) : -1;
+    if (at >= 0) {
+        size_t len = append_name(subject, at, made->groups + made->groups_bytes, room);
+        made->has_bad_uid = !len || X509_NAME_get_index_by_OBJ(subject, type, at) >= 0;
+        made->uid_bytes = len ? len - 1 : 0;
+    }
+    made->has_bad_uid |= !type;
+    ASN1_OBJECT_free(type);
 }
 
 struct http_certificate *tls_certificate_read(const X509 *certificate)
@@ -130,10 +144,11 @@ struct http_certificate *tls_certificate_read(const X509 *certificate)
     if (made) {
         for (int at = -1;
              (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
-            len += append_organization(subject, at, made->groups + len, room - len);
-        struct http_certificate *smaller = realloc(made, sizeof(*made) + len);
-        made = smaller ? smaller : made;
+            len += append_name(subject, at, made->groups + len, room - len);
         made->groups_bytes = len;
+        append_uid(subject, made, room - len);
+        struct http_certificate *smaller = realloc(made, sizeof(*made) + len + made->uid_bytes);
+        made = smaller ? smaller : made;
         int at = snprintf(made->id, sizeof(made->id), "X509SHA256=");
         for (unsigned i = 0; i < digest_len && at + 3 <= (int)sizeof(made->id); i++)
             at += snprintf(made->id + at, sizeof(made->id) - (size_t)at, "%02x", digest[i]);

@@ -3,6 +3,7 @@
 #include "codec/utf8.h"
 #include "kube/policy/access/sign_in.h"
 #include "tier/rights/review.h"
+#include "wire/http/certificate.h"
 
 #include <stdlib.h>
 
@@ -466,7 +467,9 @@ void tier_identify(struct tier_rights *rights, struct tier_question *question,
     question->answer = NULL;
     list_init(&question->in_answer);
     question->since_ns = loop_now_ns(rights->loop);
-    if (request->peer_name && *request->peer_name) {
+    if (request->certificate && request->certificate->has_bad_uid) {
+        finish_decided(question, NULL);
+    } else if (request->peer_name && *request->peer_name) {
         identify_certificate(question, request);
     } else if (!bearer_of(request, &token)) {
         finish(question, rights->anonymous, &status);

@@ -124,8 +124,8 @@ static void certificate_goes_before_a_token(void **state)
     union {
         struct http_certificate certificate;
         char bytes[256];
-    } c = {.certificate = {.id = "X509SHA256=12", .groups_bytes = 8}};
-    memcpy(c.certificate.groups, "one\0two\0", 8);
+    } c = {.certificate = {.id = "X509SHA256=12", .groups_bytes = 8, .uid_bytes = 3}};
+    memcpy(c.certificate.groups, "one\0two\0u-1", 11);
     struct http_field field = {SLICE_LITERAL("authorization"), SLICE_LITERAL("Bearer jane")};
     struct http_request request = {
         .fields = &field, .field_count = 1, .peer_name = "kubelet", .certificate = &c.certificate};
@@ -139,7 +139,14 @@ static void certificate_goes_before_a_token(void **state)
     assert_true(slice_is(q.user->groups[2], "system:authenticated"));
     assert_true(slice_is(q.user->extra,
                          "{\"authentication.kubernetes.io/credential-id\":[\"X509SHA256=12\"]}"));
+    assert_true(slice_is(q.user->uid, "u-1"));
     assert_int_equal(w.script.tokens, 0);
+    /* One with a uid that is not valid identifies no user. */
+    c.certificate.has_bad_uid = true;
+    tier_identify(w.rights, &q.question, &request);
+    assert_int_equal(q.code, 401);
+    assert_null(q.user);
+    c.certificate.has_bad_uid = false;
     /* A certificate without a name does not count. */
     request.peer_name = "";
     tier_identify(w.rights, &q.question, &request);

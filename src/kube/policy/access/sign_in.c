@@ -44,12 +44,14 @@ bool kube_user_of_certificate(struct arena *arena, const struct http_request *re
                               struct kube_user_info *ret_user)
 {
     const struct http_certificate *certificate = request->certificate;
-    if (!request->peer_name)
+    if (!request->peer_name || (certificate && certificate->has_bad_uid))
         return false;
     *ret_user = (struct kube_user_info){.name = slice_from_text(request->peer_name)};
     if (certificate) {
         ret_user->groups =
             split(arena, slice_of(certificate->groups, certificate->groups_bytes), '\0');
+        ret_user->uid =
+            slice_of(certificate->groups + certificate->groups_bytes, certificate->uid_bytes);
         set_credential(arena, ret_user, slice_from_text(certificate->id));
     }
     kube_user_add_group(arena, ret_user, KUBE_GROUP_AUTHENTICATED);
@@ -212,6 +214,8 @@ void kube_sign_in_start(struct kube_sign_in *s, const struct http_request *reque
         finish(s, ST_OK, NULL);
     } else if (bearer_of(request, &token)) {
         kube_sign_in_token(s, token, NULL);
+    } else if (request->certificate && request->certificate->has_bad_uid) {
+        finish(s, ST_INVALID_AUTH_TOKEN, "the uid in the client's certificate is not valid");
     } else {
         /* A request without credentials is anonymous; roles decide what it may do. */
         s->user = (struct kube_user_info){.name = KUBE_USER_ANONYMOUS};
