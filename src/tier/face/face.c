@@ -66,7 +66,6 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     if (is_read && tier_ask_is_table(&ask) && !tier_version_is_ours(&face->version))
         is_read = false;
     if (is_read && !arena_ran_out(&arena)) {
-        tier_role_watch_start(face->roles);
         tier_request_start(&face->api, x, &arena, &ask);
         return;
     }
@@ -135,6 +134,16 @@ static void remove_face(struct tier *tier, const struct tier_face *face)
     lock_release(&tier->lock);
 }
 
+/* Roles are followed for the sake of running watches. Other clients cannot start their mirrors. */
+static void on_stands(void *ctx, bool any)
+{
+    struct tier_face *face = ctx;
+    if (any)
+        tier_role_watch_start(face->roles);
+    else
+        tier_role_watch_stop(face->roles);
+}
+
 static enum status open_face(struct tier_face *face, struct engine_shard *shard, struct loop *loop)
 {
     struct tier *tier = face->tier;
@@ -161,7 +170,9 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
                                                                 .ttl_ns = tier->rights_ttl_ns,
                                                                 .rate = tier->rate,
                                                                 .metrics = tier->rights_metrics,
-                                                                .seed = random_u64(&api->random)});
+                                                                .seed = random_u64(&api->random),
+                                                                .stands = on_stands,
+                                                                .ctx = face});
     face->roles = tier_role_watch_new(api);
     TRY(http_routes_new(&face->routes));
     http_routes_set_gate(face->routes, gate, face);

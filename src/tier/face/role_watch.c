@@ -25,7 +25,6 @@ struct followed {
 struct tier_role_watch {
     struct tier_api *api;
     struct followed all[COUNT_OF(resources)];
-    bool started;
 };
 
 static void open_later(struct followed *f)
@@ -99,24 +98,33 @@ static void on_again(struct timer *timer)
     open_state(CONTAINER_OF(timer, struct followed, again));
 }
 
-/* All events that are there count as one change. */
+/* Keys are "name" or, of roles and bindings that belong to a namespace, "namespace/name". */
+static void note_change(struct followed *f, const struct watch_event *event)
+{
+    struct tier_rights *rights = f->watch->api->rights;
+    struct slice name =
+        slice_sub(event->key, TIER_PREFIX_BYTES, event->key.len - TIER_PREFIX_BYTES);
+    struct slice namespace = slice_cut(&name, '/');
+    if (name.len)
+        tier_rights_changed_in(rights, namespace);
+    else
+        tier_rights_changed(rights);
+}
+
 static void on_read(struct deferred *deferred)
 {
     struct followed *f = CONTAINER_OF(deferred, struct followed, read);
     const struct watch_event *event;
     int64_t revision;
-    bool changed = false;
     enum status status = ST_END;
     while (f->cursor && (status = watch_cursor_next(f->cursor, &event, &revision)) == ST_OK) {
+        note_change(f, event);
         watch_cursor_take(f->cursor);
-        changed = true;
     }
     if (status != ST_END && status != ST_AGAIN) {
         open_later(f);
-        changed = true;
-    }
-    if (changed)
         tier_rights_changed(f->watch->api->rights);
+    }
 }
 
 /* Another generation: anything may have changed between the two. */
@@ -147,9 +155,6 @@ struct tier_role_watch *tier_role_watch_new(struct tier_api *api)
 
 void tier_role_watch_start(struct tier_role_watch *watch)
 {
-    if (watch->started)
-        return;
-    watch->started = true;
     for (size_t i = 0; i < COUNT_OF(resources); i++) {
         struct followed *f = &watch->all[i];
         struct tier_name name = {.group = SLICE_LITERAL("rbac.authorization.k8s.io"),
@@ -164,16 +169,22 @@ void tier_role_watch_start(struct tier_role_watch *watch)
     }
 }
 
-void tier_role_watch_free(struct tier_role_watch *watch)
+void tier_role_watch_stop(struct tier_role_watch *watch)
 {
-    for (size_t i = 0; watch && i < COUNT_OF(resources); i++) {
+    for (size_t i = 0; i < COUNT_OF(resources); i++) {
         struct followed *f = &watch->all[i];
         tier_wait_cancel(&f->wait);
         loop_timer_cancel(watch->api->loop, &f->again);
         loop_defer_cancel(&f->read);
         tier_reader_unlisten(&f->listener);
-        watch_cursor_free(f->cursor);
-        tier_collection_close(f->collection);
+        watch_cursor_free(TAKE(f->cursor));
+        tier_collection_close(TAKE(f->collection));
     }
+}
+
+void tier_role_watch_free(struct tier_role_watch *watch)
+{
+    if (watch)
+        tier_role_watch_stop(watch);
     free(watch);
 }

@@ -16,6 +16,7 @@
 #include "tier/rights/line.h"
 #include "tier/rights/user.h"
 
+struct tier_right;
 struct tier_rights;
 
 enum { TIER_ID_BYTES = TIER_TOKEN_ID_BYTES };
@@ -44,6 +45,33 @@ struct tier_duty {
     struct timer again;    /* set if there are any */
     int64_t due_ns;        /* since then an answer has been missing; 0: none is due */
     struct tier_loss loss;
+};
+
+/* Reviews of all rights that a change may concern, because a role or binding has changed: of all
+ * that stand, or of those in one namespace. */
+struct tier_rounds {
+    struct tier_rights *rights;
+    struct list members; /* tier_member.in_rounds, in the order of their rounds */
+    size_t count;
+    uint64_t round; /* how many there were */
+    unsigned wanted;
+    int64_t began_ns;     /* when the last one began */
+    struct timer next;    /* begins the next one */
+    struct deferred walk; /* asks for some that this round has not included yet */
+};
+
+/* A right with standing rights, in rounds. */
+struct tier_member {
+    struct list in_rounds; /* links rounds.members */
+    struct tier_right *right;
+    uint64_t round; /* the last one that has included it */
+};
+
+/* A namespace in which rights stand, found by its name. */
+struct tier_namespace {
+    struct tier_rounds rounds;
+    size_t name_bytes;
+    uint8_t name[];
 };
 
 /* What is known of one token, found by its digest. Freed when it is the least recently used one
@@ -92,10 +120,11 @@ struct tier_right {
     struct tier_news news;
     bool busy; /* waiters or watches are being told */
     struct tier_duty duty;
-    uint64_t round;          /* the last round of questions that has included it */
-    uint64_t sent_round;     /* rights.round when the question under way was sent */
-    struct list in_kept;     /* links rights.kept_rights if it is answered and nothing needs it */
-    struct list in_standing; /* links rights.standing if it has standing rights */
+    uint64_t rounds;      /* that have included it */
+    uint64_t sent_rounds; /* the same when the question under way was sent */
+    struct list in_kept;  /* links rights.kept_rights if it is answered and nothing needs it */
+    struct tier_member in_all, in_namespace; /* if it has standing rights */
+    struct tier_namespace *namespace;        /* NULL: it is of no namespace, or does not stand */
 };
 
 #endif

@@ -18,5 +18,8 @@ enum {
     TIER_KEPT_BYTES_MAX = 64 << 20,         /* users and reasons in answers */
 };
 #define TIER_ANSWER_NS (10 * NS_PER_S) /* a question waits so long at most */
+/* How long a running watch continues while its review has no answer. A kube-apiserver that is
+ * updated, or whose machine starts again, is back by then. */
+#define TIER_PATIENCE_NS (300 * NS_PER_S)
 
 #endif

@@ -141,7 +141,7 @@ static enum status on_write(struct tier_ask *ask, struct buf *to)
 {
     struct tier_right *right = CONTAINER_OF(ask, struct tier_right, ask);
     right->sent_changes = right->rights->changes;
-    right->sent_round = right->rights->round;
+    right->sent_rounds = right->rounds;
     return tier_review_write(right->user, right->wish->attributes, to);
 }
 
@@ -174,7 +174,9 @@ static enum status add(struct tier_rights *rights, const uint8_t id[TIER_ID_BYTE
     right->ask.answered = on_answered;
     list_init(&right->waiters);
     list_init(&right->in_kept);
-    list_init(&right->in_standing);
+    list_init(&right->in_all.in_rounds);
+    list_init(&right->in_namespace.in_rounds);
+    right->in_all.right = right->in_namespace.right = right;
     list_init(&right->news.in_rights);
     list_init(&right->news.waiters);
     tier_duty_init(&right->duty, false);

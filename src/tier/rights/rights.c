@@ -58,7 +58,7 @@ static void set_gauge(struct tier_rights *rights, unsigned slot, size_t value)
 
 void tier_count_standing(struct tier_rights *rights)
 {
-    set_gauge(rights, COUNT_STANDING, rights->standing_count);
+    set_gauge(rights, COUNT_STANDING, rights->standing.count);
     set_gauge(rights, COUNT_WATCHES, rights->watches);
 }
 

@@ -47,6 +47,10 @@ struct tier_rights_options {
     struct tier_rate *rate;     /* --upstream-qps; borrowed; NULL: no limit */
     struct metric_set *metrics; /* shared with other threads; NULL: its own */
     uint64_t seed;
+    /* The first right stands, or the last one has ended: tier_rights_changed is needed, or not any
+     * more. May be NULL. */
+    void (*stands)(void *ctx, bool any);
+    void *ctx;
 };
 
 struct tier_rights *tier_rights_new(
@@ -97,8 +101,7 @@ void tier_right_wait_cancel(struct tier_right_wait *wait);
 /*
  * A right that a running watch needs: asked again every minute and when roles change, and shared by
  * all watches of the same user and access. The user's token is reviewed again, too: the watch ends
- * when it has expired or was revoked. Without answers a right is kept for twice the time between
- * reviews.
+ * when it has expired or was revoked. Without answers a right is kept for TIER_PATIENCE_NS.
  */
 struct tier_standing {
     /* Denied, or there was no answer for too long: the watch ends. Called once, not from within
@@ -119,6 +122,8 @@ void tier_standing_remove(struct tier_standing *standing); /* no effect if it wa
 /* A role or binding has changed: answers that are kept are not used any more, and standing rights
  * are reviewed again, a limited number at a time. */
 void tier_rights_changed(struct tier_rights *rights);
+/* The same if the role or binding belongs to a namespace, and concerns only rights there. */
+void tier_rights_changed_in(struct tier_rights *rights, struct slice namespace);
 
 /* Counters that threads share, and that outlive them. Aborts without memory. */
 struct metric_set *tier_rights_metrics_new(void);

@@ -40,15 +40,11 @@ struct tier_rights {
     struct list news;        /* tier_news.in_rights */
     struct deferred tell;
 
-    struct list standing; /* tier_right.in_standing, in the order of their rounds */
-    size_t standing_count, standing_bytes;
-    size_t watches; /* tier_standing */
-    uint64_t round; /* number of reviews of all standing rights */
-    unsigned rounds_wanted;
-    int64_t round_ns; /* when the last one began */
-    struct timer next_round;
-    struct deferred walk; /* asks some that this round has not included yet */
-    struct list losses;   /* tier_loss.in_rights */
+    struct tier_rounds standing; /* all rights that stand */
+    struct hash_map namespaces;  /* struct tier_namespace, owned: those in which rights stand */
+    size_t standing_bytes;
+    size_t watches;     /* tier_standing */
+    struct list losses; /* tier_loss.in_rights */
     struct deferred lose;
 
     const struct metric_set *metric_set;
@@ -109,7 +105,20 @@ void tier_right_ask_later(struct tier_right *right);
 void tier_right_tell(struct tier_right *right);
 void tier_right_destroy(struct tier_right *right);
 
+/* -- rounds.c -- */
+
+void tier_rounds_init(struct tier_rights *rights);
+void tier_rounds_fini(struct tier_rights *rights); /* nothing stands */
+/* The right stands. ST_NOMEM. */
+MUST_CHECK
+enum status tier_rounds_join(struct tier_right *right);
+void tier_rounds_leave(struct tier_right *right);
+void tier_rounds_check(const struct tier_rights *rights);
+
 /* -- standing.c -- */
+
+/* A round includes it: it is reviewed, and no answer to an earlier question confirms it. */
+void tier_right_include(struct tier_right *right);
 
 void tier_duty_init(struct tier_duty *duty, bool of_token);
 /* A running watch needs it, or does not know yet that it is lost. */

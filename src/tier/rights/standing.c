@@ -2,19 +2,6 @@
 
 #include "tier/rights/review.h"
 
-enum {
-    ASKED_PER_TURN = 500, /* rights that a round includes in one turn */
-    /* Another kube-apiserver than the one that reported a change may have been asked, and know it a
-     * little later: there is a second round. */
-    ROUNDS = 2,
-};
-
-/* Rounds do not follow each other faster than this, so that roles that change all the time cause a
- * limited number of reviews. */
-#define ROUND_NS_MIN (1 * NS_PER_S)
-#define ROUND_NS_PER_RIGHT (5 * NS_PER_MS)
-#define SECOND_ROUND_NS (5 * NS_PER_S)
-
 static int64_t now_of(const struct tier_rights *rights)
 {
     return loop_now_ns(rights->loop);
@@ -70,29 +57,23 @@ static void be_confirmed(struct tier_rights *rights, struct tier_duty *duty, int
     set_again(rights, duty, asked_ns, again_ns, again_ns + again_ns / 10);
 }
 
-/* At least a few reviews must have failed. */
 static bool is_overdue(const struct tier_rights *rights, const struct tier_duty *duty)
 {
-    int64_t patience_ns = 2 * rights->options.again_ns;
-    if (patience_ns < 4 * TIER_SOON_NS)
-        patience_ns = 4 * TIER_SOON_NS;
-    return duty->due_ns && now_of(rights) >= clock_add(duty->due_ns, patience_ns);
+    return duty->due_ns && now_of(rights) >= clock_add(duty->due_ns, TIER_PATIENCE_NS);
 }
 
 /* -- Rights and tokens with duties -- */
 
 static size_t bytes_of(const struct tier_right *right)
 {
-    return sizeof(*right) + right->wish->bytes + right->user->bytes;
+    return sizeof(*right) + right->wish->bytes + right->user->bytes +
+           sizeof(struct tier_namespace) + right->wish->access.namespace.len;
 }
 
 static void begin_right(struct tier_right *right)
 {
     struct tier_rights *rights = right->rights;
-    list_push_back(&rights->standing, &right->in_standing);
-    rights->standing_count++;
     rights->standing_bytes += bytes_of(right);
-    right->round = rights->round;
     begin_duty(rights, &right->duty);
     /* What has allowed it may be outdated by now. */
     if (right->answered && right->allowed && right->asked_changes == rights->changes)
@@ -104,8 +85,7 @@ static void begin_right(struct tier_right *right)
 static void end_right(struct tier_right *right)
 {
     struct tier_rights *rights = right->rights;
-    list_remove(&right->in_standing);
-    rights->standing_count--;
+    tier_rounds_leave(right);
     rights->standing_bytes -= bytes_of(right);
     right->duty.due_ns = 0;
     loop_timer_cancel(rights->loop, &right->duty.again);
@@ -181,6 +161,8 @@ static void detach(struct tier_standing *standing)
     detach_token(standing);
     rights->watches--;
     tier_count_standing(rights);
+    if (!rights->watches && rights->options.stands)
+        rights->options.stands(rights->options.ctx, false);
 }
 
 static void explain_unknown(struct kube_status *status)
@@ -258,7 +240,7 @@ void tier_right_judge(struct tier_right *right, enum tier_verdict verdict)
         return; /* its timer repeats the question if it is due */
     if (verdict == TIER_DENIED)
         lose_right(right, verdict);
-    else if (right->sent_round < right->round)
+    else if (right->sent_rounds < right->rounds)
         tier_right_ask_later(right); /* it was sent before a role has changed */
     else
         be_confirmed(right->rights, &right->duty, right->asked_ns);
@@ -326,60 +308,11 @@ static void on_right_again(struct timer *timer)
     tier_right_ask_later(right);
 }
 
-/* -- Rounds -- */
-
-static void on_walk(struct deferred *deferred)
+void tier_right_include(struct tier_right *right)
 {
-    struct tier_rights *rights = CONTAINER_OF(deferred, struct tier_rights, walk);
-    for (size_t n = 0; !list_empty(&rights->standing); n++) {
-        struct tier_right *right =
-            LIST_ENTRY(rights->standing.next, struct tier_right, in_standing);
-        if (right->round == rights->round)
-            return;
-        if (n == ASKED_PER_TURN) {
-            loop_defer(rights->loop, &rights->walk);
-            return;
-        }
-        list_remove(&right->in_standing);
-        list_push_back(&rights->standing, &right->in_standing);
-        right->round = rights->round;
-        become_due(rights, &right->duty);
-        tier_right_ask_later(right);
-    }
-}
-
-static int64_t round_gap(const struct tier_rights *rights)
-{
-    int64_t gap_ns = (int64_t)rights->standing_count * ROUND_NS_PER_RIGHT;
-    return gap_ns > ROUND_NS_MIN ? gap_ns : ROUND_NS_MIN;
-}
-
-static void set_next_round(struct tier_rights *rights, int64_t gap_ns)
-{
-    int64_t at_ns = rights->round ? clock_add(rights->round_ns, gap_ns) : 0;
-    loop_timer_set(rights->loop, &rights->next_round,
-                   at_ns > now_of(rights) ? at_ns : now_of(rights));
-}
-
-static void on_next_round(struct timer *timer)
-{
-    struct tier_rights *rights = CONTAINER_OF(timer, struct tier_rights, next_round);
-    rights->rounds_wanted--;
-    rights->round++;
-    rights->round_ns = now_of(rights);
-    loop_defer(rights->loop, &rights->walk);
-    int64_t gap_ns = round_gap(rights);
-    if (rights->rounds_wanted)
-        set_next_round(rights, gap_ns > SECOND_ROUND_NS ? gap_ns : SECOND_ROUND_NS);
-}
-
-void tier_rights_changed(struct tier_rights *rights)
-{
-    rights->changes++;
-    if (list_empty(&rights->standing))
-        return;
-    rights->rounds_wanted = ROUNDS;
-    set_next_round(rights, round_gap(rights));
+    right->rounds++;
+    become_due(right->rights, &right->duty);
+    tier_right_ask_later(right);
 }
 
 /* -- For watches -- */
@@ -396,7 +329,11 @@ enum status tier_standing_add(struct tier_rights *rights, struct tier_standing *
         status = ST_LIMIT;
     else if (user->token.len && !(token = tier_token_of(rights, user)))
         status = ST_NOMEM;
+    else if (list_empty(&right->duty.standings))
+        status = tier_rounds_join(right);
     if (status != ST_OK) {
+        if (token)
+            tier_token_release(token);
         tier_right_release(right);
         return status;
     }
@@ -412,6 +349,8 @@ enum status tier_standing_add(struct tier_rights *rights, struct tier_standing *
         list_push_back(&token->duty.standings, &standing->in_token);
     rights->watches++;
     tier_count_standing(rights);
+    if (rights->watches == 1 && rights->options.stands)
+        rights->options.stands(rights->options.ctx, true);
     return ST_OK;
 }
 
@@ -425,35 +364,30 @@ void tier_standing_remove(struct tier_standing *standing)
 
 void tier_standing_init(struct tier_rights *rights)
 {
-    list_init(&rights->standing);
+    tier_rounds_init(rights);
     list_init(&rights->losses);
-    rights->next_round.fn = on_next_round;
-    rights->walk.fn = on_walk;
     rights->lose.fn = on_lose;
 }
 
 void tier_standing_fini(struct tier_rights *rights)
 {
-    assert(list_empty(&rights->standing) && list_empty(&rights->losses) && !rights->watches);
-    loop_timer_cancel(rights->loop, &rights->next_round);
-    loop_defer_cancel(&rights->walk);
+    assert(list_empty(&rights->losses) && !rights->watches);
+    tier_rounds_fini(rights);
     loop_defer_cancel(&rights->lose);
 }
 
 void tier_standing_check(const struct tier_rights *rights)
 {
-    const struct tier_right *right;
-    size_t count = 0, bytes = 0, watches = 0;
-    uint64_t round = 0;
-    LIST_FOREACH (right, &rights->standing, in_standing) {
+    const struct tier_member *member;
+    size_t bytes = 0, watches = 0;
+    tier_rounds_check(rights);
+    LIST_FOREACH (member, &rights->standing.members, in_rounds) {
+        const struct tier_right *right = member->right;
         assert(!list_empty(&right->duty.standings) && right->duty.again.set);
         assert(right->wish && right->user);
-        assert(right->round >= round && right->round <= rights->round);
-        round = right->round;
-        count++;
         bytes += bytes_of(right);
         watches += list_length(&right->duty.standings);
     }
-    assert(count == rights->standing_count && bytes == rights->standing_bytes);
+    assert(bytes == rights->standing_bytes);
     assert(watches <= rights->watches);
 }
