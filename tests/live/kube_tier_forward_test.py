@@ -3,15 +3,17 @@
 import contextlib
 import hashlib
 import http.client
+import json
 import socket
 import socketserver
 import ssl
+import subprocess
 import threading
 import unittest
 
 from certs import Authority
 from server import WAIT_SECONDS, LiveTest, only_vigil
-from tier import Caller, Tier
+from tier import Caller, Tier, write_kubeconfig
 
 LONG = 64 * 1024 * 1024
 PIECE = b"0123456789abcdef" * 4096
@@ -30,6 +32,8 @@ class Upstream(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen, self.lock = [], threading.Lock()
         self.go = threading.Event()  # handlers that wait may continue
+        self.good_tokens, self.allows = {"a-token"}, True  # reviews
+        self.own = None  # the token of the tier's account; None: any
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def note(self, *what):
@@ -52,10 +56,10 @@ class Handler(socketserver.BaseRequestHandler):
 
     def handle(self):
         while line := self.file.readline():
-            method, path, _ = line.decode().split()
+            method, self.path, _ = line.decode().split()
             headers = http.client.parse_headers(self.file)
-            self.server.note("head", method, path, headers)
-            getattr(self, path.split("?")[0].rsplit("/", 1)[-1])(headers)
+            self.server.note("head", method, self.path, headers)
+            getattr(self, self.path.split("?")[0].rsplit("/", 1)[-1])(headers)
 
     def answer(self, status, *headers, body=b""):
         self.socket.sendall("\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body)
@@ -112,6 +116,36 @@ class Handler(socketserver.BaseRequestHandler):
 
     def forbidden(self, headers):
         self.answer("403 Forbidden", "Content-Length: 2", body=b"no")
+
+    roles = rolebindings = clusterroles = clusterrolebindings = forbidden
+
+    def endpoints(self, headers):
+        """They cannot be listed, and so not be mirrored."""
+        if "watch=1" in self.path:
+            self.slow(headers)
+        else:
+            self.forbidden(headers)
+
+    def send(self, status, body):
+        text = json.dumps(body).encode()
+        self.answer(status, "Content-Type: application/json", f"Content-Length: {len(text)}", body=text)
+
+    def tokenreviews(self, headers):
+        given = json.loads(self.file.read(int(headers["Content-Length"])))
+        good = given["spec"]["token"] in self.server.good_tokens
+        self.send("201 Created", {**given, "status": {"authenticated": good, "user": {"username": "jane"} if good else {}}})
+
+    def subjectaccessreviews(self, headers):
+        self.send("201 Created", {**json.loads(self.file.read(int(headers["Content-Length"]))), "status": {"allowed": self.server.allows}})
+
+    def impersonate(self, headers):
+        """As a kube-apiserver whose caller may not."""
+        if self.server.own and headers["Authorization"] != f"Bearer {self.server.own}":
+            self.send("401 Unauthorized", {"kind": "Status", "apiVersion": "v1", "code": 401, "reason": "Unauthorized"})
+        else:
+            self.send("403 Forbidden", {
+                "kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden",
+                "message": 'users "jack" is forbidden: User "tier" cannot impersonate resource "users" in API group ""'})
 
 
 @only_vigil
@@ -249,7 +283,7 @@ class KubeTierForward(LiveTest):
             self.assertEqual((status, file.read(int(headers["Content-Length"]))), (403, b"no"))
 
     def of_pods(self):
-        """Requests; without those with which the tier follows roles."""
+        """Requests; without those of the tier's own account."""
         return [head for head in self.upstream.noted("head") if head[2].startswith("/api/v1/pods")]
 
     def test_tokens_of_websockets_are_passed_on_untouched(self):
@@ -276,6 +310,99 @@ class KubeTierForward(LiveTest):
             self.assertIsNone(headers["Authorization"])
         self.assertEqual(self.tier.metric("vigil_tier_watches_total"), 0)
         self.assertEqual(self.tier.metric("vigil_tier_reviews_total"), 0)
+
+    def test_clients_without_rights_start_no_mirror(self):
+        self.upstream.allows = False
+        callers = {Caller(self.tier.port): 401, Caller(self.tier.port, token="wrong"): 401, self.caller: 403}
+        for caller, status in callers.items():
+            for query in ("", "?resourceVersion=0", "?watch=1", "?watch=1&resourceVersion=5"):
+                for resource in ("pods", "endpoints") if caller.token else ("pods",):
+                    for _ in range(10):
+                        got = caller.fetch("GET", f"/api/v1/{resource}{query}")[0]
+                        self.assertEqual(got, status, (caller.token, resource, query))
+        self.assertEqual(self.tier.metric("vigil_tier_collections"), 0)
+        self.assertEqual([path for _, _, path, _ in self.upstream.noted("head") if "rbac" in path or "limit=1" in path], [])
+
+    def test_a_watch_that_is_passed_on_ends_with_its_right(self):
+        """It begins while the right is there. The tier may not watch roles here, so that it reviews the right when it knows that. It
+        tries to watch them only while there is a watch."""
+        self.tier.stop()
+        self.tier.args = ["--upstream-idle=1s"]
+        self.tier.start()
+        self.assertEqual(self.caller.get("/api/v1/endpoints?resourceVersion=0")[0], 403)  # by the kube-apiserver
+        self.eventually(lambda: self.tier.metric("vigil_tier_collections") == 1)
+        events = self.caller.watch("/api/v1/endpoints?watch=1&resourceVersion=5")
+        self.addCleanup(events.close)
+        self.assertEqual(events.status, 200)
+        self.eventually(lambda: self.tier.metric("vigil_tier_standing_watches") == 1)
+        self.eventually(lambda: self.tier.metric("vigil_tier_collections") >= 4)
+        self.assertFalse(events.ended)
+        self.upstream.allows = False
+        events.wait_end()
+        self.eventually(lambda: self.upstream.noted("left"))
+        self.eventually(lambda: self.tier.metric("vigil_tier_standing_watches") == 0)
+        self.eventually(lambda: self.tier.metric("vigil_tier_collections") == 0)
+        self.assertEqual(self.caller.get("/api/v1/endpoints?watch=1&resourceVersion=5")[0], 403)
+
+    def impersonate(self, identity):
+        return Caller(self.tier.port, identity=identity).send("POST", "/api/v1/impersonate", {})
+
+    def test_certificates_are_passed_on_as_they_are_reviewed(self):
+        identity = self.tier.authority.sign("jack", groups=["people", "system:authenticated"], uid="u-7")
+        self.impersonate(identity)
+        headers = self.upstream.noted("head")[-1][3]
+        der = subprocess.run(["openssl", "x509", "-in", identity.cert, "-outform", "DER"], capture_output=True, check=True)
+        self.assertEqual(headers["Impersonate-User"], "jack")
+        self.assertEqual(headers.get_all("Impersonate-Group"), ["people"])
+        self.assertEqual(headers["Impersonate-Uid"], "u-7")
+        self.assertEqual(headers["Impersonate-Extra-Authentication.kubernetes.io%2fcredential-id"],
+                         "X509SHA256=" + hashlib.sha256(der.stdout).hexdigest())
+        before = len(self.upstream.noted("head"))
+        for uids in (["a", "b"], [" a"]):
+            bad = self.tier.authority.sign("jill", uid=uids)
+            self.assertIn(self.impersonate(bad)[0], (401, 403), uids)
+        self.assertEqual(len(self.upstream.noted("head")), before)
+
+    def test_an_account_that_may_not_impersonate_is_named(self):
+        status, body = self.impersonate(self.tier.authority.sign("jack"))
+        self.assertEqual((status, body["reason"]), (403, "Forbidden"))
+        for part in ("may not impersonate clients with certificates", "grant its account the verb impersonate", "users", "groups",
+                     "uids", "userextras/authentication.kubernetes.io/credential-id"):
+            self.assertIn(part, body["message"])
+        self.assertEqual(self.tier.metric("vigil_tier_impersonations_refused_total"), 1)
+        # The refusal of a client is the client's.
+        jill = Caller(self.tier.port, identity=self.tier.authority.sign("jill"))
+        self.assertEqual(jill.send("POST", "/api/v1/forbidden", {}), (403, "no"))
+        self.assertEqual(self.tier.metric("vigil_tier_impersonations_refused_total"), 1)
+
+    def test_credentials_that_are_refused_are_renewed(self):
+        """The program of the account is run again because a call in the name of a certificate was refused."""
+        script, status = self.scratch / "plugin", self.scratch / "plugin.json"
+        script.write_text(f"#!/bin/sh\necho run >>{script}.log\ncat {status}\n")
+        script.chmod(0o755)
+
+        def give(token):
+            status.write_text(json.dumps({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+                                          "status": {"token": token}}))
+        give("first")
+        self.tier.stop()
+        self.tier.args = ["--io-threads=1"]  # each has its own credentials
+        write_kubeconfig(self.tier.kubeconfig, f"https://127.0.0.1:{self.upstream.server_address[1]}", exec={
+            "apiVersion": "client.authentication.k8s.io/v1", "command": str(script), "interactiveMode": "Never"})
+        self.tier.start()
+        self.upstream.own = "first"
+        jack = self.tier.authority.sign("jack")
+        self.assertEqual(self.impersonate(jack)[0], 403)
+        give("second")
+        self.upstream.own = "second"
+        self.assertEqual(self.impersonate(jack)[0], 401)
+        self.eventually(lambda: self.impersonate(jack)[0] == 403)
+        runs = len((self.scratch / "plugin.log").read_text().splitlines())
+        # Something behind the kube-apiserver may answer 401 as often as it likes.
+        self.upstream.own = "third"
+        for _ in range(20):
+            self.assertEqual(self.impersonate(jack)[0], 401)
+        self.assertEqual(len((self.scratch / "plugin.log").read_text().splitlines()), runs)
 
     def test_stop_does_not_wait_for_an_upgraded_connection(self):
         sock = self.connected()

@@ -41,6 +41,7 @@ enum tier_total {
     TIER_TOTAL_PASSED_ON,  /* that are not reads of the mirror */
     TIER_TOTAL_UNMIRRORED, /* reads that the mirror could not answer */
     TIER_TOTAL_DENIED,
+    TIER_TOTAL_IMPERSONATIONS_REFUSED,
     TIER_TOTALS,
 };
 
@@ -59,6 +60,8 @@ struct tier_api {
     size_t under_way; /* requests that an operation of the engine keeps */
     unsigned packers; /* lists that are being compressed */
     struct tier_forwards forwards;
+    int64_t renewed_ns;              /* when the tier's credentials were renewed; 0: never */
+    int64_t impersonation_logged_ns; /* when a refusal was logged; 0: never */
     _Atomic uint64_t totals[TIER_TOTALS];
 };
 

@@ -10,6 +10,10 @@
 
 /* Takes over the exchange, with its user pointer, which is a struct kube_life afterwards. */
 void tier_pass_on(struct tier_api *api, struct http_exchange *x);
+/* The same for a watch of this user, whose right to it was reviewed: it is reviewed again while the
+ * watch runs, and the watch is cut off when the right is lost. Texts are copied. */
+void tier_pass_watch_on(struct tier_api *api, struct http_exchange *x, struct tier_user *user,
+                        const struct tier_access *access);
 /* The route's on_body. */
 void tier_pass_body(struct http_exchange *x, struct slice bytes);
 

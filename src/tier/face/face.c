@@ -152,8 +152,8 @@ static enum status open_face(struct tier_face *face, struct engine_shard *shard,
     api->settings = &tier->settings;
     api->shard = shard;
     api->loop = loop;
-    api->forwards.max = tier->settings.forwards_max;
     random_init(&api->random, random_seed_system());
+    tier_forwards_init(&api->forwards, tier->settings.forwards_max, random_u64(&api->random));
     kube_search_init(&api->search_budget, loop);
     kube_selections_init(&api->selections, random_u64(&api->random));
     api->events = tier_event_cache_new();
@@ -223,6 +223,7 @@ void tier_face_free(struct tier_face *face)
     if (face->api.tags)
         tier_tags_fini(&face->tags);
     http_routes_free(face->routes);
+    tier_forwards_fini(&face->api.forwards);
     kube_selections_fini(&face->api.selections);
     free(face);
 }
@@ -364,6 +365,10 @@ static const struct {
     [TIER_TOTAL_DENIED] = {"vigil_tier_denied_total",
                            "Reads that were refused, because their user lacks the right or the "
                            "right could not be reviewed."},
+    [TIER_TOTAL_IMPERSONATIONS_REFUSED] = {"vigil_tier_impersonations_refused_total",
+                                           "Requests of clients with certificates that the "
+                                           "kube-apiserver has refused because the tier's account "
+                                           "may not impersonate them."},
 };
 
 bool tier_is_ready(struct tier *tier, char ret_reason[TIER_REASON_BYTES])

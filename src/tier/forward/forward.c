@@ -24,16 +24,20 @@ struct forward {
     struct kube_life life; /* owner of the exchange */
     struct http_exchange *x;
     struct tier_forwards *forwards;
+    struct tier_share *share;
+    struct tier_forward_listener *listener; /* may be NULL */
     struct pool_request request;
     struct http_source up_source, down_source;
     struct pipe up;   /* from the client */
     struct pipe down; /* to the client */
     bool begun;       /* the answer has begun */
-    bool over;        /* nothing more is passed on: it was refused, cut off or answered */
-    bool broken;      /* the answer is cut off when `down` is empty */
-    bool lasts;       /* the answer may last for ever, and its client may be slow */
-    bool timed;       /* on_stall will be called */
-    bool moved;       /* the client has read something since on_stall was set */
+    unsigned held; /* status of an answer that waits until the listener knows its body; 0: none */
+    int64_t bytes; /* length of the answer's body, or TIER_BYTES_UNKNOWN */
+    bool over;     /* nothing more is passed on: it was refused, cut off or answered */
+    bool broken;   /* the answer is cut off when `down` is empty */
+    bool lasts;    /* the answer may last for ever, and its client may be slow */
+    bool timed;    /* on_stall will be called */
+    bool moved;    /* the client has read something since on_stall was set */
 };
 
 /* -- Pipes -- */
@@ -71,7 +75,9 @@ static enum http_fill pipe_take(struct forward *f, struct pipe *p, uint8_t *dst,
 static void refuse(struct forward *f, const struct kube_status *status)
 {
     f->over = true;
+    f->held = 0;
     pool_request_cancel(&f->request);
+    http_drop_fields(f->x);
     kube_refuse(f->x, status);
 }
 
@@ -175,29 +181,50 @@ static void on_stall(struct http_exchange *x)
         cut_off(f);
 }
 
+static void begin_answer(struct forward *f, unsigned code)
+{
+    f->begun = true;
+    if (code == 101)
+        http_upgrade(f->x);
+    else if (f->bytes == TIER_BYTES_UNKNOWN)
+        http_begin(f->x, code, SLICE_EMPTY);
+    else
+        http_begin_sized(f->x, code, SLICE_EMPTY, (size_t)f->bytes);
+    http_set_source(f->x, &f->down_source);
+}
+
 static void on_head(struct pool_request *request, unsigned code, const struct http_field *fields,
                     size_t field_count)
 {
     struct forward *f = CONTAINER_OF(request, struct forward, request);
-    bool upgraded = code == 101;
-    int64_t bytes;
-    enum status status = tier_head_answer(f->x, upgraded, fields, field_count, &bytes);
+    bool upgraded = code == 101, is_refusal = code == 401 || code == 403;
+    enum status status = tier_head_answer(f->x, upgraded, fields, field_count, &f->bytes);
     if (status != ST_OK) {
-        http_drop_fields(f->x);
         fail(f, KUBE_UNKNOWN, 502,
              status == ST_NOMEM ? "there is no memory for the kube-apiserver's answer"
                                 : "the head of the kube-apiserver's answer is too long");
         return;
     }
-    f->begun = true;
     f->lasts |= upgraded;
-    if (upgraded)
-        http_upgrade(f->x);
-    else if (bytes == TIER_BYTES_UNKNOWN)
-        http_begin(f->x, code, SLICE_EMPTY);
+    if (is_refusal && f->listener && f->listener->refused)
+        f->held = code;
     else
-        http_begin_sized(f->x, code, SLICE_EMPTY, (size_t)bytes);
-    http_set_source(f->x, &f->down_source);
+        begin_answer(f, code);
+}
+
+/* The body of an answer that waits is there. False: it was refused instead. */
+static bool settle(struct forward *f)
+{
+    struct kube_status status = {0};
+    unsigned code = f->held;
+    struct slice body = slice_sub(buf_slice(&f->down.buf), f->down.at, pipe_left(&f->down));
+    f->held = 0;
+    if (f->listener->refused(f->listener, code, body, &status)) {
+        refuse(f, &status);
+        return false;
+    }
+    begin_answer(f, code);
+    return true;
 }
 
 static void on_body(struct pool_request *request, struct slice bytes)
@@ -208,6 +235,10 @@ static void on_body(struct pool_request *request, struct slice bytes)
         cut_off(f);
         return;
     }
+    if (f->held && !f->down.ended && pipe_left(&f->down) < TIER_REFUSAL_BYTES)
+        return;
+    if (f->held && !settle(f))
+        return;
     if (pipe_left(&f->down) > PIPE_BYTES)
         pool_request_withhold(request, true);
     if (pipe_left(&f->down))
@@ -219,6 +250,8 @@ static void on_answered(struct pool_request *request, enum status status, const 
 {
     struct forward *f = CONTAINER_OF(request, struct forward, request);
     char text[KUBE_MESSAGE_BYTES];
+    if (f->held && !settle(f))
+        return;
     bool ended = f->down.ended && !pipe_left(&f->down);
     f->down.ended = true;
     f->over = status == ST_OK;
@@ -261,14 +294,27 @@ void tier_forward_body(struct http_exchange *x, struct slice bytes)
     send_up(forward_of(x), bytes);
 }
 
+void tier_forward_stop(struct http_exchange *x, const struct kube_status *status)
+{
+    struct forward *f = forward_of(x);
+    if (f->over)
+        return;
+    if (f->begun)
+        cut_off(f);
+    else
+        refuse(f, status);
+}
+
 static void on_end(struct kube_life *life)
 {
     struct forward *f = CONTAINER_OF(life, struct forward, life);
     struct account *account = http_exchange_account(f->x);
     pool_request_cancel(&f->request);
-    f->forwards->under_way--;
+    tier_forwards_leave(f->forwards, f->share);
     account_buf_fini(account, &f->up.buf);
     account_buf_fini(account, &f->down.buf);
+    if (f->listener)
+        f->listener->ended(f->listener);
     free(f);
 }
 
@@ -305,27 +351,40 @@ static bool start(struct forward *f, const struct tier_forward_options *options,
     return false;
 }
 
-void tier_forward(struct http_exchange *x, const struct tier_forward_options *options)
+static void refuse_another(struct http_exchange *x, enum status why)
+{
+    struct kube_status status = {0};
+    if (why == ST_NOMEM)
+        (void)kube_fail_engine(&status, why);
+    else
+        (void)kube_fail_later(
+            &status, why == ST_LIMIT
+                         ? SLICE_LITERAL("the watch tier passes on too many requests at a time")
+                         : SLICE_LITERAL("the watch tier passes on too many requests of this "
+                                         "client at a time"));
+    http_exchange_set_user(x, NULL);
+    kube_refuse(x, &status);
+}
+
+bool tier_forward(struct http_exchange *x, const struct tier_forward_options *options)
 {
     static const struct pool_request_ops ops = {
         .on_head = on_head, .on_body = on_body, .on_end = on_answered};
-    struct tier_forwards *forwards = options->forwards;
-    if (forwards->under_way >= forwards->max) {
-        struct kube_status status = {0};
-        (void)kube_fail_later(
-            &status, SLICE_LITERAL("the watch tier passes on too many requests at a time"));
-        http_exchange_set_user(x, NULL);
-        kube_refuse(x, &status);
-        return;
+    struct tier_share *share;
+    enum status status = tier_forwards_join(options->forwards, http_exchange_request(x), &share);
+    if (status != ST_OK) {
+        refuse_another(x, status);
+        return false;
     }
     struct forward *f = xcalloc(1, sizeof(*f));
     f->life.end = on_end;
     f->x = x;
-    f->forwards = forwards;
+    f->forwards = options->forwards;
+    f->share = share;
+    f->listener = options->listener;
     f->request.ops = &ops;
     f->up_source.fill = fill_up;
     f->down_source.fill = fill_down;
-    forwards->under_way++;
     http_exchange_set_user(x, &f->life);
     /* A client that expects "100 Continue" gets it when the kube-apiserver takes the body. */
     if (http_exchange_request(x)->has_body)
@@ -337,4 +396,5 @@ void tier_forward(struct http_exchange *x, const struct tier_forward_options *op
     if (start(f, options, &arena))
         http_park(x, on_leave);
     arena_fini(&arena);
+    return true;
 }

@@ -10,6 +10,7 @@
 
 #include "client/http/http_pool_fixture_test.h"
 #include "kube/request/life.h"
+#include "kube/types/status.h"
 #include "net/shard.h"
 #include "tier/forward/forward.h"
 #include "wire/http/stream_routes_test.h"
@@ -21,6 +22,14 @@ static struct world {
     struct tier_forwards forwards;
     struct tier_forward_options options;
     unsigned requests, ends;
+    struct http_exchange *front_exchange; /* the last one */
+    /* Forwards have a listener, and what it has seen. It takes answers as refusals of the tier that
+     * begin with this text; NULL: there is none. */
+    const char *listens_for;
+    struct {
+        unsigned started, ended, asked;
+        size_t body_bytes; /* that it has seen of the last one */
+    } listened;
     /* What the front reaches the other server with. */
     struct http_pool_options pool_options;
     struct resolver *resolver;
@@ -90,6 +99,20 @@ static inline void answer_with_a_long_head(struct http_exchange *x, void *servic
     http_respond(x, 200, SLICE_LITERAL("text/plain"), SLICE_EMPTY);
 }
 
+/* A refusal with as many bytes as the query says. */
+static inline void refuse_at_length(struct http_exchange *x, void *service,
+                                    const struct http_request *request)
+{
+    uint64_t bytes = 0;
+    (void)service;
+    assert_true(slice_decimal(request->query, &bytes));
+    char *text = malloc(bytes + 1);
+    assert_non_null(text);
+    memset(text, 'r', bytes);
+    http_respond(x, 403, SLICE_LITERAL("text/plain"), slice_of(text, bytes));
+    free(text);
+}
+
 static inline void tick(struct http_exchange *x)
 {
     if (http_write(x, SLICE_LITERAL("tick\n")) != ST_OK)
@@ -127,6 +150,7 @@ static inline void abort_at_once(struct http_exchange *x, void *service,
 static const struct http_route other_routes[] = {
     {.path = "/up/f/head", .on_request = show_head},
     {.path = "/up/f/fields", .on_request = answer_with_fields},
+    {.path = "/up/f/refuse", .on_request = refuse_at_length},
     {.path = "/up/f/long", .on_request = answer_with_a_long_head},
     {.path = "/up/f/ticks", .on_request = begin_ticks, .on_end = end_ticks},
     {.path = "/up/f/broken", .on_request = abort_at_once},
@@ -212,12 +236,41 @@ static inline void check_shard(void *ctx, struct net_shard *shard)
     http_pool_check(t.pool);
 }
 
+static inline bool on_refused(struct tier_forward_listener *listener, unsigned code,
+                              struct slice body, struct kube_status *ret_status)
+{
+    (void)listener;
+    t.listened.asked++;
+    t.listened.body_bytes = body.len;
+    if (!*t.listens_for || !slice_has_prefix(body, slice_from_text(t.listens_for)))
+        return false;
+    (void)!kube_fail(ret_status, KUBE_FORBIDDEN, "the tier is refused with %u", code);
+    return true;
+}
+
+static inline void on_forward_ended(struct tier_forward_listener *listener)
+{
+    t.listened.ended++;
+    free(listener);
+}
+
 static inline void on_request(struct http_exchange *x, void *service,
                               const struct http_request *request)
 {
+    struct tier_forward_listener *listener = NULL;
     (void)service, (void)request;
     t.requests++;
-    tier_forward(x, &t.options);
+    t.front_exchange = x;
+    if (t.listens_for) {
+        listener = calloc(1, sizeof(*listener));
+        assert_non_null(listener);
+        *listener = (struct tier_forward_listener){on_refused, on_forward_ended};
+    }
+    t.options.listener = listener;
+    bool started = tier_forward(x, &t.options);
+    t.listened.started += started && listener;
+    if (!started)
+        free(listener);
 }
 
 static inline void on_body(struct http_exchange *x, void *service, struct slice bytes)
@@ -256,7 +309,8 @@ static inline void prepare(const struct fixture_case *c, const struct sim_option
     t.w.extra = front_routes;
     t.w.extra_count = COUNT_OF(front_routes);
     t.w.app = &app;
-    t.forwards.max = 100;
+    tier_forwards_init(&t.forwards, 100, 1);
+    t.forwards.share_max = 100; /* all clients have the same address */
     t.options.forwards = &t.forwards;
     t.options.head.path_prefix = SLICE_LITERAL("/up");
     t.pool_options = HTTP_POOL_OPTIONS_DEFAULT;
@@ -278,7 +332,8 @@ static inline void end(void)
     net_server_stop(t.w.server);
     net_server_free(t.w.server);
     t.w.server = NULL;
-    assert_int_equal(t.forwards.under_way, 0);
+    tier_forwards_fini(&t.forwards);
+    assert_int_equal(t.listened.ended, t.listened.started);
     assert_int_equal(t.requests, t.ends);
     stop_other();
     http_routes_free(t.routes);

@@ -417,6 +417,43 @@ static void requests_beyond_the_limit_are_refused(void **state)
     }
 }
 
+/* A client is known by its token; without one, by its address. */
+static void one_client_leaves_room_for_others(void **state)
+{
+    static const struct http_field fields[][1] = {
+        {{{(const uint8_t *)"authorization", 13}, {(const uint8_t *)"Bearer a", 8}}},
+        {{{(const uint8_t *)"authorization", 13}, {(const uint8_t *)"Bearer b", 8}}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_test_request r[6];
+        begin(&cases[i]);
+        tier_forwards_fini(&t.forwards);
+        tier_forwards_init(&t.forwards, 8, 1);
+        assert_int_equal(t.forwards.share_max, 2);
+        for (size_t n = 0; n < COUNT_OF(r); n++) {
+            r[n] = (struct pool_test_request){.target = "/f/ticks", .waits = true};
+            r[n].fields = n < 5 ? fields[n < 3 ? 0 : 1] : NULL;
+            r[n].field_count = n < 5;
+            exchange(&r[n]);
+        }
+        assert_int_equal(r[1].ends, 0);
+        assert_status(&r[2], 429, "too many requests of this client");
+        assert_non_null(strstr(r[2].head, "etry-"));
+        assert_int_equal(r[3].ends + r[4].ends + r[5].ends, 0);
+        assert_int_equal(t.forwards.under_way, 5);
+        pool_request_cancel(&r[0].request);
+        run(NS_PER_S);
+        exchange(&r[2]);
+        assert_int_equal(r[2].status, 200);
+        for (size_t n = 1; n < COUNT_OF(r); n++)
+            pool_request_cancel(&r[n].request);
+        run(NS_PER_S);
+        assert_int_equal(t.forwards.shares.count, 0);
+        end();
+    }
+}
+
 /* What is held for clients is charged to them. Those that hold too much lose their answers. */
 static void memory_of_forwards_is_limited(void **state)
 {
@@ -512,6 +549,7 @@ int main(void)
         cmocka_unit_test(failures_are_explained),
         cmocka_unit_test(answer_that_breaks_off_does_not_look_complete),
         cmocka_unit_test(requests_beyond_the_limit_are_refused),
+        cmocka_unit_test(one_client_leaves_room_for_others),
         cmocka_unit_test(memory_of_forwards_is_limited),
         cmocka_unit_test(shutdown_ends_what_lasts_and_finishes_the_rest),
     };

@@ -88,10 +88,14 @@ void tier_request_pass_on(struct tier_request *r)
 {
     struct tier_api *api = r->api;
     struct http_exchange *x = r->exchange;
+    bool is_reviewed_watch = r->ask.verb == TIER_WATCH && r->phase >= TIER_REQUEST_OPENING;
     tier_count(api, TIER_TOTAL_UNMIRRORED);
     tier_request_detach(r, NULL);
+    if (is_reviewed_watch)
+        tier_pass_watch_on(api, x, r->user, &r->access);
+    else
+        tier_pass_on(api, x);
     tier_request_free(r);
-    tier_pass_on(api, x);
 }
 
 void tier_request_fail(struct tier_request *r, const struct kube_status *status)

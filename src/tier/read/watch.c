@@ -736,10 +736,8 @@ void tier_watch(struct tier_request *r)
     uint64_t version = after ? r->ask.version : r->view.newest;
     bool known = tier_collection_revision(r->collection, r->view.generation, version, &revision) &&
                  !(after && is_void(&r->view, version));
-    /* Its client has listed at the kube-apiserver, perhaps before the mirror began. kubectl, which
-     * asks for Tables, does not list again after 410. */
-    if (!known && (tier_ask_is_table(&r->ask) ||
-                   (after && tier_collection_pass_early(r->collection, r->view.generation))))
+    /* Its client has listed at the kube-apiserver, perhaps before the mirror began. */
+    if (!known && after && tier_collection_pass_early(r->collection, r->view.generation))
         tier_request_pass_on(r);
     else
         begin(r, known ? revision + 1 : 0, false, known);

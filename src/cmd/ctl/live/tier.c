@@ -156,6 +156,7 @@ void tier_report_read(struct tier_report *r, const struct metrics *older, const 
     r->reviews_failed = metrics_sum(now, "vigil_tier_reviews_total", "result=\"failed\"");
     r->reviews_refused = metrics_sum(now, "vigil_tier_reviews_refused_total", NULL);
     r->reviews_waiting = metrics_sum(now, "vigil_tier_reviews_waiting", NULL);
+    r->impersonations_refused = metrics_sum(now, "vigil_tier_impersonations_refused_total", NULL);
     r->review_p99_s = metrics_quantile(older->time_ns ? older : NULL, now,
                                        "vigil_tier_review_duration_seconds", 0.99);
     r->fences = metrics_sum(now, "vigil_tier_fences_total", NULL);
@@ -234,6 +235,13 @@ static void check_reviews(struct findings *f, const struct tier_report *r)
                      "The kube-apiserver or its webhooks answer slowly, or --upstream-qps is too "
                      "low. A longer --upstream-rights-ttl needs fewer reviews.",
                      "%.0f questions about tokens and rights wait", r->reviews_waiting);
+    if (r->impersonations_refused > 0)
+        findings_add(f, FINDING_BAD, "impersonation",
+                     "Calls of clients with certificates are passed on by impersonation. Grant the "
+                     "tier's account the rights for it (examples/tier/tier.yaml), or let these "
+                     "clients use tokens.",
+                     "the tier's account could not impersonate the sender of %.0f requests",
+                     r->impersonations_refused);
 }
 
 static void check_load(struct findings *f, const struct tier_report *r)

@@ -37,6 +37,7 @@ struct tier_report {
     /* What the tier asks. Those without _rate are totals since its start, or numbers now. */
     double calls_rate, delayed_rate, delayed, calls;
     double reviews_rate, reviews_failed, reviews_refused, reviews_waiting, review_p99_s;
+    double impersonations_refused;
     double fences, fences_failed, throttled;
     /* Those that do not serve come first. */
     struct tier_collection_report collections[TIER_COLLECTIONS_SHOWN_MAX];
