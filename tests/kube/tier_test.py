@@ -389,7 +389,7 @@ class InFrontOfOne(unittest.TestCase):
         self.eventually(lambda: self.jane.get(self.maps)[0] == 403)
 
     def test_a_client_with_a_certificate(self):
-        ordinary = Caller(self.tier.port, identity=self.tier.authority.sign("ordinary", cn="jack", groups=["people"]))
+        ordinary = Caller(self.tier.port, identity=self.tier.authority.sign("ordinary", cn="jack", groups=["people"], uid="u-7"))
         chief = Caller(self.tier.port, identity=self.tier.authority.sign("chief", cn="chief", groups=["system:masters"]))
         made = self.make("by-chief", chief)
         status, body = ordinary.get(self.maps)
@@ -402,6 +402,10 @@ class InFrontOfOne(unittest.TestCase):
         self.assertEqual(status, 201, body)
         self.assertEqual(body["status"]["userInfo"]["username"], "jack")
         self.assertEqual(sorted(body["status"]["userInfo"]["groups"]), ["people", "system:authenticated"])
+        # The same user, with the uid and the certificate, as at the kube-apiserver itself.
+        self.assertEqual(body["status"]["userInfo"]["uid"], "u-7")
+        credential, = body["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"]
+        self.assertTrue(credential.startswith("X509SHA256="), credential)
         # An account that has no groups of accounts does not get them.
         account = Caller(self.tier.port, identity=self.tier.authority.sign("account", cn="system:serviceaccount:shop:clerk"))
         status, body = account.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
