@@ -280,7 +280,7 @@ def when(condition, then, otherwise=allow):
 def slow(event, then=allow):
     """Answers after the event."""
     def behave(call):
-        while not event.wait(0.05):
+        while not event.wait(1):  # a thousand threads wait
             if call.server.stopped.is_set():
                 raise Gone
         then(call)
@@ -289,7 +289,7 @@ def slow(event, then=allow):
 
 def hang(call):
     """Does not answer while the server runs and the other side waits."""
-    call.connection.settimeout(0.2)
+    call.connection.settimeout(1)
     while not call.server.stopped.is_set():
         try:
             if call.connection.recv(1) == b"":

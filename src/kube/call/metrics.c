@@ -288,6 +288,10 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                         "Failed validations of admission policies whose binding has the action "
                         "Audit.",
                         total(metrics, KUBE_TOTAL_POLICY_AUDITS));
+    uint64_t ended = total(metrics, KUBE_TOTAL_HOOK_CALLS_OUT);
+    metric_page_gauge(page, "vigil_kube_webhook_calls",
+                      "Calls of webhooks under way, also those that wait for a connection.",
+                      total(metrics, KUBE_TOTAL_HOOK_CALLS_IN) - ended);
     kube_label_rows_write(metrics->checks, page);
     kube_label_rows_write(metrics->webhooks, page);
     kube_label_rows_write(metrics->conversions, page);

@@ -58,6 +58,13 @@ static struct kube_admission *open_admission(struct kube_api *api)
                               });
 }
 
+static void count_webhook_call(void *ctx, bool begins)
+{
+    const struct kube_api *api = ctx;
+    kube_count_total(&api->counter, begins ? KUBE_TOTAL_HOOK_CALLS_IN : KUBE_TOTAL_HOOK_CALLS_OUT,
+                     1);
+}
+
 enum status kube_api_new(const struct kube_config *config, struct engine *engine,
                          struct engine_shard *shard, struct loop *loop, struct kube_api **ret_api)
 {
@@ -109,6 +116,8 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
         .loop = api->loop,
         .under_way = &api->under_way,
         .settings = config->webhooks,
+        .count = count_webhook_call,
+        .ctx = api,
     });
     TRY(kube_counter_init(&api->counter, config->metrics));
     TRY(http_routes_new(&api->routes));

@@ -21,6 +21,8 @@ enum { PAUSE_S_MAX = 24 * 3600 };
 struct kube_webhook_caller {
     struct kube_webhook_base base;
     struct kube_webhook_settings settings;
+    void (*count)(void *ctx, bool begins);
+    void *ctx;
     struct list peers; /* the latest used first */
     size_t peer_count;
     struct list dropped;      /* peers that are freed when none of their functions can be running */
@@ -69,6 +71,12 @@ struct kube_webhook_attempt {
 static void schedule(struct kube_webhook_caller *caller)
 {
     loop_defer(caller->base.loop, &caller->turn_end);
+}
+
+static void count(const struct kube_webhook_caller *caller, bool begins)
+{
+    if (caller->count)
+        caller->count(caller->ctx, begins);
 }
 
 static int64_t now_of(const struct kube_webhook_caller *caller)
@@ -183,6 +191,7 @@ static void attempt_free(struct kube_webhook_attempt *a)
     assert(*caller->base.under_way > 0);
     --*caller->base.under_way;
     caller->calls--;
+    count(caller, false);
     free(a);
 }
 
@@ -432,6 +441,7 @@ static struct kube_webhook_attempt *new_attempt(struct kube_webhook_caller *call
     list_push_back(&caller->attempts, &a->in_caller);
     ++*caller->base.under_way;
     caller->calls++;
+    count(caller, true);
     call->attempt = a;
     call->status = ST_OK;
     call->code = 0;
@@ -446,12 +456,11 @@ static enum status admit(struct kube_webhook_attempt *a, struct error *error)
     struct kube_webhook_peer *peer;
     if (caller->stopped)
         return ST_STOPPED;
-    if (caller->calls > KUBE_WEBHOOK_CALLS_MAX)
-        return ST_REQUEST_TOO_MANY_REQUESTS;
     peer = find_peer(caller, a->call->target, a->call->use);
     if (!peer)
         TRY(make_peer(caller, a->call->target, a->call->use, &peer, error));
-    if (peer->calls >= KUBE_WEBHOOK_CALLS_PER_TARGET_MAX)
+    if (peer->calls >= KUBE_WEBHOOK_CALLS_PER_TARGET_MAX ||
+        (caller->calls > KUBE_WEBHOOK_CALLS_MAX && peer->calls >= KUBE_WEBHOOK_CALLS_RESERVED))
         return ST_REQUEST_TOO_MANY_REQUESTS;
     a->peer = peer;
     peer->calls++;
@@ -496,6 +505,8 @@ struct kube_webhook_caller *kube_webhook_caller_new(
 {
     struct kube_webhook_caller *caller = xcalloc(1, sizeof(*caller));
     caller->settings = options->settings ? *options->settings : kube_webhook_settings_system();
+    caller->count = options->count;
+    caller->ctx = options->ctx;
     caller->base.loop = options->loop;
     caller->base.shard = options->shard;
     caller->base.under_way = options->under_way;
@@ -551,6 +562,7 @@ void kube_webhook_caller_check(const struct kube_webhook_caller *caller)
     size_t calls = 0;
     LIST_FOREACH (peer, &caller->peers, in_caller) {
         http_pool_check(peer->pool);
+        assert(peer->calls <= KUBE_WEBHOOK_CALLS_PER_TARGET_MAX);
         calls += peer->calls;
     }
     assert(list_length(&caller->peers) == caller->peer_count);
@@ -561,5 +573,7 @@ void kube_webhook_caller_check(const struct kube_webhook_caller *caller)
         assert((a->state == ASKING) == (a->request.attempt != NULL));
     }
     assert(calls <= caller->calls);
+    assert(calls <=
+           KUBE_WEBHOOK_CALLS_MAX + KUBE_WEBHOOK_CALLS_RESERVED * (size_t)KUBE_WEBHOOK_TARGETS_MAX);
     assert(caller->calls == list_length(&caller->attempts) + list_length(&caller->ending));
 }

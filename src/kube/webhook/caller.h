@@ -7,10 +7,13 @@
  *                └─► no: done follows soon, with ST_REQUEST_TOO_MANY_REQUESTS
  *
  * A call holds nothing but its own memory: no thread, no lock, no snapshot of the store. A webhook
- * that hangs delays no other: calls of each target have a limit of their own, and all calls
- * together have one, so that the memory for them is bounded. An answer is limited in size and time,
- * redirects are not followed, and an answer with 429 or 5xx and Retry-After is followed by another
- * try while there is time, as in Kubernetes.
+ * that hangs delays no other: calls of each target have a limit of their own. All calls together
+ * have one, too, so that the memory for them is bounded; it does not concern the first calls of a
+ * target, so that a few targets that hang do not keep all others from being called. A thread
+ * therefore has at most KUBE_WEBHOOK_CALLS_MAX calls, and KUBE_WEBHOOK_CALLS_RESERVED for each of
+ * the KUBE_WEBHOOK_TARGETS_MAX targets. An answer is limited in size and time, redirects are not
+ * followed, and an answer with 429 or 5xx and Retry-After is followed by another try while there is
+ * time, as in Kubernetes.
  */
 #ifndef VIGIL_KUBE_WEBHOOK_CALLER_H
 #define VIGIL_KUBE_WEBHOOK_CALLER_H
@@ -26,7 +29,8 @@ struct loop;
 
 enum {
     KUBE_WEBHOOK_CALLS_PER_TARGET_MAX = 2000, /* limit for one target and thread */
-    KUBE_WEBHOOK_CALLS_MAX = 8000,            /* limit for one thread */
+    KUBE_WEBHOOK_CALLS_MAX = 8000,            /* limit for one thread, except for */
+    KUBE_WEBHOOK_CALLS_RESERVED = 64,         /* so many calls of each target */
     KUBE_WEBHOOK_TARGETS_MAX = 200,           /* to which one thread has connections */
     KUBE_WEBHOOK_TRIES_MAX = 11,              /* limit for one call, as in client-go */
 };
@@ -36,6 +40,8 @@ struct kube_webhook_caller_options {
     struct loop *loop;
     size_t *under_way;                            /* counter of the API */
     const struct kube_webhook_settings *settings; /* copied; NULL: those of the system */
+    void (*count)(void *ctx, bool begins);        /* a call begins or ends; NULL: not counted */
+    void *ctx;
 };
 
 struct kube_webhook_caller *kube_webhook_caller_new(

@@ -552,26 +552,34 @@ static void connections_are_used_by_those_that_wait(void **state)
     free(calls);
 }
 
-/* None of them gets a connection, because the store does not answer. */
+/* The targets that have most of the calls get no more, and another one gets those that are reserved
+ * for it. None of them gets a connection, because the store does not answer. */
 static void calls_are_limited_in_all(void **state)
 {
     (void)state;
-    enum { TARGETS = 5 };
+    enum {
+        TARGETS = 5,
+        OTHERS_AT = KUBE_WEBHOOK_CALLS_MAX + TARGETS,
+        CALLS = OTHERS_AT + KUBE_WEBHOOK_CALLS_RESERVED + 1,
+    };
     struct hook_world w;
-    const struct kube_webhook_target *targets[TARGETS];
-    struct hook_call *calls = calloc(KUBE_WEBHOOK_CALLS_MAX + 1, sizeof(*calls));
+    const struct kube_webhook_target *targets[TARGETS + 1];
+    struct hook_call *calls = calloc(CALLS, sizeof(*calls));
     hook_inline_percent = 0;
     hook_world_init(&w);
-    for (int i = 0; i < TARGETS; i++)
+    for (int i = 0; i <= TARGETS; i++)
         targets[i] = hook_target(&w, "{'service':{'namespace':'a','name':'b%d'}}", i);
-    for (int i = 0; i <= KUBE_WEBHOOK_CALLS_MAX; i++)
-        hook_start(&w, &calls[i], targets[i % TARGETS], 10 * NS_PER_S);
+    for (int i = 0; i < CALLS; i++)
+        hook_start(&w, &calls[i], targets[i < OTHERS_AT ? i % TARGETS : TARGETS], 10 * NS_PER_S);
     sim_run_until(w.server.sim, pool_world_now(&w.server) + NS_PER_S);
-    for (int i = 0; i < KUBE_WEBHOOK_CALLS_MAX; i++)
-        assert_int_equal(calls[i].ends, 0);
-    assert_true(calls[KUBE_WEBHOOK_CALLS_MAX].ends == 1 &&
-                calls[KUBE_WEBHOOK_CALLS_MAX].call.status == ST_REQUEST_TOO_MANY_REQUESTS);
-    for (int i = 0; i < KUBE_WEBHOOK_CALLS_MAX; i++)
+    for (int i = 0; i < CALLS; i++) {
+        bool refused = (i >= KUBE_WEBHOOK_CALLS_MAX && i < OTHERS_AT) || i == CALLS - 1;
+        assert_int_equal(calls[i].ends, refused);
+        if (refused)
+            assert_int_equal(calls[i].call.status, ST_REQUEST_TOO_MANY_REQUESTS);
+    }
+    kube_webhook_caller_check(w.caller);
+    for (int i = 0; i < CALLS; i++)
         kube_webhook_call_cancel(&calls[i].call);
     hook_world_fini(&w);
     free(calls);

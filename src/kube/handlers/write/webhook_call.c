@@ -105,19 +105,37 @@ enum kube_webhook_concern kube_hook_concerns(struct kube_asking *a,
     return concern;
 }
 
-/* Operators look for it in the log; one line a second and thread is enough. */
-static void log_failure(struct kube_api *api, const struct kube_webhook *webhook, struct slice why)
+/* Operators look in the log for what webhooks do; one line a second and thread is enough. */
+static bool may_log(struct kube_api *api)
 {
     int64_t now = clock_mono_ns(api->clock);
     int64_t last = atomic_load_explicit(&api->webhook_logged_ns, memory_order_relaxed);
     if (last && now - last < NS_PER_S)
-        return;
+        return false;
     atomic_store_explicit(&api->webhook_logged_ns, now, memory_order_relaxed);
+    return true;
+}
+
+static void log_failure(struct kube_api *api, const struct kube_webhook *webhook, struct slice why)
+{
+    if (!may_log(api))
+        return;
     log_warn(webhook->rule.ignores_failures
                  ? "an admission webhook has failed, and its failurePolicy lets writes pass"
                  : "an admission webhook has failed, and its failurePolicy refuses writes",
              LOG_SLICE("webhook", webhook->rule.name),
              LOG_SLICE("why", slice_sub(why, 0, size_min(why.len, LOGGED_BYTES_MAX))));
+}
+
+/* Once for each webhook, until its configuration changes. */
+static void log_annotations(struct kube_api *api, const struct kube_webhook *webhook)
+{
+    if (atomic_load_explicit(webhook->is_logged, memory_order_relaxed) || !may_log(api) ||
+        atomic_exchange_explicit(webhook->is_logged, true, memory_order_relaxed))
+        return;
+    log_warn("an admission webhook has answered with auditAnnotations, which are dropped: this "
+             "server has no audit log",
+             LOG_SLICE("webhook", webhook->rule.name));
 }
 
 /* The webhook has no verdict. False: that refuses the write. */
@@ -304,6 +322,8 @@ bool kube_hook_judge(struct kube_asking *a, struct kube_hook_call *c,
                                       c->uid, a->mutates, verdict, &why);
         if (status == ST_OK) {
             warn(a, verdict);
+            if (verdict->has_annotations)
+                log_annotations(a->change->call->api, webhook);
             *ret_decides = verdict->allowed;
             if (verdict->allowed)
                 return true;

@@ -31,6 +31,7 @@ static void read_webhook(struct arena *arena, const struct json_node *from, stru
 {
     struct kube_policy *rule = &to->rule;
     const struct json_node *effects = json_node_named(from, "sideEffects");
+    to->is_logged = arena_calloc(arena, 1, sizeof(*to->is_logged));
     rule->name = kube_text_copy(arena, from, "name");
     rule->ignores_failures = json_node_text_is(from, "failurePolicy", "Ignore");
     rule->reinvoked = json_node_text_is(from, "reinvocationPolicy", "IfNeeded");

@@ -2,7 +2,7 @@
  * A stored ValidatingWebhookConfiguration or MutatingWebhookConfiguration, ready to decide: for
  * each of its webhooks what it concerns, where it is and how it is called. Made once for each
  * version of the configuration, by the lookup that holds it for all threads
- * (kube/policy/lookup/lookup.h); read-only.
+ * (kube/policy/lookup/lookup.h); read-only, except for one flag.
  *
  * A webhook is in part like a policy: it has a name, rules, match conditions, and says whether
  * failures are ignored. This part is a struct kube_policy without expressions that decide.
@@ -30,6 +30,7 @@ struct kube_webhook {
     int64_t timeout_s;
     bool takes_dry_runs;          /* sideEffects None or NoneOnDryRun */
     bool takes_v1, takes_v1beta1; /* at most one: the first version that is known */
+    _Atomic bool *is_logged;      /* that its audit annotations are dropped; any thread */
 };
 
 struct kube_webhooks {

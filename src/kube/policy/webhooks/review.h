@@ -2,7 +2,7 @@
  * The AdmissionReview that an admission webhook is sent, and the one it answers with, in both
  * versions of admission.k8s.io, as kube-apiserver writes and reads them.
  *
- *     write ─► POST ─► read: ST_OK, a verdict ─► allowed: patch, warnings, annotations
+ *     write ─► POST ─► read: ST_OK, a verdict ─► allowed: patch, warnings
  *                        │                  └─► denied: kube_webhook_refuse makes the answer
  *                        └─► no verdict: the call has failed, and failurePolicy decides
  *
@@ -52,10 +52,6 @@ struct kube_webhook_review {
 MUST_CHECK
 enum status kube_webhook_review_write(struct buf *to, const struct kube_webhook_review *review);
 
-struct kube_webhook_annotation {
-    struct slice key, value;
-};
-
 /* The answer of a webhook. In the arena. */
 struct kube_webhook_verdict {
     bool allowed;
@@ -65,9 +61,8 @@ struct kube_webhook_verdict {
     struct slice patch_type; /* with a patch; "JSONPatch" if an allowed request has operations */
     const struct slice *warnings; /* none of them is empty */
     size_t warning_count;
-    const struct kube_webhook_annotation *annotations; /* by key */
-    size_t annotation_count;
-    struct slice result; /* if it is denied, response.status as JSON; empty: none */
+    bool has_annotations; /* for the audit log, which this server does not have */
+    struct slice result;  /* if it is denied, response.status as JSON; empty: none */
 };
 
 /* ST_OK: there is a verdict. ST_MALFORMED, ST_LIMIT: there is none, and `error` is the reason as in

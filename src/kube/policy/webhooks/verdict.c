@@ -7,8 +7,6 @@
 #include "kube/types/schema/go_value.h"
 #include "yaml/yaml.h"
 
-#include <stdlib.h>
-
 #define GROUP "admission.k8s.io"
 #define REVIEW SLICE_LITERAL("AdmissionReview")
 #define NOT_CALLED "failed to call webhook: "
@@ -428,30 +426,6 @@ static enum status take_warnings(const struct json_node *list, struct arena *are
     return ST_OK;
 }
 
-static int compare_annotations(const void *a, const void *b)
-{
-    const struct kube_webhook_annotation *x = a, *y = b;
-    return slice_compare(x->key, y->key);
-}
-
-static enum status take_annotations(const struct json_node *map, struct arena *arena,
-                                    struct kube_webhook_verdict *to)
-{
-    size_t count = json_node_is_set(map) ? map->count : 0;
-    struct kube_webhook_annotation *all = arena_alloc(arena, (count + 1) * sizeof(*all));
-    if (!all)
-        return ST_NOMEM;
-    to->annotations = all;
-    for (const struct json_node *at = count ? map->first : NULL; at; at = at->next) {
-        struct kube_webhook_annotation *annotation = &all[to->annotation_count++];
-        TRY(arena_dup(arena, at->key, &annotation->key));
-        TRY(copy_text(at, arena, SIZE_MAX, &annotation->value));
-    }
-    if (count)
-        qsort(all, count, sizeof(*all), compare_annotations);
-    return ST_OK;
-}
-
 static enum status take_result(const struct json_node *result, struct arena *arena,
                                struct kube_webhook_verdict *to)
 {
@@ -479,7 +453,8 @@ static enum status take_verdict(const struct reading *r, const struct json_node 
             TRY(copy_text(type, arena, SHOWN_BYTES_MAX, &to->patch_type));
     }
     TRY(take_warnings(json_node_named(response, "warnings"), arena, to));
-    TRY(take_annotations(json_node_named(response, "auditAnnotations"), arena, to));
+    const struct json_node *annotations = json_node_named(response, "auditAnnotations");
+    to->has_annotations = json_node_is_set(annotations) && annotations->count;
     return take_result(json_node_named(response, "status"), arena, to);
 }
 
