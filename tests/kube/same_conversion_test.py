@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import sys
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ PORT = re.compile(r"127\.0\.0\.1:\d+")
 MISSING = re.compile(r"(Object 'Kind' is missing in) .*?'\"")
 SCHEME = re.compile(r'in scheme \\?"pkg/[^" ]*\\?"')
 KIND = "doors"
+HUGE = 9 << 20  # more than Vigil reads of an answer
 
 
 def hook(**config):
@@ -177,6 +179,7 @@ def what_counts(answer):
 class SameConversion(SideBySide):
     client = Client
     flags = (*SideBySide.flags, "--kube-managed-fields=all")
+    their_flags = ("--request-timeout=60s",)  # longer than a conversion may take
 
     @classmethod
     def setUpClass(cls):
@@ -185,15 +188,21 @@ class SameConversion(SideBySide):
         authority = Authority(cls.directory.name + "/authority")
         cls.hooks = {client: webhooks.Webhooks(cls.directory.name, name, authority=authority)
                      for client, name in ((cls.ours, "ours"), (cls.theirs, "theirs"))}
+        untrusted = Authority(cls.directory.name + "/untrusted", "other")
+        certificates = {"expired": {"days": -1}, "misnamed": {"names": "DNS:other.test"},
+                        "untrusted": {"authority": untrusted, "trusted": authority}}
+        cls.others = {name: {client: webhooks.Webhooks(cls.directory.name, f"{name}-{number}", **{"authority": authority, **how})
+                             for number, client in enumerate(cls.hooks)} for name, how in certificates.items()}
 
     @classmethod
     def tearDownClass(cls):
-        for hooks in cls.hooks.values():
-            hooks.stop()
+        for servers in (cls.hooks, *cls.others.values()):
+            for hooks in servers.values():
+                hooks.stop()
         super().tearDownClass()
 
-    def define(self, behaviour, **more):
-        for client, hooks in self.hooks.items():
+    def define(self, behaviour, servers=None, **more):
+        for client, hooks in (servers or self.hooks).items():
             plural = more.get("plural", "gates")
             code, body = client.send("POST", CRDS, definition(hooks.on(f"/{plural}", behaviour), **more))
             self.assertEqual(code, 201, body)
@@ -263,6 +272,84 @@ class SameConversion(SideBySide):
                          ("POST", path("v2", plural=KIND), gate(f"bad-{name}-too", "v2", "Door")),
                          ("DELETE", path("v1", f"bad-{name}", plural=KIND))):
                 self.compare(what_counts, *case)
+
+    def requests(self, name, plural, kind):
+        """Requests that a converter is needed for, and two that it is not needed for."""
+        where = path("v2", name, plural=plural)
+        return (("POST", path("v1", plural=plural), gate(name, kind=kind)), ("GET", where),
+                ("PATCH", where, {"spec": {"host": "x"}}, MERGE), ("POST", path("v2", plural=plural), gate(name + "-too", "v2", kind)),
+                ("GET", path("v1", name, plural=plural)))
+
+    def both(self, name, plural, kind):
+        """The answers to these requests, which must fail where the converter is needed."""
+        for case in self.requests(name, plural, kind):
+            theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
+            with self.subTest(name=name, plural=plural, method=case[0], path=case[1]):
+                self.assertEqual(theirs[0] < 300, "/v1/" in case[1], theirs)
+                yield theirs, ours
+
+    def define_cuts(self):
+        rows = {"whole": webhooks.cut, "head": webhooks.cut_head, "body": webhooks.cut_body, "hang": webhooks.hang,
+                "redirect": lambda call: webhooks.redirect(307, self.hooks[self.theirs].url("/elsewhere"))(call),
+                "huge": lambda call: call.reply(json.dumps(call.document({"uid": call.request["uid"], "result": {
+                    "status": "Success"}, "convertedObjects": conversions.converted(call)})).encode() + b" " * HUGE)}
+
+        def behave(call):
+            name = call.request["objects"][0]["metadata"]["name"] if call.request["objects"] else ""
+            rows.get(name.removesuffix("-too"), conversions.good)(call)
+        self.define(behave, plural="windows", kind="Window")
+        for hooks in self.hooks.values():
+            hooks.on("/elsewhere", conversions.good)
+
+    def test_converters_that_do_not_answer_fail_alike(self):
+        self.define_cuts()
+        for name in ("whole", "body"):
+            for theirs, ours in self.both(name, "windows", "Window"):
+                self.assertEqual(ours, theirs)
+        for theirs, ours in self.both("head", "windows", "Window"):  # the text of Go's parser differs
+            if theirs[0] >= 300:
+                for answer in (theirs, ours):
+                    self.assertIn('failed: Post "', answer[1].pop("message"))
+                    self.assertNotIn("details", answer[1])
+            self.assertEqual(ours, theirs)
+        answers = {}
+
+        def ask(client):
+            answers[client] = what_counts(client.send("GET", path("v2", "hang", plural="windows")))
+        for client in self.hooks:
+            self.assertEqual(client.send("POST", path("v1", plural="windows"), gate("hang", kind="Window"))[0], 201)
+        threads = [threading.Thread(target=ask, args=(client,)) for client in self.hooks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for client, text in ((self.theirs, "(Client.Timeout exceeded while awaiting headers)"), (self.ours, "context deadline exceeded")):
+            post = 'conversion webhook for example.com/v1, Kind=Window failed: Post "https://127.0.0.1:PORT/windows?timeout=30s": '
+            message = answers[client][1].pop("message")
+            self.assertTrue(message.startswith(post) and message.endswith(text), message)
+        self.assertEqual(answers[self.theirs][0], 500, answers)
+        self.assertEqual(answers[self.ours], answers[self.theirs])
+        # A kube-apiserver follows redirects, and reads answers of any length.
+        for name, text in (("redirect", "the server answered with the code 307 and a redirect to "), (
+                "huge", "the answer is longer than 8388608 bytes")):
+            for client in self.hooks:
+                self.assertEqual(client.send("POST", path("v1", plural="windows"), gate(name, kind="Window"))[0], 201)
+            theirs, ours = (client.send("GET", path("v2", name, plural="windows")) for client in (self.theirs, self.ours))
+            with self.subTest(name=name):
+                self.assertEqual(theirs[0], 200, theirs)
+                self.assertEqual((ours[0], ours[1].get("reason")), (500, None), ours)
+                self.assertIn("conversion webhook for example.com/v1, Kind=Window failed: ", ours[1]["message"])
+                self.assertIn(text, ours[1]["message"])
+        self.assertEqual(self.hooks[self.ours].of("/elsewhere"), [])
+
+    def test_certificates_of_converters_are_refused_alike(self):
+        for number, servers in enumerate(self.others.values()):
+            plural, kind = f"locks{number}", f"Lock{number}"
+            self.define(conversions.good, servers, plural=plural, kind=kind)
+            for theirs, ours in self.both("a", plural, kind):
+                self.assertEqual(ours, theirs)
+            for hooks in servers.values():
+                self.assertEqual(hooks.calls, [])
 
 
 if __name__ == "__main__":

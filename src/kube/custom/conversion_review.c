@@ -1,5 +1,6 @@
 #include "kube/custom/conversion_review.h"
 
+#include "codec/json/scanner.h"
 #include "kube/types/go_text.h"
 #include "kube/types/schema/go_value.h"
 
@@ -170,6 +171,16 @@ static enum status check_result(struct reading *r, const struct json_node *respo
                 (int)size_min(status.len, GO_SHOWN_BYTES_MAX), (const char *)status.ptr);
 }
 
+/* Go has another text for what ends early if it is not read from a stream. */
+static const char *fault_of(struct slice answer, const struct error *error)
+{
+    struct json_scanner s;
+    json_scanner_init(&s, answer);
+    (void)!json_skip(&s, json_next(&s));
+    return s.fault == JSON_EMPTY || s.fault == JSON_CUT_OFF ? "unexpected end of JSON input"
+                                                            : error->text;
+}
+
 static enum status read_root(struct reading *r, struct slice answer, struct json_node **ret_root)
 {
     struct error error = {0};
@@ -177,7 +188,7 @@ static enum status read_root(struct reading *r, struct slice answer, struct json
     if (status == ST_NOMEM)
         return status;
     if (status != ST_OK)
-        return FAIL(r, "couldn't get version/kind; json parse error: %s", error.text);
+        return FAIL(r, "couldn't get version/kind; json parse error: %s", fault_of(answer, &error));
     if ((*ret_root)->type == JSON_TYPE_OBJECT)
         return ST_OK;
     return FAIL(r,

@@ -122,6 +122,13 @@ static void answers_are_checked_with_the_texts_of_kubernetes(void **state)
         {ANSWER(V1, "\"uid\":\"" UID "\",\"result\":{\"status\":\"Failure\",\"message\":\"no\"}"),
          "failed: no", CONVERSION_MALFORMED},
         {"{" V1 "\"request\":{}}", "failed: no response provided", CONVERSION_MALFORMED},
+        {"{" V1 "\"request\":{",
+         "failed: couldn't get version/kind; json parse error: unexpected end of JSON input",
+         CONVERSION_MALFORMED},
+        {"{" V1 "\"request\":{]",
+         "failed: couldn't get version/kind; json parse error: invalid character ']' looking for "
+         "beginning of object key string",
+         CONVERSION_MALFORMED},
         {ANSWER("", GOOD),
          "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
          "/, Kind=",

@@ -1,13 +1,15 @@
-// An admission webhook that misbehaves in the ways in which one made with net/http can:
+// A webhook that misbehaves in the ways in which one made with net/http can:
 //
-//	gowebhook CERT KEY
+//	gowebhook API TOKEN CERT KEY [CERT KEY]...
 //
-// It prints two ports, of HTTP/2 (with HTTP/1.1 for those who want it) and of HTTP/1.1 alone, and ends
-// with its standard input. The first part of a path is one of the behaviours below, and the rest only
-// tells webhooks apart. GET /calls returns the protocol and the path of all calls, a line for each.
+// For each certificate it prints two ports, of HTTP/2 (with HTTP/1.1 for those who want it) and of
+// HTTP/1.1 alone, and it ends with its standard input. The first part of a path is one of the behaviours
+// below; the second names the webhook's configuration. GET /calls returns the protocol and the path of all
+// calls, a line for each. API is the URL of the server that calls, which some behaviours call back.
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"strings"
 	"sync"
 )
@@ -37,6 +40,8 @@ var (
 	lock  sync.Mutex
 	calls []string
 	busy  = map[string]bool{}
+
+	client = http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 )
 
 func (c *call) send(kind string, more fields) {
@@ -60,6 +65,38 @@ func (c *call) response(more fields) fields {
 }
 
 func (c *call) allow(more fields) { c.send("AdmissionReview", c.response(more)) }
+
+// Calls the server back, and returns the code of its answer.
+func back(method, path string, body fields) int {
+	var text []byte
+	if body != nil {
+		text, _ = json.Marshal(body)
+	}
+	request, err := http.NewRequest(method, os.Args[1]+path, bytes.NewReader(text))
+	if err != nil {
+		return 0
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+os.Args[2])
+	answer, err := client.Do(request)
+	if err != nil {
+		log.Print(err)
+		return 0
+	}
+	defer answer.Body.Close()
+	io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+// Removes the configuration of the webhook itself.
+func (c *call) remove() string {
+	name := path.Base(c.request.URL.Path)
+	kind := "validating"
+	if strings.Contains(name, "-mutating-") {
+		kind = "mutating"
+	}
+	return fmt.Sprint("removed: ", back("DELETE", "/apis/admissionregistration.k8s.io/v1/"+kind+"webhookconfigurations/"+name, nil))
+}
 
 var behaviours = map[string]func(*call){
 	"allow": func(c *call) { c.allow(nil) },
@@ -103,6 +140,18 @@ var behaviours = map[string]func(*call){
 		c.Header().Set("Retry-After", "1")
 		http.Error(c, "busy", http.StatusTooManyRequests)
 	},
+	"call-back": func(c *call) { // reads and writes before it answers
+		name := path.Base(c.request.URL.Path)
+		space := "/api/v1/namespaces/default"
+		read := back("GET", space+"/configmaps", nil)
+		written := back("POST", space+"/secrets", fields{"metadata": fields{"name": "by-" + name}})
+		again := back("POST", space+"/configmaps", fields{"metadata": fields{"name": "by-" + name}})
+		c.allow(fields{"warnings": []string{fmt.Sprint(read, " ", written, " ", again)}})
+	},
+	"remove-allow": func(c *call) { c.allow(fields{"warnings": []string{c.remove()}}) },
+	"remove-deny": func(c *call) {
+		c.allow(fields{"allowed": false, "warnings": []string{c.remove()}, "status": fields{"message": "for the last time"}})
+	},
 	"error": func(c *call) { http.Error(c, "an error of the webhook", http.StatusInternalServerError) },
 	"huge": func(c *call) {
 		c.Header().Set("Content-Type", "application/json")
@@ -135,22 +184,27 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	behave(c)
 }
 
+func listen(certificate, key string, second bool) {
+	cert, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := http.Server{Handler: http.HandlerFunc(serve), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(second)
+	go func() { log.Fatal(server.ServeTLS(listener, "", "")) }()
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+}
+
 func main() {
-	for _, second := range []bool{true, false} {
-		cert, err := tls.LoadX509KeyPair(os.Args[1], os.Args[2])
-		if err != nil {
-			log.Fatal(err)
-		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			log.Fatal(err)
-		}
-		server := http.Server{Handler: http.HandlerFunc(serve), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
-		server.Protocols = new(http.Protocols)
-		server.Protocols.SetHTTP1(true)
-		server.Protocols.SetHTTP2(second)
-		go func() { log.Fatal(server.ServeTLS(listener, "", "")) }()
-		fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	for i := 3; i+1 < len(os.Args); i += 2 {
+		listen(os.Args[i], os.Args[i+1], true)
+		listen(os.Args[i], os.Args[i+1], false)
 	}
 	io.Copy(io.Discard, os.Stdin)
 }
