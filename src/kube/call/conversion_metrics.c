@@ -1,5 +1,6 @@
 #include "kube/call/conversion_metrics.h"
 
+#include "kube/call/converter_states.h"
 #include "kube/call/label_rows.h"
 
 /* Kubernetes' buckets: 5 ms to 60 s, and 1 ms to 16 s, each twice the one before. */
@@ -27,12 +28,21 @@ static const struct kube_label_family families[] = {
                   .buckets = &version_buckets},
 };
 
-struct kube_label_rows *kube_conversion_metrics_new(void)
+struct kube_conversion_metrics kube_conversion_metrics_make(void)
 {
-    return kube_label_rows_new(families, COUNT_OF(families), KUBE_CONVERSION_ROWS_MAX);
+    return (struct kube_conversion_metrics){
+        .rows = kube_label_rows_new(families, COUNT_OF(families), KUBE_CONVERSION_ROWS_MAX),
+        .states = kube_converter_states_new(),
+    };
 }
 
-void kube_conversion_metrics_call(struct kube_label_rows *metrics,
+void kube_conversion_metrics_fini(struct kube_conversion_metrics *metrics)
+{
+    kube_label_rows_free(metrics->rows);
+    kube_converter_states_free(metrics->states);
+}
+
+void kube_conversion_metrics_call(const struct kube_conversion_metrics *metrics,
                                   const struct kube_conversion_count *count)
 {
     bool failed = count->failure != CONVERSION_FINE;
@@ -48,7 +58,9 @@ void kube_conversion_metrics_call(struct kube_label_rows *metrics,
     };
     if (!metrics)
         return;
-    kube_label_rows_add(metrics, CALLS, labels, COUNT_OF(labels), 1);
-    kube_label_rows_add(metrics, DURATIONS, labels, COUNT_OF(labels), count->elapsed_ns);
-    kube_label_rows_add(metrics, VERSIONS, versions, COUNT_OF(versions), count->elapsed_ns);
+    kube_label_rows_add(metrics->rows, CALLS, labels, COUNT_OF(labels), 1);
+    kube_label_rows_add(metrics->rows, DURATIONS, labels, COUNT_OF(labels), count->elapsed_ns);
+    kube_label_rows_add(metrics->rows, VERSIONS, versions, COUNT_OF(versions), count->elapsed_ns);
+    kube_converter_states_note(metrics->states, count->definition, count->from, count->to,
+                               count->failure);
 }

@@ -36,11 +36,11 @@ enum {
  *     kind 0 │ kind 1 │ … │ custom ones │ totals │ durations of each verb
  */
 struct kube_metrics {
-    struct metric_set *set;              /* owned */
-    struct kube_label_rows *checks;      /* owned */
-    struct kube_label_rows *webhooks;    /* the same */
-    struct kube_label_rows *conversions; /* the same */
-    struct pod_security_metrics *pods;   /* the same */
+    struct metric_set *set;           /* owned */
+    struct kube_label_rows *checks;   /* owned */
+    struct kube_label_rows *webhooks; /* the same */
+    struct kube_conversion_metrics conversions;
+    struct pod_security_metrics *pods; /* the same */
     const struct kube_kind *kinds;
     unsigned kind_count; /* number of built-in kinds; the next number is for all others */
 };
@@ -68,7 +68,7 @@ enum status kube_metrics_new(struct kube_metrics **ret_metrics)
     }
     metrics->checks = kube_check_metrics_new();
     metrics->webhooks = kube_webhook_metrics_new();
-    metrics->conversions = kube_conversion_metrics_new();
+    metrics->conversions = kube_conversion_metrics_make();
     metrics->pods = pod_security_metrics_new();
     *ret_metrics = metrics;
     return ST_OK;
@@ -81,7 +81,7 @@ void kube_metrics_free(struct kube_metrics *metrics)
     metric_set_free(metrics->set);
     kube_label_rows_free(metrics->checks);
     kube_label_rows_free(metrics->webhooks);
-    kube_label_rows_free(metrics->conversions);
+    kube_conversion_metrics_fini(&metrics->conversions);
     pod_security_metrics_free(metrics->pods);
     free(metrics);
 }
@@ -150,9 +150,9 @@ struct kube_label_rows *kube_counter_webhooks(const struct kube_counter *counter
     return counter->metrics ? counter->metrics->webhooks : NULL;
 }
 
-struct kube_label_rows *kube_counter_conversions(const struct kube_counter *counter)
+const struct kube_conversion_metrics *kube_counter_conversions(const struct kube_counter *counter)
 {
-    return counter->metrics ? counter->metrics->conversions : NULL;
+    return counter->metrics ? &counter->metrics->conversions : NULL;
 }
 
 struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter)
@@ -294,7 +294,7 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                       total(metrics, KUBE_TOTAL_HOOK_CALLS_IN) - ended);
     kube_label_rows_write(metrics->checks, page);
     kube_label_rows_write(metrics->webhooks, page);
-    kube_label_rows_write(metrics->conversions, page);
+    kube_label_rows_write(metrics->conversions.rows, page);
     pod_security_metrics_write(metrics->pods, page);
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",

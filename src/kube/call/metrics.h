@@ -12,6 +12,7 @@
 #include "kube/policy/security/metrics.h"
 #include "kube/types/kind.h"
 
+struct kube_conversion_metrics;
 struct kube_metrics;
 
 MUST_CHECK
@@ -80,9 +81,9 @@ void kube_count_total(const struct kube_counter *counter, enum kube_total what, 
 /* Raises the total to `value` if it is lower. */
 void kube_count_peak(const struct kube_counter *counter, enum kube_total what, uint64_t value);
 void kube_count_check(const struct kube_counter *counter, const struct kube_check *check);
-/* NULL: nothing is counted. kube/call/webhook_metrics.h */
+/* NULL: nothing is counted. kube/call/webhook_metrics.h, kube/call/conversion_metrics.h */
 struct kube_label_rows *kube_counter_webhooks(const struct kube_counter *counter);
-struct kube_label_rows *kube_counter_conversions(const struct kube_counter *counter);
+const struct kube_conversion_metrics *kube_counter_conversions(const struct kube_counter *counter);
 struct pod_security_metrics *kube_counter_pods(const struct kube_counter *counter);
 /* duration_ns -1: the duration is not measured. */
 void kube_count_request(const struct kube_counter *counter, enum kube_verb verb,

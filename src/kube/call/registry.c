@@ -177,7 +177,10 @@ static enum status adopt(struct kube_registry *r, struct slice name, enum status
     }
     bool same = had && kube_definition_same_spec(had, made);
     if (same && serves_same(had, made)) {
-        had->revision = made->revision > had->revision ? made->revision : had->revision;
+        if (made->revision > had->revision) {
+            had->revision = made->revision;
+            had->conversion_failing = made->conversion_failing;
+        }
         kube_definition_unref(made);
         made = kube_definition_ref(had);
     } else if (same) {

@@ -383,6 +383,7 @@ static void set_names(struct definition_builder *m, const struct json_node *obje
     /* Conditions can be written by any client; deletionTimestamp is set only by a delete. */
     d->terminating = json_node_path(object, "metadata.deletionTimestamp");
     d->accepted = has_condition(object, "NamesAccepted");
+    d->conversion_failing = has_condition(object, KUBE_CONVERSION_FAILING);
     d->established = has_condition(object, "Established") && d->names.kind[0];
 }
 

@@ -1,8 +1,9 @@
 /*
  * A CustomResourceDefinition as it is served: one kind for each of its versions. It is made from
- * the stored object; reference-counted, and read-only except for its revision. Each I/O thread has
- * its own definitions; their schemas are shared by all threads (schema_pool.h) and compiled when an
- * object of the kind is first written, or read in another form than it is stored.
+ * the stored object; reference-counted, and read-only except for its revision and what its status
+ * says about conversions. Each I/O thread has its own definitions; their schemas are shared by all
+ * threads (schema_pool.h) and compiled when an object of the kind is first written, or read in
+ * another form than it is stored.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_H
@@ -12,6 +13,7 @@
 #include "kube/types/kind.h"
 
 #define KUBE_DEFINITIONS_PREFIX "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+#define KUBE_CONVERSION_FAILING "ConversionFailing" /* a condition of our own */
 #define KUBE_CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 enum {
@@ -76,6 +78,7 @@ struct kube_definition {
     bool established;                   /* its kinds are served */
     bool terminating;                   /* it is being deleted, and nothing may be created */
     bool accepted;                      /* all requested names are accepted */
+    bool conversion_failing;            /* its status says so; see definition_rules.h */
     struct kube_definition_names names; /* the accepted names */
     struct kube_custom *versions;       /* the preferred version first */
     size_t version_count;

@@ -206,6 +206,48 @@ static bool set_conditions(struct naming *s, struct json_node *status)
                                     SLICE_LITERAL("the initial names have been accepted"));
 }
 
+static void forget_conversion(struct json_node *object, struct json_node *status)
+{
+    const struct json_node *versions = json_node_path(object, "spec.versions");
+    struct json_node *condition = kube_condition_find(status, KUBE_CONVERSION_FAILING);
+    bool converts =
+        json_node_is_text(json_node_path(object, "spec.conversion.strategy"), "Webhook") &&
+        versions && versions->count > 1;
+    if (condition && !converts)
+        json_node_remove(json_node_named(status, "conditions"), condition);
+}
+
+bool kube_definition_report_conversion(const struct kube_meta *meta, struct json_node *object,
+                                       enum conversion_failure failure, const char *from,
+                                       const char *to)
+{
+    static const struct {
+        const char *reason, *what;
+    } rows[] = {
+        [CONVERSION_FINE] = {"ConversionsSucceed", ""},
+        [CONVERSION_CALL_FAILED] = {"WebhookCallFailed",
+                                    "it could not be called, or has answered with an error"},
+        [CONVERSION_MALFORMED] = {"MalformedAnswer", "it has not answered the question, or says "
+                                                     "that it has failed"},
+        [CONVERSION_PARTIAL] = {"IncompleteAnswer", "it has answered with another number of "
+                                                    "objects"},
+        [CONVERSION_INVALID_OBJECT] = {"InvalidObject", "it has answered with an object that is "
+                                                        "not valid"},
+    };
+    _Static_assert(COUNT_OF(rows) == CONVERSION_FAILURES, "each failure has a reason");
+    char text[512];
+    struct json_node *status;
+    snprintf(text, sizeof(text),
+             "The conversion webhook has not converted from %s to %s: %s. Requests that need it "
+             "are answered with the error",
+             from, to, rows[failure].what);
+    if (failure == CONVERSION_FINE)
+        snprintf(text, sizeof(text), "The conversion webhook converts again");
+    return kube_meta_object(meta, object, "status", &status) &&
+           kube_condition_set(meta, status, KUBE_CONVERSION_FAILING, failure != CONVERSION_FINE,
+                              rows[failure].reason, slice_from_text(text));
+}
+
 bool kube_definition_add_stored_version(const struct kube_meta *meta, struct json_node *object,
                                         struct json_node *status)
 {
@@ -235,8 +277,10 @@ bool kube_definition_accept_names(const struct kube_meta *meta, struct json_node
     struct json_node *status;
     s.wanted = json_node_path(object, "spec.names");
     s.spec = json_node_named(object, "spec");
-    return kube_meta_object(meta, object, "status", &status) &&
-           kube_meta_object(meta, status, "acceptedNames", &s.accepted) &&
+    if (!kube_meta_object(meta, object, "status", &status))
+        return false;
+    forget_conversion(object, status);
+    return kube_meta_object(meta, status, "acceptedNames", &s.accepted) &&
            text_of(meta, json_node_path(object, "metadata.name"), &s.own) &&
            text_of(meta, json_node_path(object, "spec.group"), &s.group) && accept_names(&s) &&
            set_conditions(&s, status) && kube_definition_add_stored_version(meta, object, status);

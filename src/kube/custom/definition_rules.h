@@ -7,6 +7,7 @@
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_RULES_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_RULES_H
 
+#include "kube/custom/conversion_review.h"
 #include "kube/custom/kinds.h"
 #include "kube/types/object/meta.h"
 
@@ -23,6 +24,14 @@ bool kube_definition_add_stored_version(const struct kube_meta *meta, struct jso
 MUST_CHECK
 bool kube_definition_accept_names(const struct kube_meta *meta, struct json_node *object,
                                   const struct kube_kinds *kinds);
+
+/* Sets the condition KUBE_CONVERSION_FAILING: the last conversion that has failed, and the versions
+ * of it; CONVERSION_FINE: conversions succeed again. A write of the definition removes the
+ * condition if no webhook converts any more. */
+MUST_CHECK
+bool kube_definition_report_conversion(const struct kube_meta *meta, struct json_node *object,
+                                       enum conversion_failure failure, const char *from,
+                                       const char *to);
 
 /* Marks it for deletion; it is removed when no object of its kind is left. */
 MUST_CHECK

@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/metric/turn.h"
 #include "base/xalloc.h"
+#include "kube/call/conversion_metrics.h"
+#include "kube/call/converter_states.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/jobs/job.h"
 #include "kube/jobs/purge.h"
 
-enum { RETRY_S = 10 };
+enum { RETRY_S = 10, CONVERTERS_S = 5 };
 
 struct definition_job {
     struct kube_job job;
@@ -17,10 +19,13 @@ struct definition_job {
     int64_t now_s;
     struct kube_kinds *kinds; /* a reference; NULL: to be read */
     size_t at;                /* position in its definitions */
-    struct buf value;         /* what replaces the definition that was read, */
-    int64_t revision;         /* if it still has this revision; 0: nothing is to be written */
-    bool failed;              /* for one of them */
-    bool again;               /* a definition has been removed since the job has begun */
+    bool is_accepted;         /* the names of the definition that is read are, */
+    bool converter_differs;   /* and its status has to report this */
+    struct kube_converter_state converter;
+    struct buf value; /* what replaces the definition that was read, */
+    int64_t revision; /* if it still has this revision; 0: nothing is to be written */
+    bool failed;      /* for one of them */
+    bool again;       /* a definition has been removed since the job has begun */
 };
 
 static void definition_fini(struct kube_job *job)
@@ -39,8 +44,16 @@ static void on_written(struct engine_op *op)
     kube_job_next(job);
 }
 
+static bool say_conversion(const struct kube_meta *meta, struct json_node *object,
+                           const struct kube_converter_state *converter)
+{
+    return kube_definition_report_conversion(
+        meta, object, converter->fails ? converter->failure : CONVERSION_FINE, converter->from,
+        converter->to);
+}
+
 /* On the worker, or on the I/O thread. False: nothing changes, or it cannot be changed. */
-static bool accept_names(struct definition_job *check)
+static bool revise(struct definition_job *check)
 {
     struct kube_job *job = &check->job;
     struct kube_status status = {0};
@@ -58,7 +71,8 @@ static bool accept_names(struct definition_job *check)
     return json_tree_read(&job->arena, check->text, &object, &error) == ST_OK &&
            json_node_path(object, "metadata.name") && json_node_path(object, "spec.names") &&
            (was = json_node_copy(&job->arena, object)) != NULL &&
-           kube_definition_accept_names(&meta, object, check->kinds) &&
+           (check->is_accepted || kube_definition_accept_names(&meta, object, check->kinds)) &&
+           (!check->converter_differs || say_conversion(&meta, object, &check->converter)) &&
            !json_node_equal(was, object) && kube_meta_check(&meta, object) &&
            kube_meta_order(&meta, object) && json_tree_write(object, &check->value) == ST_OK;
 }
@@ -66,8 +80,8 @@ static bool accept_names(struct definition_job *check)
 static void decide(struct worker_job *job)
 {
     struct definition_job *check = CONTAINER_OF(job, struct definition_job, offload.worker);
-    turn_work("accepting the names of", check->job.request.key);
-    if (!accept_names(check))
+    turn_work("changing the status of", check->job.request.key);
+    if (!revise(check))
         check->revision = 0;
 }
 
@@ -105,7 +119,7 @@ static void on_read(struct engine_op *op)
     engine_range_close(&job->range);
     if (check->revision && kept && decide_on_worker(check))
         return;
-    if (!check->revision || !kept || !accept_names(check))
+    if (!check->revision || !kept || !revise(check))
         check->revision = 0;
     check->failed |= arena_ran_out(&job->arena);
     kube_job_next(job);
@@ -134,6 +148,20 @@ static void on_kinds(struct kube_registry_wait *wait)
     kube_job_next(job);
 }
 
+/* NULL: they are not known. */
+static struct kube_converter_states *converters_of(const struct kube_api *api)
+{
+    const struct kube_conversion_metrics *metrics = kube_counter_conversions(&api->counter);
+    return metrics ? metrics->states : NULL;
+}
+
+static bool converter_differs(struct definition_job *check, const struct kube_definition *d)
+{
+    struct kube_converter_states *states = converters_of(check->job.api);
+    return states && kube_converter_states_differ(states, d, clock_mono_ns(check->job.api->clock),
+                                                  &check->converter);
+}
+
 /* True: an operation has been started for a definition. */
 static bool visit_next(struct definition_job *check)
 {
@@ -143,11 +171,17 @@ static bool visit_next(struct definition_job *check)
         struct kube_definition *d = all[check->at++];
         if (d->terminating) {
             kube_definitions_purge(check->job.api, d->name);
-        } else if (!d->established || !d->accepted) {
+            continue;
+        }
+        check->is_accepted = d->established && d->accepted;
+        check->converter_differs = converter_differs(check, d);
+        if (!check->is_accepted || check->converter_differs) {
             read_definition(check, d->name);
             return true;
         }
     }
+    if (!check->failed && converters_of(check->job.api))
+        kube_converter_states_prune(converters_of(check->job.api));
     return false;
 }
 
@@ -197,6 +231,29 @@ void kube_definitions_check(struct kube_api *api)
     }
     struct definition_job *check = xcalloc(1, sizeof(*check));
     kube_job_start(&check->job, &definition_type, api);
+}
+
+/* -- Conversion webhooks -- */
+
+static void watch_converters(struct kube_job *job)
+{
+    struct kube_converter_states *states = converters_of(job->api);
+    if (states && kube_converter_states_have_news(states, clock_mono_ns(job->api->clock)))
+        kube_definitions_check(job->api);
+    kube_job_wait(job, CONVERTERS_S);
+}
+
+static void watch_fini(struct kube_job *job)
+{
+    (void)job;
+}
+
+static const struct kube_job_type watch_type = {.step = watch_converters, .fini = watch_fini};
+
+void kube_definitions_start(struct kube_api *api)
+{
+    kube_definitions_check(api);
+    kube_job_start(xcalloc(1, sizeof(struct kube_job)), &watch_type, api);
 }
 
 void kube_definitions_purge(struct kube_api *api, struct slice name)

@@ -147,7 +147,7 @@ void kube_api_set_metrics(struct kube_api *api, void (*write)(void *ctx, struct 
 void kube_api_start_jobs(struct kube_api *api)
 {
     kube_namespaces_resume(api);
-    kube_definitions_check(api);
+    kube_definitions_start(api);
     kube_compaction_start(api);
     kube_garbage_start(api, &routes[0]);
     kube_furnish_start(api, &routes[0]);
