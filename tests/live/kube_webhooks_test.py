@@ -31,9 +31,9 @@ MEMORY_KB_MAX = 400_000  # what endless answers may cost, with a sanitizer's rec
 FAILED = 'Internal error occurred: failed calling webhook "w.example.com": '
 
 
-def limit(name):
-    """A limit in a header of src/kube/webhook."""
-    for header in (ROOT / "src/kube/webhook").glob("*.h"):
+def limit(name, folder="src/kube/webhook"):
+    """A limit in a header of the folder."""
+    for header in (ROOT / folder).glob("*.h"):
         if found := re.search(rf"\b{name} = ([0-9x <]+)", header.read_text()):
             left, _, right = found[1].partition("<<")
             return int(left) << int(right or 0)
@@ -585,19 +585,25 @@ class KubeWebhooks(LiveTest):
         """But some calls of each webhook are not refused because of others: those that hang do not stop them all."""
         per_target, most = limit("KUBE_WEBHOOK_CALLS_PER_TARGET_MAX"), limit("KUBE_WEBHOOK_CALLS_MAX")
         reserved, count = limit("KUBE_WEBHOOK_CALLS_RESERVED"), most // per_target
+        per_write = limit("KUBE_REVIEWS_MAX", "src/kube/handlers/write")
         self.serve(threads=1)
         event = threading.Event()
         more, good = str(count), str(count + 1)
-        for number in range(count + 1):
-            self.hook(f"w{number}", webhooks.slow(event), objectSelector={"matchLabels": {"w": str(number)}})
-        self.hook("good", objectSelector={"matchLabels": {"w": good}}, failurePolicy="Ignore")
+        for number in range(count):
+            hook = {"sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30, "rules": [rule()], "objectSelector": {
+                "matchLabels": {"w": str(number)}}, "failurePolicy": "Ignore",
+                "clientConfig": self.hooks.on(f"/w{number}", webhooks.slow(event))}
+            self.send("POST", VALIDATING, {"metadata": {"name": f"w{number}"}, "webhooks": [
+                {"name": f"w{place}.example.com", **hook} for place in range(per_write)]}, 201)
+        for name, behaviour in ((more, webhooks.slow(event)), (good, allow)):
+            self.hook(f"w{name}", behaviour, objectSelector={"matchLabels": {"w": name}}, failurePolicy="Ignore")
 
         def send(rows):
             made = Many(self.kube.kube_port, [posting(CMS, {"metadata": {"name": f"c{of}-{number}", "labels": {"w": str(of)}}})
                                               for of, number in rows])
             self.addCleanup(made.close)
             return made
-        many = send((of, number) for of in range(count) for number in range(per_target))
+        many = send((of, number) for of in range(count) for number in range(per_target // per_write))
         self.eventually(lambda: self.metric("vigil_kube_webhook_calls") == most)
         extra = 20
         others = send((more, number) for number in range(reserved + extra))
@@ -606,7 +612,7 @@ class KubeWebhooks(LiveTest):
         self.assertEqual([code for code, _ in refused.values()], [429] * extra)
         for labels, code in (({"w": more}, 429), ({"w": "0"}, 429), ({"w": good}, 201), ({}, 201)):
             self.send("POST", CMS + "?dryRun=All", {"metadata": {"name": "x", "labels": labels}}, code=code)
-        self.assertEqual(len(self.hooks.of("/good")), 1)
+        self.assertEqual(len(self.hooks.of(f"/w{good}")), 1)
         self.assertEqual(many.wait(lambda answers: True), {})
         event.set()
         self.assertEqual({code for code, _ in many.wait().values()}, {201})
