@@ -120,6 +120,7 @@ struct tier_right {
     struct tier_news news;
     bool busy; /* waiters or watches are being told */
     struct tier_duty duty;
+    int64_t doubted_ns;   /* it was denied then, for the first time since it was last allowed */
     uint64_t rounds;      /* that have included it */
     uint64_t sent_rounds; /* the same when the question under way was sent */
     struct list in_kept;  /* links rights.kept_rights if it is answered and nothing needs it */

@@ -2,6 +2,10 @@
 
 #include "tier/rights/review.h"
 
+/* A kube-apiserver that has just started denies what it has not loaded the roles for yet. A right is
+ * lost if it is denied again after one to two times this. */
+#define DOUBT_NS (1 * NS_PER_S)
+
 static int64_t now_of(const struct tier_rights *rights)
 {
     return loop_now_ns(rights->loop);
@@ -88,6 +92,7 @@ static void end_right(struct tier_right *right)
     tier_rounds_leave(right);
     rights->standing_bytes -= bytes_of(right);
     right->duty.due_ns = 0;
+    right->doubted_ns = 0;
     loop_timer_cancel(rights->loop, &right->duty.again);
 }
 
@@ -234,13 +239,31 @@ static void on_lose(struct deferred *deferred)
 
 /* -- Answers -- */
 
+static void right_denied(struct tier_right *right)
+{
+    struct tier_rights *rights = right->rights;
+    struct tier_duty *duty = &right->duty;
+    if (!right->doubted_ns)
+        right->doubted_ns = now_of(rights);
+    else if (right->asked_ns >= clock_add(right->doubted_ns, DOUBT_NS)) {
+        lose_right(right, TIER_DENIED);
+        return;
+    }
+    if (!duty->due_ns)
+        duty->due_ns = now_of(rights);
+    set_again(rights, duty, right->doubted_ns, DOUBT_NS, 2 * DOUBT_NS);
+}
+
 void tier_right_judge(struct tier_right *right, enum tier_verdict verdict)
 {
     if (list_empty(&right->duty.standings) || verdict == TIER_UNKNOWN)
         return; /* its timer repeats the question if it is due */
-    if (verdict == TIER_DENIED)
-        lose_right(right, verdict);
-    else if (right->sent_rounds < right->rounds)
+    if (verdict == TIER_DENIED) {
+        right_denied(right);
+        return;
+    }
+    right->doubted_ns = 0;
+    if (right->sent_rounds < right->rounds)
         tier_right_ask_later(right); /* it was sent before a role has changed */
     else
         be_confirmed(right->rights, &right->duty, right->asked_ns);
