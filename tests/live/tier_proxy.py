@@ -42,6 +42,7 @@ class Proxy:
         self.loop = asyncio.new_event_loop()
         self.flowing = asyncio.Event()
         self.busy = b""  # requests whose first line has these bytes get 429
+        self.answers = {}  # what requests whose first line has some bytes are answered
         self.expired = b""  # the next request whose first line has these bytes gets 410
         self.held, self.released = b"", asyncio.Event()  # requests whose first line has these bytes wait
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -124,16 +125,22 @@ class Proxy:
     async def up(self, reader, writer, up_writer):
         while piece := await reader.read(CHUNK):
             await self.flowing.wait()
-            if self.expired and self.expired in piece.split(b"\r\n", 1)[0]:
+            line = piece.split(b"\r\n", 1)[0]
+            if self.expired and self.expired in line:
                 self.counts["expired"] += 1
                 self.expired = b""
                 writer.write(GONE)
                 await writer.drain()
                 return
-            if self.held and self.held in piece.split(b"\r\n", 1)[0]:
+            if answer := next((answer for text, answer in self.answers.items() if text in line), None):
+                self.counts["answered"] += 1
+                writer.write(answer)
+                await writer.drain()
+                return
+            if self.held and self.held in line:
                 self.counts["held"] += 1
                 await self.released.wait()
-            is_busy = self.busy and self.busy in piece.split(b"\r\n", 1)[0]
+            is_busy = self.busy and self.busy in line
             if is_busy or (piece.startswith(METHODS) and self.random.random() < self.busy_chance):
                 self.counts["answered 429"] += 1
                 writer.write(BUSY)

@@ -194,6 +194,16 @@ bool tier_collection_pass_early(struct tier_collection *c, uint64_t generation)
     return true;
 }
 
+bool tier_collection_pass_late(struct tier_collection *c, int64_t now_ns)
+{
+    LOCK_SCOPE(&c->lock);
+    int64_t from_ns = c->late_ns > now_ns ? c->late_ns : now_ns;
+    if (from_ns - now_ns > (TIER_LATE_READS_MAX - 1) * TIER_LATE_READ_NS)
+        return false;
+    c->late_ns = from_ns + TIER_LATE_READ_NS;
+    return true;
+}
+
 /* -- Notices -- */
 
 void collection_notify(struct tier_collection *c, bool changed)

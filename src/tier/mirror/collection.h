@@ -5,6 +5,7 @@
 #ifndef VIGIL_TIER_MIRROR_COLLECTION_H
 #define VIGIL_TIER_MIRROR_COLLECTION_H
 
+#include "base/clock.h"
 #include "tier/mirror/name.h"
 
 struct tier_collection;
@@ -13,7 +14,9 @@ enum {
     TIER_PREFIX_BYTES = 12, /* every key begins with the collection's number and the generation */
     TIER_REASON_BYTES = 256,
     TIER_EARLY_WATCHES_MAX = 8, /* that are passed on, of a collection */
+    TIER_LATE_READS_MAX = 8,    /* the same, at once; then one each */
 };
+#define TIER_LATE_READ_NS (5 * NS_PER_S)
 
 struct tier_collection *tier_collection_ref(struct tier_collection *collection);
 void tier_collection_close(struct tier_collection *collection); /* accepts NULL */
@@ -87,5 +90,13 @@ bool tier_collection_change(struct tier_collection *collection, uint64_t generat
  */
 MUST_CHECK
 bool tier_collection_pass_early(struct tier_collection *collection, uint64_t generation);
+
+/*
+ * Whether a list or watch may be passed on because the state that it has waited for is still being
+ * read. A few may, so that clients see why it takes so long, and the others are told to try again:
+ * the server that cannot answer one list in time does not get the same from a thousand clients.
+ */
+MUST_CHECK
+bool tier_collection_pass_late(struct tier_collection *collection, int64_t now_ns);
 
 #endif

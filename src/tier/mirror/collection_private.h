@@ -69,7 +69,7 @@ struct tier_collection {
     struct lock lock;
     enum tier_phase phase;
     bool has_kinds, connected;
-    bool fails; /* the last request for the first state was answered with an error of the server */
+    bool fails; /* the last request for the state was answered with an error of the server */
     bool may_retry; /* REFUSED: the server did not know the resource */
     bool retries;   /* a reader has opened it then, and the follower has not started it yet */
     struct tier_kinds *all_kinds;   /* owned */
@@ -78,6 +78,7 @@ struct tier_collection {
     struct tier_generation current, previous;
     uint64_t first_generation; /* that readers have seen; 0: none yet */
     unsigned early_watches;    /* passed on (tier_collection_pass_early) */
+    int64_t late_ns;           /* until here they are used up (tier_collection_pass_late) */
     uint64_t void_after, void_until;
     int64_t compacted; /* history up to this revision is or will be dropped */
     /* Fences are numbered. A state that is read again counts as one. */

@@ -487,6 +487,7 @@ static void on_accepted(void *ctx)
     struct tier_follow *f = ctx;
     f->accepted = true;
     f->reason[0] = 0;
+    tier_reflector_accepted(&f->reflector);
     if (f->reflector.state == TIER_REFLECTOR_WATCHING)
         currency_check_soon(&f->currency, !f->was_broken);
     f->was_broken = false;

@@ -250,6 +250,104 @@ static void lets_a_few_watches_from_before_its_first_state_pass(void **state)
     }
 }
 
+/* It does not know its roles and custom resources yet. */
+static void a_server_that_starts_takes_nothing_away(void **state)
+{
+    (void)state;
+    for (int code = 403; code <= 404; code++) {
+        for (unsigned loses = 0; loses < 2; loses++) {
+            struct tier_change_listener listener = {.changed = on_changed};
+            struct tier_test_wait wait;
+            tier_serve();
+            uint64_t first = tier_view().generation;
+            changed_calls = 0;
+            tier_reader_listen(tier.reader, &listener, tier.collection);
+            api_end_watches(&api, API_BREAKS);
+            api_put(&api, 7);
+            api_put(&api, 8);
+            if (loses) {
+                lose_history(false);
+                TIER_RUN_UNTIL(tier_view().phase != TIER_SERVING);
+            }
+            api.refuses = code;
+            for (int i = 0; i < 25; i++) {
+                tier_run(NS_PER_S);
+                assert_int_not_equal(tier_view().phase, TIER_REFUSED);
+                assert_int_equal(tier_view().generation, first);
+            }
+            assert_non_null(strstr(tier_view().reason, "refused by the test"));
+            tier_wait_begin(&wait, TIER_WAIT_STATE, 0, NS_PER_S);
+            TIER_RUN_UNTIL(wait.done);
+            assert_int_equal(wait.status, ST_OK);
+            assert_int_equal(changed_calls, 0);
+            api.refuses = 0;
+            TIER_RUN_UNTIL(tier_serves() && tier_is_complete());
+            assert_true(tier_is_complete());
+            tier_run(NS_PER_S);
+            /* Watches end only because history was lost. */
+            assert_int_equal(changed_calls, loses);
+            assert_int_equal(tier_view().generation > first, loses);
+            tier_reader_unlisten(&listener);
+            tier_end();
+        }
+    }
+}
+
+static void a_resource_that_is_deleted_ends_after_half_a_minute(void **state)
+{
+    struct tier_change_listener listener = {.changed = on_changed};
+    (void)state;
+    tier_serve();
+    changed_calls = 0;
+    tier_reader_listen(tier.reader, &listener, tier.collection);
+    for (int name = 0; name < 5; name++)
+        api_delete(&api, name);
+    api.refuses = 404;
+    api_end_watches(&api, API_ENDS);
+    int64_t begun_ns = kube_world_now(&world);
+    tier_run(29 * NS_PER_S);
+    /* Until then everything can be read, and its deletions are seen. */
+    assert_int_equal(tier_check_watch(api_history(&api), 5), 5);
+    assert_true(tier_is_complete());
+    assert_int_equal(changed_calls, 0);
+    TIER_RUN_UNTIL(tier_view().phase == TIER_REFUSED);
+    assert_in_range(kube_world_now(&world) - begun_ns, 30 * NS_PER_S, 37 * NS_PER_S);
+    assert_int_equal(tier_view().generation, 0);
+    tier_run(NS_PER_S);
+    assert_int_equal(changed_calls, 1);
+    tier_reader_unlisten(&listener);
+    /* The next reader finds the one that was made in its place. */
+    api.refuses = 0;
+    tier_collection_close(tier.collection);
+    tier_open();
+    TIER_RUN_UNTIL(tier_serves());
+    tier_check_state(api_history(&api));
+    tier_end();
+}
+
+static void lets_a_few_reads_of_a_late_state_pass(void **state)
+{
+    (void)state;
+    tier_begin(NULL);
+    tier_start();
+    tier_open();
+    int64_t now_ns = kube_world_now(&world);
+    for (int n = 0; n < 100; n++) {
+        bool passes = tier_collection_pass_late(tier.collection, now_ns);
+        assert_int_equal(passes, n < TIER_LATE_READS_MAX);
+    }
+    unsigned passed = 0;
+    for (int n = 0; n < 600; n++)
+        passed += tier_collection_pass_late(tier.collection, now_ns += NS_PER_S);
+    assert_int_equal(passed, 600 / 5);
+    now_ns += 600 * NS_PER_S;
+    for (int n = 0; n < 100; n++) {
+        bool passes = tier_collection_pass_late(tier.collection, now_ns);
+        assert_int_equal(passes, n < TIER_LATE_READS_MAX);
+    }
+    tier_end();
+}
+
 static void a_state_that_breaks_is_read_again(void **state)
 {
     (void)state;
@@ -622,6 +720,9 @@ int main(void)
         cmocka_unit_test(a_state_that_is_deleted_becomes_history),
         cmocka_unit_test(reads_the_state_again_if_its_history_is_lost),
         cmocka_unit_test(lets_a_few_watches_from_before_its_first_state_pass),
+        cmocka_unit_test(a_server_that_starts_takes_nothing_away),
+        cmocka_unit_test(a_resource_that_is_deleted_ends_after_half_a_minute),
+        cmocka_unit_test(lets_a_few_reads_of_a_late_state_pass),
         cmocka_unit_test(a_state_that_breaks_is_read_again),
         cmocka_unit_test(never_goes_back_to_an_older_state),
         cmocka_unit_test(believes_an_older_state_that_does_not_pass),

@@ -122,7 +122,8 @@ static const struct family families[] = {
     {"vigil_tier_waits_total", METRIC_COUNTER,
      "Reads that waited for a state, a version or a fence of the collection.", value_of_waits},
     {"vigil_tier_waits_failed_total", METRIC_COUNTER,
-     "Those of these reads that waited in vain, and were passed on.", value_of_waits_failed},
+     "Those of these reads that waited in vain, and were passed on or answered with 429.",
+     value_of_waits_failed},
 };
 _Static_assert(COUNT_OF(families) <= FAMILIES_MAX, "all have a place");
 

@@ -201,35 +201,49 @@ static void a_resource_that_stays_unknown(void **state)
     tier_end();
 }
 
+static void begin_to_wait_for_a_state(struct tier_test_wait *wait, bool ends_with_failure)
+{
+    *wait = (struct tier_test_wait){.wait = {.done = tier_wait_done,
+                                             .kind = TIER_WAIT_STATE,
+                                             .timeout_ns = 100 * NS_PER_S,
+                                             .ends_with_failure = ends_with_failure}};
+    loop_turn(tier.io, 0);
+    tier_wait_start(tier.reader, &wait->wait, tier.collection);
+}
+
 static void readers_wait_for_a_state_unless_the_server_fails(void **state)
 {
-    struct tier_test_wait wait, late;
+    struct tier_test_wait wait, late, patient;
     (void)state;
     tier_begin(NULL);
     api.refuses = 503;
     tier_start();
     tier_open();
-    tier_wait_begin(&wait, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    begin_to_wait_for_a_state(&wait, true);
+    begin_to_wait_for_a_state(&patient, false);
     tier_run(5 * NS_PER_S);
     assert_false(wait.done);
     api.refuses = 500;
     TIER_RUN_UNTIL(wait.done);
     assert_int_equal(wait.status, ST_UNAVAILABLE);
     assert_int_equal(tier_view().phase, TIER_STARTING);
-    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    begin_to_wait_for_a_state(&late, true);
     tier_run(100 * NS_PER_MS);
     assert_true(late.done);
     assert_int_equal(late.status, ST_UNAVAILABLE);
+    tier_run(10 * NS_PER_S);
+    assert_false(patient.done);
     api.refuses = 0;
-    TIER_RUN_UNTIL(tier_serves());
-    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    TIER_RUN_UNTIL(tier_serves() && patient.done);
+    assert_int_equal(patient.status, ST_OK);
+    begin_to_wait_for_a_state(&late, true);
     TIER_RUN_UNTIL(late.done);
     assert_int_equal(late.status, ST_OK);
     /* What has a state keeps it when the server fails afterwards. */
     api.refuses = 500;
     api_end_watches(&api, API_ENDS);
     tier_run(20 * NS_PER_S);
-    tier_wait_begin(&late, TIER_WAIT_STATE, 0, 60 * NS_PER_S);
+    begin_to_wait_for_a_state(&late, true);
     TIER_RUN_UNTIL(late.done);
     assert_int_equal(late.status, ST_OK);
     tier_end();

@@ -10,6 +10,8 @@
 #define DELAY_RESET_NS (120 * NS_PER_S) /* without a failure for this long */
 #define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
 #define BEHIND_NS (5 * NS_PER_S)        /* a replica that lags longer has another history */
+#define REFUSED_NS (30 * NS_PER_S)      /* of waits while a server refuses what it has served */
+#define REFUSED_AGAIN_NS (5 * NS_PER_S) /* the longest wait meanwhile */
 
 enum {
     TIMEOUT_MIN_S = 300,
@@ -120,6 +122,8 @@ void tier_reflector_start(struct tier_reflector *r)
 {
     assert(r->state == TIER_REFLECTOR_STOPPED || r->state == TIER_REFLECTOR_REFUSED);
     r->failures = r->too_large = r->behind = 0;
+    r->serves = false;
+    r->refused_ns = 0;
     probe(r);
 }
 
@@ -187,6 +191,8 @@ static void refuse(struct tier_reflector *r, const char *reason)
     r->ops->state(r->ctx, false);
     move(r, TIER_REFLECTOR_REFUSED);
     r->version = 0;
+    r->serves = false;
+    r->refused_ns = 0;
     r->ops->failed(r->ctx, reason, true);
 }
 
@@ -218,25 +224,21 @@ static bool is_version_unavailable(const struct vigil_kube_status *status)
 }
 
 static void stream_failed(struct tier_reflector *r, const struct vigil_kube_status *status,
-                          const char *reason, int64_t now_ns)
+                          int64_t now_ns)
 {
     r->ops->state(r->ctx, false);
     r->lists |= cannot_stream(status);
     if (status->code == 0 || status->code == 429)
         wait_after(r, TIER_REFLECTOR_STREAMING, status, now_ns);
-    else if (is_refusal(status) && !cannot_stream(status))
-        refuse(r, reason);
     else
         list(r); /* which may work although streaming does not */
 }
 
 static void list_failed(struct tier_reflector *r, const struct vigil_kube_status *status,
-                        const char *reason, int64_t now_ns)
+                        int64_t now_ns)
 {
     bool too_slow = r->token.len > 0 && !r->whole && is_version_unavailable(status);
-    if (is_refusal(status)) {
-        refuse(r, reason);
-    } else if (too_slow) { /* for the server's history */
+    if (too_slow) { /* for the server's history */
         r->whole = true;
         list(r);
     } else {
@@ -252,15 +254,36 @@ static enum tier_reflector_state after_watch(const struct tier_reflector *r)
 }
 
 static void watch_failed(struct tier_reflector *r, const struct vigil_kube_status *status,
-                         const char *reason, int64_t now_ns)
+                         int64_t now_ns)
 {
     bool lost = kube_status_is_expired(status) || strcmp(status->reason, "StoreReadError") == 0;
     r->failures += status->code != 0 && status->code != 429;
     r->too_large += kube_status_is_too_large_version(status);
-    if (is_refusal(status) && r->failures >= REFUSALS_MAX)
+    wait_after(r, lost ? TIER_REFLECTOR_PROBING : after_watch(r), status, now_ns);
+}
+
+/* A server that starts does not know its roles and custom resources yet. What was served is not
+ * given up because of that; what was not is tried again when it is read again. */
+static bool gives_up(const struct tier_reflector *r)
+{
+    if (r->serves)
+        return r->refused_ns >= REFUSED_NS;
+    return r->state != TIER_REFLECTOR_WATCHING || r->failures >= REFUSALS_MAX;
+}
+
+static void refused(struct tier_reflector *r, const char *reason, int64_t now_ns)
+{
+    bool watches = r->state == TIER_REFLECTOR_WATCHING;
+    r->failures += !r->serves; /* the state does not help where the changes are refused */
+    if (gives_up(r)) {
         refuse(r, reason);
-    else
-        wait_after(r, lost ? TIER_REFLECTOR_PROBING : after_watch(r), status, now_ns);
+        return;
+    }
+    int64_t delay_ns = next_delay(r, true, now_ns);
+    delay_ns = delay_ns < REFUSED_AGAIN_NS ? delay_ns : REFUSED_AGAIN_NS;
+    r->refused_ns += delay_ns;
+    r->ops->failed(r->ctx, reason, false);
+    wait_before(r, watches ? TIER_REFLECTOR_WATCHING : TIER_REFLECTOR_PROBING, delay_ns);
 }
 
 void tier_reflector_failed(struct tier_reflector *r, const struct vigil_kube_status *status,
@@ -273,19 +296,20 @@ void tier_reflector_failed(struct tier_reflector *r, const struct vigil_kube_sta
              status->message);
     if (!reason[0])
         snprintf(reason, sizeof(reason), "the server answered with %d", status->code);
-    if (r->state == TIER_REFLECTOR_PROBING && is_refusal(status)) {
-        refuse(r, reason);
+    bool streams = r->state == TIER_REFLECTOR_STREAMING;
+    if (is_refusal(status) && !(streams && cannot_stream(status))) {
+        refused(r, reason, now_ns);
         return;
     }
     r->ops->failed(r->ctx, reason, false);
-    if (r->state == TIER_REFLECTOR_PROBING)
+    if (streams)
+        stream_failed(r, status, now_ns);
+    else if (r->state == TIER_REFLECTOR_PROBING)
         wait_after(r, TIER_REFLECTOR_PROBING, status, now_ns);
-    else if (r->state == TIER_REFLECTOR_STREAMING)
-        stream_failed(r, status, reason, now_ns);
     else if (r->state == TIER_REFLECTOR_LISTING)
-        list_failed(r, status, reason, now_ns);
+        list_failed(r, status, now_ns);
     else
-        watch_failed(r, status, reason, now_ns);
+        watch_failed(r, status, now_ns);
 }
 
 void tier_reflector_retry(struct tier_reflector *r, const char *reason, int64_t now_ns)
@@ -317,6 +341,14 @@ void tier_reflector_probed(struct tier_reflector *r, int64_t now_ns)
 {
     assert(r->state == TIER_REFLECTOR_PROBING);
     request_state(r, now_ns);
+}
+
+void tier_reflector_accepted(struct tier_reflector *r)
+{
+    if (r->state != TIER_REFLECTOR_WATCHING)
+        return;
+    r->serves = true;
+    r->refused_ns = 0;
 }
 
 void tier_reflector_page_ended(struct tier_reflector *r, struct slice token, int64_t now_ns)
@@ -364,10 +396,12 @@ void tier_reflector_loaded(struct tier_reflector *r, uint64_t version, int64_t n
     r->version = version;
     r->failures = r->too_large = r->behind = 0;
     r->whole = false;
-    if (streams)
+    if (streams) {
         move(r, TIER_REFLECTOR_WATCHING); /* the same request continues */
-    else
+        tier_reflector_accepted(r);
+    } else {
         watch(r, now_ns);
+    }
 }
 
 static void error_received(struct tier_reflector *r, struct slice object, int64_t now_ns)

@@ -16,6 +16,10 @@
  *                 again, or everything begins with probing if that cannot help (410)
  *     refused     until it is started again
  *
+ * A resource that the server does not know, or that we may not read, is refused: at once at the
+ * start, but only after half a minute if it was watched before, because a server that restarts
+ * answers the same until it has loaded its roles and custom resources.
+ *
  * The state is always requested without a version, which is the most recent one. A server that
  * answers with an older one than is known lags behind, and the request is repeated; if that does
  * not pass, its history is another one: a restored backup.
@@ -81,6 +85,8 @@ struct tier_reflector {
     bool whole;         /* a list in pages took too long: everything at once the next time */
     struct buf token;   /* continues the list with its next page */
     size_t events;      /* events of the watch under way */
+    bool serves;        /* a watch was accepted since it was started */
+    int64_t refused_ns; /* all waits because of refusals since the last accepted watch */
     unsigned failures;  /* since the last event */
     unsigned too_large; /* refusals of the version since the last event */
     unsigned behind;    /* states in a row that were older than what is known */
@@ -101,6 +107,8 @@ void tier_reflector_resume(struct tier_reflector *reflector, int64_t now_ns);
 
 /* Probing: the answer is one that can be mirrored. */
 void tier_reflector_probed(struct tier_reflector *reflector, int64_t now_ns);
+/* The server has accepted the request under way. */
+void tier_reflector_accepted(struct tier_reflector *reflector);
 /* Listing: a page has ended; there is another one, which is requested, if there is a token. */
 void tier_reflector_page_ended(struct tier_reflector *reflector, struct slice token,
                                int64_t now_ns);

@@ -200,22 +200,103 @@ static void an_outage_ends_nothing(void **state)
     end();
 }
 
-static void a_watch_that_is_refused_is_tried_three_times(void **state)
+/* Refuses every request until it is given up. Returns after how long. */
+static int64_t refuse_all(int code)
 {
-    static const int codes[] = {403, 404, 405, 406, 415};
+    int64_t begun_ns = w.now_ns;
+    while (!w.refusals) {
+        unsigned requests = w.requests;
+        refuse(code, "Refused");
+        if (w.refusals)
+            break;
+        assert_in_range(w.wait_ns, 1, 5 * NS_PER_S);
+        wait_is_over();
+        assert_int_equal(w.requests, requests + 1);
+    }
+    assert_int_equal(w.reflector.state, TIER_REFLECTOR_REFUSED);
+    return w.now_ns - begun_ns;
+}
+
+static const int refusals[] = {403, 404, 405, 406, 415};
+
+static void what_is_watched_is_given_up_after_half_a_minute_of_refusals(void **state)
+{
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
         begin_watching(100);
-        refuse(codes[i], "Refused");
-        wait_is_over();
-        refuse(codes[i], "Refused");
-        wait_is_over();
-        assert_int_equal(w.refusals, 0);
-        refuse(codes[i], "Refused");
-        assert_int_equal(w.refusals, 1);
-        assert_int_equal(w.reflector.state, TIER_REFLECTOR_REFUSED);
+        assert_in_range(refuse_all(refusals[i]), 30 * NS_PER_S, 36 * NS_PER_S);
+        assert_in_range(w.failures, 7, 12);
+        /* From then on it is new. */
+        w.refusals = 0;
         tier_reflector_start(&w.reflector);
         assert_int_equal(w.request.kind, TIER_REFLECTOR_PROBING);
+        refuse(refusals[i], "Refused");
+        assert_int_equal(w.refusals, 1);
+        end();
+    }
+}
+
+/* As at a server that starts: each request may be the one that comes too early. */
+static void refusals_of_a_state_that_is_read_again_pass(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 3; at++) {
+        begin_watching(100);
+        w.reflector.lists = at == 2;
+        refuse(410, "Expired");
+        wait_is_over();
+        assert_int_equal(w.request.kind, TIER_REFLECTOR_PROBING);
+        if (at > 0) {
+            tier_reflector_probed(&w.reflector, w.now_ns);
+            assert_int_equal(w.request.kind,
+                             at == 1 ? TIER_REFLECTOR_STREAMING : TIER_REFLECTOR_LISTING);
+        }
+        for (int n = 0; n < 5; n++) {
+            refuse(n % 2 ? 403 : 404, "Refused");
+            wait_is_over();
+            assert_int_equal(w.request.kind, TIER_REFLECTOR_PROBING);
+        }
+        assert_int_equal(w.refusals, 0);
+        tier_reflector_probed(&w.reflector, w.now_ns);
+        assert_true(tier_reflector_believes(&w.reflector, 110, w.now_ns));
+        tier_reflector_loaded(&w.reflector, 110, w.now_ns);
+        tier_reflector_accepted(&w.reflector);
+        assert_int_equal(w.reflector.state, TIER_REFLECTOR_WATCHING);
+        /* Another half a minute, also if the server cannot be reached meanwhile. */
+        int64_t begun_ns = w.now_ns;
+        for (int n = 0; n < 4; n++) {
+            refuse(403, "Forbidden");
+            wait_is_over();
+            refuse(0, "");
+            wait_is_over();
+        }
+        assert_int_equal(w.refusals, 0);
+        (void)refuse_all(404);
+        assert_true(w.now_ns - begun_ns >= 30 * NS_PER_S);
+        end();
+    }
+}
+
+/* Nothing is known of a state that cannot be watched. */
+static void what_was_never_watched_is_given_up_soon(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        begin();
+        if (refusals[i] == 405) { /* which means that it does not stream */
+            refuse(405, "MethodNotAllowed");
+            assert_int_equal(w.request.kind, TIER_REFLECTOR_LISTING);
+        }
+        refuse(refusals[i], "Refused");
+        assert_int_equal(w.refusals, 1);
+        end();
+        begin();
+        refuse(400, "BadRequest");
+        assert_true(tier_reflector_believes(&w.reflector, 100, w.now_ns));
+        tier_reflector_loaded(&w.reflector, 100, w.now_ns);
+        assert_int_equal(w.request.kind, TIER_REFLECTOR_WATCHING);
+        assert_in_range(refuse_all(refusals[i]), 0, 10 * NS_PER_S);
+        assert_int_equal(w.failures, 1 + 3);
         end();
     }
 }
@@ -264,7 +345,9 @@ int main(void)
         cmocka_unit_test(a_version_that_stays_too_large_ends_the_history),
         cmocka_unit_test(a_watch_that_fails_is_made_again_and_then_the_state_is_read),
         cmocka_unit_test(an_outage_ends_nothing),
-        cmocka_unit_test(a_watch_that_is_refused_is_tried_three_times),
+        cmocka_unit_test(what_is_watched_is_given_up_after_half_a_minute_of_refusals),
+        cmocka_unit_test(refusals_of_a_state_that_is_read_again_pass),
+        cmocka_unit_test(what_was_never_watched_is_given_up_soon),
         cmocka_unit_test(a_watch_that_ends_at_once_is_not_repeated_at_once),
         cmocka_unit_test(limits_tokens),
     };

@@ -181,7 +181,7 @@ static enum status examine_kind(struct tier_wait *wait)
         return examine_fence(wait);
     default:
         wait->revision = c->current.began;
-        if (!c->current.number && c->fails)
+        if (!c->current.number && c->fails && wait->ends_with_failure)
             return ST_UNAVAILABLE;
         return c->current.number ? ST_OK : ST_AGAIN;
     }

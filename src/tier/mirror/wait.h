@@ -34,8 +34,7 @@ void tier_reader_unlisten(
     struct tier_change_listener *listener); /* accepts one that is not added */
 
 enum tier_wait_kind {
-    /* Until there is a generation that reads may use, or it is refused, or the server has failed to
-     * answer (500): then callers are passed on at once, to get its error. */
+    /* Until there is a generation that reads may use, or it is refused. */
     TIER_WAIT_STATE,
     TIER_WAIT_VERSION, /* until readers see everything up to a version, which a fence may show */
     /* Until readers see everything that happened before this wait began: a fence, one list of the
@@ -56,6 +55,9 @@ struct tier_wait {
      * addition, of which the fence has shown that they are undone, but the undoing is missing. */
     uint64_t version;
     int64_t timeout_ns; /* from now */
+    /* TIER_WAIT_STATE: it also ends if the server fails to answer (500), so that the caller is
+     * passed on at once and gets its error. */
+    bool ends_with_failure;
     /* Set before done with ST_OK: a read must see at least this revision of the store. */
     int64_t revision;
     /* private */

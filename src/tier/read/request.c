@@ -4,8 +4,10 @@
 #include "tier/call/pass.h"
 
 enum { ARENA_BYTES_MAX = 1 << 20, RETRIES_MAX = 8 };
-/* How long a request waits for a collection's first state; then it is passed on. */
+/* How long a request waits for a collection's first state. */
 #define STATE_NS (30 * NS_PER_S)
+/* A watch waits longer. Proxies often close connections that are idle for a minute. */
+#define WATCH_STATE_NS (50 * NS_PER_S)
 /* How long it waits for a version or a fence, as in Kubernetes' watch cache. */
 #define FRESH_NS (3 * NS_PER_S)
 /* A watch waits longer: informers that begin together would burden a busy kube-apiserver more if
@@ -235,6 +237,36 @@ static void answer(struct tier_request *r)
     }
 }
 
+/* -- Waiting in vain -- */
+
+/* Other clients do not want the same, and it costs the kube-apiserver little. */
+static bool is_alone(const struct tier_ask *ask)
+{
+    return ask->verb == TIER_GET || (ask->verb == TIER_LIST && (ask->namespace.len || ask->name.len));
+}
+
+/* In the words of a kube-apiserver whose watch cache has no state yet. */
+static void put_off(struct tier_request *r)
+{
+    struct kube_status status = {0};
+    const char *reason = r->view.reason;
+    (void)!kube_fail(&status, KUBE_TOO_MANY_REQUESTS, "storage is (re)initializing%s%s",
+                     *reason ? ": " : "", reason);
+    status.retry_after_s = 1;
+    tier_request_fail(r, &status);
+}
+
+/* The mirror does not have what it needs in time. */
+static void give_up(struct tier_request *r)
+{
+    bool loads = r->view.phase == TIER_STARTING || r->view.phase == TIER_LOADING;
+    if (!loads || is_alone(&r->ask) ||
+        tier_collection_pass_late(r->collection, loop_now_ns(r->api->loop)))
+        tier_request_pass_on(r);
+    else
+        put_off(r);
+}
+
 /* -- Freshness -- */
 
 /* A version of which the mirror has the history is read there; any other is the kube-apiserver's
@@ -263,7 +295,7 @@ static void on_fresh(struct tier_wait *wait, enum status status)
     if (status == ST_UNAVAILABLE && may_wait(r))
         loop_timer_set(r->api->loop, &r->again, loop_now_ns(r->api->loop) + AGAIN_NS);
     else if (status != ST_OK || !r->view.generation)
-        tier_request_pass_on(r);
+        give_up(r);
     else if (r->view.generation != generation && r->retries++ < RETRIES_MAX)
         open_collection(r);
     else if (r->ask.freshness == TIER_EXACT && !has_history(r))
@@ -275,8 +307,11 @@ static void on_fresh(struct tier_wait *wait, enum status status)
 static void wait_for(struct tier_request *r, enum tier_wait_kind kind, uint64_t version,
                      int64_t timeout_ns, void (*done)(struct tier_wait *wait, enum status status))
 {
-    r->wait = (struct tier_wait){
-        .done = done, .kind = kind, .version = version, .timeout_ns = timeout_ns};
+    r->wait = (struct tier_wait){.done = done,
+                                 .kind = kind,
+                                 .version = version,
+                                 .timeout_ns = timeout_ns,
+                                 .ends_with_failure = is_alone(&r->ask)};
     tier_wait_start(r->api->reader, &r->wait, r->collection);
 }
 
@@ -317,11 +352,12 @@ static void freshen(struct tier_request *r)
 static void on_state(struct tier_wait *wait, enum status status)
 {
     struct tier_request *r = CONTAINER_OF(wait, struct tier_request, wait);
+    (void)status;
     tier_collection_look(r->collection, &r->view);
-    if (status != ST_OK || !r->view.generation)
-        tier_request_pass_on(r);
-    else
+    if (r->view.generation)
         freshen(r);
+    else
+        give_up(r);
 }
 
 static void open_collection(struct tier_request *r)
@@ -333,7 +369,8 @@ static void open_collection(struct tier_request *r)
     else if (r->view.generation)
         freshen(r);
     else
-        wait_for(r, TIER_WAIT_STATE, 0, STATE_NS, on_state);
+        wait_for(r, TIER_WAIT_STATE, 0, r->ask.verb == TIER_WATCH ? WATCH_STATE_NS : STATE_NS,
+                 on_state);
 }
 
 /* -- Rights -- */

@@ -4,13 +4,14 @@
  *
  *     IDENTIFYING ──► DECIDING ──► OPENING ──► FRESHENING ──► READING ──► answered
  *          │              │           │             │            │
- *          └── 401, 503   └── 403     └─────────────┴────────────┴──► passed on
+ *          └── 401, 503   └── 403     └─────────────┴────────────┴──► passed on, 429
  *
  *     OPENING      until the collection has a state
  *     FRESHENING   until the mirror has what the request must see
  *     READING      a range of the store
  *
- * What the mirror cannot answer (soon enough) is passed on to the kube-apiserver.
+ * What the mirror cannot answer (soon enough) is passed on to the kube-apiserver; while it reads a
+ * state, only a few of the lists and watches that wait for it are.
  */
 #ifndef VIGIL_TIER_READ_REQUEST_H
 #define VIGIL_TIER_READ_REQUEST_H
