@@ -69,7 +69,7 @@ struct tier_collection {
     struct lock lock;
     enum tier_phase phase;
     bool has_kinds, connected;
-    bool fails; /* the last request for the state was answered with an error of the server */
+    bool fails;     /* the last request for the state was answered with an error of the server */
     bool may_retry; /* REFUSED: the server did not know the resource */
     bool retries;   /* a reader has opened it then, and the follower has not started it yet */
     struct tier_kinds *all_kinds;   /* owned */

@@ -19,6 +19,7 @@ struct io_thread {
     struct threaded_wait waits[WAITS_EACH];
     struct tier_change_listener listener;
     struct random random;
+    _Atomic unsigned turns;
     unsigned waiting, done, failed, changes;
     uint64_t newest, generation;
 };
@@ -105,6 +106,7 @@ static void *run_thread(void *arg)
         }
         loop_turn(loop, (int64_t)random_below(&t->random, 3) * NS_PER_MS);
         tier_collection_close(again);
+        atomic_fetch_add(&t->turns, 1);
     }
     tier_reader_unlisten(&t->listener);
     while (t->waiting)
@@ -112,6 +114,15 @@ static void *run_thread(void *arg)
     tier_reader_free(reader);
     loop_free(loop);
     return NULL;
+}
+
+/* The simulation is faster than threads that the machine does not run: without this, they could see
+ * nothing of it. */
+static void wait_for_turns(struct io_thread *threads, unsigned count)
+{
+    for (size_t i = 0; i < THREADS; i++)
+        while (atomic_load(&threads[i].turns) < count)
+            sched_yield();
 }
 
 static void readers_on_threads_see_no_step_back(void **state)
@@ -136,6 +147,7 @@ static void readers_on_threads_see_no_step_back(void **state)
         if (i % 10 == 0)
             assert_true(tier_mirror_is_ready(tier.mirror, reason)); /* none is named */
         tier_run((int64_t)random_below(&api.random, 2 * (uint64_t)NS_PER_S));
+        wait_for_turns(threads, (unsigned)i + 1);
     }
     tier_mirror_write_metrics(tier.mirror, &page);
     metric_page_fini(&page);

@@ -242,7 +242,8 @@ static void answer(struct tier_request *r)
 /* Other clients do not want the same, and it costs the kube-apiserver little. */
 static bool is_alone(const struct tier_ask *ask)
 {
-    return ask->verb == TIER_GET || (ask->verb == TIER_LIST && (ask->namespace.len || ask->name.len));
+    return ask->verb == TIER_GET ||
+           (ask->verb == TIER_LIST && (ask->namespace.len || ask->name.len));
 }
 
 /* In the words of a kube-apiserver whose watch cache has no state yet. */

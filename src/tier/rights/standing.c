@@ -2,8 +2,8 @@
 
 #include "tier/rights/review.h"
 
-/* A kube-apiserver that has just started denies what it has not loaded the roles for yet. A right is
- * lost if it is denied again after one to two times this. */
+/* A kube-apiserver that has just started denies what it has not loaded the roles for yet. A right
+ * is lost if it is denied again after one to two times this. */
 #define DOUBT_NS (1 * NS_PER_S)
 
 static int64_t now_of(const struct tier_rights *rights)
