@@ -93,8 +93,8 @@ bool tier_collection_pass_early(struct tier_collection *collection, uint64_t gen
 
 /*
  * Whether a list or watch may be passed on because the state that it has waited for is still being
- * read. A few may, so that clients see why it takes so long, and the others are told to try again:
- * the server that cannot answer one list in time does not get the same from a thousand clients.
+ * read. A few may, so that clients see why it takes so long, and the others get 429: the server
+ * that cannot answer one list in time does not get the same from a thousand clients.
  */
 MUST_CHECK
 bool tier_collection_pass_late(struct tier_collection *collection, int64_t now_ns);

@@ -6,7 +6,7 @@ static bool lists;
 static void settle(void)
 {
     TIER_RUN_UNTIL(tier_serves() && tier_is_complete());
-    assert_true(tier_is_complete());
+    tier_assert_complete();
 }
 
 static void wait_for_current(void)

@@ -10,7 +10,7 @@
 #define DELAY_RESET_NS (120 * NS_PER_S) /* without a failure for this long */
 #define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
 #define BEHIND_NS (5 * NS_PER_S)        /* a replica that lags longer has another history */
-#define REFUSED_NS (30 * NS_PER_S)      /* of waits while a server refuses what it has served */
+#define REFUSED_NS (30 * NS_PER_S)      /* that what was served is refused before it is given up */
 #define REFUSED_AGAIN_NS (5 * NS_PER_S) /* the longest wait meanwhile */
 
 enum {

@@ -396,6 +396,25 @@ static inline bool tier_is_complete(void)
     return tier_is_state(&state, api_history(&api), api_version(&api));
 }
 
+/* It has everything that the server has; otherwise everything that may explain it. */
+static inline void tier_assert_complete(void)
+{
+    if (tier_is_complete())
+        return;
+    struct tier_view view = tier_view();
+    struct tier_state state = tier_read_view(&view, 0);
+    const struct tier_follow *f = tier_follow();
+    fail_msg(
+        "not complete at %.1f s: generation %d, phase %d, version %d of %d, read with status %d "
+        "at revision %d of %d; reflector in state %d, then %d, after %u failures; store has "
+        "status %d and %u batches in flight; %s\n%s",
+        (double)kube_world_now(&world) / 1e9, (int)view.generation, view.phase, (int)view.newest,
+        api_version(&api), state.status, (int)state.revision,
+        (int)store_queue_revision(tier.mirror->follower.queue), f->reflector.state,
+        f->reflector.again, f->reflector.failures, store_queue_failure(tier.mirror->follower.queue),
+        atomic_load(&store_sim.in_flight), view.reason, tier.log);
+}
+
 /* -- What a watch shows -- */
 
 static inline void tier_ignore_wake(void *ctx)
