@@ -59,7 +59,10 @@
     X(CLOCK_SET, "time of day set")                                    \
     X(SUSPEND, "both clocks jumped")                                   \
     X(EMPTY, "another history behind a watch tier")                    \
-    X(THROTTLED, "request of a watch tier refused with 429")
+    X(THROTTLED, "request of a watch tier refused with 429")           \
+    X(UNREADABLE, "read behind a watch tier failed with 500")          \
+    X(EXPIRED, "token of a watch tier's client expired")               \
+    X(UNDEFINED, "definition of a custom resource deleted")
 
 #define COVERAGE_ENUM(id, name) COVERAGE_##id,
 enum coverage { COVERAGE_TABLE(COVERAGE_ENUM) COVERAGES };

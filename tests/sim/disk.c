@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DISKS_MAX = 2, SEGMENTS_MAX = 256, LEFT_BYTES = 1024 /* on a full disk */ };
+enum { DISKS_MAX = 3, SEGMENTS_MAX = 256, LEFT_BYTES = 1024 /* on a full disk */ };
 
 struct disk {
     struct disk_options options;

@@ -11,8 +11,8 @@ static struct {
     struct random random;
     struct actor *maker;
     bool making;
-    struct machine *front_machine;
-    struct supervisor server, front; /* front: only if there is one */
+    struct machine *front_machine, *replica_machine; /* NULL: there is none */
+    struct supervisor server, front, replica;
 } faults;
 
 static uint64_t below(uint64_t n)
@@ -33,15 +33,17 @@ static void jump(void)
         clock_sim_advance(clock, ns);
 }
 
-/* The servers cannot reach each other for a while. */
+/* Two servers cannot reach each other for a while. A replica becomes older then. */
 static void cut_link(void)
 {
-    trace_line("the way between the servers is cut");
+    bool is_replicas = faults.replica_machine && below(2);
+    struct machine *machine = is_replicas ? faults.replica_machine : faults.front_machine;
+    trace_line("the way between the servers is cut%s", is_replicas ? " (replica)" : "");
     coverage_add(COVERAGE_LINK);
-    machine_set_link(faults.front_machine, false);
+    machine_set_link(machine, false);
     actor_sleep((int64_t)below(6 * NS_PER_S));
-    if (!machine_has_died(faults.front_machine))
-        machine_set_link(faults.front_machine, true);
+    if (!machine_has_died(machine))
+        machine_set_link(machine, true);
 }
 
 static void disturb_connection(enum sim_fault fault, enum coverage what)
@@ -81,8 +83,15 @@ static void cause(enum plan_switch which)
 {
     /* A full disk is more interesting where a mirror has to wait for it. */
     bool at_front = faults.front_machine && below(which == SWITCH_FULL ? 4 : 2);
-    trace_line("fault: %s%s", switch_name(which), at_front ? " (front)" : "");
-    if (!supervisor_cause(at_front ? &faults.front : &faults.server, which))
+    bool at_replica = at_front && faults.replica_machine && below(2);
+    trace_line("fault: %s%s", switch_name(which),
+               at_replica ? " (replica)"
+               : at_front ? " (front)"
+                          : "");
+    if (!supervisor_cause(at_replica ? &faults.replica
+                          : at_front ? &faults.front
+                                     : &faults.server,
+                          which))
         disturb(which);
 }
 
@@ -114,8 +123,8 @@ void faults_begin(const struct plan *plan, struct sim *sim, struct machine *mach
     faults.plan = plan;
     faults.sim = sim;
     faults.making = false;
-    faults.front_machine = NULL;
-    faults.front = (struct supervisor){0};
+    faults.front_machine = faults.replica_machine = NULL;
+    faults.front = faults.replica = (struct supervisor){0};
     random_init(&faults.random, plan->seed + 1);
     supervisor_begin(&faults.server, machine, plan, plan->seed + 6);
 }
@@ -127,9 +136,16 @@ void faults_begin_front(struct machine *machine)
     faults.front.heals = true;
 }
 
+void faults_begin_replica(struct machine *machine)
+{
+    faults.replica_machine = machine;
+    supervisor_begin(&faults.replica, machine, faults.plan, faults.plan->seed + 10);
+    faults.replica.heals = true;
+}
+
 static void set_making(bool making)
 {
-    faults.making = faults.server.making = faults.front.making = making;
+    faults.making = faults.server.making = faults.front.making = faults.replica.making = making;
 }
 
 void faults_start(void)
@@ -145,12 +161,14 @@ void faults_stop(void)
     supervisor_repair(&faults.server);
     if (faults.front_machine)
         supervisor_repair(&faults.front);
+    if (faults.replica_machine)
+        supervisor_repair(&faults.replica);
     trace_line("nothing is wrong any more");
 }
 
 bool faults_have_rotted(void)
 {
-    return faults.server.rotted || faults.front.rotted;
+    return faults.server.rotted || faults.front.rotted || faults.replica.rotted;
 }
 
 bool faults_have_rotted_behind(void)
@@ -174,5 +192,7 @@ void faults_end(void)
 {
     if (faults.front_machine)
         supervisor_end(&faults.front);
+    if (faults.replica_machine)
+        supervisor_end(&faults.replica);
     supervisor_end(&faults.server);
 }

@@ -14,6 +14,8 @@ struct machine;
 void faults_begin(const struct plan *plan, struct sim *sim, struct machine *machine);
 /* The same for the server in front of it. */
 void faults_begin_front(struct machine *machine);
+/* The same for a replica behind a tier. */
+void faults_begin_replica(struct machine *machine);
 /* Faults begin. */
 void faults_start(void);
 /* Everything is repaired; returns when the servers run. Inside an actor. */

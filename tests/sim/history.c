@@ -47,9 +47,18 @@ static uint32_t hash(const uint8_t *bytes, size_t len)
     return hash;
 }
 
+static char group_of(const void *bytes, size_t len)
+{
+    static const char label[] = "\"labels\":{\"group\":\"";
+    const char *found = len ? memmem(bytes, len, label, strlen(label)) : NULL;
+    size_t at = found ? (size_t)(found - (const char *)bytes) + strlen(label) : len;
+    return at < len ? ((const char *)bytes)[at] : 0;
+}
+
 void version_set_value(struct version *version, const void *bytes, size_t len)
 {
     enum { BEGIN = 16 };
+    version->group = group_of(bytes, len);
     if (len < VALUE_BYTES)
         snprintf(version->value, VALUE_BYTES, "%.*s", (int)len, (const char *)bytes);
     else

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { VIOLATION = 3, KEY_BYTES = 64, VALUE_BYTES = 32 };
+enum { VIOLATION = 3, KEY_BYTES = 96, VALUE_BYTES = 32 };
 
 /* Prints what is wrong, and ends the process. */
 __attribute__((format(printf, 1, 2))) _Noreturn void violation(const char *format, ...);
@@ -21,6 +21,7 @@ __attribute__((format(printf, 1, 2))) _Noreturn void violation(const char *forma
 /* A version of a key. */
 struct version {
     char key[KEY_BYTES], value[VALUE_BYTES];
+    char group; /* the label "group" of a Kubernetes object, one character; 0: none */
     int64_t revision, created, number; /* number is etcd's version; 0: deleted */
     int64_t lease;
     int64_t seen_ns; /* when the auditor received it */

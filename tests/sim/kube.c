@@ -48,11 +48,6 @@ static struct {
     unsigned shown_count;
 } kube;
 
-bool kube_owns(const char *key)
-{
-    return strncmp(key, "/registry/", 10) == 0;
-}
-
 static uint64_t below(struct kube_actor *a, uint64_t n)
 {
     return random_below(&a->random, n);
@@ -106,9 +101,12 @@ static vigil_bytes make_body(struct kube_actor *a, const struct kube_answer *ans
         snprintf(condition, sizeof(condition), ",\"resourceVersion\":\"%lld\"",
                  (long long)answer->condition);
     snprintf(body, 256,
-             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"%s},"
+             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+             "\"metadata\":{\"name\":\"%s\",\"labels\":{\"group\":\"%c\"}%s},"
              "\"data\":{\"text\":\"%u-%u\"}}",
-             answer->key + strlen(KUBE_ROOT), condition, a->number, a->puts++);
+             answer->key + strlen(KUBE_ROOT), "ab"[a->puts % 3 == 0], condition, a -> number,
+             a -> puts);
+    a->puts++;
     return vigil_text(body);
 }
 

@@ -15,7 +15,4 @@ void kube_join(void);
 void kube_settle(void);
 void kube_end(void);
 
-/* A key that the API server has written, or a client through it. */
-bool kube_owns(const char *key);
-
 #endif

@@ -58,6 +58,18 @@ static void on_warning(void *ctx, const char *text)
     trace_line("%s warns: %s", machine->place->name, text);
 }
 
+/* The way from the tier leads to this machine or to the first one. */
+static void share_link(const struct machine *machine)
+{
+    struct url shared, other;
+    struct error error;
+    enum status status = url_parse(slice_from_text(TIER_LINK_ENDPOINT), &shared, &error);
+    assert(status == ST_OK);
+    status = url_parse(slice_from_text(TIER_REPLICA_ENDPOINT), &other, &error);
+    assert(status == ST_OK);
+    sim_share(machine->options.sim, &shared.address, &other.address);
+}
+
 static void listen_at(struct machine *machine, const char *endpoint, enum server_role role)
 {
     struct error error;
@@ -79,8 +91,10 @@ static void configure_listeners(struct machine *machine)
         listen_at(machine, FRONT_LINK_ENDPOINT, SERVER_CLIENTS);
     if (options->kube)
         listen_at(machine, machine->place->kube_endpoint, SERVER_KUBE);
-    if (is_first && options->has_tier)
-        listen_at(machine, TIER_LINK_ENDPOINT, SERVER_KUBE);
+    if (options->has_tier)
+        listen_at(machine, is_first ? TIER_LINK_ENDPOINT : TIER_REPLICA_ENDPOINT, SERVER_KUBE);
+    if (options->has_tier && !is_first)
+        share_link(machine);
 }
 
 static bool is_in_front(const struct machine *machine)

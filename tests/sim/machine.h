@@ -2,8 +2,10 @@
  * A machine with a server: the whole of src/server on a simulated disk and the simulated network.
  * Started and stopped by actors; everything that the dead process still does has no effect.
  *
- * There are at most two, the second one in front of the first: as a server in front of an etcd
- * cluster (front.h), or as the watch tier in front of a kube-apiserver (tier.h).
+ * There are at most three. The second one is in front of the first: as a server in front of an etcd
+ * cluster (front.h), or as the watch tier in front of a kube-apiserver (tier.h). Behind a tier
+ * there may be a third one, in front of the first: a replica of its Kubernetes API, which may be
+ * older.
  */
 #ifndef VIGIL_TESTS_SIM_MACHINE_H
 #define VIGIL_TESTS_SIM_MACHINE_H
@@ -23,7 +25,7 @@ struct machine_options {
     unsigned shards;
     bool slow_disk, misdirects;
     bool kube;
-    bool has_tier; /* the first one: its Kubernetes API has users, and the watch tier as client */
+    bool has_tier;    /* its Kubernetes API has users, and the watch tier as client */
     const char *user; /* user of a front; NULL: the server behind has no authentication */
 };
 

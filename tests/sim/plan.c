@@ -32,6 +32,7 @@ static const struct {
     [SWITCH_TLS] = {"tls", "TLS", 25},
     [SWITCH_FRONT] = {"front", "a server in front of another", 25},
     [SWITCH_TIER] = {"tier", "the watch tier in front of the Kubernetes API", 12},
+    [SWITCH_REPLICA] = {"replica", "an older server at the address behind the watch tier", 40},
 };
 
 /* It takes the place of another server in front. */
@@ -61,9 +62,11 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
     plan.on[SWITCH_TIER] = random_chance(&random, switches[SWITCH_TIER].percent, 100);
     if (plan.on[SWITCH_TIER])
         place_tier(&plan);
+    plan.on[SWITCH_REPLICA] = random_chance(&random, switches[SWITCH_REPLICA].percent, 100);
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
     plan.on[SWITCH_TIER] &= plan.on[SWITCH_KUBE];
+    plan.on[SWITCH_REPLICA] &= plan.on[SWITCH_TIER];
     if (limits->operations && limits->operations < plan.operations)
         plan.operations = limits->operations;
     if (limits->clients && limits->clients < plan.clients)

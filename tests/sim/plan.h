@@ -32,8 +32,9 @@ enum plan_switch {
     SWITCH_KUBE,  /* the Kubernetes API */
     SWITCH_LARGE, /* values that fill segments of the log */
     SWITCH_TLS,
-    SWITCH_FRONT, /* a second server in front of the first one */
-    SWITCH_TIER,  /* the watch tier in front of its Kubernetes API instead */
+    SWITCH_FRONT,   /* a second server in front of the first one */
+    SWITCH_TIER,    /* the watch tier in front of its Kubernetes API instead */
+    SWITCH_REPLICA, /* the tier reaches two servers by one address, of which one is older */
     SWITCHES
 };
 

@@ -59,7 +59,14 @@
     X(TIER_STATE, "tier-state", "in a tier: a state that was read again is not used", "none")      \
     X(TIER_KEEPS, "tier-keeps", "in a tier: a change of roles ends no watch", "none")              \
     X(TIER_RIGHTS, "tier-rights", "in a tier: all users may read", "none")                         \
-    X(TIER_UNMADE, "tier-unmade", "in a tier: a write without an answer counts as not made", "none")
+    X(TIER_UNMADE, "tier-unmade", "in a tier: a write without an answer counts as not made",       \
+      "none")                                                                                      \
+    X(TIER_UNPROVEN, "tier-unproven", "in a tier: a fence is any list, which may be old",          \
+      "older replica")                                                                             \
+    X(TIER_SHY, "tier-shy", "in a tier: a cached list waits for a fence", "none")                  \
+    X(TIER_LABEL, "tier-label", "in a tier: a change that ends a selection is left out", "none")   \
+    X(TIER_UNDEFINED, "tier-undefined", "in a tier: a deleted definition counts as unreachable",   \
+      "none")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
 enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };

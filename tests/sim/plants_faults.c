@@ -28,6 +28,7 @@ static const struct {
     {"slow connection", SWITCH_DELAY},
     {"pause", SWITCH_PAUSE},
     {"jumping clock", SWITCH_CLOCK},
+    {"older replica", SWITCH_REPLICA},
 };
 
 enum plan_switch plant_switch(enum plant plant)

@@ -31,6 +31,7 @@ struct run {
     const struct plan *plan;
     struct sim *sim;
     struct machine *server, *front; /* owned; front: NULL if there is none; or the tier */
+    struct machine *replica;        /* owned; behind a tier; NULL: there is none */
 };
 
 /* A bit has changed on the disk, and the server has noticed it: the run ends here. */
@@ -118,12 +119,14 @@ static void control(void *arg)
     const struct run *run = arg;
     const struct plan *plan = run->plan;
     faults_begin(plan, run->sim, run->server);
+    if (run->replica)
+        faults_begin_replica(run->replica);
     if (plan->on[SWITCH_AUTH])
         clients_enable_auth();
     if (run->front)
         faults_begin_front(run->front);
     if (plan->on[SWITCH_TIER])
-        tier_clients_begin();
+        tier_clients_begin(plan);
     const char *endpoints = front_endpoints(plan->on[SWITCH_FRONT], (unsigned)plan->seed);
     vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL, endpoints);
     watchers_audit(auditor, strcmp(endpoints, MACHINE_ENDPOINT) != 0);
@@ -131,7 +134,7 @@ static void control(void *arg)
     if (plan->on[SWITCH_KUBE])
         kube_start(plan);
     if (plan->on[SWITCH_TIER])
-        tier_clients_start(plan);
+        tier_clients_start();
     faults_start();
     clients_join();
     if (plan->on[SWITCH_KUBE])
@@ -152,7 +155,7 @@ static void control(void *arg)
     watchers_end();
     if (plan->on[SWITCH_KUBE])
         kube_end();
-    if (plan->on[SWITCH_TIER] && !faults_have_rotted())
+    if (plan->on[SWITCH_TIER] && !plan->on[SWITCH_REPLICA] && !faults_have_rotted())
         lose_history(auditor);
     if (plan->on[SWITCH_TIER])
         tier_clients_end();
@@ -171,15 +174,18 @@ static struct sim *make_sim(const struct plan *plan)
 static struct machine *make_machine(const struct plan *plan, struct sim *sim,
                                     enum machine_role role)
 {
+    bool is_replica = role == MACHINE_FRONT && plan->on[SWITCH_TIER];
     return machine_new(&(struct machine_options){
         .sim = sim,
         .role = role,
-        .seed = plan->seed + (role == MACHINE_FIRST ? 5 : 8),
+        .seed = plan->seed + (role == MACHINE_FIRST ? 5
+                              : is_replica          ? 11
+                                                    : 8),
         .shards = plan->shards,
         .kube = plan->on[SWITCH_KUBE],
         .slow_disk = plan->on[SWITCH_SLOW],
         .misdirects = plan->on[SWITCH_MISDIRECT],
-        .has_tier = role == MACHINE_FIRST && plan->on[SWITCH_TIER],
+        .has_tier = role != MACHINE_TIER && plan->on[SWITCH_TIER],
         .user = plan->on[SWITCH_AUTH] ? "root" : NULL,
     });
 }
@@ -206,6 +212,8 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     if (plan->on[SWITCH_FRONT] || plan->on[SWITCH_TIER])
         run.front =
             make_machine(plan, run.sim, plan->on[SWITCH_TIER] ? MACHINE_TIER : MACHINE_FRONT);
+    if (plan->on[SWITCH_REPLICA])
+        run.replica = make_machine(plan, run.sim, MACHINE_FRONT);
     if (!actors_run(actor_start("control", control, &run)))
         violation("every actor waits, and nothing will happen");
     struct run_result result = {
@@ -216,6 +224,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
         .seconds = (double)actors_now() / 1e9,
         .coverage = *coverage_counts(),
     };
+    machine_free(run.replica);
     machine_free(run.front);
     machine_free(run.server);
     tier_end();

@@ -20,6 +20,6 @@ set(sim_wraps
     cache_remove backfill_source_start upstream_start applier_mirror local_lease_renew_start
     generations_put tier_reflector_received tier_wait_start tier_collection_revision tier_collection_version
     tier_ask_read tier_collection_look tier_rights_changed tier_may kube_refuse
-    kube_identity_begin fetcher_request)
+    kube_identity_begin kube_tokens_find fetcher_request tier_event_look tier_reflector_failed)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

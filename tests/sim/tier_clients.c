@@ -6,6 +6,7 @@
 #include "kube_model.h"
 #include "operations.h"
 #include "tier.h"
+#include "tier_definitions.h"
 #include "tier_states.h"
 #include "tier_users.h"
 #include "tier_watches.h"
@@ -44,6 +45,8 @@ static int code_of(const vigil_kube_call *call)
 static void check_code(int code, const char *what)
 {
     static const int expected[] = {-1, 0, 401, 403, 404, 410, 429, 502, 503, 504};
+    if (code == 500 && tier_reads_have_failed())
+        return;
     for (size_t i = 0; i < COUNT_OF(expected); i++)
         if (code == expected[i])
             return;
@@ -52,7 +55,7 @@ static void check_code(int code, const char *what)
 
 /* -- Lists -- */
 
-enum freshness { CURRENT, CACHED, NOT_OLDER, EXACT };
+enum freshness { CURRENT, CACHED, NOT_OLDER, EXACT, ANY };
 
 struct listing {
     struct tier_state state;
@@ -88,28 +91,34 @@ static void finish_list(const struct listing *l)
     tier_states_add(&l->state);
 }
 
-static void choose_list(struct tier_client *c, bool current, struct listing *l)
+static void choose_list(struct tier_client *c, enum freshness freshness, struct listing *l)
 {
     static const char *const names[] = {"a current list", "a cached list", "a list not older",
                                         "a list at a version"};
     int64_t back = (int64_t)below(c, 20), newest = operations_seen();
-    l->freshness = current ? CURRENT : (enum freshness)below(c, 4);
+    l->freshness = freshness == ANY ? (enum freshness)below(c, 4) : freshness;
     l->version = newest > back ? newest - back : 1;
     l->state.what = names[l->freshness];
     l->state.floor = l->freshness == CURRENT ? newest : l->freshness == CACHED ? 0 : l->version;
 }
 
-/* current: a list that the tier does not answer from a history that it does not know to be lost.
- * The pages of one that was passed on may be: their version may exist in that history, too. */
-static void do_list(struct tier_client *c, enum tier_user user, bool current)
+/* Returns the code of the last answer, as code_of. CURRENT: whole, so that the tier does not answer
+ * from a history that it does not know to be lost. The pages of a list that was passed on may be of
+ * it: their version may exist in that history, too. */
+static int do_list(struct tier_client *c, enum tier_user user, enum freshness freshness)
 {
     struct listing l = {0};
+    bool current = freshness == CURRENT;
     char version[32], token[1024] = "";
     vigil_kube_target target = {.version = "v1", .resource = "configmaps"};
     vigil_kube_list_options options = {.size = sizeof(options)};
-    choose_list(c, current, &l);
+    choose_list(c, freshness, &l);
     target.name_space = below(c, 3) ? NULL : "default";
     options.limit = below(c, 3) || current ? 0 : 1 + (int64_t)below(c, 3);
+    if (below(c, 3) == 0 && !current)
+        l.state.scope.group = "ab"[below(c, 2)];
+    if (l.state.scope.group)
+        options.label_selector = l.state.scope.group == 'a' ? "group=a" : "group=b";
     snprintf(version, sizeof(version), "%lld", (long long)l.version);
     if (l.freshness != CURRENT)
         options.version = l.freshness == CACHED ? "0" : version;
@@ -130,10 +139,10 @@ static void do_list(struct tier_client *c, enum tier_user user, bool current)
         snprintf(token, sizeof(token), "%s", vigil_kube_call_continue(call));
         vigil_kube_call_free(call);
         if (code)
-            return;
+            return code;
         if (!*token) {
             finish_list(&l);
-            return;
+            return 0;
         }
         options.continue_token = token;
         options.version = options.version_match = NULL;
@@ -152,7 +161,7 @@ static void do_get(struct tier_client *c, enum tier_user user)
     unsigned name = (unsigned)below(c, 4);
     if (below(c, 2) && newest > back)
         state.floor = newest - back;
-    snprintf(state.only, KEY_BYTES, "%sm%u", KUBE_ROOT, name);
+    snprintf(state.scope.only, KEY_BYTES, "%sm%u", KUBE_ROOT, name);
     snprintf(path, sizeof(path), "/api/v1/namespaces/default/configmaps/m%u?resourceVersion=%lld",
              name, (long long)state.floor);
     struct tier_judgement judgement = tier_users_look(user);
@@ -166,7 +175,7 @@ static void do_get(struct tier_client *c, enum tier_user user)
     coverage_add(COVERAGE_TIER_GET);
     if (object) {
         state.revision = tier_version_of(vigil_kube_object_version(object));
-        tier_states_show(state.only, state.revision, object);
+        tier_states_show(state.scope.only, state.revision, object);
         tier_states_add(&state);
     }
     trace_line("a get of %s, m%u, %lld: %d @%lld", tier_user_name(user), name,
@@ -178,8 +187,9 @@ static void do_get(struct tier_client *c, enum tier_user user)
 
 static enum tier_user choose_user(struct tier_client *c)
 {
-    uint64_t dice = below(c, 8);
-    return dice == 0 ? TIER_EVE : dice < 4 ? TIER_ANN : TIER_ROOT;
+    static const enum tier_user users[] = {TIER_EVE, TIER_ANN,  TIER_ANN,  TIER_ANN,
+                                           TIER_DAN, TIER_ROOT, TIER_ROOT, TIER_ROOT};
+    return users[below(c, COUNT_OF(users))];
 }
 
 static void client_main(void *arg)
@@ -191,38 +201,44 @@ static void client_main(void *arg)
             actor_sleep((int64_t)below(c, 300 * NS_PER_MS));
         if (dice < 4)
             tier_throttle(actors_now() + (int64_t)below(c, 3 * NS_PER_S));
-        else if (dice < 10)
+        else if (dice < 7)
+            tier_fail_reads(actors_now() + (int64_t)below(c, 5 * NS_PER_S));
+        else if (dice < 13)
             tier_users_change();
+        else if (dice == 13)
+            (void)tier_users_expire();
         else if (dice < 30)
             tier_watches_add(choose_user(c), false, &c->random);
         else if (dice < 50)
             do_get(c, choose_user(c));
         else
-            do_list(c, choose_user(c), false);
+            (void)do_list(c, choose_user(c), ANY);
         tier_watches_tend(&c->random);
     }
 }
 
-void tier_clients_begin(void)
-{
-    tier_watches_begin();
-    tier_users_begin();
-}
-
-void tier_clients_start(const struct plan *plan)
+void tier_clients_begin(const struct plan *plan)
 {
     clients.plan = plan;
+    tier_watches_begin();
+    tier_users_begin(plan->on[SWITCH_REPLICA]);
+}
+
+void tier_clients_start(void)
+{
     for (unsigned i = 0; i < ACTORS; i++) {
         struct tier_client *c = &clients.all[i];
-        random_init(&c->random, plan->seed * ACTORS + i + 99);
+        random_init(&c->random, clients.plan->seed * ACTORS + i + 99);
         c->actor = actor_start("tier client", client_main, c);
     }
+    tier_definitions_start(clients.plan->seed + 12);
 }
 
 void tier_clients_join(void)
 {
     for (unsigned i = 0; i < ACTORS; i++)
         actor_join(clients.all[i].actor);
+    tier_definitions_join();
 }
 
 void tier_clients_end(void)
@@ -259,14 +275,47 @@ static bool ann_has_none(void)
     return !tier_watches_run(TIER_ANN);
 }
 
+static bool dan_has_none(void)
+{
+    return !tier_watches_run(TIER_DAN);
+}
+
+/* What may be old is answered although the server behind the tier cannot be read. False: the time
+ * is over, but the data is damaged. */
+static bool settle_without_reads(struct tier_client *c)
+{
+    enum { FAILING_S = 20, LISTS = 8, FAILED = 500 };
+    if (!await(tier_has_mirror, ARRIVES_S_MAX, "the tier does not mirror ConfigMaps"))
+        return false;
+    tier_fail_reads(actors_now() + FAILING_S * NS_PER_S);
+    for (int i = 0; i < LISTS; i++)
+        if (do_list(c, TIER_ROOT, CACHED) == FAILED)
+            violation("a cached list is not answered while the server behind cannot be read");
+    tier_fail_reads(0);
+    return true;
+}
+
+/* False: the time is over, but the data is damaged. */
+static bool settle_token(struct tier_client *c, int begins_s)
+{
+    tier_watches_add(TIER_DAN, true, &c->random);
+    if (!await(tier_watches_have_arrived, begins_s, "a watch of dan does not begin"))
+        return false;
+    (void)tier_users_expire();
+    return await(dan_has_none, ARRIVES_S_MAX, "a watch continues without a valid token");
+}
+
 void tier_clients_settle(void)
 {
     struct tier_client *c = &clients.all[0];
     /* A connection that has fallen silent is noticed late. */
     int loses_s = clients.plan->on[SWITCH_SILENCE] ? ARRIVES_S_MAX : LOSES_S_MAX;
+    tier_fail_reads(0);
     tier_watches_add(TIER_ROOT, true, &c->random); /* so that there is one */
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
                "watches through the tier have not delivered everything"))
+        return;
+    if (!settle_without_reads(c) || !settle_token(c, loses_s))
         return;
     tier_users_set(true);
     actor_sleep(5 * NS_PER_S);
@@ -278,10 +327,11 @@ void tier_clients_settle(void)
         return;
     actor_sleep(5 * NS_PER_S);
     for (int i = 0; i < 4; i++) {
-        do_list(c, TIER_ANN, false);
+        (void)do_list(c, TIER_ANN, ANY);
         do_get(c, TIER_ANN);
-        do_list(c, TIER_EVE, false);
-        do_list(c, TIER_ROOT, false);
+        (void)do_list(c, TIER_EVE, ANY);
+        (void)do_list(c, TIER_DAN, ANY);
+        (void)do_list(c, TIER_ROOT, ANY);
     }
 }
 
@@ -290,7 +340,7 @@ void tier_clients_lose(void)
     static const char *const names[] = {"m0", "m1", "m2"};
     struct tier_client *c = &clients.all[0];
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        do_list(c, TIER_ROOT, true);
+        (void)do_list(c, TIER_ROOT, CURRENT);
         tier_users_create(names[i]);
     }
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
@@ -298,5 +348,5 @@ void tier_clients_lose(void)
         return;
     /* The watch that was added last shows whether the mirror has noticed it. */
     for (int i = 0; i < 8; i++)
-        do_list(c, TIER_ROOT, !tier_watches_run(TIER_ROOT));
+        (void)do_list(c, TIER_ROOT, tier_watches_run(TIER_ROOT) ? ANY : CURRENT);
 }

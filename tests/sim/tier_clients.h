@@ -8,8 +8,8 @@
 #include "plan.h"
 
 /* Inside an actor, as the others; while nothing is wrong yet. */
-void tier_clients_begin(void);
-void tier_clients_start(const struct plan *plan);
+void tier_clients_begin(const struct plan *plan);
+void tier_clients_start(void);
 /* Waits until the actors have made all their requests. */
 void tier_clients_join(void);
 /* Nothing is wrong any more: all watches have everything, and a user who loses the right loses its

@@ -6,7 +6,7 @@
 #include "tier/mirror/reflector.h"
 #include "tier/mirror/wait.h"
 #include "tier/read/ask.h"
-#include "tier/rights/rights.h"
+#include "tier/read/events.h"
 
 #include <string.h>
 
@@ -36,6 +36,20 @@ bool __wrap_tier_reflector_received(struct tier_reflector *reflector,
 {
     version += plant_is(PLANT_TIER_GAP) && version ? 4 : 0;
     return __real_tier_reflector_received(reflector, event, version, now_ns);
+}
+
+void __real_tier_reflector_failed(struct tier_reflector *reflector,
+                                  const struct vigil_kube_status *status, int64_t now_ns);
+void __wrap_tier_reflector_failed(struct tier_reflector *reflector,
+                                  const struct vigil_kube_status *status, int64_t now_ns);
+void __wrap_tier_reflector_failed(struct tier_reflector *reflector,
+                                  const struct vigil_kube_status *status, int64_t now_ns)
+{
+    enum { NOT_FOUND = 404, UNAVAILABLE = 503 };
+    struct vigil_kube_status changed = *status;
+    if (plant_is(PLANT_TIER_UNDEFINED) && changed.code == NOT_FOUND)
+        changed.code = UNAVAILABLE;
+    __real_tier_reflector_failed(reflector, &changed, now_ns);
 }
 
 /* -- Reads -- */
@@ -118,31 +132,30 @@ bool __wrap_tier_ask_read(struct arena *arena, const struct http_request *reques
     if (plant_is(PLANT_TIER_AGAIN) && is_read && ret_ask->freshness == TIER_AFTER &&
         ret_ask->version > 1)
         ret_ask->version--;
+    if (plant_is(PLANT_TIER_SHY) && is_read && ret_ask->freshness == TIER_ANY)
+        ret_ask->freshness = TIER_CURRENT;
     return is_read;
 }
 
-/* -- Rights -- */
-
-void __real_tier_rights_changed(struct tier_rights *rights);
-void __wrap_tier_rights_changed(struct tier_rights *rights);
-void __wrap_tier_rights_changed(struct tier_rights *rights)
+enum status __real_tier_event_look(struct tier_event_cache *cache, struct watch_cursor *cursor,
+                                   const struct watch_event *event, int64_t revision,
+                                   uint64_t version, const struct tier_watched *watched,
+                                   struct tier_shown *ret_shown);
+enum status __wrap_tier_event_look(struct tier_event_cache *cache, struct watch_cursor *cursor,
+                                   const struct watch_event *event, int64_t revision,
+                                   uint64_t version, const struct tier_watched *watched,
+                                   struct tier_shown *ret_shown);
+enum status __wrap_tier_event_look(struct tier_event_cache *cache, struct watch_cursor *cursor,
+                                   const struct watch_event *event, int64_t revision,
+                                   uint64_t version, const struct tier_watched *watched,
+                                   struct tier_shown *ret_shown)
 {
-    if (!plant_is(PLANT_TIER_KEEPS))
-        __real_tier_rights_changed(rights);
-}
-
-void __real_tier_may(struct tier_rights *rights, struct tier_right_wait *wait,
-                     struct tier_user *user, const struct tier_access *access);
-void __wrap_tier_may(struct tier_rights *rights, struct tier_right_wait *wait,
-                     struct tier_user *user, const struct tier_access *access);
-void __wrap_tier_may(struct tier_rights *rights, struct tier_right_wait *wait,
-                     struct tier_user *user, const struct tier_access *access)
-{
-    static const struct kube_status none;
-    if (plant_is(PLANT_TIER_RIGHTS))
-        wait->done(wait, TIER_ALLOWED, &none);
-    else
-        __real_tier_may(rights, wait, user, access);
+    enum status status =
+        __real_tier_event_look(cache, cursor, event, revision, version, watched, ret_shown);
+    if (plant_is(PLANT_TIER_LABEL) && status == ST_OK && !event->tombstone &&
+        ret_shown->event == TIER_EVENT_DELETED)
+        ret_shown->event = TIER_EVENT_NONE;
+    return status;
 }
 
 /* -- What is passed on -- */

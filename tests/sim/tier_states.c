@@ -89,15 +89,35 @@ void tier_states_add(const struct tier_state *state)
     tier_states_check_known();
 }
 
-const struct version *tier_states_next(const char *only, int64_t after)
+bool tier_scope_has(const struct tier_scope *scope, const struct version *version)
+{
+    return version && (!scope->group || version->group == scope->group) &&
+           (*scope->only ? strcmp(version->key, scope->only) == 0
+                         : range_has(KUBE_ROOT, KUBE_ROOT_END, version->key));
+}
+
+const struct version *tier_states_next(const struct tier_scope *scope, int64_t after)
 {
     for (size_t i = 0; i < history_count(); i++) {
         const struct version *change = history_at(i);
-        if (change->revision > after && (*only ? strcmp(change->key, only) == 0
-                                               : range_has(KUBE_ROOT, KUBE_ROOT_END, change->key)))
+        if (change->revision > after &&
+            (tier_scope_has(scope, history_get(change->key, change->revision)) ||
+             tier_scope_has(scope, history_get(change->key, change->revision - 1))))
             return change;
     }
     return NULL;
+}
+
+/* What is selected at a revision; returns the number. */
+static size_t select_at(const struct tier_scope *scope, int64_t revision,
+                        const struct version *ret_versions[RANGE_MAX])
+{
+    const struct version *all[RANGE_MAX];
+    size_t count = history_range(KUBE_ROOT, KUBE_ROOT_END, revision, all), selected = 0;
+    for (size_t i = 0; i < count; i++)
+        if (tier_scope_has(scope, all[i]))
+            ret_versions[selected++] = all[i];
+    return selected;
 }
 
 static const struct version *find(const struct version *versions[], size_t count, const char *key)
@@ -112,8 +132,7 @@ static const struct version *find(const struct version *versions[], size_t count
 static void check_items(const struct tier_state *s)
 {
     const struct version *expected[RANGE_MAX];
-    size_t count = history_range(*s->only ? s->only : KUBE_ROOT, *s->only ? "" : KUBE_ROOT_END,
-                                 s->revision, expected);
+    size_t count = select_at(&s->scope, s->revision, expected);
     for (unsigned i = 0; i < s->count; i++) {
         const struct version *version = find(expected, count, s->items[i].key);
         if (!version || version->revision != s->items[i].revision)
@@ -129,19 +148,18 @@ static void check_items(const struct tier_state *s)
 /* One object was read, as of any time from its revision on. */
 static void check_object(const struct tier_state *s)
 {
-    const struct version *version = history_get(s->only, s->revision);
+    const struct version *version = history_get(s->scope.only, s->revision);
     if (!version || version->revision != s->revision)
-        violation("%s has shown %s @%lld, which is not in the history", s->what, s->only,
+        violation("%s has shown %s @%lld, which is not in the history", s->what, s->scope.only,
                   (long long)s->revision);
 }
 
 /* What has happened between the two has left no trace: the same versions of the same objects. */
-static bool is_same_state(const char *only, int64_t a, int64_t b)
+static bool is_same_state(const struct tier_scope *scope, int64_t a, int64_t b)
 {
     const struct version *old[RANGE_MAX], *new[RANGE_MAX];
-    const char *key = *only ? only : KUBE_ROOT, *end = *only ? "" : KUBE_ROOT_END;
-    size_t count = history_range(key, end, a, old);
-    if (history_range(key, end, b, new) != count)
+    size_t count = select_at(scope, a, old);
+    if (select_at(scope, b, new) != count)
         return false;
     for (size_t i = 0; i < count; i++)
         if (old[i]->revision != new[i]->revision)
@@ -154,7 +172,7 @@ static bool is_same_state(const char *only, int64_t a, int64_t b)
 static bool was_there_later(const struct tier_state *s)
 {
     for (int64_t at = s->floor; at <= history_revision(); at++)
-        if (is_same_state(s->only, s->revision, at))
+        if (is_same_state(&s->scope, s->revision, at))
             return true;
     return false;
 }
@@ -165,7 +183,7 @@ static void check(const struct tier_state *s)
         check_object(s);
     else
         check_items(s);
-    const struct version *next = tier_states_next(s->only, s->revision);
+    const struct version *next = tier_states_next(&s->scope, s->revision);
     if (next && next->revision <= s->floor && !was_there_later(s))
         violation("%s at %lld is too old: %s has changed @%lld, and %lld was seen before it began",
                   s->what, (long long)s->revision, next->key, (long long)next->revision,

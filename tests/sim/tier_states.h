@@ -12,13 +12,19 @@
 
 enum { TIER_ITEMS_MAX = 16 };
 
+/* What a request selects. */
+struct tier_scope {
+    char only[KEY_BYTES]; /* this key; "": all */
+    char group;           /* those with this label; 0: with any, or without */
+};
+
 /* A list, or an object that was read. */
 struct tier_state {
-    const char *what;     /* constant */
-    char only[KEY_BYTES]; /* the one key that was selected; "": all */
-    bool is_object;       /* one object was read, which does not tell the version of a list */
-    int64_t revision;     /* the state has exactly the objects of this revision */
-    int64_t floor;        /* nothing that happened up to this revision is missing */
+    const char *what; /* constant */
+    struct tier_scope scope;
+    bool is_object;   /* one object was read, which does not tell the version of a list */
+    int64_t revision; /* the state has exactly the objects of this revision */
+    int64_t floor;    /* nothing that happened up to this revision is missing */
     unsigned count;
     struct {
         char key[KEY_BYTES];
@@ -40,8 +46,10 @@ void tier_states_show(const char *key, int64_t revision, const vigil_kube_object
 int64_t tier_version_of(vigil_bytes version);
 void tier_key_of(const vigil_kube_object *object, char ret_key[KEY_BYTES]);
 
-/* The next change of the objects after this revision, in the history; NULL: there is none. only: as
- * above. */
-const struct version *tier_states_next(const char *only, int64_t after);
+/* Whether it selects that version; NULL: the object does not exist. */
+bool tier_scope_has(const struct tier_scope *scope, const struct version *version);
+/* The next change of what is selected after this revision, in the history: also one by which an
+ * object comes to it or leaves it. NULL: there is none. */
+const struct version *tier_states_next(const struct tier_scope *scope, int64_t after);
 
 #endif

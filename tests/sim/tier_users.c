@@ -29,7 +29,7 @@ static const char binding[] =
     "\"name\":\"readers\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"ann\","
     "\"apiGroup\":\"rbac.authorization.k8s.io\"}]}";
 
-static const char *const names[TIER_USERS] = {"root", "ann", "eve"};
+static const char *const names[TIER_USERS] = {"root", "ann", "eve", "dan"};
 
 static struct {
     vigil_kube *kubes[TIER_USERS]; /* owned */
@@ -38,6 +38,8 @@ static struct {
     int64_t uncertain_since_ns;
     int64_t changed_ns;  /* when the last change was over */
     uint64_t generation; /* grows with every change */
+    bool has_replica;
+    int64_t expired_ns; /* dan's token; 0: it is valid */
 } users;
 
 /* -- Clients -- */
@@ -62,6 +64,11 @@ static vigil_kube *connect_as(const char *name, const char *endpoint)
 vigil_kube *tier_users_kube(enum tier_user user)
 {
     return users.kubes[user];
+}
+
+vigil_kube *tier_users_behind(void)
+{
+    return users.behind;
 }
 
 const char *tier_user_name(enum tier_user user)
@@ -168,20 +175,46 @@ void tier_users_create(const char *name)
 
 /* -- Judgements -- */
 
+bool tier_users_expire(void)
+{
+    if (users.expired_ns)
+        return false;
+    users.expired_ns = actors_now();
+    trace_line("the token of dan expires");
+    coverage_add(COVERAGE_EXPIRED);
+    tier_expire_token();
+    return true;
+}
+
+/* Grows with every change of what the user may do. */
+static uint64_t generation_of(enum tier_user user)
+{
+    return user == TIER_ANN ? users.generation : user == TIER_DAN ? !!users.expired_ns : 0;
+}
+
+static bool is_settled(enum tier_user user)
+{
+    if (user == TIER_DAN)
+        return !users.expired_ns || actors_now() >= users.expired_ns + LAG_NS;
+    return user != TIER_ANN || (!users.changing && !users.uncertain && !users.has_replica &&
+                                actors_now() >= users.changed_ns + LAG_NS);
+}
+
 struct tier_judgement tier_users_look(enum tier_user user)
 {
-    bool settled = !users.changing && !users.uncertain && actors_now() >= users.changed_ns + LAG_NS;
+    bool has_right[TIER_USERS] = {
+        [TIER_ROOT] = true, [TIER_ANN] = users.granted, [TIER_DAN] = !users.expired_ns};
     return (struct tier_judgement){
         .user = user,
-        .granted = user == TIER_ROOT || (user == TIER_ANN && users.granted),
-        .known = user != TIER_ANN || settled,
-        .generation = user == TIER_ANN ? users.generation : 0,
+        .granted = has_right[user],
+        .known = is_settled(user),
+        .generation = generation_of(user),
     };
 }
 
 static bool is_known(const struct tier_judgement *j)
 {
-    return j->known && (j->user != TIER_ANN || j->generation == users.generation);
+    return j->known && j->generation == generation_of(j->user);
 }
 
 bool tier_users_had(const struct tier_judgement *j)
@@ -196,7 +229,7 @@ bool tier_users_lacked(const struct tier_judgement *j)
 
 void tier_users_judge(const struct tier_judgement *j, int code, const char *what)
 {
-    if (code == 401)
+    if (code == 401 && (j->user != TIER_DAN || tier_users_had(j)))
         violation("%s of %s: the token is refused", what, names[j->user]);
     if (code == 403 && tier_users_had(j))
         violation("%s of %s is forbidden, but the right was there", what, names[j->user]);
@@ -206,8 +239,10 @@ void tier_users_judge(const struct tier_judgement *j, int code, const char *what
 
 /* -- Life -- */
 
-void tier_users_begin(void)
+void tier_users_begin(bool has_replica)
 {
+    users.has_replica = has_replica;
+    users.expired_ns = 0;
     users.granted = users.changing = users.uncertain = false;
     users.uncertain_since_ns = users.changed_ns = 0;
     users.generation = 0;

@@ -23,7 +23,7 @@ struct seen {
 struct watch {
     unsigned number;
     struct tier_judgement judgement;
-    char only[KEY_BYTES]; /* the one key that is selected; "": all */
+    struct tier_scope scope;
     bool in_namespace, protobuf;
     bool is_last;  /* it was added when nothing was wrong any more, so that the mirror answers it */
     int timeout_s; /* when the tier ends it */
@@ -51,7 +51,7 @@ static struct {
 static void check_event(struct watch *w, const struct seen *seen)
 {
     static const char *const types[] = {"added", "modified", "deleted", "bookmark"};
-    const struct version *next = tier_states_next(w->only, w->at);
+    const struct version *next = tier_states_next(&w->scope, w->at);
     if (seen->type == VIGIL_KUBE_BOOKMARK && seen->revision < w->at)
         violation("tier watch %u has a bookmark @%lld after @%lld", w->number,
                   (long long)seen->revision, (long long)w->at);
@@ -67,9 +67,11 @@ static void check_event(struct watch *w, const struct seen *seen)
     if (!next || next->revision != seen->revision || strcmp(next->key, seen->key) != 0)
         violation("tier watch %u has %s %s @%lld, which is not the next change", w->number,
                   types[seen->type], seen->key, (long long)seen->revision);
-    int expected = !next->number                                ? VIGIL_KUBE_DELETED
-                   : history_get(seen->key, seen->revision - 1) ? VIGIL_KUBE_MODIFIED
-                                                                : VIGIL_KUBE_ADDED;
+    bool was_there = tier_scope_has(&w->scope, history_get(seen->key, seen->revision - 1));
+    bool is_there = tier_scope_has(&w->scope, history_get(seen->key, seen->revision));
+    int expected = !is_there   ? VIGIL_KUBE_DELETED
+                   : was_there ? VIGIL_KUBE_MODIFIED
+                               : VIGIL_KUBE_ADDED;
     if (seen->type != expected)
         violation("tier watch %u has %s @%lld as %s, but it is %s", w->number, seen->key,
                   (long long)seen->revision, types[seen->type], types[expected]);
@@ -162,7 +164,7 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
 
 static void start(struct watch *w)
 {
-    char version[32], selector[KEY_BYTES + 16];
+    char version[32], selector[KEY_BYTES + 16], label[16];
     vigil_kube_watch_options options;
     vigil_kube_watch_options_init(&options);
     options.target = (vigil_kube_target){.version = "v1",
@@ -170,19 +172,22 @@ static void start(struct watch *w)
                                          .name_space = w->in_namespace ? "default" : NULL};
     snprintf(version, sizeof(version), "%lld", (long long)w->received);
     snprintf(selector, sizeof(selector), "metadata.name=%s",
-             w->only + strlen(KUBE_ROOT) * !!*w->only);
+             w->scope.only + strlen(KUBE_ROOT) * !!*w->scope.only);
+    snprintf(label, sizeof(label), "group=%c", w->scope.group);
     options.version = w->received ? version : NULL;
-    options.field_selector = *w->only ? selector : NULL;
+    options.field_selector = *w->scope.only ? selector : NULL;
+    options.label_selector = w->scope.group ? label : NULL;
     options.initial_events = w->initial = !w->received;
     options.protobuf = w->protobuf;
     options.timeout_s = w->timeout_s;
     w->ended = w->paused = false;
     w->code = 0;
     w->judgement = tier_users_look(w->judgement.user);
-    w->state = (struct tier_state){.what = "the state of a watch", .floor = operations_seen()};
-    memcpy(w->state.only, w->only, KEY_BYTES);
-    trace_line("tier watch %u of %s: %s%s from %lld", w->number, tier_user_name(w->judgement.user),
-               w->only, w->protobuf ? " in protobuf" : "", (long long)w->received);
+    w->state = (struct tier_state){
+        .what = "the state of a watch", .scope = w->scope, .floor = operations_seen()};
+    trace_line("tier watch %u of %s: %s%s%s from %lld", w->number,
+               tier_user_name(w->judgement.user), w->scope.only, w->scope.group ? label : "",
+               w->protobuf ? " in protobuf" : "", (long long)w->received);
     if (vigil_kube_watch_new(tier_users_kube(w->judgement.user), &options, on_event, w,
                              &w->watch) != VIGIL_OK)
         violation("a watch cannot be created");
@@ -198,7 +203,9 @@ void tier_watches_add(enum tier_user user, bool with_state, struct random *rando
     if (!with_state && random_below(random, 3) && newest > back)
         w->received = w->at = newest - back;
     if (random_below(random, 4) == 0)
-        snprintf(w->only, KEY_BYTES, "%sm%u", KUBE_ROOT, (unsigned)random_below(random, 4));
+        snprintf(w->scope.only, KEY_BYTES, "%sm%u", KUBE_ROOT, (unsigned)random_below(random, 4));
+    else if (random_below(random, 3) == 0)
+        w->scope.group = "ab"[random_below(random, 2)];
     w->is_last = with_state;
     w->in_namespace = random_below(random, 2);
     w->timeout_s = random_below(random, 2) ? 20 : 120;
@@ -246,7 +253,7 @@ bool tier_watches_have_arrived(void)
     for (unsigned i = 0; i < watches.count; i++) {
         const struct watch *w = watches.all[i];
         if (!w->over && (w->ended || w->initial || w->lost || w->checked < w->count ||
-                         tier_states_next(w->only, w->at)))
+                         tier_states_next(&w->scope, w->at)))
             return false;
     }
     return true;

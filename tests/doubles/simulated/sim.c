@@ -56,6 +56,8 @@ struct sim {
     int handles_used; /* numbers below this are in use or were used */
     uint16_t next_port;
     char unreachable[ADDRESS_TEXT_BYTES]; /* an address; empty: none */
+    char shared[ADDRESS_TEXT_BYTES];      /* the same, with … */
+    char other[ADDRESS_TEXT_BYTES];       /* … this one */
 };
 
 struct sim_poller {
@@ -358,6 +360,12 @@ void sim_set_reachable(struct sim *sim, const struct address *address, bool reac
         break_connections(sim, listener);
 }
 
+void sim_share(struct sim *sim, const struct address *address, const struct address *other)
+{
+    address_format(address, sim->shared);
+    address_format(other, sim->other);
+}
+
 /* Every socket has its own port. */
 static enum status sim_peer(const struct socket *socket, struct address *ret_address)
 {
@@ -448,7 +456,8 @@ static enum status sim_connect(struct network *network, const struct address *ad
     struct sim *sim = sim_of(network);
     char text[ADDRESS_TEXT_BYTES];
     address_format(address, text);
-    struct sim_handle *listener = find_listener(sim, text);
+    bool goes_to_other = strcmp(sim->shared, text) == 0 && random_below(&sim->random, 2);
+    struct sim_handle *listener = find_listener(sim, goes_to_other ? sim->other : text);
     if (!listener || listener->waiting_count == CONNECTIONS_WAITING_MAX ||
         strcmp(sim->unreachable, text) == 0)
         return error_set(error, ST_CLOSED, "connection refused");

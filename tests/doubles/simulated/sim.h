@@ -74,5 +74,7 @@ void sim_unplug(struct sim *sim, const struct address *address);
 /* Whether the network delivers anything to that address. If not, connections to it break, and new
  * ones are refused, although a server listens there. One address at a time is not reachable. */
 void sim_set_reachable(struct sim *sim, const struct address *address, bool reachable);
+/* Half of the connections to the address go to the other one from now on. One address at a time. */
+void sim_share(struct sim *sim, const struct address *address, const struct address *other);
 
 #endif
