@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install deb deb-test docs abi test quick tsan conformance e2e kube scale cluster bench bench-growth soak report check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test quick tsan conformance e2e kube tier-kills scale cluster bench bench-growth soak report check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -102,8 +102,18 @@ kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds bot
 	@tools/install-deps build test kube
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil kube_oracle cel_oracle kube_client_suite tier_rights
+	@tools/build-peer >/dev/null
 	@tools/build-kube
 	@tools/run-tests --build build-test kube
+
+KILLS ?= 100
+tier-kills: ## KILLS=100 kills of the watch tier and of two kube-apiservers behind it, under load on a real etcd; every answer checked. REPORT names a file for the numbers
+	@tools/install-deps build test kube
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil
+	@tools/build-peer >/dev/null
+	@tools/build-kube
+	@VIGIL_TIER_KILLS=$(KILLS) VIGIL_TIER_RESULT=$(if $(REPORT),$(abspath $(REPORT))) /usr/bin/python3 tests/kube/tier_faults_test.py -v Faults.test_kills
 
 scale: ## 1,000 nodes and 30,000 pods with real controllers, on Vigil and on a real kube-apiserver and etcd; an hour
 	@tools/install-deps build test kube

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 import unittest
 
-from tier_world import INITIAL, Authority, Caller, TierWorld, config_map, eventually, named, version
-from tier_proxy import Proxy
+from tier_world import INITIAL, Apiserver, Authority, Caller, Relay, TierWorld, config_map, eventually, named, version
+from tier_proxy import Proxy, SplittingProxy
 
 
 class LateRoles(TierWorld):
@@ -90,8 +90,51 @@ class Throttled(TierWorld):
         self.assertEqual(self.tier.metric("vigil_tier_unmirrored_total"), before + 1)
 
 
+class OldReplica(TierWorld):
+    """Two kube-apiservers of one etcd behind one address. The tier watches at one of them, which learns of nothing for a while."""
+    store = "etcd"
+
+    @classmethod
+    def start_tiers(cls):
+        cls.relay = Relay(cls.backend.port)
+        cls.addClassCleanup(cls.relay.stop)
+        (cls.scratch / "old").mkdir()
+        cls.old = Apiserver(cls.scratch / "old", f"http://127.0.0.1:{cls.relay.port}")
+        cls.addClassCleanup(cls.old.stop)
+        cls.old.wait_ready()
+        cls.proxy = SplittingProxy([cls.apiserver.port, cls.old.port], Authority(cls.scratch / "proxy").sign("proxy"), 0)
+        cls.addClassCleanup(cls.proxy.stop)
+        cls.tier = cls.start_tier(cls.proxy)
+        cls.admin = Caller(cls.tier.port, "the-token")
+
+    def test_nothing_goes_back(self):
+        self.make(self.maps, config_map("a"))
+        self.mirrors(self.maps)
+        events = self.watch(f"{self.maps}?{INITIAL}")
+        events.wait_initial()
+        self.relay.pause()
+        self.make(self.maps, config_map("b"))
+        # The mirror cannot know of it, and what must be current is not answered from it.
+        self.assertLessEqual({"a", "b"}, set(named(self.admin.get("/api/v1/configmaps")[1])))
+        self.assertEqual(events.names(), [("ADDED", "a")])
+        # The other one knows it. Then the tier watches at the old one again, from a version that this one does not have.
+        self.proxy.swap()
+        events.wait(lambda w: w.names()[-1:] == [("ADDED", "b")])
+        self.proxy.swap()
+        made = self.make(self.maps, config_map("c"))
+        for _ in range(10):
+            self.assertLessEqual({"a", "b"}, set(named(self.mirrors("/api/v1/configmaps"))))
+        self.relay.resume()
+        events.wait(lambda w: w.names()[-1:] == [("ADDED", "c")])
+        self.assertEqual(events.names(), [("ADDED", name) for name in "abc"])
+        versions = [int(version(event["object"])) for event in events.events]
+        self.assertEqual(versions, sorted(versions))
+        self.assertLessEqual(int(version(made)), versions[-1])
+
+
 class RestoredEtcd(TierWorld):
     """The kube-apiserver's etcd is restored from an old copy, so that versions are used again."""
+    store = "etcd"
 
     @classmethod
     def restart_with(cls, change):

@@ -2,8 +2,11 @@
 """The watch tier in front of two replicas of a kube-apiserver, while what is between them and behind it fails. Every
 answer that a client gets is compared with what has happened. VIGIL_TIER_SECONDS: how long there are faults;
 VIGIL_TIER_KILLS: how many programs are killed; VIGIL_TIER_PACE: by how much clients are slower; VIGIL_TIER_SEED: which
-faults; VIGIL_TIER=none: the kube-apiserver in the place of the tier, without faults."""
+faults; VIGIL_TIER_STORE: what stores the data, etcd or vigil; VIGIL_TIER_RESULT: the file for the numbers of the kills,
+in the form that all parts of the report have; VIGIL_TIER=none: the kube-apiserver in the place of the tier, without
+faults."""
 import contextlib
+import datetime
 import http.client
 import json
 import os
@@ -20,19 +23,21 @@ sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 from apiserver_test import READY_SECONDS, Apiserver  # noqa: E402
 from certs import Authority  # noqa: E402
-from server import Server  # noqa: E402
 from tier import Caller, Tier  # noqa: E402
 from tier_checker import LATE_S, History, Scope  # noqa: E402
 from tier_clients import (PACE, Follower, Granter, Lister, Outsider, Reader, Recorder, Resumer, Run, Starter, Writer,  # noqa: E402
                           b64)
 from tier_formats import FORMATS  # noqa: E402
 from tier_h2 import H2Caller  # noqa: E402
-from tier_proxy import Proxy  # noqa: E402
+from tier_proxy import Proxy, SplittingProxy  # noqa: E402
+from tier_world import STORE, Relay, start_store  # noqa: E402
 
 DIRECT = os.environ.get("VIGIL_TIER") == "none"
 SECONDS = float(os.environ.get("VIGIL_TIER_SECONDS", "60"))
 KILLS = int(os.environ.get("VIGIL_TIER_KILLS", "6"))
+WANTED_KILLS = 100  # what the project aims at
 CALM_SECONDS = 30  # a right is granted, revoked and granted again
+ON_VIGIL = ("test_without_faults",)  # the others have a real etcd, so that no fault is common to the store and the tier
 RIGHTS_S = 2  # how long the tier uses an answer about rights
 SEED = os.environ.get("VIGIL_TIER_SEED") or str(random.SystemRandom().randrange(1_000_000))
 SETTLE_SECONDS = float(os.environ.get("VIGIL_TIER_SETTLE", "240"))
@@ -62,6 +67,7 @@ def eventually(condition, seconds=READY_SECONDS):
 
 class Faults(unittest.TestCase):
     maxDiff = None
+    violations = None  # when everything was compared
 
     def setUp(self):
         print(f"{self.id()}: seed {SEED}", flush=True)
@@ -69,18 +75,25 @@ class Faults(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
         self.random = random.Random(f"{SEED}/faults")
-        self.backend = Server(self.scratch / "backend")
-        self.backend.start()
+        name = self.id().rsplit(".", 1)[-1]
+        self.store = STORE or ("vigil" if name in ON_VIGIL else "etcd")
+        self.began = time.monotonic()
+        self.backend = start_store(self.scratch / "backend", self.store)
         self.addCleanup(self.backend.stop)
-        calm = self.id().endswith("test_without_faults")
+        calm = name == "test_without_faults"
+        ages = name == "test_replicas_of_different_age"
         self.run_of_it = Run(History(), calm=calm, ttl_s=0 if DIRECT else RIGHTS_S)
         self.recorder = Recorder(self.backend.port, self.run_of_it.history)
         self.addCleanup(self.recorder.close)
         self.tokens = self.scratch / "users.csv"
         self.tokens.write_text("the-token,admin,admin,system:masters\nweak-token,jane,jane\nbobs-token,bob,bob\n")
-        self.replicas = [self.replica(f"replica-{i}") for i in range(2)]
+        # Through these the replicas reach their etcd. One that is paused makes a replica older than the other.
+        self.relays = [Relay(self.backend.port) for _ in range(2)] if ages else []
+        for relay in self.relays:
+            self.addCleanup(relay.stop)
+        self.replicas = [self.replica(f"replica-{i}", self.relays[i].port if ages else self.backend.port) for i in range(2)]
         identity = Authority(self.scratch / "proxy").sign("proxy")
-        self.proxy = Proxy([replica.port for replica in self.replicas], identity, SEED)
+        self.proxy = (SplittingProxy if ages else Proxy)([replica.port for replica in self.replicas], identity, SEED)
         self.addCleanup(self.proxy.stop)
         for replica in self.replicas:
             replica.wait_ready()
@@ -93,9 +106,9 @@ class Faults(unittest.TestCase):
         self.admin = self.caller("the-token")
         self.make_namespaces()
 
-    def replica(self, name):
+    def replica(self, name, etcd_port):
         (self.scratch / name).mkdir()
-        replica = Replica(self.scratch / name, self.backend.url, (
+        replica = Replica(self.scratch / name, f"http://127.0.0.1:{etcd_port}", (
             "--storage-media-type=application/json", f"--token-auth-file={self.tokens}"))
         self.addCleanup(replica.stop)
         return replica
@@ -222,6 +235,7 @@ class Faults(unittest.TestCase):
                                                   f"{follower.doing}\n{self.failed()}")
         run.stop.set()
         found = run.check()
+        self.violations = run.fatal + found
         print(f"{len(run.history.changes)} changes; {len(self.actors)} clients; {dict(sorted(run.counts.items()))}; "
               f"{len(run.checks)} checks; proxy: {dict(self.proxy.counts)}; {len(run.fatal + found)} violations", flush=True)
         self.assertFalse(run.fatal + found, f"seed {SEED}: {len(found)} violations:\n" + "\n".join((run.fatal + found)[:20]))
@@ -322,6 +336,33 @@ class Faults(unittest.TestCase):
         for replica in self.replicas:
             replica.wait_ready()
 
+    def let_one_become_old(self):
+        """For a shorter time than connections with the etcd live without an answer."""
+        relay = self.relays[self.proxy.watching if self.random.random() < 0.7 else 1 - self.proxy.watching]
+        relay.pause()
+        self.pass_time(1 + 5 * self.random.random())
+        relay.resume()
+
+    def write_result(self, path):
+        """Also of a run that has failed."""
+        counts = self.run_of_it.counts
+        commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        kills = {what: counts[f"kills of {what}"] for what in ("the tier", "a kube-apiserver")}
+        rows = [("kills of the tier and of the kube-apiservers", sum(kills.values()), WANTED_KILLS, sum(kills.values()) >= WANTED_KILLS),
+                ("events and answers lost, repeated, out of order, or shown without the right", len(self.violations), 0,
+                 not self.violations)]
+        store = {"etcd": "a real etcd", "vigil": "Vigil"}[self.store]
+        facts = [["seed", SEED, ""], ["what stored the data of the kube-apiservers", store, ""],
+                 *([f"kills of {what}", count, ""] for what, count in kills.items()),
+                 ["clients", len(self.actors), ""], ["changes of objects", len(self.run_of_it.history.changes), ""],
+                 ["answers and watches that were compared with the changes", len(self.run_of_it.checks), ""],
+                 *([f"… {what}", count, ""] for what, count in sorted(counts.items()) if not what.startswith("kills of"))]
+        pathlib.Path(path).write_text(json.dumps({
+            "part": "tier", "command": "make tier-kills", "commit": commit.stdout.strip(),
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "seconds": round(time.monotonic() - self.began, 1), "facts": facts, "tables": [], "plots": [],
+            "rows": [dict(zip(("row", "value", "goal", "met"), row)) for row in rows]}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
     # -- The tests --
 
     def test_without_faults(self):
@@ -340,8 +381,29 @@ class Faults(unittest.TestCase):
         self.finish()
 
     @unittest.skipIf(DIRECT, "the tier's")
+    def test_replicas_of_different_age(self):
+        """The tier watches at one replica and lists at the other, of which now and then one learns of nothing for a while."""
+        self.start()
+        end = time.monotonic() + SECONDS
+        rounds = 0
+        while (time.monotonic() < end or rounds < 3) and not self.run_of_it.fatal:
+            self.run_of_it.note("one becomes old")
+            self.let_one_become_old()
+            self.run_of_it.note("both are new")
+            self.pass_time(3 * self.random.random())
+            rounds += 1
+            if rounds % 3 == 0:
+                self.run_of_it.note("the replicas are swapped")
+                self.proxy.swap()
+        self.finish()
+        for what in ("watches", "other requests", "swaps"):
+            self.assertGreater(self.proxy.counts[what], 0, what)
+
+    @unittest.skipIf(DIRECT, "the tier's")
     def test_kills(self):
         """The tier and the kube-apiservers are killed in turn, at random moments."""
+        if path := os.environ.get("VIGIL_TIER_RESULT"):
+            self.addCleanup(lambda: self.violations is not None and self.write_result(path))
         self.start()
         for number in range(KILLS):
             self.pass_time(4 * self.random.random())

@@ -1,7 +1,11 @@
 """For tests of the watch tier with the real thing: a kube-apiserver, and tiers in front of it."""
+import contextlib
+import os
 import pathlib
+import socket
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -9,9 +13,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 from apiserver_test import READY_SECONDS, Apiserver  # noqa: E402
 from certs import Authority  # noqa: E402
-from server import WAIT_SECONDS, Server  # noqa: E402
+from server import PEER, SUBJECT, WAIT_SECONDS, Server  # noqa: E402
 from tier import Caller, Tier  # noqa: E402
 
+# What stores the data of the kube-apiservers, in the place of what a test chooses.
+STORE = os.environ.get("VIGIL_TIER_STORE")
 INITIAL = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -36,6 +42,57 @@ def config_map(name, labels=None, **data):
 def named(body):
     """A list's items by name."""
     return {item["metadata"]["name"]: item for item in body["items"]}
+
+
+def start_store(directory, kind):
+    """The etcd behind kube-apiservers: a real one ("etcd"), or "vigil"."""
+    store = Server(directory, binary={"etcd": PEER, "vigil": SUBJECT}[STORE or kind])
+    assert os.path.exists(store.binary), f"{store.binary} does not exist; tools/build-peer builds the real etcd"
+    return store.start()
+
+
+class Relay:
+    """Passes TCP connections on, every piece after a delay, and nothing while it is paused."""
+
+    def __init__(self, port):
+        self.to, self.delay_s = port, 0.0
+        self.flowing = threading.Event()
+        self.flowing.set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                one, _ = self.listener.accept()
+                other = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            for pair in ((one, other), (other, one)):
+                threading.Thread(target=self.copy, args=pair, daemon=True).start()
+
+    def copy(self, source, target):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(1 << 16):
+                if self.delay_s:
+                    time.sleep(self.delay_s)
+                self.flowing.wait()
+                target.sendall(piece)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        source.close()
+
+    def pause(self):
+        self.flowing.clear()
+
+    def resume(self):
+        self.flowing.set()
+
+    def stop(self):
+        self.resume()
+        self.listener.close()
 
 
 class Both:
@@ -66,14 +123,14 @@ class TierWorld(unittest.TestCase):
     maxDiff = None
     apiserver_flags = ()
     tier_args = ()
+    store = "vigil"  # what stores the kube-apiserver's data
 
     @classmethod
     def setUpClass(cls):
         scratch = tempfile.TemporaryDirectory(prefix="vigil-tier-")
         cls.addClassCleanup(scratch.cleanup)
         cls.scratch = pathlib.Path(scratch.name)
-        cls.backend = Server(str(cls.scratch / "backend"))
-        cls.backend.start()
+        cls.backend = start_store(str(cls.scratch / "backend"), cls.store)
         cls.addClassCleanup(cls.backend.stop)
         cls.authority = Authority(cls.scratch / "direct")
         served = cls.authority.sign("server")
@@ -137,6 +194,15 @@ class TierWorld(unittest.TestCase):
             "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": api}})
         return f"{RBAC}/clusterrolebindings/{name}"
 
+    def mirrors(self, path):
+        """Waits until the tier has a mirror of it, and returns the list."""
+        return eventually(lambda: self.served(path))
+
+    def served(self, path):
+        before = self.tier.metric("vigil_tier_lists_total")
+        status, body = self.admin.get(f"{path}?resourceVersion=0")
+        return body if status == 200 and self.tier.metric("vigil_tier_lists_total") > before else None
+
     def watch(self, path, caller=None):
         events = (caller or self.admin).watch(path)
         self.addCleanup(events.close)
@@ -155,5 +221,5 @@ class TierWorld(unittest.TestCase):
                 if line.startswith("vigil_tier_") and f'"{resource}"' in line]
 
 
-__all__ = ["INITIAL", "RBAC", "READY_SECONDS", "WAIT_SECONDS", "Apiserver", "Authority", "Both", "Caller", "Server", "Tier",
-           "TierWorld", "config_map", "eventually", "named", "version"]
+__all__ = ["INITIAL", "RBAC", "READY_SECONDS", "WAIT_SECONDS", "Apiserver", "Authority", "Both", "Caller", "Relay", "Server", "Tier",
+           "TierWorld", "config_map", "eventually", "named", "start_store", "version"]

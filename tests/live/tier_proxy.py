@@ -123,6 +123,12 @@ class Proxy:
                 one.close()
 
     async def up(self, reader, writer, up_writer):
+        async def choose(_):
+            return up_writer
+        await self.pass_up(reader, writer, choose)
+
+    async def pass_up(self, reader, writer, choose):
+        """choose says for each piece who gets it."""
         while piece := await reader.read(CHUNK):
             await self.flowing.wait()
             line = piece.split(b"\r\n", 1)[0]
@@ -146,6 +152,7 @@ class Proxy:
                 writer.write(BUSY)
                 await writer.drain()
                 return
+            up_writer = await choose(piece)
             up_writer.write(piece)
             await up_writer.drain()
 
@@ -165,3 +172,46 @@ class Proxy:
             left = left and left - len(piece)
             writer.write(piece)
             await writer.drain()
+
+
+class SplittingProxy(Proxy):
+    """Watches go to one of two ports, and all other requests to the other one. A connection of HTTP/1.1 has one request at a
+    time, so that its answers come from one of them."""
+    watching = 1  # which of the ports gets the watches
+
+    def swap(self):
+        self.counts["swaps"] += 1
+        self.watching = 1 - self.watching
+        self.cut_all()
+
+    async def serve(self, reader, writer):
+        self.counts["connections"] += 1
+        await self.flowing.wait()
+        ups, tasks, chosen, ended = {}, [], None, asyncio.Event()
+        self.links.add(link := (writer,))
+
+        def begin(coroutine):
+            tasks.append(asyncio.ensure_future(coroutine))
+            tasks[-1].add_done_callback(lambda _: ended.set())
+
+        async def choose(piece):
+            nonlocal chosen
+            if piece.startswith(METHODS):
+                is_watch = b"watch=" in piece.split(b"\r\n", 1)[0]
+                chosen = self.ports[self.watching if is_watch else 1 - self.watching]
+                self.counts["watches" if is_watch else "other requests"] += 1
+            if chosen not in ups:
+                up_reader, ups[chosen] = await asyncio.open_connection("127.0.0.1", chosen, ssl=self.client)
+                begin(self.down(up_reader, writer))
+            return ups[chosen]
+
+        begin(self.pass_up(reader, writer, choose))
+        try:
+            await ended.wait()
+        finally:
+            self.links.discard(link)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for one in (writer, *ups.values()):
+                one.close()
