@@ -61,6 +61,12 @@ enum status bench_kube_watch_run(struct bench_context *context);
 /* Informers that start at once: until all pods have come to each of them. */
 MUST_CHECK
 enum status bench_kube_start_run(struct bench_context *context);
+/* Nodes that renew their Leases, or patch the status of a pod. */
+MUST_CHECK
+enum status bench_kube_renew_run(struct bench_context *context);
+/* With --prepare: creates objects like this one at --path, or pods if it is empty. */
+MUST_CHECK
+enum status bench_kube_prepare(struct bench_context *context, struct slice object);
 /* Serves as a sink until it is killed. */
 MUST_CHECK
 enum status bench_sink_run(struct bench_context *context);

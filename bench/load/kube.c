@@ -48,13 +48,12 @@ static enum status create_all(struct bench_context *context, struct slice object
     return ST_OK;
 }
 
-static enum status prepare(struct bench_context *context)
+enum status bench_kube_prepare(struct bench_context *context, struct slice object)
 {
     enum { CONNECTIONS = 10, PIPELINE = 50 };
     struct bench_outcome outcome;
-    return context->options.prepare
-               ? create_all(context, SLICE_EMPTY, CONNECTIONS, PIPELINE, &outcome)
-               : ST_OK;
+    return context->options.prepare ? create_all(context, object, CONNECTIONS, PIPELINE, &outcome)
+                                    : ST_OK;
 }
 
 /* The file of --object, which must fit the protocol's initial window. */
@@ -94,7 +93,7 @@ enum status bench_kube_load_run(struct bench_context *context)
 
 enum status bench_kube_list_run(struct bench_context *context)
 {
-    TRY(prepare(context));
+    TRY(bench_kube_prepare(context, SLICE_EMPTY));
     struct bench_load load = pods_of(context, BENCH_POD_LIST);
     struct bench_outcome outcome;
     TRY(bench_load_run(&load, &outcome, &context->error));
@@ -277,7 +276,7 @@ enum status bench_kube_watch_run(struct bench_context *context)
         return error_set(&context->error, ST_INVALID,
                          "--nodes: must divide the number of watches, so that each has as many; "
                          "with --configs --key-space");
-    TRY(prepare(context));
+    TRY(bench_kube_prepare(context, SLICE_EMPTY));
     struct watching watching = {.context = context};
     enum status status = open_and_weigh(&watching);
     if (status == ST_OK)

@@ -60,6 +60,8 @@ static const struct flag flags[] = {
      "kube: nodes that the pods are on; a watch is of one; as when they were loaded"},
     {"configs", KIND_SWITCH, AT(configs), 0, 0,
      "kube-watch: ConfigMaps instead of pods; a watch is of one by its name"},
+    {"pods", KIND_SWITCH, AT(pods), 0, 0,
+     "kube-renew: patches of the status of a pod of each node instead of renewals of its Lease"},
     {"users", KIND_NUMBER, AT(users), 0, 1000000,
      "kube-watch, kube-start: users of the connections, in turn; their tokens are that of --token "
      "and ten digits; 0: one, with that of --token"},
@@ -72,7 +74,8 @@ static const struct flag flags[] = {
      "its name are the number of the object"},
     {"path", KIND_TEXT, AT(path), 0, 0, "kube-load: path of the resource of these objects"},
     {"rate", KIND_NUMBER, AT(rate), 0, 100000000,
-     "puts per second while watching, rounds per second of --again; 0: all it can"},
+     "puts per second while watching, rounds per second of --again, renewals per second; 0: all it "
+     "can"},
     {"server-pid", KIND_NUMBER, AT(server_pid), 0, 0x7fffffff,
      "process whose CPU and memory is read; 0: none"},
     {"store-pid", KIND_NUMBER, AT(store_pid), 0, 0x7fffffff,

@@ -41,6 +41,7 @@ struct bench_options {
     bool again;
     bool spread;
     bool configs;
+    bool pods;
     bool await_events;
     bool json;
     bool help;
