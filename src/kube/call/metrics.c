@@ -281,6 +281,10 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
                         "Decisions of updates, patches and deletes over what is stored; more than "
                         "one for a request whose object others changed meanwhile.",
                         total(metrics, KUBE_TOTAL_ATTEMPTS));
+    metric_page_counter(page, "vigil_kube_heartbeats_total",
+                        "Updates of Leases that have changed only the time, and were written "
+                        "without examining the rest.",
+                        total(metrics, KUBE_TOTAL_HEARTBEATS));
     metric_page_counter(page, "vigil_kube_changes_queued_total",
                         "Updates, patches and deletes that waited for one of the same object.",
                         total(metrics, KUBE_TOTAL_QUEUED));

@@ -58,6 +58,7 @@ enum kube_total {
     KUBE_TOTAL_SKIPPED,       /* and skipped */
     KUBE_TOTAL_EXPIRED,       /* watches whose revision was compacted */
     KUBE_TOTAL_ATTEMPTS,      /* decisions of changes */
+    KUBE_TOTAL_HEARTBEATS,    /* those of them that have changed only a time */
     KUBE_TOTAL_QUEUED,        /* changes that waited for another one of the same object */
     KUBE_TOTAL_POLICY_AUDITS, /* failed validations of bindings with the action Audit */
     KUBE_TOTAL_HOOK_CALLS_IN, /* calls of webhooks begin and end */

@@ -48,6 +48,8 @@ void kube_change_resume(struct kube_change *change, enum status status);
 
 /* The list goes back, because managed_versions.h wants an object in another version. */
 enum kube_stepped kube_change_convert(struct kube_change *change);
+/* A PUT that was taken for a heartbeat is an ordinary one. */
+enum kube_stepped kube_change_as_put(struct kube_change *change);
 /* The dry run of a create has found no object, and is answered. */
 void kube_change_answer(struct kube_change *change);
 

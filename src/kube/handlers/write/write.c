@@ -11,6 +11,9 @@
  *     does not exist │   │ exists meanwhile
  *                    │   ▼
  *     PUT, PATCH ─► updates ──► stored ──► answer
+ *                    ▲
+ *                    │ anything else
+ *     PUT ────────► heartbeats ─► stored ─► answer     of a Lease
  *
  *     DELETE, … ──► changes ──► stored ──► answer
  *
@@ -54,6 +57,7 @@
 #include "kube/handlers/write/custom_rules.h"
 #include "kube/handlers/write/definition.h"
 #include "kube/handlers/write/guard.h"
+#include "kube/handlers/write/heartbeat.h"
 #include "kube/handlers/write/managed_versions.h"
 #include "kube/handlers/write/mutating.h"
 #include "kube/handlers/write/node_facts.h"
@@ -272,6 +276,17 @@ static const struct kube_step updates[] = {
     {NULL, 0},
 };
 
+/* A PUT that may only say that its client is still there: kube/handlers/write/heartbeat.h. */
+static const struct kube_step heartbeats[] = {
+    {kube_store_enter_queue, ON_LOOP},
+    {kube_store_read, ON_LOOP | READS},
+    {kube_heartbeat_take, ON_LOOP | DECIDES}, /* it does not: continues with the list of updates */
+    {kube_store_write, ON_LOOP},
+    {kube_store_leave_queues, ON_LOOP},
+    {kube_update_answer, ON_LOOP},
+    {NULL, 0},
+};
+
 /* Changes with a function that decides: a DELETE of one object or of many, the binding and the
  * eviction of a pod, and the GET of a Scale, which changes nothing. */
 static const struct kube_step changes[] = {
@@ -407,7 +422,7 @@ static const struct kube_step *find_row(const struct kube_step *steps, unsigned 
 
 void kube_steps_check(void)
 {
-    static const struct kube_step *const lists[] = {creates, updates, changes};
+    static const struct kube_step *const lists[] = {creates, updates, heartbeats, changes};
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         const struct kube_step *read = find_row(lists[i], READS);
         const struct kube_step *decide = find_row(lists[i], DECIDES), *last = decide;
@@ -499,6 +514,13 @@ void kube_change_again(struct kube_change *change, enum kube_again from)
 enum kube_stepped kube_change_convert(struct kube_change *change)
 {
     change->step = find_row(change->steps, VERSIONS);
+    return KUBE_STEP_JUMP;
+}
+
+enum kube_stepped kube_change_as_put(struct kube_change *change)
+{
+    kube_write_queue_leave(&change->call->ticket); /* it enters again when its body was read */
+    change->steps = change->step = updates;
     return KUBE_STEP_JUMP;
 }
 
@@ -631,7 +653,10 @@ static void write_object(struct kube_call *call)
     change->namespace = call->path.namespace;
     change->dry_run = call->query.dry_run;
     change->patches = call->verb == KUBE_VERB_PATCH;
-    begin(change, call->verb == KUBE_VERB_POST ? creates : updates);
+    if (kube_heartbeat_may_be(change))
+        begin(change, heartbeats);
+    else
+        begin(change, call->verb == KUBE_VERB_POST ? creates : updates);
 }
 
 typedef void handler(struct kube_call *call);

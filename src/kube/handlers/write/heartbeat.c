@@ -1,0 +1,106 @@
+#include "kube/handlers/write/heartbeat.h"
+
+#include "codec/json/resent.h"
+#include "kube/call/conversion.h"
+#include "kube/policy/admission/admission.h"
+#include "kube/types/object/object.h"
+#include "kube/types/schema/go_value.h"
+
+#include <stdio.h>
+
+/* Objects that are larger have other contents, too. */
+enum { HEARTBEAT_BYTES_MAX = 4096 };
+
+/* The fields that are only times: no rule of their kind depends on them. Their form is checked
+ * here. */
+static const struct {
+    const char *group, *plural;
+    struct json_resent_path time; /* with six digits of a fraction */
+} rows[] = {
+    {"coordination.k8s.io", "leases", {"spec", "renewTime"}},
+};
+
+static const struct json_resent_path *time_of(const struct kube_kind *kind)
+{
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (kube_kind_is(kind, rows[i].group, rows[i].plural))
+            return &rows[i].time;
+    return NULL;
+}
+
+bool kube_heartbeat_may_be(const struct kube_change *change)
+{
+    const struct kube_call *call = change->call;
+    struct slice type = SLICE_EMPTY;
+    if (call->verb != KUBE_VERB_PUT || call->path.subresource.len || change->dry_run ||
+        call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
+        return false;
+    return http_request_get(call->request, SLICE_LITERAL("content-type"), &type) &&
+           slice_is(type, "application/json");
+}
+
+/* Whether an object has a member of this name, or says it somewhere else: then it is an ordinary
+ * PUT without need. */
+static bool mentions(struct slice json, const char *name)
+{
+    return memmem(json.ptr, json.len, name, strlen(name)) != NULL;
+}
+
+/* Whether nothing but the time decides about this write. */
+static bool is_alone(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct kube_object object;
+    unsigned needs = 0;
+    return kube_admission_is_unbound(call->api->admission) &&
+           !kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
+                                    KUBE_ADMISSION_UPDATE, &needs) &&
+           !kube_conversion_concerns(call->kind) &&
+           kube_object_parse_head(change->stored, &object) == ST_OK && object.leading &&
+           !mentions(change->stored, "managedFields") &&
+           !mentions(change->stored, "deletionTimestamp");
+}
+
+static bool is_current(const struct kube_change *change, struct slice version)
+{
+    char current[24];
+    snprintf(current, sizeof(current), "%lld", (long long)change->revision);
+    return slice_is(version, current);
+}
+
+/* Kubernetes writes such a time in the form that it has when it is read. */
+static bool is_written_so(struct slice time)
+{
+    static const char form[] = "0000-00-00T00:00:00.000000Z";
+    struct error error;
+    return time.len == sizeof(form) - 1 && time.ptr[time.len - 1] == 'Z' &&
+           go_time_check(time, true, &error) == ST_OK;
+}
+
+static enum status make_value(struct kube_change *change, const struct json_resent *resent)
+{
+    struct buf *value = &change->encoded;
+    size_t at = (size_t)(resent->before.ptr - change->stored.ptr), end = at + resent->before.len;
+    buf_reset(value, SIZE_MAX);
+    TRY(buf_reserve(value, change->stored.len + resent->after.len));
+    TRY(buf_append(value, slice_sub(change->stored, 0, at)));
+    TRY(buf_append(value, resent->after));
+    TRY(buf_append(value, slice_sub(change->stored, end, change->stored.len - end)));
+    change->value = buf_slice(value);
+    change->decision = KUBE_DECIDE_PUT;
+    return ST_OK;
+}
+
+enum kube_stepped kube_heartbeat_take(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct json_resent resent = {.changed = *time_of(call->kind),
+                                 .added = {"metadata", "resourceVersion"}};
+    if (!change->stored.len || !is_alone(change) ||
+        !json_is_resent(&resent, change->stored, call->request->body) ||
+        !is_written_so(resent.after) || !is_current(change, resent.version))
+        return kube_change_as_put(change);
+    kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
+    kube_count_total(&call->api->counter, KUBE_TOTAL_HEARTBEATS, 1);
+    return make_value(change, &resent) == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
+}
