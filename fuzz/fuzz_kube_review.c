@@ -31,8 +31,6 @@ static void check_verdict(struct arena *arena, const struct kube_webhook_verdict
     for (size_t i = 0; i < verdict->warning_count; i++)
         assert(verdict->warnings[i].len &&
                verdict->warnings[i].len <= KUBE_WEBHOOK_WARNING_BYTES_MAX);
-    for (size_t i = 1; i < verdict->annotation_count; i++)
-        assert(slice_compare(verdict->annotations[i - 1].key, verdict->annotations[i].key) < 0);
     assert(!verdict->patch.len == !verdict->patch_type.len);
     if (!verdict->allowed)
         check_refusal(arena, verdict);

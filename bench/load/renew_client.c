@@ -19,10 +19,10 @@ enum { EVENTS_MAX = 256, PATH_BYTES = 200, MICRO_DIGITS = 6 };
 enum phase { READING, RENEWING, STOPPING };
 
 struct node {
-    struct buf answer; /* of the request in flight, or the last one */
-    struct buf body;   /* of the next renewal */
-    size_t micro_at;   /* where its digits stand in body */
-    uint64_t due_ns;   /* of the request in flight */
+    struct buf answer; /* to the request in flight, or the last one */
+    struct buf body;   /* what the next renewal sends */
+    size_t micro_at;   /* where the digits of the time are in body */
+    uint64_t due_ns;   /* when the request in flight was due */
     bool in_flight;
 };
 
@@ -41,7 +41,7 @@ struct bench_renew_client {
     uint64_t in_flight;
     uint64_t next_due_ns; /* with a rate */
     uint64_t next;        /* the node whose turn it is */
-    uint64_t number;      /* of renewals begun: makes each differ from the one before */
+    uint64_t number;      /* renewals begun: makes each differ from the one before */
     int epoll_fd;
     uint8_t *scratch;
     uint64_t now_ns;

@@ -18,7 +18,7 @@ from tier_world import Caller, TierWorld, config_map, eventually, named, version
 
 RESTARTS = 1
 ETCD_DELAY_S = 0.3  # of every piece that it sends or gets
-REFUSED_S = 10  # for so long the account is refused at least
+REFUSED_S = 10  # the account is refused for at least this long
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 

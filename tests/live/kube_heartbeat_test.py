@@ -93,7 +93,8 @@ class Renewals(KubeTest):
         self.fail("no such metric")
 
     def lease(self, name, **spec):
-        code, made = self.send("POST", LEASES, {**LEASE, "metadata": {**LEASE["metadata"], "name": name}, "spec": {**LEASE["spec"], **spec}})
+        code, made = self.send("POST", LEASES, {
+            **LEASE, "metadata": {**LEASE["metadata"], "name": name}, "spec": {**LEASE["spec"], **spec}})
         self.assertEqual(code, 201, made)
         return made
 
@@ -174,7 +175,6 @@ class HeartbeatTest(Renewals):
             self.assertLess(second, 50, "the policy is not applied")
         self.assertEqual(code, 422, answer)
         self.assertIn("no renewals", answer["message"])
-
 
 
 class ManagedTest(Renewals):

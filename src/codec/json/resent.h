@@ -1,6 +1,6 @@
 /*
  * Recognises an object that is sent back with one new text: the same members and values as before,
- * except for one string, and one string that was not there. Compares the two texts without making
+ * except for one string, and another one that is new. Compares the two texts without making
  * trees of them, which would take ten times as long as all of this.
  *
  *     before  {"metadata":{"name":"a"},"spec":{"holder":"n","renewTime":"2026-11-19T20:00:00Z"}}
@@ -25,7 +25,8 @@ struct json_resent_path {
 struct json_resent {
     struct json_resent_path changed; /* the string that may differ */
     struct json_resent_path added;   /* the string that only `after` has, within another member */
-    /* Results: the texts without their quotes, which have no escapes; part of before and after. */
+    /* Results: the texts without their quotes, which have no escapes. They point into the objects.
+     */
     struct slice before, after, version;
 };
 

@@ -18,7 +18,7 @@
 /* Whether the request may be one, judging by its kind and its form. */
 bool kube_heartbeat_may_be(const struct kube_change *change);
 
-/* The step. Continues as an update, from its beginning, if it is none. */
+/* The step. Anything else continues as an update, from its beginning. */
 enum kube_stepped kube_heartbeat_take(struct kube_change *change);
 
 #endif
