@@ -277,10 +277,10 @@ class Server:
     def kill(self):
         if self.process and self.alive():
             if self.wrap:
-                try:
+                # The wrapper ends after the server, when this has let go of its data directory.
+                with contextlib.suppress(OSError, IndexError, subprocess.TimeoutExpired):
                     os.kill(self.pid, signal.SIGKILL)
-                except (OSError, IndexError):
-                    pass
+                    self.wait(WAIT_SECONDS)
             self.process.kill()
             self.wait()
 
