@@ -58,6 +58,18 @@ class KubeConverterStatus(ConversionTest):
         self.until(lambda: self.send("GET", path("v2", "a"), code=200) and self.says("False"))
         self.assertEqual(self.condition()["reason"], "ConversionsSucceed")
 
+    def test_a_client_without_patience_is_no_failure(self):
+        def pause(call):
+            time.sleep(2)
+            conversions.good(call)
+        self.create()
+        self.behave(pause)
+        revision = self.revision()
+        for _ in range(10):  # failures are looked for every five seconds
+            self.send("GET", path("v2", "a") + "?timeout=1s", code=504)
+        self.assertEqual(self.revision(), revision)
+        self.assertIsNone(self.condition())
+
     def test_a_webhook_that_comes_and_goes_changes_the_status_rarely(self):
         self.create()
         revisions, begun = set(), time.monotonic()

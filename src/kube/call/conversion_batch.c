@@ -435,13 +435,17 @@ static enum status explain(struct kube_conversion_batch *b, struct slice why)
 /* A call has ended, and what it has answered is checked. */
 static void count_call(const struct kube_conversion_batch *b)
 {
+    int64_t now_ns = loop_now_ns(b->api->loop);
     kube_conversion_metrics_call(kube_counter_conversions(&b->api->counter),
                                  &(struct kube_conversion_count){
                                      .definition = b->definition->name,
                                      .from = first_sent(b)->from->kind.version,
                                      .to = b->to->kind.version,
                                      .failure = b->failure,
-                                     .elapsed_ns = loop_now_ns(b->api->loop) - b->started_ns,
+                                     .impatient = b->failure == CONVERSION_CALL_FAILED &&
+                                                  now_ns >= b->deadline_ns &&
+                                                  b->timeout_ns < KUBE_CONVERSION_NS,
+                                     .elapsed_ns = now_ns - b->started_ns,
                                  });
 }
 

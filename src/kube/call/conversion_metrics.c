@@ -61,6 +61,7 @@ void kube_conversion_metrics_call(const struct kube_conversion_metrics *metrics,
     kube_label_rows_add(metrics->rows, CALLS, labels, COUNT_OF(labels), 1);
     kube_label_rows_add(metrics->rows, DURATIONS, labels, COUNT_OF(labels), count->elapsed_ns);
     kube_label_rows_add(metrics->rows, VERSIONS, versions, COUNT_OF(versions), count->elapsed_ns);
-    kube_converter_states_note(metrics->states, count->definition, count->from, count->to,
-                               count->failure);
+    if (!count->impatient)
+        kube_converter_states_note(metrics->states, count->definition, count->from, count->to,
+                                   count->failure);
 }

@@ -25,6 +25,7 @@ struct kube_conversion_count {
     struct slice definition; /* "widgets.example.com" */
     const char *from, *to;   /* versions: "v1" */
     enum conversion_failure failure;
+    bool impatient; /* it has failed because its client gave it less time than others do */
     int64_t elapsed_ns;
 };
 /* metrics may be NULL: nothing is counted. */
