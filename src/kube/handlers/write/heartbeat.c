@@ -32,7 +32,7 @@ bool kube_heartbeat_may_be(const struct kube_change *change)
 {
     const struct kube_call *call = change->call;
     struct slice type = SLICE_EMPTY;
-    if (call->verb != KUBE_VERB_PUT || call->path.subresource.len || change->dry_run ||
+    if (call->path.subresource.len || change->dry_run ||
         call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
         return false;
     return http_request_get(call->request, SLICE_LITERAL("content-type"), &type) &&

@@ -15,7 +15,7 @@
 
 #include "kube/handlers/write/change.h"
 
-/* Whether the request may be one, judging by its kind and its form. */
+/* Whether a PUT may be one, judging by its kind and its form. */
 bool kube_heartbeat_may_be(const struct kube_change *change);
 
 /* The step. Anything else continues as an update, from its beginning. */

@@ -653,7 +653,7 @@ static void write_object(struct kube_call *call)
     change->namespace = call->path.namespace;
     change->dry_run = call->query.dry_run;
     change->patches = call->verb == KUBE_VERB_PATCH;
-    if (kube_heartbeat_may_be(change))
+    if (call->verb == KUBE_VERB_PUT && kube_heartbeat_may_be(change))
         begin(change, heartbeats);
     else
         begin(change, call->verb == KUBE_VERB_POST ? creates : updates);
