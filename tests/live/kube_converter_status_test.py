@@ -58,7 +58,7 @@ class KubeConverterStatus(ConversionTest):
         self.until(lambda: self.send("GET", path("v2", "a"), code=200) and self.says("False"))
         self.assertEqual(self.condition()["reason"], "ConversionsSucceed")
 
-    def test_a_client_without_patience_is_no_failure(self):
+    def test_a_client_without_patience_is_not_a_failure(self):
         def pause(call):
             time.sleep(2)
             conversions.good(call)

@@ -277,7 +277,7 @@ class Server:
     def kill(self):
         if self.process and self.alive():
             if self.wrap:
-                # The wrapper ends after the server, when this has let go of its data directory.
+                # The wrapper ends after the server, when this no longer uses its data directory.
                 with contextlib.suppress(OSError, IndexError, subprocess.TimeoutExpired):
                     os.kill(self.pid, signal.SIGKILL)
                     self.wait(WAIT_SECONDS)
