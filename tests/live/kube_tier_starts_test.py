@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The watch tier while it reads what it mirrors for the first time, or again at a server that has just started. The server behind
+"""The watch tier while it reads what it mirrors for the first time. The server behind
 it is Vigil with users and roles; a proxy between them answers for it. tests/kube/tier_restart_test.py restarts a kube-apiserver."""
 import collections
 import concurrent.futures
@@ -75,8 +75,6 @@ class KubeTierStarts(LiveTest):
         self.addCleanup(events.close)
         return events
 
-    # -- The first state --
-
     def list_all(self):
         connection = self.admin.connect()
         answer = self.admin.request(connection, "GET", f"{ALL}?resourceVersion=0")
@@ -120,8 +118,6 @@ class KubeTierStarts(LiveTest):
         before = self.passed_on()
         self.watch().wait(lambda w: w.names() == [("ADDED", "a")])
         self.assertEqual(self.passed_on(), before)
-
-    # -- A server that has just started --
 
 
 if __name__ == "__main__":

@@ -28,17 +28,6 @@ static const struct json_resent_path *time_of(const struct kube_kind *kind)
     return NULL;
 }
 
-bool kube_heartbeat_may_be(const struct kube_change *change)
-{
-    const struct kube_call *call = change->call;
-    struct slice type = SLICE_EMPTY;
-    if (call->path.subresource.len || change->dry_run ||
-        call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
-        return false;
-    return http_request_get(call->request, SLICE_LITERAL("content-type"), &type) &&
-           slice_is(type, "application/json");
-}
-
 /* Whether an object has a member of this name, or says it somewhere else: then it is an ordinary
  * PUT without need. */
 static bool mentions(struct slice json, const char *name)
@@ -46,16 +35,29 @@ static bool mentions(struct slice json, const char *name)
     return memmem(json.ptr, json.len, name, strlen(name)) != NULL;
 }
 
-/* Whether nothing but the time decides about this write. */
+/* What is known before the object is read is examined here, because what is determined later costs
+ * another reading. */
+bool kube_heartbeat_may_be(const struct kube_change *change)
+{
+    const struct kube_call *call = change->call;
+    struct slice type = SLICE_EMPTY;
+    unsigned needs = 0;
+    if (call->path.subresource.len || change->dry_run ||
+        call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
+        return false;
+    return http_request_get(call->request, SLICE_LITERAL("content-type"), &type) &&
+           slice_is(type, "application/json") && !mentions(call->request->body, "managedFields") &&
+           !kube_conversion_concerns(call->kind) &&
+           kube_admission_is_unbound(call->api->admission) &&
+           !kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
+                                    KUBE_ADMISSION_UPDATE, &needs);
+}
+
+/* Whether nothing but the time decides about this write. Policies may have come meanwhile. */
 static bool is_alone(struct kube_change *change)
 {
-    struct kube_call *call = change->call;
     struct kube_object object;
-    unsigned needs = 0;
-    return kube_admission_is_unbound(call->api->admission) &&
-           !kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
-                                    KUBE_ADMISSION_UPDATE, &needs) &&
-           !kube_conversion_concerns(call->kind) &&
+    return kube_admission_is_unbound(change->call->api->admission) &&
            kube_object_parse_head(change->stored, &object) == ST_OK && object.leading &&
            !mentions(change->stored, "managedFields") &&
            !mentions(change->stored, "deletionTimestamp");
