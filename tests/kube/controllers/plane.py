@@ -135,7 +135,7 @@ class Plane:
                 f"--kube-token-file={i.tokens}", "--kube-service-account-issuer=https://kubernetes.default.svc",
                 f"--kube-service-account-key-file={i.accounts}", f"--kube-service-account-signing-key-file={i.accounts}",
                 "--kube-service-cluster-ip-range=10.0.0.0/16", "--kube-advertise-address=192.0.2.1",
-                "--kube-authorization-mode=RBAC", *self.store_flags]
+                "--kube-authorization-mode=Node,RBAC", *self.store_flags]
 
     def tier_flags(self):
         """The tier's own account is an administrator, who may also impersonate the clients with certificates."""
