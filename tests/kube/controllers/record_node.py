@@ -2,12 +2,13 @@
 """Records what a kubelet and a kube-proxy ask of an API server. Both are real: Kubernetes' own hollow node (cmd/kubemark), the
 programs of a node without containers and packet filters. Each reaches the server through a relay that writes down every
 request (recorder/). A real kube-controller-manager and kube-scheduler are there, too. Prints the tables of
-bench/load/scale/recorded.md.
+bench/load/scale/recorded-vigil.md and recorded-real.md.
 
     tests/kube/controllers/record_node.py [--minutes 12] [--on vigil|real] [--build build-test] [--keep DIR] >FILE
     tests/kube/controllers/record_node.py --again DIR >FILE      the tables of a run that was kept
 
-It takes some minutes more than --minutes. tools/build-kube must have been run; for --on real, tools/build-peer as well.
+It takes some minutes more than --minutes. tools/build-kube must have been run; for --on real, tools/build-peer as well. The
+hollow kubelet listens on all addresses of the machine, and has no flag against it.
 """
 import argparse
 import contextlib

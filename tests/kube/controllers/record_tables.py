@@ -152,7 +152,7 @@ def watches(recorded):
                      ", ".join(sorted({str(r.status) for r in found})),
                      ", ".join(f"{events[name]} {name} of {sizes[name] // events[name]:,} bytes" for name in sorted(events)),
                      *how_often(recorded, found)])
-    yield from table(["who", "path", "Accept", "timeoutSeconds", "ended after, s", "code", "events, with their mean size",
+    yield from table(["who", "path", "Accept", "timeoutSeconds", "open for, s", "code", "events, with their mean size",
                       *recorded.names], rows)
 
 
@@ -185,11 +185,14 @@ def patches(recorded):
         yield f"{code(path)}, {phase}, {len(body):,} bytes:\n\n```json\n{body.decode()}\n```\n"
 
 
+SERVERS = {"vigil": "Vigil, which keeps no `managedFields` of these objects",
+           "real": "a real kube-apiserver and etcd, with `managedFields` in every object"}
 HEAD = """# What a node asks of an API server
 
-Recorded from a kubelet and a kube-proxy of Kubernetes {version} (its hollow node, `cmd/kubemark`) on {on}, {date}, by
+Recorded from a kubelet and a kube-proxy of Kubernetes {version} (its hollow node, the program kubemark) on
+{server}, {date}, by
 
-    tests/kube/controllers/record_node.py --minutes {minutes:g} --on {on} >bench/load/scale/recorded.md
+    tests/kube/controllers/record_node.py --minutes {minutes:g} --on {on} >bench/load/scale/recorded-{on}.md
 
 Sizes are those of bodies. Each pod has a config map, a secret and the token of its service account; the other config map,
 `kube-root-ca.crt`, is a part of that token's volume. `{namespace}`, `{node}` and `{pod}` stand for names.
@@ -219,4 +222,4 @@ def tables(directory):
             lines += [f"## In their order: {phase}\n", *sequence(recorded, phase)]
     lines += ["## Patches\n", *patches(recorded)]
     names = {"node": "{node}", "namespace": "{namespace}", "pod": "{pod}"}
-    return HEAD.format(**{**recorded.about, **names}) + "\n".join(lines).rstrip()
+    return HEAD.format(**{**recorded.about, **names, "server": SERVERS[recorded.about["on"]]}) + "\n".join(lines).rstrip()
