@@ -101,6 +101,7 @@ static void end_beginning(struct kube_watch *w)
         return;
     kube_call_release(w->call);
     w->call = NULL;
+    http_forget_request(w->exchange);
 }
 
 void kube_watch_free(struct kube_watch *w)
@@ -424,8 +425,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
     enum status status = ST_OK;
     size_t n = 0;
     *ret_len = 0;
-    if (UNLIKELY(kube_shuts_out(w->api, http_exchange_request(w->exchange))) &&
-        w->phase != WATCH_FAILED && !end_access(w))
+    if (UNLIKELY(kube_shuts_out(w->api, w->sender)) && w->phase != WATCH_FAILED && !end_access(w))
         return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
@@ -725,6 +725,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->bookmarks = call->query.allow_bookmarks;
     w->shaping = kube_shaping_of(call);
     w->requested = begins->scope.revision;
+    w->sender = kube_sender_of(call->api, call->request);
     w->selection = kube_selection_ref(begins->scope.selection);
     w->as_stored = !kube_watch_converts(w) && !kube_watch_kind_converts(w);
     if (call->kind->flags & KUBE_CUSTOM)

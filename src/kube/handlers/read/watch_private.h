@@ -6,6 +6,7 @@
 #define VIGIL_KUBE_HANDLERS_READ_WATCH_PRIVATE_H
 
 #include "base/xalloc.h"
+#include "kube/call/gate.h"
 #include "kube/handlers/read/converted_event.h"
 #include "kube/handlers/read/converted_range.h"
 #include "kube/handlers/read/event_conversions.h"
@@ -38,6 +39,7 @@ struct kube_watch {
     bool bookmark_due : 1;
     bool begun : 1;  /* counted as begun */
     bool ending : 1; /* the deadline has passed, or the server stops */
+    struct kube_sender sender;
     struct kube_shaping shaping;
     struct kube_converted_event_job *away; /* an event on the worker; NULL: none */
     size_t at;                             /* bytes of the cursor's event that were sent */

@@ -34,7 +34,7 @@ static int64_t wait_ends(const struct http2_exchange *h)
 {
     const struct http_limits *limits = h->endpoint->server->limits;
     if (http2_exchange_arrives(h))
-        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
+        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->opening->http.body.len);
     return h->progress_ns + limits->stall_ns;
 }
 
@@ -154,10 +154,12 @@ void http2_endpoint_check(const struct http2_endpoint *endpoint)
         assert(h->out_sent <= h->out.len);
         assert(list_empty(&h->in_waiting) || h->exchange.state <= HTTP_ADMITTED);
         http_exchange_check(&h->exchange);
-        assert(h->early_bytes == 0 || h->exchange.state <= HTTP_ADMITTED);
-        assert(h->early_bytes <= h->exchange.body.len);
+        assert(h->opening || h->forgotten);
+        size_t early = h->opening ? h->opening->early_bytes : 0;
+        assert(early == 0 || h->exchange.state <= HTTP_ADMITTED);
+        assert(early == 0 || early <= h->opening->http.body.len);
         queued_bytes += h->out.len - h->out_sent;
-        early_bytes += h->early_bytes;
+        early_bytes += early;
         broken += !list_empty(&h->in_broken);
         waiting += !list_empty(&h->in_waiting);
     }

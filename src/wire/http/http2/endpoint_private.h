@@ -22,6 +22,18 @@ struct http2_endpoint {
     bool leaving;
 };
 
+/* What is only needed until the answer has begun, unless the handler reads the request later. */
+struct http2_opening {
+    struct http_opening http;
+    struct h2_headers *headers; /* a reference */
+    struct buf head;            /* the header block of the answer, until it is sent */
+    size_t body_max;            /* set when the route is known */
+    size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
+                           back to the stream's window */
+    uint32_t withheld_bytes; /* received while the handler withheld the body; not given back */
+    bool head_sent;
+};
+
 /* The fields that sending uses are together: there may be many watches, and most of them are in no
  * cache. */
 struct http2_exchange {
@@ -34,15 +46,11 @@ struct http2_exchange {
     size_t out_sent;
     struct h2_stream stream;
     struct http_exchange exchange;
-    struct h2_headers *headers; /* a reference */
-    struct list in_exchanges;   /* links endpoint.exchanges */
-    struct list in_waiting;     /* links endpoint.waiting */
-    struct buf head;            /* the header block of the answer, until it is sent */
-    size_t body_max;            /* set when the route is known */
-    size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
-                           back to the stream's window */
-    uint32_t withheld_bytes; /* received while the handler withheld the body; not given back */
-    bool received;           /* the request arrived completely */
+    struct list in_exchanges;      /* links endpoint.exchanges */
+    struct list in_waiting;        /* links endpoint.waiting */
+    struct http2_opening *opening; /* owned; NULL when it is not needed any more */
+    bool received;                 /* the request arrived completely */
+    bool forgotten;                /* the handler does not use the request any more */
 };
 
 _Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,
