@@ -42,10 +42,9 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
     };
     slice_copy(cursor->bytes, key);
     slice_copy(cursor->bytes + key.len, end);
-    cursor->stream = watch_stream_new(hub, (struct watch_stream_owner){.wake = options->wake,
-                                                                       .ctx = options->ctx,
-                                                                       .soon = options->soon});
-    cursor->stream->cursor = true;
+    cursor->stream = stream_new_without_sending(
+        hub, (struct watch_stream_owner){
+                 .wake = options->wake, .ctx = options->ctx, .soon = options->soon});
     cursor->stream->own = options->own;
     hub->cursors++;
     struct watch_create create = {.key = tag.len ? tag : key,

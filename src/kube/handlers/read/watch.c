@@ -422,10 +422,11 @@ static enum http_fill cut_off(struct kube_watch *w)
 static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t *dst, size_t room,
                                 size_t *ret_len)
 {
+    const struct kube_sender sender = {w->peer_name, w->trusted};
     enum status status = ST_OK;
     size_t n = 0;
     *ret_len = 0;
-    if (UNLIKELY(kube_shuts_out(w->api, w->sender)) && w->phase != WATCH_FAILED && !end_access(w))
+    if (UNLIKELY(kube_shuts_out(w->api, sender)) && w->phase != WATCH_FAILED && !end_access(w))
         return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
@@ -449,7 +450,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
                                                    : step_live(w, dst + n, room - n, &len);
             *budget -= len ? 0 : kube_search_cost(w->looked, *budget);
         }
-        w->sent += len;
+        w->reads |= len > 0;
         *ret_len = n += len;
     }
     kube_count_total(&w->api->counter, KUBE_TOTAL_WATCH_BYTES, n);
@@ -594,7 +595,7 @@ static void set_bookmark(struct kube_watch *w)
     int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
     int64_t next_ns =
         now_ns + random_between(&w->api->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
-    w->sent_before = w->sent;
+    w->reads = false;
     if (now_ns < last_ns)
         loop_timer_set(w->api->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
@@ -607,7 +608,7 @@ static void on_bookmark(struct timer *timer)
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
     bool last = loop_now_ns(w->api->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
     bool pins = !last && (w->phase == WATCH_INITIAL || w->last);
-    if (w->ending || (pins && w->sent == w->sent_before)) {
+    if (w->ending || (pins && !w->reads)) {
         http_abort(w->exchange);
         return;
     }
@@ -725,7 +726,9 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->bookmarks = call->query.allow_bookmarks;
     w->shaping = kube_shaping_of(call);
     w->requested = begins->scope.revision;
-    w->sender = kube_sender_of(call->api, call->request);
+    struct kube_sender sender = kube_sender_of(call->api, call->request);
+    w->peer_name = sender.peer_name;
+    w->trusted = sender.trusted;
     w->selection = kube_selection_ref(begins->scope.selection);
     w->as_stored = !kube_watch_converts(w) && !kube_watch_kind_converts(w);
     if (call->kind->flags & KUBE_CUSTOM)

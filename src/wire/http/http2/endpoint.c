@@ -73,9 +73,10 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
     /* A client that sends many requests at once must not keep the core from its other
      * connections. */
     for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && may_dispatch(endpoint); n++) {
-        struct http2_exchange *h =
-            LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
-        list_remove(&h->in_waiting);
+        struct http2_opening *opening =
+            LIST_ENTRY(endpoint->waiting.next, struct http2_opening, in_waiting);
+        struct http2_exchange *h = opening->exchange;
+        list_remove(&opening->in_waiting);
         h->progress_ns = now_ns;
         check_in_time(h);
         http2_exchange_proceed(h);
@@ -152,16 +153,17 @@ void http2_endpoint_check(const struct http2_endpoint *endpoint)
     LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
         assert(h->endpoint == endpoint);
         assert(h->out_sent <= h->out.len);
-        assert(list_empty(&h->in_waiting) || h->exchange.state <= HTTP_ADMITTED);
         http_exchange_check(&h->exchange);
         assert(h->opening || h->forgotten);
+        bool waits = h->opening && !list_empty(&h->opening->in_waiting);
+        assert(!waits || h->exchange.state <= HTTP_ADMITTED);
         size_t early = h->opening ? h->opening->early_bytes : 0;
         assert(early == 0 || h->exchange.state <= HTTP_ADMITTED);
         assert(early == 0 || early <= h->opening->http.body.len);
         queued_bytes += h->out.len - h->out_sent;
         early_bytes += early;
         broken += !list_empty(&h->in_broken);
-        waiting += !list_empty(&h->in_waiting);
+        waiting += waits;
     }
     assert(endpoint->queued_bytes == queued_bytes);
     assert(endpoint->early_bytes == early_bytes);

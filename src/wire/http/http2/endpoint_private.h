@@ -25,6 +25,8 @@ struct http2_endpoint {
 /* What is only needed until the answer has begun, unless the handler reads the request later. */
 struct http2_opening {
     struct http_opening http;
+    struct http2_exchange *exchange;
+    struct list in_waiting;     /* links endpoint.waiting */
     struct h2_headers *headers; /* a reference */
     struct buf head;            /* the header block of the answer, until it is sent */
     size_t body_max;            /* set when the route is known */
@@ -47,7 +49,6 @@ struct http2_exchange {
     struct h2_stream stream;
     struct http_exchange exchange;
     struct list in_exchanges;      /* links endpoint.exchanges */
-    struct list in_waiting;        /* links endpoint.waiting */
     struct http2_opening *opening; /* owned; NULL when it is not needed any more */
     bool received;                 /* the request arrived completely */
     bool forgotten;                /* the handler does not use the request any more */

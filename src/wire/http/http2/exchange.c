@@ -42,7 +42,8 @@ static void break_off(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     http_exchange_stop(x);
-    list_remove(&h->in_waiting);
+    if (h->opening)
+        list_remove(&h->opening->in_waiting);
     drop_early(h);
     if (list_empty(&h->in_broken))
         list_push_back(&h->endpoint->broken, &h->in_broken);
@@ -87,7 +88,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http2_exchange *h = http2_of(x);
-    list_remove(&h->in_waiting);
+    list_remove(&h->opening->in_waiting);
     drop_early(h);
     if (build_head(h, status, type, length) != ST_OK) {
         break_off(x);
@@ -148,8 +149,8 @@ static void authorized(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     struct http2_endpoint *endpoint = h->endpoint;
-    if (list_empty(&h->in_waiting))
-        list_push_back(&endpoint->waiting, &h->in_waiting);
+    if (list_empty(&h->opening->in_waiting))
+        list_push_back(&endpoint->waiting, &h->opening->in_waiting);
     if (endpoint->hooks.on_output)
         endpoint->hooks.on_output(endpoint->hooks.owner);
 }
@@ -266,7 +267,7 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 static void drop_body(struct http2_exchange *h)
 {
     forget_early(h);
-    list_remove(&h->in_waiting);
+    list_remove(&h->opening->in_waiting);
     account_buf_fini(h->exchange.account, &h->opening->http.body);
 }
 
@@ -403,8 +404,8 @@ static void on_request_end(struct h2_stream *stream)
     http_exchange_pass(&h->exchange, SLICE_EMPTY);
     free_opening_if_over(h);
     bool goes_on = h->exchange.state == HTTP_RECEIVING || h->exchange.state == HTTP_ADMITTED;
-    if (goes_on && list_empty(&h->in_waiting))
-        list_push_back(&h->endpoint->waiting, &h->in_waiting);
+    if (goes_on && list_empty(&h->opening->in_waiting))
+        list_push_back(&h->endpoint->waiting, &h->opening->in_waiting);
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error code)
@@ -413,11 +414,12 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     (void)code;
     list_remove(&h->in_exchanges);
     list_remove(&h->in_broken);
-    list_remove(&h->in_waiting);
     h->endpoint->queued_bytes -= queued(&h->exchange);
     /* The endpoint counts what its exchanges hold, so each takes its part back. */
-    if (h->opening)
+    if (h->opening) {
+        list_remove(&h->opening->in_waiting);
         forget_early(h);
+    }
     http_exchange_end(&h->exchange);
     if (h->opening)
         free_opening(h);
@@ -475,13 +477,14 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     h->exchange.account = endpoint->hooks.account;
     h->endpoint = endpoint;
     opening->headers = headers;
+    opening->exchange = h;
+    list_init(&opening->in_waiting);
     h->progress_ns = endpoint->now_ns;
     h2_headers_ref(headers);
     list_init(&h->in_broken);
-    list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
     if (http_routes_stream(server->routes))
-        list_push_back(&endpoint->waiting, &h->in_waiting);
+        list_push_back(&endpoint->waiting, &h->opening->in_waiting);
     /* The announced length alone decides, before the client sends any of it. */
     if (is_longer(h, server->limits->body_bytes_max))
         admit(h);
@@ -494,7 +497,7 @@ bool http2_exchange_arrives(const struct http2_exchange *h)
     bool goes_on = x->state == HTTP_RECEIVING || x->state == HTTP_ADMITTED;
     if (x->state == HTTP_HANDLED && has_streaming_route(h))
         goes_on = !x->withheld;
-    return goes_on && !h->received && list_empty(&h->in_waiting);
+    return goes_on && !h->received && list_empty(&h->opening->in_waiting);
 }
 
 bool http2_exchange_stalls(const struct http2_exchange *h)
