@@ -52,12 +52,12 @@ static void examine(struct watch_hub *hub, struct watch_stream *stream)
         .watchers = stream->ids.count,
         .watchers_catching_up = catching_up,
         .events_sent = stream->events_sent,
-        .bytes_sent = stream->bytes_sent,
         .behind = behind,
         .behind_peak = stream->behind_peak,
         .stopped = stream->stopped,
     };
     if (!stream->cursor) {
+        stats.bytes_sent = sending(stream)->bytes_sent;
         stats.held_bytes = sending(stream)->rest_len - sending(stream)->rest_at;
         stats.held_bytes_peak = sending(stream)->held_peak;
     }

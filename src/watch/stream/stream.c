@@ -36,13 +36,11 @@ struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream
     return &made->stream;
 }
 
-struct watch_stream *stream_new_without_sending(struct watch_hub *hub,
-                                                struct watch_stream_owner owner)
+void stream_init_without_sending(struct watch_stream *stream, struct watch_hub *hub,
+                                 struct watch_stream_owner owner)
 {
-    struct watch_stream *stream = pool_alloc(hub->pool, sizeof(*stream));
     stream_init(stream, hub, owner);
     stream->cursor = true;
-    return stream;
 }
 
 static void controls_drop(struct watch_stream *stream)
@@ -535,7 +533,7 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     /* Progress was requested at a revision that this turn has not reached. */
     if (sending(stream)->progress_wanted > hub->tail)
         stream_defer(stream);
-    stream->bytes_sent += (uint64_t)(out.at - out.start);
+    sending(stream)->bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
     /* Only a lack of room ends a fill before the work: then the stream is stopped, and its owner
      * calls again when there is room. Until then it counts as woken, so that new events do not wake

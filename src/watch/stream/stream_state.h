@@ -63,7 +63,7 @@ struct watch_stream {
     uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
                             they were not one: up to this many behind it */
     struct watch_place place;
-    uint64_t events_sent, bytes_sent;
+    uint64_t events_sent;
     struct list in_hub;
     struct list in_deferred, in_waiting; /* link the hub's lists of these names */
 
@@ -87,6 +87,7 @@ struct watch_sending {
     struct list scans;   /* the first is read next, then moves to the back */
     struct watcher *compacted;
     int64_t next_id;
+    uint64_t bytes_sent;
 
     struct watch_control *controls; /* a ring */
     uint16_t control_first, control_count, control_capacity;
@@ -112,9 +113,9 @@ static inline struct watch_sending *sending(const struct watch_stream *stream)
     return CONTAINER_OF((struct watch_stream *)(uintptr_t)stream, struct watch_sending, stream);
 }
 
-/* For a cursor. */
-struct watch_stream *stream_new_without_sending(struct watch_hub *hub,
-                                                struct watch_stream_owner owner);
+/* For a cursor, which is an object of the hub's pool with this stream as its first field. */
+void stream_init_without_sending(struct watch_stream *stream, struct watch_hub *hub,
+                                 struct watch_stream_owner owner);
 
 void stream_wake(struct watch_stream *stream);
 /* The stream cannot continue now: the hub wakes it in a later turn. */
