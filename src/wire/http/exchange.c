@@ -371,7 +371,7 @@ void http_wake_soon(const struct http_exchange *x)
     const uint8_t *at = (const uint8_t *)x - HTTP_TRANSPORT_BYTES;
     __builtin_prefetch(at, 1);
     __builtin_prefetch(at + 64, 1);
-    __builtin_prefetch(at + 128, 1);
+    __builtin_prefetch(x, 1);
     __builtin_prefetch(&x->user, 1);
 }
 

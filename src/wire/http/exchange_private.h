@@ -29,7 +29,7 @@ enum http_exchange_state {
 };
 
 /* Before the exchange, HTTP/2 has the fields that sending uses; prefetched before many are sent. */
-enum { HTTP_TRANSPORT_BYTES = 144 };
+enum { HTTP_TRANSPORT_BYTES = 128 };
 
 /* What is needed only until the answer has begun, unless the handler reads the request later. */
 struct http_opening {

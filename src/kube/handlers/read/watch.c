@@ -121,7 +121,7 @@ static void watch_end(struct kube_life *life)
     move(w, WATCH_ENDED);
     if (w->begun)
         kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
-    kube_watches_remove(w->api->watches, &w->in_api);
+    kube_watches_remove(w->api->watches, w);
     kube_searcher_fini(&w->searcher);
     loop_timer_cancel(w->api->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
@@ -201,7 +201,7 @@ static enum status step_initial(struct kube_watch *w)
             w, &(struct kube_event_pair){
                    .after = kv, .created = true, .key = kv.key, .revision = kv.mod_revision});
     status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
-    w->looked = w->begins->scope.looked;
+    w->api->search_budget->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK && kube_conversion_awaits(w->shaping.kind, kv.value)) {
         (void)kube_conversion_distrust(w->shaping.kind, &w->call->status);
@@ -296,7 +296,7 @@ static enum status make_change(struct kube_watch *w, struct kube_cached_event *c
     if (!kube_cached_event_object(cached, w->cursor, event, w->selection, shape, w->change,
                                   &object))
         return ST_COMPACTED;
-    w->looked = KUBE_WATCH_CONVERTED * object.json.len;
+    w->api->search_budget->looked = KUBE_WATCH_CONVERTED * object.json.len;
     TRY(kube_watch_make(w, w->change, &object, revision));
     if (shared && w->cursor) /* else it is an ERROR event */
         kube_event_cache_keep_frame(cache, cached, w->change, buf_slice(&w->made));
@@ -332,7 +332,7 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
     }
     struct kube_event_cache *cache = w->api->event_cache;
     struct kube_cached_event *cached = kube_event_cache_find(cache, w->cursor, event, revision);
-    w->looked = w->selection->selects ? event->field.len : 0;
+    w->api->search_budget->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
         w->change = kube_event_cache_type(cached, w->cursor, event, w->selection, w->shaping.shape);
     if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)) {
@@ -385,7 +385,7 @@ static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, w->made.len - w->made_at);
     slice_copy(dst, slice_of(w->made.ptr + w->made_at, n));
-    w->made_at += n;
+    w->made_at += (uint32_t)n;
     if (w->made_at == w->made.len) {
         buf_fini(&w->made);
         w->made_at = 0;
@@ -442,13 +442,13 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
             kube_search_wait(w->api->search_budget, &w->searcher, follows(w));
             return HTTP_FILL_PARKED;
         } else {
-            w->looked = 0;
+            w->api->search_budget->looked = 0;
             if (w->phase == WATCH_WAITING)
                 status = ST_END;
             else
                 status = w->phase == WATCH_INITIAL ? step_initial(w)
                                                    : step_live(w, dst + n, room - n, &len);
-            *budget -= len ? 0 : kube_search_cost(w->looked, *budget);
+            *budget -= len ? 0 : kube_search_cost(w->api->search_budget->looked, *budget);
         }
         w->reads |= len > 0;
         *ret_len = n += len;
@@ -736,7 +736,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
     kube_watch_convert_init(w);
     call->handler.watch = w;
-    kube_watches_add(w->api->watches, &w->in_api, w->exchange);
+    kube_watches_add(w->api->watches, w);
     kube_call_hand_over(call, &w->life);
     return w;
 }

@@ -14,7 +14,6 @@ enum status http2_endpoint_new(const struct http2_server *server, struct http_ho
     *endpoint = (struct http2_endpoint){
         .server = server, .hooks = hooks, .session = session, .check_at_ns = INT64_MAX};
     list_init(&endpoint->exchanges);
-    list_init(&endpoint->broken);
     list_init(&endpoint->waiting);
     *ret_endpoint = endpoint;
     return ST_OK;
@@ -25,7 +24,7 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
     if (!endpoint)
         return;
     assert(list_empty(&endpoint->exchanges));
-    assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
+    assert(list_empty(&endpoint->waiting) && endpoint->broken == 0);
     assert(endpoint->queued_bytes == 0 && endpoint->early_bytes == 0);
     free(endpoint);
 }
@@ -61,15 +60,24 @@ static bool may_dispatch(const struct http2_endpoint *endpoint)
     return !list_empty(&endpoint->waiting) && endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT;
 }
 
+/* They are few, so they are looked for. */
+static void reset_broken(struct http2_endpoint *endpoint)
+{
+    struct http2_exchange *h, *following;
+    LIST_FOREACH_SAFE (h, following, &endpoint->exchanges, in_exchanges) {
+        if (!h->broken)
+            continue;
+        h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
+        if (h2_session_failed(endpoint->session))
+            return;
+    }
+}
+
 void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
 {
     endpoint->now_ns = now_ns;
-    while (!list_empty(&endpoint->broken)) {
-        struct http2_exchange *h =
-            LIST_ENTRY(endpoint->broken.next, struct http2_exchange, in_broken);
-        list_remove(&h->in_broken);
-        h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
-    }
+    if (endpoint->broken)
+        reset_broken(endpoint);
     /* A client that sends many requests at once must not keep the core from its other
      * connections. */
     for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && may_dispatch(endpoint); n++) {
@@ -85,7 +93,7 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
 
 bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
 {
-    return !list_empty(&endpoint->broken) || may_dispatch(endpoint);
+    return endpoint->broken || may_dispatch(endpoint);
 }
 
 /* Answers that wait for the peer's window must not stop reading, which brings the window. */
@@ -162,11 +170,11 @@ void http2_endpoint_check(const struct http2_endpoint *endpoint)
         assert(early == 0 || early <= h->opening->http.body.len);
         queued_bytes += h->out.len - h->out_sent;
         early_bytes += early;
-        broken += !list_empty(&h->in_broken);
+        broken += h->broken;
         waiting += waits;
     }
     assert(endpoint->queued_bytes == queued_bytes);
     assert(endpoint->early_bytes == early_bytes);
-    assert(list_length(&endpoint->broken) == broken);
+    assert(endpoint->broken == broken);
     assert(list_length(&endpoint->waiting) == waiting);
 }

@@ -11,12 +11,12 @@ struct http2_endpoint {
     struct http_hooks hooks;
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all exchanges of the connection */
-    struct list broken; /* to be reset, which must not happen within a call on the exchange */
     /* Requests that continue in the next turn: those that have arrived completely, in order, those
      * whose client was admitted, and those whose route may take the body as it arrives. */
     struct list waiting;
     int64_t now_ns;      /* time of the current turn */
     int64_t check_at_ns; /* no exchange has to be checked before */
+    size_t broken; /* how many must be reset, which must not happen within a call on the exchange */
     size_t queued_bytes; /* size of answers */
     size_t early_bytes;  /* size of bodies whose clients are not admitted yet */
     bool leaving;
@@ -43,8 +43,7 @@ struct http2_exchange {
     /* While the request arrives, when it began; afterwards when bytes of the answer were last sent
      * or became available. */
     int64_t progress_ns;
-    struct list in_broken; /* links endpoint.broken */
-    struct buf out;        /* bytes of the answer; those before out_sent were sent */
+    struct buf out; /* bytes of the answer; those before out_sent were sent */
     size_t out_sent;
     struct h2_stream stream;
     struct http_exchange exchange;
@@ -52,6 +51,7 @@ struct http2_exchange {
     struct http2_opening *opening; /* owned; NULL when it is not needed any more */
     bool received;                 /* the request arrived completely */
     bool forgotten;                /* the handler does not use the request any more */
+    bool broken;                   /* to be reset; then the answer is complete, too */
 };
 
 _Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,

@@ -45,8 +45,8 @@ static void break_off(struct http_exchange *x)
     if (h->opening)
         list_remove(&h->opening->in_waiting);
     drop_early(h);
-    if (list_empty(&h->in_broken))
-        list_push_back(&h->endpoint->broken, &h->in_broken);
+    h->endpoint->broken += !h->broken;
+    h->broken = true;
     if (h->endpoint->hooks.on_output)
         h->endpoint->hooks.on_output(h->endpoint->hooks.owner);
 }
@@ -255,7 +255,7 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
     *ret_len = len;
     /* The stream is reset at the next turn. Ending it here would make a broken answer look
      * complete. */
-    if (!list_empty(&h->in_broken))
+    if (UNLIKELY(http_exchange_complete(x)) && h->broken)
         return H2_FILL_PARKED;
     if (queued(x) || http_exchange_flows(x))
         return H2_FILL_MORE;
@@ -413,7 +413,7 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     struct http2_exchange *h = http2_of_stream(stream);
     (void)code;
     list_remove(&h->in_exchanges);
-    list_remove(&h->in_broken);
+    h->endpoint->broken -= h->broken;
     h->endpoint->queued_bytes -= queued(&h->exchange);
     /* The endpoint counts what its exchanges hold, so each takes its part back. */
     if (h->opening) {
@@ -481,7 +481,6 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     list_init(&opening->in_waiting);
     h->progress_ns = endpoint->now_ns;
     h2_headers_ref(headers);
-    list_init(&h->in_broken);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
     if (http_routes_stream(server->routes))
         list_push_back(&endpoint->waiting, &h->opening->in_waiting);
