@@ -159,6 +159,8 @@ static void withhold(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     h->progress_ns = h->endpoint->now_ns;
+    if (!h->opening)
+        return; /* the body has arrived */
     if (!x->withheld && h->opening->withheld_bytes)
         h2_stream_consumed(&h->stream, h->opening->withheld_bytes);
     h->opening->withheld_bytes = 0;
