@@ -3,6 +3,7 @@
 #include "codec/json/resent.h"
 #include "codec/json/tree.h"
 #include "kube/call/conversion.h"
+#include "kube/handlers/write/admit.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/types/object/object.h"
 #include "kube/types/schema/go_value.h"
@@ -51,19 +52,28 @@ static bool mentions(struct slice json, const char *name)
 
 /* What is known before the object is read is examined here, because what is determined later costs
  * another reading. */
-bool kube_heartbeat_may_be(const struct kube_change *change)
+bool kube_heartbeat_may_be(struct kube_change *change)
 {
     const struct kube_call *call = change->call;
     unsigned needs = 0;
     if (call->path.subresource.len || change->dry_run ||
         call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
         return false;
-    return (is_protobuf(call) || has_type(call, "application/json")) &&
-           !mentions(call->request->body, "managedFields") &&
-           !kube_conversion_concerns(call->kind) &&
-           kube_admission_is_unbound(call->api->admission) &&
-           !kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
-                                    KUBE_ADMISSION_UPDATE, &needs);
+    if (!(is_protobuf(call) || has_type(call, "application/json")) ||
+        mentions(call->request->body, "managedFields") || kube_conversion_concerns(call->kind) ||
+        !kube_admission_is_unbound(call->api->admission))
+        return false;
+    change->plugins = kube_admission_concerns(
+        call->api->admission, call->kind, call->path.subresource, KUBE_ADMISSION_UPDATE, &needs);
+    return kube_admission_are_of_nodes(change->plugins);
+}
+
+/* The user may write it. Otherwise it is refused as an ordinary update. */
+static bool is_admitted(struct kube_change *change)
+{
+    struct kube_admission_write write = kube_admit_write(change, KUBE_ADMISSION_UPDATE, NULL, NULL);
+    return !change->plugins || (kube_admission_run(&write, KUBE_ADMISSION_MUTATE) &&
+                                kube_admission_run(&write, KUBE_ADMISSION_VALIDATE));
 }
 
 /* Whether nothing but the time decides about this write. Policies may have come meanwhile. */
@@ -130,7 +140,7 @@ enum kube_stepped kube_heartbeat_take(struct kube_change *change)
     struct slice json;
     if (!change->stored.len || !is_alone(change) || read_body(change, &text, &json) != ST_OK ||
         !json_is_resent(&resent, change->stored, json) || !is_written_so(resent.after) ||
-        !is_current(change, resent.version))
+        !is_current(change, resent.version) || !is_admitted(change))
         return kube_change_as_put(change);
     kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
     kube_count_total(&call->api->counter, KUBE_TOTAL_HEARTBEATS, 1);
