@@ -340,6 +340,7 @@ static bool read_new_revisions(struct watch_hub *hub)
     if (hub->pause_until_ns > hub->now_ns)
         return false;
     hub->pause_until_ns = 0;
+    hub->tail_waits = false;
     /* All watchers catch up, if there are any: no stream needs the events now. */
     if (!hub->live)
         hub_catch_tail(hub);
@@ -373,6 +374,7 @@ static bool read_new_revisions(struct watch_hub *hub)
         }
         if (status == ST_END)
             hub->tail = last; /* the newest revisions have no events */
+        hub->tail_waits = status == ST_AGAIN;
         if (status != ST_OK)
             return false;
     }
@@ -502,6 +504,7 @@ int64_t watch_hub_revision(const struct watch_hub *hub)
 void watch_hub_history_ready(struct watch_hub *hub)
 {
     struct list *link;
+    hub->tail_waits = false;
     while ((link = list_pop_front(&hub->waiting)) != NULL) {
         struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_waiting);
         struct watch_scan *scan;

@@ -531,7 +531,9 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     stream->filling = false;
     assert(out.at <= out.end);
     /* Progress was requested at a revision that this turn has not reached. */
-    if (sending(stream)->progress_wanted > hub->tail)
+    if (sending(stream)->progress_wanted > hub->tail && hub->tail_waits)
+        stream_wait_for_history(stream);
+    else if (sending(stream)->progress_wanted > hub->tail)
         stream_defer(stream);
     sending(stream)->bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
