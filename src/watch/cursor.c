@@ -9,7 +9,7 @@
 /* To the hub, a cursor is a stream with one watcher that is live from the beginning: one that
  * starts in the past is behind the tail, like any stream that had no room. */
 struct watch_cursor {
-    struct watch_stream *stream; /* owned */
+    struct watch_stream stream; /* first; the cursor is freed with it */
     const struct watcher *watcher;
     size_t at;     /* index of the next event in the revision at the stream's place */
     int64_t known; /* from this revision on the hub's tag index has all events of its tag */
@@ -19,6 +19,7 @@ struct watch_cursor {
     uint64_t turn;
     struct watch_batch batch;
     bool tagged, tag_within;
+    bool is_prefix;    /* its range is all keys that begin with the first one; bytes has no end */
     bool walks;        /* it is in a part of the past that the tag index does not cover */
     uint32_t tag_hash; /* tag_cache_hash */
     uint32_t key_len, end_len;
@@ -26,33 +27,44 @@ struct watch_cursor {
     uint8_t bytes[];
 };
 
+/* The range has exactly the keys that begin with `key`. */
+static bool is_prefix(struct slice key, struct slice end)
+{
+    size_t last = key.len - 1;
+    return key.len && key.len == end.len && memcmp(key.ptr, end.ptr, last) == 0 &&
+           key.ptr[last] + 1 == end.ptr[last];
+}
+
 struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options)
 {
     struct slice key = options->key, end = options->range_end, tag = options->tag;
     if (!options->own && !stream_take_one(hub))
         return NULL;
-    struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
+    struct slice kept_end = is_prefix(key, end) ? SLICE_EMPTY : end;
+    struct watch_cursor *cursor =
+        pool_alloc(hub->pool, offsetof(struct watch_cursor, bytes) + key.len + kept_end.len);
     *cursor = (struct watch_cursor){
         .tagged = tag.len > 0,
         .tag_within = tag.len > 0 && options->tag_within,
         .tag_hash = tag_cache_hash(tag),
         .key_len = (uint32_t)key.len,
-        .end_len = (uint32_t)end.len,
+        .end_len = (uint32_t)kept_end.len,
+        .is_prefix = is_prefix(key, end),
     };
     slice_copy(cursor->bytes, key);
-    slice_copy(cursor->bytes + key.len, end);
-    cursor->stream = watch_stream_new(hub, (struct watch_stream_owner){.wake = options->wake,
-                                                                       .ctx = options->ctx,
-                                                                       .soon = options->soon});
-    cursor->stream->cursor = true;
-    cursor->stream->own = options->own;
+    slice_copy(cursor->bytes + key.len, kept_end);
+    stream_init_without_sending(&cursor->stream, hub,
+                                (struct watch_stream_owner){.wake = options->wake,
+                                                            .ctx = options->ctx,
+                                                            .soon = options->soon});
+    cursor->stream.own = options->own;
     hub->cursors++;
     struct watch_create create = {.key = tag.len ? tag : key,
                                   .range_end = tag.len ? SLICE_EMPTY : end,
                                   .start_revision = options->from};
     hub->tagged += cursor->tagged;
-    cursor->watcher = stream_add_watcher(cursor->stream, &create, create.key);
+    cursor->watcher = stream_add_watcher(&cursor->stream, &create, create.key);
     cursor->known = cursor->tagged ? long_revision_tagged_from(hub) : INT64_MAX;
     return cursor;
 }
@@ -61,16 +73,15 @@ void watch_cursor_free(struct watch_cursor *cursor)
 {
     if (!cursor)
         return;
-    cursor->stream->hub->tagged -= cursor->tagged;
-    cursor->stream->hub->cursors--;
-    watch_stream_free(cursor->stream);
-    free(cursor);
+    cursor->stream.hub->tagged -= cursor->tagged;
+    cursor->stream.hub->cursors--;
+    watch_stream_free(&cursor->stream);
 }
 
 /* Reads the revision at the stream's place. */
 static enum status read_batch(struct watch_cursor *cursor)
 {
-    struct watch_stream *stream = cursor->stream;
+    struct watch_stream *stream = &cursor->stream;
     struct watch_hub *hub = stream->hub;
     if (cursor->turn == hub->turn)
         return ST_OK;
@@ -93,7 +104,7 @@ static void pay(struct watch_hub *hub, size_t events)
 /* Whether an event outside the tag index has, or may have, the cursor's tag. */
 static bool has_tag(const struct watch_cursor *cursor, const struct watch_event *event)
 {
-    struct watch_hub *hub = cursor->stream->hub;
+    struct watch_hub *hub = cursor->stream.hub;
     int64_t revision = cursor->batch.revision;
     if (!cursor->walks || !hub->tagger)
         return true;
@@ -117,13 +128,15 @@ static bool wants(const struct watch_cursor *cursor, const struct watch_event *e
         return true; /* all events of its tag are in its range */
     struct slice key = slice_of(cursor->bytes, cursor->key_len);
     struct slice end = slice_of(cursor->bytes + cursor->key_len, cursor->end_len);
-    return watch_range_covers(key, end, event->key) && has_tag(cursor, event);
+    bool covers = cursor->is_prefix ? slice_has_prefix(event->key, key)
+                                    : watch_range_covers(key, end, event->key);
+    return covers && has_tag(cursor, event);
 }
 
 /* The cursor will be woken: for new events, in a later turn, or when the history is ready. */
 static enum status suspend(struct watch_cursor *cursor, enum status why)
 {
-    struct watch_stream *stream = cursor->stream;
+    struct watch_stream *stream = &cursor->stream;
     stream->woken = false;
     if (why != ST_END) {
         stream_wait_for_history(stream);
@@ -139,7 +152,7 @@ static enum status suspend(struct watch_cursor *cursor, enum status why)
  * events are examined one by one until it does. False: there is none. */
 static bool follow_tag(struct watch_cursor *cursor)
 {
-    struct watch_stream *stream = cursor->stream;
+    struct watch_stream *stream = &cursor->stream;
     struct tag_index *index = &stream->hub->tag_index;
     int64_t revision = cursor->at ? cursor->batch.revision : stream->place.revision;
     cursor->walks = cursor->tagged && (revision < cursor->known || revision < index->from);
@@ -173,11 +186,11 @@ static void skip_others(struct watch_cursor *cursor, const struct long_revision 
 /* The event at the cursor's place; NULL: it is behind the last. ST_AGAIN: not in this turn. */
 static enum status event_at(struct watch_cursor *cursor, const struct watch_event **ret_event)
 {
-    struct watch_hub *hub = cursor->stream->hub;
+    struct watch_hub *hub = cursor->stream.hub;
     size_t count = cursor->batch.count;
     if (UNLIKELY(!cursor->batch.events)) {
         struct long_revision *long_rev;
-        TRY(long_revision_get_loaded(hub, &cursor->stream->place, cursor->batch.revision,
+        TRY(long_revision_get_loaded(hub, &cursor->stream.place, cursor->batch.revision,
                                      &long_rev));
         skip_others(cursor, long_rev);
         count = long_rev->count;
@@ -194,7 +207,7 @@ static enum status event_at(struct watch_cursor *cursor, const struct watch_even
  * may. */
 static bool may_look(struct watch_cursor *cursor)
 {
-    struct watch_hub *hub = cursor->stream->hub;
+    struct watch_hub *hub = cursor->stream.hub;
     if (cursor->walks && !hub->walk_budget)
         return false;
     if (cursor->batch.events)
@@ -207,7 +220,7 @@ static bool may_look(struct watch_cursor *cursor)
 
 static void pass_over(struct watch_cursor *cursor)
 {
-    struct watch_hub *hub = cursor->stream->hub;
+    struct watch_hub *hub = cursor->stream.hub;
     cursor->at++;
     if (cursor->walks)
         pay(hub, 1);
@@ -218,7 +231,7 @@ static void pass_over(struct watch_cursor *cursor)
 static enum status find_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                              int64_t *ret_revision)
 {
-    struct watch_stream *stream = cursor->stream;
+    struct watch_stream *stream = &cursor->stream;
     struct watch_hub *hub = stream->hub;
     hub->budget = WATCH_FILL_EVENTS;
     hub->long_revisions.used_up = !hub->long_revisions.budget;
@@ -262,16 +275,17 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
 {
     if (UNLIKELY(cursor->watcher->is_void))
         return ST_COMPACTED;
-    if (!cursor->stream->dirty)
+    if (!cursor->stream.dirty)
         return suspend(cursor, ST_END);
     return find_next(cursor, ret_event, ret_revision);
 }
 
 void watch_cursor_fetch(const struct watch_cursor *cursor)
 {
-    __builtin_prefetch(cursor, 1);
-    __builtin_prefetch((const uint8_t *)cursor + 64, 1);
-    __builtin_prefetch((const uint8_t *)cursor + 128, 1);
+    const uint8_t *own = (const uint8_t *)&cursor->watcher; /* the hub has just used its stream */
+    __builtin_prefetch(own, 1);
+    __builtin_prefetch(own + 64, 1);
+    __builtin_prefetch(own + 128, 1);
 }
 
 /* Most cursors with a tag have one event when they are woken: that it was the last is known from
@@ -279,31 +293,31 @@ void watch_cursor_fetch(const struct watch_cursor *cursor)
 void watch_cursor_take(struct watch_cursor *cursor)
 {
     cursor->at++;
-    stream_count_events(cursor->stream, 1);
+    stream_count_events(&cursor->stream, 1);
     if (cursor->tagged && !cursor->walks &&
-        tag_index_is_newest(&cursor->stream->hub->tag_index, cursor->mark))
+        tag_index_is_newest(&cursor->stream.hub->tag_index, cursor->mark))
         (void)suspend(cursor, ST_END);
 }
 
 struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_event *event)
 {
-    struct watch_history *history = cursor->stream->hub->history;
+    struct watch_history *history = cursor->stream.hub->history;
     return history->ops->prev(history, event);
 }
 
 uint64_t watch_cursor_turn(const struct watch_cursor *cursor)
 {
-    return cursor->stream->hub->turn;
+    return cursor->stream.hub->turn;
 }
 
 int64_t watch_cursor_behind(const struct watch_cursor *cursor)
 {
-    const struct watch_stream *stream = cursor->stream;
+    const struct watch_stream *stream = &cursor->stream;
     return stream->dirty ? stream->hub->tail + 1 - stream->place.revision : 0;
 }
 
 int64_t watch_cursor_revision(const struct watch_cursor *cursor)
 {
-    const struct watch_stream *stream = cursor->stream;
+    const struct watch_stream *stream = &cursor->stream;
     return stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
 }

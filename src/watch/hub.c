@@ -340,6 +340,7 @@ static bool read_new_revisions(struct watch_hub *hub)
     if (hub->pause_until_ns > hub->now_ns)
         return false;
     hub->pause_until_ns = 0;
+    hub->tail_waits = false;
     /* All watchers catch up, if there are any: no stream needs the events now. */
     if (!hub->live)
         hub_catch_tail(hub);
@@ -373,6 +374,7 @@ static bool read_new_revisions(struct watch_hub *hub)
         }
         if (status == ST_END)
             hub->tail = last; /* the newest revisions have no events */
+        hub->tail_waits = status == ST_AGAIN;
         if (status != ST_OK)
             return false;
     }
@@ -383,9 +385,10 @@ static bool read_new_revisions(struct watch_hub *hub)
 /* Where its search through the past continues; 0: it searches something else. */
 static int64_t deferred_place(const struct watch_stream *stream)
 {
-    if (!stream->scan_deferred || list_empty(&stream->scans))
+    if (!stream->scan_deferred || list_empty(&sending(stream)->scans))
         return 0;
-    return LIST_ENTRY(stream->scans.next, const struct watch_scan, in_stream)->place.revision;
+    return LIST_ENTRY(sending(stream)->scans.next, const struct watch_scan, in_stream)
+        ->place.revision;
 }
 
 static int64_t deferred_lowest(const struct watch_hub *hub)
@@ -473,7 +476,7 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     bool more = read_new_revisions(hub);
     struct heap_link *tick;
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
-        notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
+        notify_tick(&CONTAINER_OF(tick, struct watch_sending, tick)->stream);
     if (stats_scan_next_ns(hub) <= now_ns)
         stats_scan_turn(hub);
     return more || any_deferred(hub) || !list_empty(&hub->closing);
@@ -501,11 +504,13 @@ int64_t watch_hub_revision(const struct watch_hub *hub)
 void watch_hub_history_ready(struct watch_hub *hub)
 {
     struct list *link;
+    hub->tail_waits = false;
     while ((link = list_pop_front(&hub->waiting)) != NULL) {
         struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_waiting);
         struct watch_scan *scan;
-        LIST_FOREACH (scan, &stream->scans, in_stream)
-            scan->waiting = false;
+        if (stream->scans_waiting)
+            LIST_FOREACH (scan, &sending(stream)->scans, in_stream)
+                scan->waiting = false;
         stream->scans_waiting = 0;
         stream->live_waiting = stream->large_waiting = false;
         stream_wake(stream);
@@ -536,11 +541,12 @@ struct counts {
     size_t streams, scans, stopped, watchers, live, catching_up, compacted, indexed, held;
 };
 
-static void stream_check(const struct watch_stream *stream, struct counts *counts)
+/* What a cursor's stream has nothing of. */
+static void sending_check(const struct watch_sending *s, struct counts *counts, size_t *ret_members)
 {
-    size_t members = 0, scans = 0, notifiers = 0, futures = 0, catching_up = 0;
+    size_t members = 0, scans = 0;
     const struct watch_scan *scan;
-    LIST_FOREACH (scan, &stream->scans, in_stream) {
+    LIST_FOREACH (scan, &s->scans, in_stream) {
         const struct scan_member *member;
         size_t of_scan = 0;
         LIST_FOREACH (member, &scan->members, in_scan) {
@@ -554,8 +560,20 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
         members += of_scan;
         scans++;
     }
-    assert(scans == stream->scan_count);
+    assert(scans == s->stream.scan_count);
+    assert(heap_has(&s->tick) == (s->stream.notifiers > 0 && !s->stream.closing));
+    assert(!s->rest || s->rest_at < s->rest_len);
+    assert(s->control_count <= WATCH_WAITING_MAX);
     counts->scans += scans;
+    counts->held += s->rest_len - s->rest_at;
+    *ret_members = members;
+}
+
+static void stream_check(const struct watch_stream *stream, struct counts *counts)
+{
+    size_t members = 0, notifiers = 0, futures = 0, catching_up = 0;
+    if (!stream->cursor)
+        sending_check(sending(stream), counts, &members);
     CHAIN_FOREACH(link, &stream->ids)
     {
         const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
@@ -574,12 +592,8 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
     counts->catching_up += catching_up;
     assert(notifiers == stream->notifiers);
     assert(futures == stream->futures);
-    assert(heap_has(&stream->tick) == (notifiers > 0 && !stream->closing));
-    assert(!stream->rest || stream->rest_at < stream->rest_len);
-    assert(stream->control_count <= WATCH_WAITING_MAX);
     counts->streams++;
     counts->stopped += stream->stopped;
-    counts->held += stream->rest_len - stream->rest_at;
 }
 
 void watch_hub_check(const struct watch_hub *hub)

@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import unittest
+import urllib.error
 import urllib.request
 
 from kube_write_test import KubeTest
@@ -175,6 +176,134 @@ class HeartbeatTest(Renewals):
             self.assertLess(second, 50, "the policy is not applied")
         self.assertEqual(code, 422, answer)
         self.assertIn("no renewals", answer["message"])
+
+
+# -- The same in protobuf, which kubelets send --
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\0"
+METADATA, SPEC, VERSION, HOLDER, RENEWED = (2, 1), (2, 2), (2, 1, 6), (2, 2, 1), (2, 2, 4)
+SECONDS = 1_795_000_000
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def parse(message):
+    """[number, value] of each field; a value is a number or bytes."""
+    found, at = [], 0
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        value, at = read_varint(message, at)
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+        found.append([tag >> 3, value])
+    return found
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def change_field(message, path, change):
+    """The message with another value of the field at that path, which change makes of the one that it has."""
+    return b"".join(field(number, value if number != path[0] else change(value) if len(path) == 1 else change_field(value, path[1:], change))
+                    for number, value in parse(message))
+
+
+def timestamp(seconds, nanos):
+    return field(1, seconds) + field(2, nanos)
+
+
+def set_to(path, value):
+    return lambda body: change_field(body, path, lambda _: value)
+
+
+def more(path, added):
+    return lambda body: change_field(body, path, lambda message: message + added)
+
+
+# What is sent besides a new time: the change, and whether the short path takes it. Unknown fields are skipped.
+IN_PROTOBUF = {
+    "only the time": (lambda body: body, True),
+    "a time of microseconds": (set_to(RENEWED, timestamp(SECONDS, 123_456_000)), True),
+    "a time of nanoseconds": (set_to(RENEWED, timestamp(SECONDS, 123_456_789)), True),
+    "no nanoseconds": (set_to(RENEWED, field(1, SECONDS)), True),
+    "too many nanoseconds": (set_to(RENEWED, timestamp(SECONDS, 1_000_000_000)), True),
+    "a time before the year 1": (set_to(RENEWED, timestamp((1 << 64) - 10 ** 12, 0)), False),
+    "an unknown field of the time": (more(RENEWED, field(3, 1)), True),
+    "two times": (more(SPEC, field(4, timestamp(SECONDS, 0))), True),
+    "the same time": (set_to(RENEWED, timestamp(1_795_118_400, 123_456_000)), False),
+    "another holder": (set_to(HOLDER, b"m"), False),
+    "a holder that is not text": (set_to(HOLDER, b"\xff"), False),
+    "an old version": (set_to(VERSION, b"1"), False),
+    "no version": (set_to(VERSION, b""), False),
+    "another label": (more(METADATA, field(11, field(1, b"c") + field(2, b"d"))), False),
+    "an unknown field": (more(SPEC, field(90, b"x")), True),
+    "an unknown field around it": (lambda body: body + field(90, b"x"), True),
+    "a length that is too long": (lambda body: body[:-1], False),
+    "nothing": (lambda body: b"", False),
+}
+
+
+class ProtobufTest(Renewals):
+    def fetch(self, method, name, body=None, content_type=PROTOBUF):
+        """The status and the bytes of the answer."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{LEASES}/{name}", body, method=method,
+                                         headers={"Accept": PROTOBUF, "Content-Type": content_type})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read()
+
+    def renew_in_protobuf(self, name, change, content_type):
+        lease = self.lease(name)
+        code, sent = self.fetch("GET", name)
+        self.assertEqual((code, sent[:4]), (200, MAGIC))
+        sent = MAGIC + change(change_field(sent[4:], RENEWED, lambda _: timestamp(SECONDS, 0)))
+        code, answer = self.fetch("PUT", name, sent, content_type)
+        stored, read = self.send("GET", f"{LEASES}/{name}")[1], self.fetch("GET", name)[1]
+        if code == 200:
+            self.assertEqual(answer, read)
+        text = json.dumps(stored)
+        for own in ("uid", "creationTimestamp"):
+            text = text.replace(lease["metadata"][own], own)
+        moved = stored["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"]
+        text = text.replace(json.dumps(stored["metadata"]["resourceVersion"]), '"version"')
+        return code, moved, json.loads(text.replace(json.dumps(name), '"NAME"'))
+
+    def test_the_result_is_that_of_an_ordinary_update(self):
+        for number, (what, (change, short)) in enumerate(IN_PROTOBUF.items()):
+            with self.subTest(what):
+                before = self.heartbeats()
+                ordinary = self.renew_in_protobuf(f"x{number}", change, PROTOBUF + "; charset=utf-8")
+                self.assertEqual(self.heartbeats(), before, "this type is not that of the short path")
+                self.assertEqual(self.renew_in_protobuf(f"y{number}", change, PROTOBUF), ordinary)
+                self.assertEqual(self.heartbeats() - before, int(short))
+
+    def test_protobuf_that_is_said_to_be_json_is_refused(self):
+        self.lease("a")
+        sent = self.fetch("GET", "a")[1]
+        sent = MAGIC + change_field(sent[4:], RENEWED, lambda _: timestamp(SECONDS, 0))
+        self.assertEqual(self.fetch("PUT", "a", sent, "application/json")[0], 400)
 
 
 class ManagedTest(Renewals):

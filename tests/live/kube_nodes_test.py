@@ -10,6 +10,7 @@ from server import WAIT_SECONDS, LiveTest, free_port, only_vigil
 
 NODES = ("one", "two")
 SHOP = "/api/v1/namespaces/shop"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "approve", "sign", "bind", "escalate",
          "impersonate", "*")
@@ -171,6 +172,33 @@ class Nodes(LiveTest):
                 self.assertEqual((code, answer["reason"]), (403, "Forbidden"), answer)
         self.assertEqual(self.send("one", "PATCH", "/api/v1/nodes/one", {"metadata": {"labels": {"a": "b"}}}, merge)[0], 200)
         self.assertEqual(self.send("one", "POST", leases, {"metadata": {"name": "one"}, "spec": {}})[0], 201)
+
+    def test_a_renewed_lease_is_that_of_the_node(self):
+        """A change of its time alone takes a short path, with the same decisions."""
+        leases = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+        nodes = leases.format("kube-node-lease")
+        for path, name in ((nodes, "one"), (nodes, "two"), (leases.format("shop"), "one")):
+            made = self.send("admin", "POST", path, {"metadata": {"name": name}, "spec": {"renewTime": "2026-11-19T20:00:00.000000Z"}})
+            self.assertEqual(made[0], 201, made)
+        lease = self.send("one", "GET", f"{nodes}/one")[1]
+        for second in range(1, 30):
+            lease["spec"]["renewTime"] = f"2026-11-19T20:00:{second:02}.000000Z"
+            code, lease = self.send("one", "PUT", f"{nodes}/one", lease)
+            self.assertEqual(code, 200, lease)
+        self.assertGreaterEqual(self.metric("vigil_kube_heartbeats_total"), 29 - 4)  # but the first of each of the four threads
+        self.create(RBAC + "/clusterroles", "leases", rules=[{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}])
+        self.create(RBAC + "/clusterrolebindings", "leases", roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "leases"},
+                    subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:one"}])
+        for path, name, text in ((nodes, "two", "can only access node lease with the same name as the requesting node"),
+                                 (leases.format("shop"), "one", 'can only access leases in the "kube-node-lease" system namespace')):
+            lease = self.send("admin", "GET", f"{path}/{name}")[1]
+            lease["spec"]["renewTime"] = "2026-11-19T20:00:10.000000Z"
+            self.eventually(lambda: text in self.send("one", "PUT", f"{path}/{name}", lease)[1].get("message", ""))
+            before = self.metric("vigil_kube_heartbeats_total")
+            code, answer = self.send("one", "PUT", f"{path}/{name}", lease)
+            self.assertEqual((code, answer["reason"]), (403, "Forbidden"), answer)
+            self.assertEqual(self.metric("vigil_kube_heartbeats_total"), before)
+            self.assertEqual(self.send("admin", "PUT", f"{path}/{name}", lease)[0], 200)
 
 
 if __name__ == "__main__":

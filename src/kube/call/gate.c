@@ -43,27 +43,32 @@ struct auth_principal kube_principal(const struct kube_api *api, const struct ht
     return named || request->own ? ENGINE_SERVER : (struct auth_principal){0};
 }
 
-bool kube_lets_in(const struct kube_api *api, const struct http_request *request)
+struct kube_sender kube_sender_of(const struct kube_api *api, const struct http_request *request)
+{
+    return (struct kube_sender){.peer_name = request->peer_name,
+                                .trusted = request->own || has_token(api, request)};
+}
+
+bool kube_lets_in(const struct kube_api *api, struct kube_sender sender)
 {
     if (api->access)
         return true; /* kube/policy/access/identity.h decides */
-    if (request->own || has_token(api, request))
+    if (sender.trusted)
         return true;
-    if (api->config->tokens && !request->peer_name)
+    if (api->config->tokens && !sender.peer_name)
         return false;
     if (engine_forwards(api->engine))
         return kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_ADMITTED;
-    return engine_auth_holds(api->shard,
-                             slice_from_text(request->peer_name ? request->peer_name : ""),
+    return engine_auth_holds(api->shard, slice_from_text(sender.peer_name ? sender.peer_name : ""),
                              SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
 }
 
-bool kube_shuts_out(const struct kube_api *api, const struct http_request *request)
+bool kube_shuts_out(const struct kube_api *api, struct kube_sender sender)
 {
     bool enabled = engine_forwards(api->engine)
                        ? kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_REFUSED
                        : engine_auth_enabled(api->shard);
-    return enabled && !kube_lets_in(api, request);
+    return enabled && !kube_lets_in(api, sender);
 }
 
 /* Before a cluster has been read, and before it is known whether it serves this client. */
@@ -177,7 +182,7 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
         return false;
     }
     if (request->secure || local) {
-        bool known = is_public(request->path) || kube_lets_in(api, request);
+        bool known = is_public(request->path) || kube_lets_in(api, kube_sender_of(api, request));
         if (!known) {
             kube_unauthorized(api, &status);
             kube_refuse(x, &status);

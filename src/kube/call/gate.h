@@ -16,10 +16,17 @@
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
 /* The on_end of routes (wire/http/route.h) whose exchanges belong to a kube_life or to nothing. */
 void kube_life_end(struct http_exchange *x, void *service);
+/* What of a request decides whether its sender has access. It outlives the request, but not the
+ * connection. */
+struct kube_sender {
+    const char *peer_name; /* of the certificate; NULL: none */
+    bool trusted;          /* it has a token of the server's own, or is the server itself */
+};
+struct kube_sender kube_sender_of(const struct kube_api *api, const struct http_request *request);
 /* Whether the sender has access now. */
-bool kube_lets_in(const struct kube_api *api, const struct http_request *request);
+bool kube_lets_in(const struct kube_api *api, struct kube_sender sender);
 /* Whether a sender who had access has lost it. */
-bool kube_shuts_out(const struct kube_api *api, const struct http_request *request);
+bool kube_shuts_out(const struct kube_api *api, struct kube_sender sender);
 /* The principal of a request that has passed the gate: the server for an authenticated sender. An
  * anonymous one has no name, and the engine refuses it once authentication is enabled. */
 struct auth_principal kube_principal(const struct kube_api *api,

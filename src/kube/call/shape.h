@@ -13,9 +13,9 @@ enum kube_include { KUBE_INCLUDE_METADATA, KUBE_INCLUDE_NONE, KUBE_INCLUDE_OBJEC
 /* The shape of all objects of an answer. Refers only to the kind of the call. */
 struct kube_shaping {
     const struct kube_kind *kind;
-    enum kube_shape shape;
+    enum kube_shape shape : 8;
+    enum kube_include include : 8;
     bool v1beta1;
-    enum kube_include include;
     struct clock *clock; /* for ages, which a watch computes later */
 };
 

@@ -28,6 +28,7 @@ enum { EXCHANGES_MAX = 2048 };
 
 struct peer {
     struct http_exchange x; /* first */
+    struct http_opening opening;
     struct http_field field;
     const struct http_routes *routes;
     struct buf answer;
@@ -118,17 +119,19 @@ static struct peer *send_with(const char *method, const char *path, const char *
     bed->peers[bed->count++] = peer;
     peer->text = strdup(path);
     peer->x.ops = &ops;
+    peer->x.opening = &peer->opening;
     peer->x.account = bed->account;
     peer->field = (struct http_field){slice_from_text(field), slice_from_text(value)};
-    peer->x.request = (struct http_request){.method = slice_from_text(method),
-                                            .target = slice_from_text(peer->text),
-                                            .host = SLICE_LITERAL("127.0.0.1"),
-                                            .peer = bed->peer,
-                                            .peer_name = bed->peer_name,
-                                            .fields = &peer->field,
-                                            .field_count = 1};
-    http_split_target(peer->x.request.target, &peer->x.request);
-    assert_int_equal(account_append(bed->account, &peer->x.body, slice_from_text(body)), ST_OK);
+    peer->opening.request = (struct http_request){.method = slice_from_text(method),
+                                                  .target = slice_from_text(peer->text),
+                                                  .host = SLICE_LITERAL("127.0.0.1"),
+                                                  .peer = bed->peer,
+                                                  .peer_name = bed->peer_name,
+                                                  .fields = &peer->field,
+                                                  .field_count = 1};
+    http_split_target(peer->opening.request.target, &peer->opening.request);
+    assert_int_equal(account_append(bed->account, &peer->opening.body, slice_from_text(body)),
+                     ST_OK);
     peer->routes = kube_api_routes(bed->spread && bed->count % 2 ? bed->other : bed->api);
     http_routes_dispatch(peer->routes, &peer->x);
     return peer;

@@ -383,7 +383,7 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
     call->identity = identity;
     call->principal = kube_principal(api, request);
     /* Access may have been withdrawn since the gate has seen the head of the request. */
-    if (request->body.len && !kube_lets_in(api, request)) {
+    if (request->body.len && !kube_lets_in(api, kube_sender_of(api, request))) {
         kube_unauthorized(api, &call->status);
         kube_call_fail(call);
         return;

@@ -56,6 +56,7 @@ enum status __wrap_tier_standing_add(struct tier_rights *rights, struct tier_sta
 
 struct peer {
     struct http_exchange x; /* first */
+    struct http_opening opening;
     struct http_routes *routes;
     struct buf answer;
     bool aborted;
@@ -122,10 +123,11 @@ static struct peer *watch_begin(void)
     assert_int_equal(http_routes_new(&peer->routes), ST_OK);
     assert_int_equal(http_routes_add(peer->routes, &route, 1, NULL), ST_OK);
     peer->x.ops = &ops;
-    peer->x.request = (struct http_request){.method = SLICE_LITERAL("GET"),
-                                            .target = SLICE_LITERAL(ANY),
-                                            .host = SLICE_LITERAL("127.0.0.1")};
-    http_split_target(peer->x.request.target, &peer->x.request);
+    peer->x.opening = &peer->opening;
+    peer->opening.request = (struct http_request){.method = SLICE_LITERAL("GET"),
+                                                  .target = SLICE_LITERAL(ANY),
+                                                  .host = SLICE_LITERAL("127.0.0.1")};
+    http_split_target(peer->opening.request.target, &peer->opening.request);
     http_routes_dispatch(peer->routes, &peer->x);
     return peer;
 }

@@ -113,6 +113,7 @@ struct watch_hub {
     struct list unwoken;  /* marked streams that are woken in a later turn; by in_deferred, too */
     size_t wake_budget;   /* how many may still be woken in this turn */
     struct list waiting;  /* streams that wait for the history */
+    bool tail_waits;      /* the newest revisions wait for the history */
     struct heap ticks;    /* streams with watchers that want notifications */
     int64_t now_ns;
     uint64_t turn; /* grows whenever what was read becomes invalid; never 0 */

@@ -32,7 +32,7 @@ static struct watch_scan *scan_new(struct watch_stream *stream, int64_t from)
     *scan = (struct watch_scan){.place.revision = from};
     list_init(&scan->members);
     /* First, because a client that has just created a watch waits for its first response. */
-    list_push_front(&stream->scans, &scan->in_stream);
+    list_push_front(&sending(stream)->scans, &scan->in_stream);
     stream->scan_count++;
     stream->hub->scans++;
     return scan;
@@ -54,7 +54,7 @@ static void scan_rewind(struct watch_scan *scan, int64_t from)
 static struct watch_scan *scan_for(struct watch_stream *stream, int64_t from)
 {
     struct watch_scan *scan, *before = NULL, *lowest = NULL;
-    LIST_FOREACH (scan, &stream->scans, in_stream) {
+    LIST_FOREACH (scan, &sending(stream)->scans, in_stream) {
         int64_t place = scan->place.revision;
         if (place <= from && (!before || place > before->place.revision))
             before = scan;
@@ -512,7 +512,7 @@ static struct history_window *window_for(struct watch_hub *hub, const struct wat
 static struct watch_scan *scan_ready(struct watch_stream *stream)
 {
     struct watch_scan *scan;
-    LIST_FOREACH (scan, &stream->scans, in_stream)
+    LIST_FOREACH (scan, &sending(stream)->scans, in_stream)
         if (!scan->waiting)
             return scan;
     return NULL;
@@ -531,7 +531,7 @@ static void scan_move_on(struct watch_stream *stream, struct watch_scan *scan,
     assert(place.revision >= scan->place.revision);
     scan->place = place;
     list_remove(&scan->in_stream);
-    list_push_back(&stream->scans, &scan->in_stream);
+    list_push_back(&sending(stream)->scans, &scan->in_stream);
     if (scan->place.revision > stream->hub->tail)
         scan_finish(stream, scan);
 }

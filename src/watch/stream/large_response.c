@@ -34,7 +34,7 @@ struct large_response {
 void large_response_begin(struct watch_stream *stream, const struct watcher *watcher,
                           int64_t revision, int64_t header_revision)
 {
-    assert(!stream->large);
+    assert(!sending(stream)->large);
     struct slice key = watch_range_key(watcher->range), end = watch_range_end(watcher->range);
     struct large_response *large = xcalloc(1, sizeof(*large) + key.len + end.len);
     large->watch_id = watcher->id;
@@ -45,7 +45,7 @@ void large_response_begin(struct watch_stream *stream, const struct watcher *wat
     large->end_len = end.len;
     slice_copy(large->bytes, key);
     slice_copy(large->bytes + key.len, end);
-    stream->large = large;
+    sending(stream)->large = large;
 }
 
 void large_response_begin_long(struct watch_stream *stream, const struct watcher *watcher,
@@ -53,9 +53,9 @@ void large_response_begin_long(struct watch_stream *stream, const struct watcher
                                const struct long_revision_hit *hit, int64_t header_revision)
 {
     large_response_begin(stream, watcher, long_rev->revision, header_revision);
-    stream->large->place = long_rev->before;
-    stream->large->at_event = hit->first;
-    stream->large->end = (size_t)hit->last + 1;
+    sending(stream)->large->place = long_rev->before;
+    sending(stream)->large->at_event = hit->first;
+    sending(stream)->large->end = (size_t)hit->last + 1;
 }
 
 void large_response_free(struct large_response *large)
@@ -265,11 +265,11 @@ static void defer(struct watch_stream *stream)
  */
 static void large_response_lost(struct watch_stream *stream, enum status why)
 {
-    if (stream->large->head_len) {
+    if (sending(stream)->large->head_len) {
         stream->broken = why == ST_DAMAGED ? ST_CORRUPT : ST_COMPACTED;
         return;
     }
-    struct large_response *large = TAKE(stream->large);
+    struct large_response *large = TAKE(sending(stream)->large);
     struct watcher *watcher = watcher_of(stream, large);
     if (watcher && watcher->state != WATCHER_COMPACTED)
         (why == ST_DAMAGED ? watcher_damaged : watcher_compacted)(watcher);
@@ -279,9 +279,9 @@ static void large_response_lost(struct watch_stream *stream, enum status why)
 void large_response_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
-    struct large_response *large = stream->large;
+    struct large_response *large = sending(stream)->large;
     assert(large);
-    assert(!stream->rest); /* nothing comes between the parts of a message */
+    assert(!sending(stream)->rest); /* nothing comes between the parts of a message */
     struct source source = {0};
     enum status status = source_open(hub, large, &source);
     if (status == ST_LIMIT) { /* the turn's units are used up */
@@ -300,7 +300,7 @@ void large_response_fill(struct watch_stream *stream, struct watch_output *out)
     while (out->at < out->end && !stream->broken) {
         status = large->piece_end ? ST_OK : piece_begin(stream, large, &source);
         if (status == ST_END) { /* the last piece was written */
-            large_response_free(TAKE(stream->large));
+            large_response_free(TAKE(sending(stream)->large));
             return;
         }
         if (status == ST_OK && !stream->broken)

@@ -227,8 +227,8 @@ static void resume_at(struct watch_stream *stream, const struct watch_run *run,
                       struct watcher *watcher, uint32_t hit)
 {
     assert(!run_is_joined(run) || run->batch.revision - stream->place.revision <= UINT8_MAX);
-    stream->resume_at = watcher;
-    stream->resume_hit = hit;
+    sending(stream)->resume_at = watcher;
+    sending(stream)->resume_hit = hit;
     stream->resume_span =
         run_is_joined(run) ? (uint8_t)(run->batch.revision - stream->place.revision) : 0;
 }
@@ -247,11 +247,11 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
         struct watcher *first = watch_range_first(hit->range, stream);
         /* The stream does not watch the range, or only in the past, or the last fill has sent it.
          */
-        if (!first || first->state != WATCHER_LIVE || own++ < stream->resume_hit)
+        if (!first || first->state != WATCHER_LIVE || own++ < sending(stream)->resume_hit)
             continue;
-        bool resumes = stream->resume_at && own == stream->resume_hit + 1;
+        bool resumes = sending(stream)->resume_at && own == sending(stream)->resume_hit + 1;
         struct watcher *left =
-            send_ring(stream, out, run, hit, resumes ? stream->resume_at : first, first);
+            send_ring(stream, out, run, hit, resumes ? sending(stream)->resume_at : first, first);
         if (left) {
             resume_at(stream, run, left, own - 1);
             return false;
@@ -267,7 +267,7 @@ enum status live_send_long(struct watch_stream *stream, struct watcher *watcher,
 {
     struct watch_hub *hub = stream->hub;
     assert(*from <= long_rev->revision);
-    assert(!stream->large);
+    assert(!sending(stream)->large);
     const struct long_revision_hit *hit = long_revision_find(long_rev, watcher->range);
     if (!long_revision_units(hub))
         return ST_AGAIN;
@@ -307,8 +307,9 @@ static enum status fill_long(struct watch_stream *stream, struct watch_output *o
     resume_with(stream, true);
     struct long_revision *long_rev;
     TRY(long_revision_get_searched(stream->hub, &stream->place, revision, &long_rev));
-    for (; stream->resume_hit < chain_table_buckets(&stream->ids); stream->resume_hit++)
-        TRY(fill_long_bucket(stream, out, long_rev, stream->resume_hit));
+    for (; sending(stream)->resume_hit < chain_table_buckets(&stream->ids);
+         sending(stream)->resume_hit++)
+        TRY(fill_long_bucket(stream, out, long_rev, sending(stream)->resume_hit));
     return ST_OK;
 }
 
@@ -378,7 +379,7 @@ static enum status fill_run(struct watch_stream *stream, struct watch_output *ou
 static int64_t run_limit(struct watch_stream *stream)
 {
     int64_t last = stream->last_hit, span = stream->resume_span;
-    if (!stream->resume_at && !stream->resume_hit) {
+    if (!sending(stream)->resume_at && !sending(stream)->resume_hit) {
         last = hub_skip_others(stream->hub, stream, last, &stream->place);
         span = WATCH_RUN_SPAN;
     }
@@ -390,8 +391,8 @@ static int64_t run_limit(struct watch_stream *stream)
 static void answer_progress(struct watch_stream *stream, struct watch_output *out)
 {
     int64_t sent = stream->place.revision - 1;
-    if (!stream->progress_wanted || sent < stream->progress_wanted || stream->scan_count ||
-        stream->compacted || !output_open(stream, out))
+    if (!sending(stream)->progress_wanted || sent < sending(stream)->progress_wanted ||
+        stream->scan_count || sending(stream)->compacted || !output_open(stream, out))
         return;
     notify_answer(stream, out, sent);
 }

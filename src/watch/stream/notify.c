@@ -18,7 +18,7 @@
 
 static void tick_at(struct watch_stream *stream, int64_t at_ns)
 {
-    enum status status = heap_put(&stream->hub->ticks, &stream->tick, at_ns);
+    enum status status = heap_put(&stream->hub->ticks, &sending(stream)->tick, at_ns);
     if (status != ST_OK)
         xalloc_check(NULL, sizeof(struct heap_entry));
 }
@@ -61,7 +61,7 @@ void notify_watcher_gone(struct watcher *watcher)
     if (watcher->flags & WATCHER_FUTURE)
         stream->futures--;
     if (watcher->flags & WATCHER_NOTIFY && --stream->notifiers == 0) {
-        heap_remove(&stream->hub->ticks, &stream->tick);
+        heap_remove(&stream->hub->ticks, &sending(stream)->tick);
         stream->ticking = false;
     }
 }
@@ -91,7 +91,7 @@ bool notify_none_future(struct watch_stream *stream, int64_t revision)
 
 void notify_tick(struct watch_stream *stream)
 {
-    tick_at(stream, clock_add(stream->hub->now_ns, stream->tick_ns));
+    tick_at(stream, clock_add(stream->hub->now_ns, sending(stream)->tick_ns));
     if (!stream->tick_begun) {
         stream->tick_begun = true;
         return;
@@ -139,52 +139,56 @@ static void round_fill(struct watch_stream *stream, struct watch_output *out)
 /* The highest revision that an answer may have; INT64_MAX: any. */
 static int64_t progress_most(const struct watch_stream *stream)
 {
-    return stream->progress_less == UINT32_MAX ? INT64_MAX
-                                               : stream->progress_newest - stream->progress_less;
+    return sending(stream)->progress_less == UINT32_MAX
+               ? INT64_MAX
+               : sending(stream)->progress_newest - sending(stream)->progress_less;
 }
 
 void notify_ask(struct watch_stream *stream, int64_t most)
 {
     struct watch_history *history = stream->hub->history;
-    int64_t before = stream->progress_wanted ? progress_most(stream) : INT64_MAX;
-    stream->progress_newest = history->ops->revision(history);
+    int64_t before = sending(stream)->progress_wanted ? progress_most(stream) : INT64_MAX;
+    sending(stream)->progress_newest = history->ops->revision(history);
     if (before < most)
         most = before; /* the requests are answered together */
-    int64_t less = stream->progress_newest > most ? stream->progress_newest - most : 0;
+    int64_t less =
+        sending(stream)->progress_newest > most ? sending(stream)->progress_newest - most : 0;
     assert(less < UINT32_MAX);
-    stream->progress_less = most == INT64_MAX ? UINT32_MAX : (uint32_t)less;
-    if (!stream->progress_wanted)
-        stream->progress_wanted = stream->progress_newest;
+    sending(stream)->progress_less = most == INT64_MAX ? UINT32_MAX : (uint32_t)less;
+    if (!sending(stream)->progress_wanted)
+        sending(stream)->progress_wanted = sending(stream)->progress_newest;
 }
 
 void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision)
 {
     struct watch_history *history = stream->hub->history;
-    stream->progress_wanted = 0;
+    sending(stream)->progress_wanted = 0;
     if (!stream->ids.count)
         return;
     if (!notify_none_future(stream, revision)) {
         /* Wait for one that was created a moment ago; etcd does not answer for a start beyond the
          * newest revision. */
         if (stream->future_min <= history->ops->revision(history) + 1)
-            stream->progress_wanted = stream->future_min - 1;
+            sending(stream)->progress_wanted = stream->future_min - 1;
         return;
     }
-    assert(!stream->scan_count && !stream->compacted); /* everything up to here was sent to all */
+    assert(!stream->scan_count &&
+           !sending(stream)->compacted); /* everything up to here was sent to all */
     struct message message = {.watch_id = -1};
     int64_t most = progress_most(stream);
     output_message(stream, out, &message, revision < most ? revision : most);
     /* A newer request came meanwhile. */
-    if (stream->progress_newest > revision)
-        stream->progress_wanted = stream->progress_newest;
+    if (sending(stream)->progress_newest > revision)
+        sending(stream)->progress_wanted = sending(stream)->progress_newest;
 }
 
 bool notify_due(const struct watch_stream *stream)
 {
     if (stream->dirty)
         return false; /* events come first */
-    return stream->ticking || (stream->progress_wanted && !stream->scan_count &&
-                               !stream->compacted && stream->hub->tail >= stream->progress_wanted);
+    return stream->ticking ||
+           (sending(stream)->progress_wanted && !stream->scan_count &&
+            !sending(stream)->compacted && stream->hub->tail >= sending(stream)->progress_wanted);
 }
 
 void notify_fill(struct watch_stream *stream, struct watch_output *out)

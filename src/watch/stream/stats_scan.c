@@ -15,7 +15,7 @@ static uint64_t behind_of(const struct watch_stream *stream)
     if (LIKELY(!stream->scan_count))
         return (uint64_t)(next - oldest);
     const struct watch_scan *scan;
-    LIST_FOREACH (scan, &stream->scans, in_stream)
+    LIST_FOREACH (scan, &sending(stream)->scans, in_stream)
         if (scan->place.revision < oldest)
             oldest = scan->place.revision;
     return (uint64_t)(next - oldest);
@@ -37,8 +37,9 @@ static void examine(struct watch_hub *hub, struct watch_stream *stream)
     if (!behind)
         return;
     const struct watch_scan *scan;
-    LIST_FOREACH (scan, &stream->scans, in_stream)
-        catching_up += scan->member_count;
+    if (stream->scan_count)
+        LIST_FOREACH (scan, &sending(stream)->scans, in_stream)
+            catching_up += scan->member_count;
     stats_scan_raise_behind(stream);
     found->stats.streams_behind++;
     found->stats.watchers_behind += stream->ids.count;
@@ -51,13 +52,15 @@ static void examine(struct watch_hub *hub, struct watch_stream *stream)
         .watchers = stream->ids.count,
         .watchers_catching_up = catching_up,
         .events_sent = stream->events_sent,
-        .bytes_sent = stream->bytes_sent,
-        .held_bytes = stream->rest_len - stream->rest_at,
-        .held_bytes_peak = stream->held_peak,
         .behind = behind,
         .behind_peak = stream->behind_peak,
         .stopped = stream->stopped,
     };
+    if (!stream->cursor) {
+        stats.bytes_sent = sending(stream)->bytes_sent;
+        stats.held_bytes = sending(stream)->rest_len - sending(stream)->rest_at;
+        stats.held_bytes_peak = sending(stream)->held_peak;
+    }
     if (!stream->cursor && stream->owner.describe)
         stream->owner.describe(stream->owner.ctx, stats.peer);
     watch_report_add(found, &stats);

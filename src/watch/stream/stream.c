@@ -14,31 +14,46 @@ enum {
 
 /* -- Life -- */
 
-struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner)
+static void stream_init(struct watch_stream *stream, struct watch_hub *hub,
+                        struct watch_stream_owner owner)
 {
     assert(owner.wake);
-    struct watch_stream *stream = pool_alloc(hub->pool, sizeof(*stream));
     *stream = (struct watch_stream){.hub = hub, .owner = owner};
-    int64_t interval = hub->options.progress_interval_ns;
-    stream->tick_ns = interval + random_between(&hub->random, 0, interval / 10);
     list_init(&stream->in_deferred);
     list_init(&stream->in_waiting);
-    list_init(&stream->scans);
     list_push_back(&hub->streams, &stream->in_hub);
     watch_stats_raise(&hub->stats.streams_peak, ++hub->stats.streams);
-    return stream;
+}
+
+struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner)
+{
+    struct watch_sending *made = pool_alloc(hub->pool, sizeof(*made));
+    int64_t interval = hub->options.progress_interval_ns;
+    *made = (struct watch_sending){.tick_ns =
+                                       interval + random_between(&hub->random, 0, interval / 10)};
+    stream_init(&made->stream, hub, owner);
+    list_init(&made->scans);
+    return &made->stream;
+}
+
+void stream_init_without_sending(struct watch_stream *stream, struct watch_hub *hub,
+                                 struct watch_stream_owner owner)
+{
+    stream_init(stream, hub, owner);
+    stream->cursor = true;
 }
 
 static void controls_drop(struct watch_stream *stream)
 {
-    for (; stream->control_count; stream->control_count--) {
-        struct watch_control *control = &stream->controls[stream->control_first];
+    for (; sending(stream)->control_count; sending(stream)->control_count--) {
+        struct watch_control *control = &sending(stream)->controls[sending(stream)->control_first];
         if (control->reason_owned)
             free((void *)(uintptr_t)control->reason.ptr);
-        stream->control_first = (uint16_t)((stream->control_first + 1) % stream->control_capacity);
+        sending(stream)->control_first =
+            (uint16_t)((sending(stream)->control_first + 1) % sending(stream)->control_capacity);
     }
-    free(TAKE(stream->controls));
-    stream->control_capacity = stream->control_first = 0;
+    free(TAKE(sending(stream)->controls));
+    sending(stream)->control_capacity = sending(stream)->control_first = 0;
 }
 
 /* Returns whether all its watchers were freed. */
@@ -68,6 +83,17 @@ void stream_free_closing(struct watch_hub *hub)
     }
 }
 
+static void sending_fini(struct watch_sending *s)
+{
+    struct watch_hub *hub = s->stream.hub;
+    controls_drop(&s->stream);
+    free(s->rest);
+    hub->stats.held_bytes -= s->rest_len - s->rest_at;
+    s->rest_len = s->rest_at = 0;
+    large_response_free(TAKE(s->large));
+    heap_remove(&hub->ticks, &s->tick);
+}
+
 void watch_stream_free(struct watch_stream *stream)
 {
     if (!stream)
@@ -75,16 +101,13 @@ void watch_stream_free(struct watch_stream *stream)
     struct watch_hub *hub = stream->hub;
     assert(!stream->filling);
     assert(!stream->closing);
-    controls_drop(stream);
-    free(stream->rest);
-    hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
+    if (!stream->cursor)
+        sending_fini(sending(stream));
     hub->stats.streams_stopped -= stream->stopped;
     hub->stats.streams--;
-    large_response_free(TAKE(stream->large));
     list_remove(&stream->in_deferred);
     list_remove(&stream->in_waiting);
     stats_scan_forget(hub, stream);
-    heap_remove(&hub->ticks, &stream->tick);
     /* Its watchers stay in the index until they are freed, and events find them there: the owner
      * must not be reached through them. */
     stream->owner = (struct watch_stream_owner){0};
@@ -92,7 +115,6 @@ void watch_stream_free(struct watch_stream *stream)
     stream->woken = stream->dirty = true; /* so that nothing marks or wakes it */
     stream->stopped = stream->ticking = stream->deferred = false;
     stream->tick_bucket = 0;
-    stream->rest_len = stream->rest_at = 0;
     list_push_back(&hub->closing, &stream->in_hub);
     stream_free_closing(hub);
 }
@@ -102,20 +124,21 @@ void watch_stream_free(struct watch_stream *stream)
 /* The caller has made sure that there is room for one more. */
 static void control_push(struct watch_stream *stream, struct watch_control control)
 {
-    assert(stream->control_count < WATCH_WAITING_MAX);
-    if (stream->control_count == stream->control_capacity) {
-        uint16_t capacity = (uint16_t)size_max(2, stream->control_capacity * 2u);
+    assert(sending(stream)->control_count < WATCH_WAITING_MAX);
+    if (sending(stream)->control_count == sending(stream)->control_capacity) {
+        uint16_t capacity = (uint16_t)size_max(2, sending(stream)->control_capacity * 2u);
         struct watch_control *controls = xmalloc(capacity * sizeof(controls[0]));
-        for (uint16_t i = 0; i < stream->control_count; i++)
-            controls[i] = stream->controls[(stream->control_first + i) % stream->control_capacity];
-        free(stream->controls);
-        stream->controls = controls;
-        stream->control_capacity = capacity;
-        stream->control_first = 0;
+        for (uint16_t i = 0; i < sending(stream)->control_count; i++)
+            controls[i] = sending(stream)->controls[(sending(stream)->control_first + i) %
+                                                    sending(stream)->control_capacity];
+        free(sending(stream)->controls);
+        sending(stream)->controls = controls;
+        sending(stream)->control_capacity = capacity;
+        sending(stream)->control_first = 0;
     }
     control.revision = stream->hub->history->ops->revision(stream->hub->history);
-    stream->controls[(stream->control_first + stream->control_count++) % stream->control_capacity] =
-        control;
+    sending(stream)->controls[(sending(stream)->control_first + sending(stream)->control_count++) %
+                              sending(stream)->control_capacity] = control;
     stream_wake(stream);
 }
 
@@ -134,9 +157,9 @@ static void control_push_reason(struct watch_stream *stream, struct watch_contro
 
 static void control_fill(struct watch_stream *stream, struct watch_output *out)
 {
-    assert(stream->control_count > 0);
-    assert(stream->control_first < stream->control_capacity);
-    struct watch_control *control = &stream->controls[stream->control_first];
+    assert(sending(stream)->control_count > 0);
+    assert(sending(stream)->control_first < sending(stream)->control_capacity);
+    struct watch_control *control = &sending(stream)->controls[sending(stream)->control_first];
     struct message message = {
         .watch_id = control->watch_id,
         .created = control->created,
@@ -146,29 +169,30 @@ static void control_fill(struct watch_stream *stream, struct watch_output *out)
     output_message(stream, out, &message, control->revision);
     if (control->reason_owned)
         free((void *)(uintptr_t)control->reason.ptr);
-    stream->control_first = (uint16_t)((stream->control_first + 1) % stream->control_capacity);
-    if (--stream->control_count == 0)
+    sending(stream)->control_first =
+        (uint16_t)((sending(stream)->control_first + 1) % sending(stream)->control_capacity);
+    if (--sending(stream)->control_count == 0)
         controls_drop(stream); /* an idle stream uses no memory for them */
 }
 
 static void compacted_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_history *history = stream->hub->history;
-    assert(stream->compacted->state == WATCHER_COMPACTED);
-    struct message message = {.watch_id = stream->compacted->id, .canceled = true};
-    if (stream->compacted->damaged)
+    assert(sending(stream)->compacted->state == WATCHER_COMPACTED);
+    struct message message = {.watch_id = sending(stream)->compacted->id, .canceled = true};
+    if (sending(stream)->compacted->damaged)
         message.reason = slice_from_text(status_text(ST_CORRUPT));
-    else if (stream->compacted->is_void)
+    else if (sending(stream)->compacted->is_void)
         message.compact_revision = history->ops->revision(history);
     else
         message.compact_revision = history->ops->compact_revision(history);
-    watcher_close(stream->compacted);
+    watcher_close(sending(stream)->compacted);
     output_message(stream, out, &message, 0);
 }
 
 size_t watch_stream_waiting(const struct watch_stream *stream)
 {
-    return stream->control_count;
+    return sending(stream)->control_count;
 }
 
 size_t watch_stream_watchers(const struct watch_stream *stream)
@@ -250,11 +274,11 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
         hub_catch_tail(hub);
     int64_t id = create->watch_id;
     stream->ids_chosen |= id != 0;
-    if (!id) {
+    if (!id && !stream->cursor) {
         /* The next number, unless the client has chosen it for another watch. */
-        while (stream->ids_chosen && stream_find_watcher(stream, stream->next_id))
-            stream->next_id++;
-        id = stream->next_id++;
+        while (stream->ids_chosen && stream_find_watcher(stream, sending(stream)->next_id))
+            sending(stream)->next_id++;
+        id = sending(stream)->next_id++;
     }
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
@@ -293,7 +317,7 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
 
 enum status watch_stream_create(struct watch_stream *stream, const struct watch_create *create)
 {
-    if (stream->control_count >= WATCH_WAITING_MAX)
+    if (sending(stream)->control_count >= WATCH_WAITING_MAX)
         return ST_LIMIT;
     struct slice key = create->key.len ? create->key : SLICE_LITERAL("\0");
     struct slice refusal = create_refusal(stream, create, key);
@@ -311,7 +335,7 @@ enum status watch_stream_create(struct watch_stream *stream, const struct watch_
 
 enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason)
 {
-    if (stream->control_count >= WATCH_WAITING_MAX)
+    if (sending(stream)->control_count >= WATCH_WAITING_MAX)
         return ST_LIMIT;
     struct watch_control control = {.watch_id = -1, .created = true, .canceled = true};
     stream->hub->stats.refused++;
@@ -342,7 +366,7 @@ static enum status end_all(struct watch_stream *stream, struct slice ids, struct
     for (size_t at = 0; at < ids.len; at += sizeof(int64_t)) {
         int64_t id;
         memcpy(&id, ids.ptr + at, sizeof(id));
-        if (stream->control_count >= WATCH_WAITING_MAX)
+        if (sending(stream)->control_count >= WATCH_WAITING_MAX)
             return ST_LIMIT;
         struct watcher *watcher = stream_find_watcher(stream, id);
         assert(watcher); /* keep_bucket has just found it */
@@ -372,7 +396,7 @@ enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id)
     struct watcher *watcher = stream_find_watcher(stream, watch_id);
     if (!watcher)
         return ST_OK;
-    if (stream->control_count >= WATCH_WAITING_MAX)
+    if (sending(stream)->control_count >= WATCH_WAITING_MAX)
         return ST_LIMIT;
     watcher_close(watcher);
     control_push(stream, (struct watch_control){.watch_id = watch_id, .canceled = true});
@@ -403,23 +427,24 @@ bool watch_stream_has(const struct watch_stream *stream, int64_t watch_id)
 
 bool watch_stream_is_within(const struct watch_stream *stream)
 {
-    return stream->rest || stream->large;
+    return sending(stream)->rest || sending(stream)->large;
 }
 
 /* -- Filling -- */
 
 static void rest_fill(struct watch_stream *stream, struct watch_output *out)
 {
-    assert(stream->rest_at < stream->rest_len);
-    size_t len = size_min(stream->rest_len - stream->rest_at, (size_t)(out->end - out->at));
-    memcpy(out->at, stream->rest + stream->rest_at, len);
+    assert(sending(stream)->rest_at < sending(stream)->rest_len);
+    size_t len = size_min(sending(stream)->rest_len - sending(stream)->rest_at,
+                          (size_t)(out->end - out->at));
+    memcpy(out->at, sending(stream)->rest + sending(stream)->rest_at, len);
     out->at += len;
-    stream->rest_at += (uint32_t)len;
+    sending(stream)->rest_at += (uint32_t)len;
     stream->hub->stats.held_bytes -= len;
-    if (stream->rest_at < stream->rest_len)
+    if (sending(stream)->rest_at < sending(stream)->rest_len)
         return;
-    free(TAKE(stream->rest));
-    stream->rest_len = stream->rest_at = 0;
+    free(TAKE(sending(stream)->rest));
+    sending(stream)->rest_len = sending(stream)->rest_at = 0;
 }
 
 static bool live_ready(const struct watch_stream *stream)
@@ -437,47 +462,47 @@ static bool has_work(const struct watch_stream *stream)
 {
     if (stream->broken)
         return false; /* the call ends, because a message cannot be completed */
-    if (stream->rest)
+    if (sending(stream)->rest)
         return true;
     /* Nothing may come between the parts of a large message. */
-    if (stream->large)
+    if (sending(stream)->large)
         return !stream->large_waiting && !stream->large_deferred;
-    return stream->control_count || stream->compacted || live_ready(stream) ||
+    return sending(stream)->control_count || sending(stream)->compacted || live_ready(stream) ||
            scans_ready(stream) ||
-           ((stream->ticking || stream->progress_wanted) && notify_due(stream));
+           ((stream->ticking || sending(stream)->progress_wanted) && notify_due(stream));
 }
 
 /* Live watchers and those that catch up take turns by the bytes they wrote. */
 static void fill_in_turns(struct watch_stream *stream, struct watch_output *out)
 {
     const uint8_t *before = out->at;
-    assert(stream->turn_bytes < TURN_BYTES);
+    assert(sending(stream)->turn_bytes < TURN_BYTES);
     if (live_ready(stream) && scans_ready(stream))
-        out->pause =
-            out->at + size_min((size_t)(out->end - out->at), TURN_BYTES - stream->turn_bytes);
+        out->pause = out->at + size_min((size_t)(out->end - out->at),
+                                        TURN_BYTES - sending(stream)->turn_bytes);
     bool scan = scans_ready(stream) && (stream->scan_turn || !live_ready(stream));
     if (scan)
         catch_up_fill(stream, out);
     else
         live_fill(stream, out);
     out->pause = out->end;
-    stream->turn_bytes += (uint32_t)(out->at - before);
-    if (stream->turn_bytes < TURN_BYTES && live_ready(stream) == scans_ready(stream))
+    sending(stream)->turn_bytes += (uint32_t)(out->at - before);
+    if (sending(stream)->turn_bytes < TURN_BYTES && live_ready(stream) == scans_ready(stream))
         return; /* its turn is not over yet */
-    stream->turn_bytes = 0;
+    sending(stream)->turn_bytes = 0;
     stream->scan_turn = !scan;
 }
 
 /* Writes what comes next in the order that stream.h promises. */
 static void fill_next(struct watch_stream *stream, struct watch_output *out)
 {
-    if (stream->rest)
+    if (sending(stream)->rest)
         rest_fill(stream, out);
-    else if (stream->large)
+    else if (sending(stream)->large)
         large_response_fill(stream, out);
-    else if (stream->control_count)
+    else if (sending(stream)->control_count)
         control_fill(stream, out);
-    else if (stream->compacted)
+    else if (sending(stream)->compacted)
         compacted_fill(stream, out);
     else if (live_ready(stream) || scans_ready(stream))
         fill_in_turns(stream, out);
@@ -506,9 +531,11 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     stream->filling = false;
     assert(out.at <= out.end);
     /* Progress was requested at a revision that this turn has not reached. */
-    if (stream->progress_wanted > hub->tail)
+    if (sending(stream)->progress_wanted > hub->tail && hub->tail_waits)
+        stream_wait_for_history(stream);
+    else if (sending(stream)->progress_wanted > hub->tail)
         stream_defer(stream);
-    stream->bytes_sent += (uint64_t)(out.at - out.start);
+    sending(stream)->bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
     /* Only a lack of room ends a fill before the work: then the stream is stopped, and its owner
      * calls again when there is room. Until then it counts as woken, so that new events do not wake

@@ -83,21 +83,21 @@ void output_end(struct watch_stream *stream, struct watch_output *out, const uin
         return;
     }
     /* It was written elsewhere: as much as fits is copied, and the stream keeps the rest. */
-    assert(!stream->rest);
+    assert(!sending(stream)->rest);
     size_t now = size_min(len, (size_t)(out->end - out->at));
     memcpy(out->at, from, now);
     out->at += now;
     if (now == len)
         return;
-    stream->rest = xmalloc(len - now);
-    memcpy(stream->rest, from + now, len - now);
-    stream->rest_len = (uint32_t)(len - now);
-    stream->rest_at = 0;
+    sending(stream)->rest = xmalloc(len - now);
+    memcpy(sending(stream)->rest, from + now, len - now);
+    sending(stream)->rest_len = (uint32_t)(len - now);
+    sending(stream)->rest_at = 0;
     struct watch_stats *stats = &stream->hub->stats;
-    stats->held_bytes += stream->rest_len;
+    stats->held_bytes += sending(stream)->rest_len;
     watch_stats_raise(&stats->held_bytes_peak, stats->held_bytes);
-    if (stream->rest_len > stream->held_peak)
-        stream->held_peak = stream->rest_len;
+    if (sending(stream)->rest_len > sending(stream)->held_peak)
+        sending(stream)->held_peak = sending(stream)->rest_len;
 }
 
 void output_message(struct watch_stream *stream, struct watch_output *out,

@@ -63,25 +63,31 @@ struct watch_stream {
     uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
                             they were not one: up to this many behind it */
     struct watch_place place;
+    uint64_t events_sent;
+    struct list in_hub;
+    struct list in_deferred, in_waiting; /* link the hub's lists of these names */
+
+    struct chain_table ids; /* its watchers */
+    int64_t future_min;     /* no watcher counted in `futures` starts below */
+    uint32_t futures, notifiers;
+    uint32_t tick_bucket; /* bucket of ids at which the round of notifications, or the freeing,
+                             continues */
+    uint32_t behind_peak; /* revisions */
+};
+
+/* A stream that sends responses: every one except those of cursors, which are shorter by this. */
+struct watch_sending {
+    struct watch_stream stream; /* first */
     /* Everything before these was sent of the revision, or run of revisions, at `place`: a hint,
      * dropped when a watcher is added or removed, or a long revision is not long any more because
      * the history reads it from elsewhere. */
     struct watcher *resume_at;
     uint32_t resume_hit;
-    uint32_t behind_peak; /* revisions */
-    uint64_t events_sent, bytes_sent;
     uint32_t turn_bytes; /* written since live and catching-up watchers last took turns */
-    uint32_t held_peak;  /* bytes of `rest` */
-
-    struct list scans; /* the first is read next, then moves to the back */
+    struct list scans;   /* the first is read next, then moves to the back */
     struct watcher *compacted;
-    struct list in_hub;
-    struct list in_deferred, in_waiting; /* link the hub's lists of these names */
-
-    struct chain_table ids; /* its watchers */
     int64_t next_id;
-    int64_t future_min; /* no watcher counted in `futures` starts below */
-    uint32_t futures, notifiers;
+    uint64_t bytes_sent;
 
     struct watch_control *controls; /* a ring */
     uint16_t control_first, control_count, control_capacity;
@@ -96,11 +102,20 @@ struct watch_stream {
     int64_t tick_ns;        /* its interval */
     uint32_t progress_less; /* an answer has at most the revision progress_newest minus this;
                                UINT32_MAX: no limit */
-    uint32_t tick_bucket;   /* bucket of ids at which the round of notifications, or the freeing,
-                               continues */
+    uint32_t held_peak;     /* bytes of `rest` */
 };
 
-_Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");
+_Static_assert(sizeof(struct watch_sending) <= 320, "an idle call takes a kilobyte in all");
+
+static inline struct watch_sending *sending(const struct watch_stream *stream)
+{
+    assert(!stream->cursor);
+    return CONTAINER_OF((struct watch_stream *)(uintptr_t)stream, struct watch_sending, stream);
+}
+
+/* For a cursor, which is an object of the hub's pool with this stream as its first field. */
+void stream_init_without_sending(struct watch_stream *stream, struct watch_hub *hub,
+                                 struct watch_stream_owner owner);
 
 void stream_wake(struct watch_stream *stream);
 /* The stream cannot continue now: the hub wakes it in a later turn. */
@@ -117,8 +132,10 @@ static inline void stream_count_events(struct watch_stream *stream, uint64_t eve
 /* Watchers were added, removed or moved: the remembered positions are invalid. */
 static inline void stream_changed(struct watch_stream *stream)
 {
-    stream->resume_at = NULL;
-    stream->resume_hit = 0;
+    if (stream->cursor)
+        return;
+    sending(stream)->resume_at = NULL;
+    sending(stream)->resume_hit = 0;
 }
 
 /* NULL: the stream has no watcher with this id. */
@@ -137,7 +154,8 @@ struct watch_output {
 /* More messages may begin. */
 static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
 {
-    return out->at < out->pause && !out->closed && !stream->rest && !stream->large;
+    return out->at < out->pause && !out->closed && !sending(stream)->rest &&
+           !sending(stream)->large;
 }
 /* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
 uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);

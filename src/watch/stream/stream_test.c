@@ -733,6 +733,30 @@ static void stream_waits_for_a_history_that_is_not_ready(void **state)
     bench_free(bench);
 }
 
+static void progress_waits_for_a_history_that_is_not_ready(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(2 << 20);
+    create(bench, on_key("a"));
+    run(bench);
+    expect_created(bench, 0, 1);
+    memory_put(&bench->memory, "b", "x");
+    bench->memory.again_every = 1;
+    assert_int_equal(watch_stream_progress(bench->client.stream, INT64_MAX), ST_OK);
+    for (int i = 0; i < 3; i++)
+        (void)turn(bench, &bench->client, ROOM);
+    assert_false(turn(bench, &bench->client, ROOM)); /* there is nothing to do */
+    expect_nothing(bench);
+    bench->memory.again_every = 0;
+    watch_hub_history_ready(bench->hub);
+    run(bench);
+    struct pb_watch_response *response = client_next(&bench->client);
+    assert_non_null(response);
+    assert_int_equal(response->watch_id, -1);
+    assert_int_equal(response->header->revision, 2);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -758,6 +782,7 @@ int main(void)
         cmocka_unit_test(long_search_is_spread_over_turns),
         cmocka_unit_test(more_places_in_the_past_than_scans_of_a_stream_are_all_served),
         cmocka_unit_test(stream_waits_for_a_history_that_is_not_ready),
+        cmocka_unit_test(progress_waits_for_a_history_that_is_not_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,9 @@ static void watcher_take_out(struct watcher *watcher)
     assert(watcher->state != WATCHER_CLOSED);
     if (watcher->state == WATCHER_COMPACTED) {
         /* It has left the index before, and is only in the ring. */
-        assert(stream->compacted && !watcher->range);
-        if (stream->compacted == watcher)
-            stream->compacted = watcher->next == watcher ? NULL : watcher->next;
+        assert(sending(stream)->compacted && !watcher->range);
+        if (sending(stream)->compacted == watcher)
+            sending(stream)->compacted = watcher->next == watcher ? NULL : watcher->next;
         watcher->prev->next = watcher->next;
         watcher->next->prev = watcher->prev;
         return;
@@ -62,10 +62,10 @@ void watcher_compacted(struct watcher *watcher)
     struct watch_stream *stream = watcher->stream;
     watcher_take_out(watcher);
     watcher_move(watcher, WATCHER_COMPACTED);
-    struct watcher *first = stream->compacted;
+    struct watcher *first = sending(stream)->compacted;
     if (!first) {
         watcher->prev = watcher->next = watcher;
-        stream->compacted = watcher;
+        sending(stream)->compacted = watcher;
         return;
     }
     watcher->next = first;
@@ -86,8 +86,8 @@ void watcher_destroy(struct watcher *watcher)
     watcher_take_out(watcher);
     watcher_move(watcher, WATCHER_CLOSED);
     notify_watcher_gone(watcher);
-    if (watcher->stream->large)
-        large_response_watcher_gone(watcher->stream->large, watcher->id);
+    if (!watcher->stream->cursor && sending(watcher->stream)->large)
+        large_response_watcher_gone(sending(watcher->stream)->large, watcher->id);
     if (hub->options.watchers_all && !watcher->stream->own)
         atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
     assert(hub->stats.watchers + hub->own_watchers > 0);

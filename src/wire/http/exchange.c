@@ -144,7 +144,20 @@ void *http_exchange_user(const struct http_exchange *x)
 
 const struct http_request *http_exchange_request(const struct http_exchange *x)
 {
-    return &x->request;
+    assert(x->opening);
+    return &x->opening->request;
+}
+
+struct wire_peer http_exchange_peer(const struct http_exchange *x)
+{
+    return x->ops->peer ? x->ops->peer(x) : (struct wire_peer){0};
+}
+
+void http_forget_request(struct http_exchange *x)
+{
+    assert(x->state >= HTTP_ANSWERING);
+    if (x->opening && x->ops->forget)
+        x->ops->forget(x);
 }
 
 struct account *http_exchange_account(const struct http_exchange *x)
@@ -192,23 +205,23 @@ enum status http_add_field(struct http_exchange *x, struct slice name, struct sl
     assert(x->state < HTTP_ANSWERING);
     if (!is_clean_name(name) || !is_clean(value))
         return ST_INVALID;
-    if (x->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
+    if (x->opening->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
         return ST_LIMIT;
     size_t more = name.len + value.len + 4;
     /* The few fields of a refusal are always accepted. */
-    if (x->fields.len + more <= SHORT_FIELDS_BYTES)
-        TRY(account_reserve_anyway(x->account, &x->fields, more));
+    if (x->opening->fields.len + more <= SHORT_FIELDS_BYTES)
+        TRY(account_reserve_anyway(x->account, &x->opening->fields, more));
     else
-        TRY(account_reserve(x->account, &x->fields, more));
+        TRY(account_reserve(x->account, &x->opening->fields, more));
     struct slice parts[] = {name, SLICE_LITERAL(": "), value, SLICE_LITERAL("\r\n")};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
-        TRY(buf_append(&x->fields, parts[i]));
+        TRY(buf_append(&x->opening->fields, parts[i]));
     return ST_OK;
 }
 
 void http_drop_fields(struct http_exchange *x)
 {
-    x->fields.len = 0;
+    x->opening->fields.len = 0;
 }
 
 bool http_fields_next(struct slice *rest, struct http_field *ret_field)
@@ -253,7 +266,7 @@ static void cut_off(struct http_exchange *x)
  * invite the client to repeat it. */
 static void respond_without_room(struct http_exchange *x)
 {
-    struct slice method = x->request.method;
+    struct slice method = x->opening->request.method; /* the answer has not begun */
     bool reads =
         slice_equal(method, SLICE_LITERAL("GET")) || slice_equal(method, SLICE_LITERAL("HEAD"));
     http_drop_fields(x);
@@ -300,7 +313,7 @@ void http_upgrade(struct http_exchange *x)
 {
     if (http_exchange_complete(x))
         return;
-    assert(x->request.upgrade && x->route->on_body && x->ops->upgrade);
+    assert(x->opening->request.upgrade && x->route->on_body && x->ops->upgrade);
     http_exchange_move(x, HTTP_ANSWERING);
     x->upgraded = true;
     (void)!x->ops->upgrade(x);
@@ -358,7 +371,7 @@ void http_wake_soon(const struct http_exchange *x)
     const uint8_t *at = (const uint8_t *)x - HTTP_TRANSPORT_BYTES;
     __builtin_prefetch(at, 1);
     __builtin_prefetch(at + 64, 1);
-    __builtin_prefetch(at + 128, 1);
+    __builtin_prefetch(x, 1);
     __builtin_prefetch(&x->user, 1);
 }
 
@@ -482,10 +495,11 @@ void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
  * of its event, mostly because its request is in no cache. */
 static void name_work(const struct http_exchange *x)
 {
-    if (LIKELY(x->parks))
+    if (LIKELY(x->parks || !x->opening))
         turn_work("making the answers of watches", SLICE_EMPTY);
     else
-        turn_work_copy("making the answer of", x->request.method, x->request.path);
+        turn_work_copy("making the answer of", x->opening->request.method,
+                       x->opening->request.path);
 }
 
 size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
@@ -543,9 +557,11 @@ void http_exchange_end(struct http_exchange *x)
 
 void http_exchange_fini(struct http_exchange *x)
 {
-    account_buf_fini(x->account, &x->body);
-    account_buf_fini(x->account, &x->path);
-    account_buf_fini(x->account, &x->fields);
+    if (!x->opening)
+        return;
+    account_buf_fini(x->account, &x->opening->body);
+    account_buf_fini(x->account, &x->opening->path);
+    account_buf_fini(x->account, &x->opening->fields);
 }
 
 static const char no_memory[] = ": clients hold too much memory, see --max-client-bytes\n";

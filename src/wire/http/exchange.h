@@ -37,6 +37,12 @@ void http_authorized(struct http_exchange *x);
 void http_exchange_set_user(struct http_exchange *x, void *user);
 void *http_exchange_user(const struct http_exchange *x);
 const struct http_request *http_exchange_request(const struct http_exchange *x);
+/* The client's address, also after http_forget_request. */
+struct wire_peer http_exchange_peer(const struct http_exchange *x);
+/* The request is not used any more, neither by the handler nor through pointers into it, so that an
+ * answer that lasts for hours does not hold it. After begin; the request must not be asked for
+ * afterwards. */
+void http_forget_request(struct http_exchange *x);
 
 /*
  * Adds a field to the response, before it begins. ST_INVALID: the name or value contains forbidden

@@ -29,7 +29,15 @@ enum http_exchange_state {
 };
 
 /* Before the exchange, HTTP/2 has the fields that sending uses; prefetched before many are sent. */
-enum { HTTP_TRANSPORT_BYTES = 144 };
+enum { HTTP_TRANSPORT_BYTES = 128 };
+
+/* What is needed only until the answer has begun, unless the handler reads the request later. */
+struct http_opening {
+    struct http_request request;
+    struct buf body;
+    struct buf path;   /* request.path, if it had escapes */
+    struct buf fields; /* fields of the response, as text: "Name: value\r\n" each */
+};
 
 /* Embedded by value in what a transport keeps for a request. Zeroed between requests. The fields
  * that sending uses come first. */
@@ -48,16 +56,13 @@ struct http_exchange {
     bool upgraded : 1;          /* the answer is 101: it completes when both directions ended */
     bool output_ended : 1;      /* upgraded: our direction has ended */
     void *user;
-    struct http_request request;
+    struct http_opening *opening;   /* NULL after http_forget_request */
     const struct http_route *route; /* NULL until it was found */
     void *service;
     void (*on_leave)(struct http_exchange *x);
     void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
     int64_t deadline_ns;
     struct account *account; /* the connection's, charged for the buffers below; may be NULL */
-    struct buf body;
-    struct buf path;   /* request.path, if it had escapes */
-    struct buf fields; /* fields of the response, as text: "Name: value\r\n" each */
 };
 
 /* Asserts that the exchange is consistent. */
@@ -128,7 +133,7 @@ void http_split_target(struct slice target, struct http_request *request);
 /* Fills in what is known from the connection. */
 void http_request_set_connection(struct http_request *request, const struct http_hooks *hooks);
 
-/* The next field of x->fields. */
+/* The next field of http_opening.fields. */
 bool http_fields_next(struct slice *rest, struct http_field *ret_field);
 
 #endif

@@ -8,6 +8,7 @@ enum { PIECE_BYTES = 4096 };
 
 struct http_local {
     struct http_exchange x;
+    struct http_opening opening;
     struct http_local_owner owner;
     struct http_field field;
     struct buf text; /* the strings of the request */
@@ -102,7 +103,7 @@ static enum status set_request(struct http_local *local, const struct http_local
                                       from->content_type.len + from->body.len + 1));
     local->field =
         (struct http_field){SLICE_LITERAL("content-type"), keep(local, from->content_type)};
-    local->x.request = (struct http_request){
+    local->x.opening->request = (struct http_request){
         .method = keep(local, from->method),
         .path = keep(local, from->path),
         .query = keep(local, from->query),
@@ -114,7 +115,7 @@ static enum status set_request(struct http_local *local, const struct http_local
         .own = true,
         .own_account = from->account,
     };
-    local->x.request.target = local->x.request.path;
+    local->x.opening->request.target = local->x.opening->request.path;
     return ST_OK;
 }
 
@@ -128,6 +129,7 @@ enum status http_local_send(const struct http_route *route, void *service,
     assert(!route->on_body);
     local->owner = *owner;
     local->x.ops = &ops;
+    local->x.opening = &local->opening;
     local->x.route = route;
     local->x.service = service;
     TRY(set_request(local, request));
@@ -136,7 +138,7 @@ enum status http_local_send(const struct http_route *route, void *service,
     http_exchange_move(&local->x, HTTP_HANDLED);
     struct http_exchange *x = &local->x;
     *ret_local = TAKE(local);
-    route->on_request(x, service, &x->request);
+    route->on_request(x, service, &x->opening->request);
     return ST_OK;
 }
 

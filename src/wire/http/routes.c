@@ -94,26 +94,26 @@ const struct http_route *http_routes_find(const struct http_routes *routes, stru
 /* False: it was answered, because an escape is malformed or there is no memory. */
 static bool decode_path(struct http_exchange *x)
 {
-    struct slice path = x->request.path;
+    struct slice path = x->opening->request.path;
     size_t len = 0;
     if (path.len == 0 || !memchr(path.ptr, '%', path.len))
         return true;
-    if (account_reserve(x->account, &x->path, path.len) != ST_OK) {
+    if (account_reserve(x->account, &x->opening->path, path.len) != ST_OK) {
         http_answer_plain(x, 429);
         return false;
     }
-    if (!http_path_decode(path, x->path.ptr, &len)) {
+    if (!http_path_decode(path, x->opening->path.ptr, &len)) {
         http_answer_plain(x, 400);
         return false;
     }
-    x->path.len = len;
-    x->request.path = buf_slice(&x->path);
+    x->opening->path.len = len;
+    x->opening->request.path = buf_slice(&x->opening->path);
     return true;
 }
 
 static bool route_admits(struct http_exchange *x)
 {
-    return !x->route->admit || x->route->admit(x, x->service, &x->request);
+    return !x->route->admit || x->route->admit(x, x->service, &x->opening->request);
 }
 
 /* False: the request was answered. */
@@ -121,8 +121,8 @@ static bool passes_gate(const struct http_routes *routes, struct http_exchange *
 {
     if (!decode_path(x))
         return false;
-    turn_work_copy("answering", x->request.method, x->request.path);
-    if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
+    turn_work_copy("answering", x->opening->request.method, x->opening->request.path);
+    if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->opening->request))
         return false;
     return !http_exchange_complete(x); /* it is if the gate had no memory for its fields */
 }
@@ -131,7 +131,7 @@ static void authorize(struct http_exchange *x)
 {
     http_exchange_move(x, HTTP_AUTHORIZING);
     x->in_admit = true;
-    x->route->authorize(x, x->service, &x->request);
+    x->route->authorize(x, x->service, &x->opening->request);
     x->in_admit = false;
 }
 
@@ -139,7 +139,7 @@ void http_routes_admit(const struct http_routes *routes, struct http_exchange *x
 {
     if (!passes_gate(routes, x))
         return;
-    x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
+    x->route = routes ? http_routes_find(routes, x->opening->request.path, &x->service) : NULL;
     if (!x->route)
         http_answer_plain(x, 404);
     else if (!route_admits(x) || http_exchange_complete(x))
@@ -152,19 +152,19 @@ void http_routes_admit(const struct http_routes *routes, struct http_exchange *x
 
 void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x)
 {
-    x->request.body = buf_slice(&x->body);
+    x->opening->request.body = buf_slice(&x->opening->body);
     /* A request without a body has not been admitted yet. */
     if (x->state == HTTP_RECEIVING)
         http_routes_admit(routes, x);
     if (x->state != HTTP_ADMITTED)
         return;
-    turn_work_copy("answering", x->request.method, x->request.path);
+    turn_work_copy("answering", x->opening->request.method, x->opening->request.path);
     /* The client was admitted when the body began to arrive, and may have lost its permission
      * since. */
-    if (x->body.len && !route_admits(x))
+    if (x->opening->body.len && !route_admits(x))
         return;
     if (http_exchange_complete(x))
         return;
     http_exchange_move(x, HTTP_HANDLED);
-    x->route->on_request(x, x->service, &x->request);
+    x->route->on_request(x, x->service, &x->opening->request);
 }

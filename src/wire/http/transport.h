@@ -9,8 +9,8 @@ struct http_exchange;
 
 /* Called only while the exchange is not complete. */
 struct http_exchange_ops {
-    /* Writes the status and the fields, including x->fields. length: of the body; NULL if unknown.
-     */
+    /* Writes the status and the fields, including those of x->opening. length: of the body; NULL if
+     * unknown. */
     enum status (*begin)(struct http_exchange *x, unsigned status, struct slice content_type,
                          const size_t *length);
     /* Reserves memory for an answer with this many bytes of body, before it begins. */
@@ -29,9 +29,13 @@ struct http_exchange_ops {
     void (*make_bulk)(struct http_exchange *x); /* NULL if answers are sent one after another */
     /* x->withheld has changed. */
     void (*withhold)(struct http_exchange *x);
-    /* Writes a 101 with x->fields: what follows has no framing. NULL: no request asks for it. */
+    /* Writes a 101 with the fields of x->opening: what follows has no framing. NULL: no request
+     * asks for it. */
     enum status (*upgrade)(struct http_exchange *x);
     int64_t (*now)(const struct http_exchange *x);
+    struct wire_peer (*peer)(const struct http_exchange *x); /* NULL: it has none */
+    /* Frees x->opening, now or as soon as the transport does not need it. NULL: it stays. */
+    void (*forget)(struct http_exchange *x);
     /* The route has admitted the request, after http_routes_admit has returned. */
     void (*authorized)(struct http_exchange *x);
 };

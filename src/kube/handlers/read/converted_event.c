@@ -170,7 +170,7 @@ struct kube_converted_event_job *kube_converted_event_send(
     account_charge_anyway(account, job->bytes.capacity);
     api->under_way++;
     enum status status = kube_offload_send(
-        &api->offload, wire_peer_key(http_exchange_request(exchange)->peer), account, &job->job);
+        &api->offload, wire_peer_key(http_exchange_peer(exchange)), account, &job->job);
     assert(status == ST_OK);
     return job;
 }

@@ -25,6 +25,7 @@ struct kube_search_budget {
     struct loop *loop;
     unsigned left;       /* for searchers that arrive in this turn */
     unsigned turn;       /* grows with each refill; never 0 */
+    size_t looked;       /* bytes that the step of a watch that is being made has examined */
     struct list waiting; /* struct kube_searcher */
     /* Refills the budget in the next turn, if anything was taken in this one. */
     struct deferred refill;

@@ -101,6 +101,7 @@ static void end_beginning(struct kube_watch *w)
         return;
     kube_call_release(w->call);
     w->call = NULL;
+    http_forget_request(w->exchange);
 }
 
 void kube_watch_free(struct kube_watch *w)
@@ -120,7 +121,7 @@ static void watch_end(struct kube_life *life)
     move(w, WATCH_ENDED);
     if (w->begun)
         kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
-    kube_watches_remove(w->api->watches, &w->in_api);
+    kube_watches_remove(w->api->watches, w);
     kube_searcher_fini(&w->searcher);
     loop_timer_cancel(w->api->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
@@ -200,7 +201,7 @@ static enum status step_initial(struct kube_watch *w)
             w, &(struct kube_event_pair){
                    .after = kv, .created = true, .key = kv.key, .revision = kv.mod_revision});
     status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
-    w->looked = w->begins->scope.looked;
+    w->api->search_budget->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK && kube_conversion_awaits(w->shaping.kind, kv.value)) {
         (void)kube_conversion_distrust(w->shaping.kind, &w->call->status);
@@ -295,7 +296,7 @@ static enum status make_change(struct kube_watch *w, struct kube_cached_event *c
     if (!kube_cached_event_object(cached, w->cursor, event, w->selection, shape, w->change,
                                   &object))
         return ST_COMPACTED;
-    w->looked = KUBE_WATCH_CONVERTED * object.json.len;
+    w->api->search_budget->looked = KUBE_WATCH_CONVERTED * object.json.len;
     TRY(kube_watch_make(w, w->change, &object, revision));
     if (shared && w->cursor) /* else it is an ERROR event */
         kube_event_cache_keep_frame(cache, cached, w->change, buf_slice(&w->made));
@@ -331,7 +332,7 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
     }
     struct kube_event_cache *cache = w->api->event_cache;
     struct kube_cached_event *cached = kube_event_cache_find(cache, w->cursor, event, revision);
-    w->looked = w->selection->selects ? event->field.len : 0;
+    w->api->search_budget->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
         w->change = kube_event_cache_type(cached, w->cursor, event, w->selection, w->shaping.shape);
     if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)) {
@@ -384,7 +385,7 @@ static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, w->made.len - w->made_at);
     slice_copy(dst, slice_of(w->made.ptr + w->made_at, n));
-    w->made_at += n;
+    w->made_at += (uint32_t)n;
     if (w->made_at == w->made.len) {
         buf_fini(&w->made);
         w->made_at = 0;
@@ -421,11 +422,11 @@ static enum http_fill cut_off(struct kube_watch *w)
 static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t *dst, size_t room,
                                 size_t *ret_len)
 {
+    const struct kube_sender sender = {w->peer_name, w->trusted};
     enum status status = ST_OK;
     size_t n = 0;
     *ret_len = 0;
-    if (UNLIKELY(kube_shuts_out(w->api, http_exchange_request(w->exchange))) &&
-        w->phase != WATCH_FAILED && !end_access(w))
+    if (UNLIKELY(kube_shuts_out(w->api, sender)) && w->phase != WATCH_FAILED && !end_access(w))
         return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
@@ -441,15 +442,15 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
             kube_search_wait(w->api->search_budget, &w->searcher, follows(w));
             return HTTP_FILL_PARKED;
         } else {
-            w->looked = 0;
+            w->api->search_budget->looked = 0;
             if (w->phase == WATCH_WAITING)
                 status = ST_END;
             else
                 status = w->phase == WATCH_INITIAL ? step_initial(w)
                                                    : step_live(w, dst + n, room - n, &len);
-            *budget -= len ? 0 : kube_search_cost(w->looked, *budget);
+            *budget -= len ? 0 : kube_search_cost(w->api->search_budget->looked, *budget);
         }
-        w->sent += len;
+        w->reads |= len > 0;
         *ret_len = n += len;
     }
     kube_count_total(&w->api->counter, KUBE_TOTAL_WATCH_BYTES, n);
@@ -594,7 +595,7 @@ static void set_bookmark(struct kube_watch *w)
     int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
     int64_t next_ns =
         now_ns + random_between(&w->api->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
-    w->sent_before = w->sent;
+    w->reads = false;
     if (now_ns < last_ns)
         loop_timer_set(w->api->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
@@ -607,7 +608,7 @@ static void on_bookmark(struct timer *timer)
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
     bool last = loop_now_ns(w->api->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
     bool pins = !last && (w->phase == WATCH_INITIAL || w->last);
-    if (w->ending || (pins && w->sent == w->sent_before)) {
+    if (w->ending || (pins && !w->reads)) {
         http_abort(w->exchange);
         return;
     }
@@ -725,6 +726,9 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->bookmarks = call->query.allow_bookmarks;
     w->shaping = kube_shaping_of(call);
     w->requested = begins->scope.revision;
+    struct kube_sender sender = kube_sender_of(call->api, call->request);
+    w->peer_name = sender.peer_name;
+    w->trusted = sender.trusted;
     w->selection = kube_selection_ref(begins->scope.selection);
     w->as_stored = !kube_watch_converts(w) && !kube_watch_kind_converts(w);
     if (call->kind->flags & KUBE_CUSTOM)
@@ -732,7 +736,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
     kube_watch_convert_init(w);
     call->handler.watch = w;
-    kube_watches_add(w->api->watches, &w->in_api, w->exchange);
+    kube_watches_add(w->api->watches, w);
     kube_call_hand_over(call, &w->life);
     return w;
 }

@@ -6,6 +6,7 @@
 #define VIGIL_KUBE_HANDLERS_READ_WATCH_PRIVATE_H
 
 #include "base/xalloc.h"
+#include "kube/call/gate.h"
 #include "kube/handlers/read/converted_event.h"
 #include "kube/handlers/read/converted_range.h"
 #include "kube/handlers/read/event_conversions.h"
@@ -36,31 +37,31 @@ struct kube_watch {
     bool bookmarks : 1;              /* were requested */
     bool columns_sent : 1;           /* the columns of a Table were sent */
     bool bookmark_due : 1;
-    bool begun : 1;  /* counted as begun */
-    bool ending : 1; /* the deadline has passed, or the server stops */
+    bool begun : 1;   /* counted as begun */
+    bool trusted : 1; /* see struct kube_sender */
+    bool reads : 1;   /* bytes were sent since the last bookmark was due */
+    bool ending : 1;  /* the deadline has passed, or the server stops */
+    uint32_t made_at; /* bytes of `made` that were sent */
     struct kube_shaping shaping;
     struct kube_converted_event_job *away; /* an event on the worker; NULL: none */
     size_t at;                             /* bytes of the cursor's event that were sent */
     struct buf made;                       /* to be sent before anything else */
     size_t charged;                        /* bytes of it charged to the connection */
     struct beginning *begins;              /* NULL once the initial events are sent */
-    uint64_t sent;                         /* bytes; shows whether the client reads */
-    size_t looked;                         /* bytes examined in one step */
     /* Its definition has changed: the watch ends after this revision; 0: it has not. */
     int64_t last;
     struct kube_searcher searcher;
 
-    size_t made_at; /* bytes of `made` that were sent */
     struct kube_life life;
     struct kube_call *call;        /* owned; NULL once it is not needed */
     struct kube_registry_use *use; /* owned; of a custom resource */
-    struct kube_watches_link in_api;
-    struct timer bookmark;     /* the next bookmark, or the end of waiting for the client */
-    int64_t deadline_ns;       /* by the loop's clock */
-    int64_t bookmark_revision; /* no bookmark has a lower revision */
+    struct list in_api;            /* links kube_watches.all */
+    struct timer bookmark;         /* the next bookmark, or the end of waiting for the client */
+    int64_t deadline_ns;           /* by the loop's clock */
+    int64_t bookmark_revision;     /* no bookmark has a lower revision */
     struct watch_conversion *conversion; /* owned; NULL: no webhook converts its objects */
     int64_t requested;                   /* the requested revision; 0: none */
-    uint64_t sent_before;
+    const char *peer_name;               /* see struct kube_sender */
 };
 
 /* Whether objects are sent whole and as JSON. */

@@ -98,7 +98,8 @@ enum status kube_watch_show(struct kube_watch *w, const struct kube_event_pair *
         w->away = kube_converted_event_send(w->api, w->exchange, &form, pair, w, on_shown);
         return ST_AGAIN;
     }
-    w->looked = KUBE_WATCH_CONVERTED * (pair->after.value.len + pair->before.value.len);
+    w->api->search_budget->looked =
+        KUBE_WATCH_CONVERTED * (pair->after.value.len + pair->before.value.len);
     kube_event_convert(&form, pair, &converted);
     return send_converted(w, pair, &converted);
 }

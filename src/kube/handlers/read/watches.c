@@ -1,6 +1,6 @@
 #include "kube/handlers/read/watches.h"
 
-#include "wire/http/exchange.h"
+#include "kube/handlers/read/watch_private.h"
 
 enum { WAKE_AT_ONCE = 512 };
 
@@ -10,10 +10,10 @@ static void wake_some(struct deferred *deferred)
     size_t count = size_min(watches->left, WAKE_AT_ONCE);
     watches->left -= count;
     for (; count && !list_empty(&watches->all); count--) {
-        struct kube_watches_link *link =
-            LIST_ENTRY(list_pop_front(&watches->all), struct kube_watches_link, in_all);
-        list_push_back(&watches->all, &link->in_all);
-        http_wake(link->exchange);
+        struct kube_watch *watch =
+            LIST_ENTRY(list_pop_front(&watches->all), struct kube_watch, in_api);
+        list_push_back(&watches->all, &watch->in_api);
+        http_wake(watch->exchange);
     }
     if (watches->left && !list_empty(&watches->all))
         loop_defer(watches->loop, &watches->wake);
@@ -48,16 +48,14 @@ void kube_watches_fini(struct kube_watches *watches)
     engine_auth_unlisten(watches->shard, &watches->rights);
 }
 
-void kube_watches_add(struct kube_watches *watches, struct kube_watches_link *link,
-                      struct http_exchange *exchange)
+void kube_watches_add(struct kube_watches *watches, struct kube_watch *watch)
 {
-    link->exchange = exchange;
-    list_push_back(&watches->all, &link->in_all);
+    list_push_back(&watches->all, &watch->in_api);
     watches->count++;
 }
 
-void kube_watches_remove(struct kube_watches *watches, struct kube_watches_link *link)
+void kube_watches_remove(struct kube_watches *watches, struct kube_watch *watch)
 {
-    list_remove(&link->in_all);
+    list_remove(&watch->in_api);
     watches->count--;
 }

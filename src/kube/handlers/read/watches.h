@@ -8,22 +8,16 @@
 #include "engine/engine.h"
 #include "io/loop.h"
 
-struct http_exchange;
+struct kube_watch;
 
 struct kube_watches {
     struct engine_shard *shard;
     struct loop *loop;
-    struct list all; /* struct kube_watches_link */
+    struct list all; /* kube_watch.in_api */
     size_t count;
     size_t left; /* at the front: still to be woken */
     struct engine_auth_listener rights;
     struct deferred wake;
-};
-
-/* Embedded in a watch. */
-struct kube_watches_link {
-    struct list in_all;
-    struct http_exchange *exchange; /* which is woken */
 };
 
 /* Wakes all watches, some in each turn, so that those whose client has lost access end; ctx is the
@@ -33,8 +27,7 @@ void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard,
 /* Must be empty. */
 void kube_watches_fini(struct kube_watches *watches);
 
-void kube_watches_add(struct kube_watches *watches, struct kube_watches_link *link,
-                      struct http_exchange *exchange);
-void kube_watches_remove(struct kube_watches *watches, struct kube_watches_link *link);
+void kube_watches_add(struct kube_watches *watches, struct kube_watch *watch);
+void kube_watches_remove(struct kube_watches *watches, struct kube_watch *watch);
 
 #endif

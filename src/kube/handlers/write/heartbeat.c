@@ -1,10 +1,13 @@
 #include "kube/handlers/write/heartbeat.h"
 
 #include "codec/json/resent.h"
+#include "codec/json/tree.h"
 #include "kube/call/conversion.h"
+#include "kube/handlers/write/admit.h"
 #include "kube/policy/admission/admission.h"
 #include "kube/types/object/object.h"
 #include "kube/types/schema/go_value.h"
+#include "kube/types/schema/protobuf.h"
 
 #include <stdio.h>
 
@@ -28,6 +31,18 @@ static const struct json_resent_path *time_of(const struct kube_kind *kind)
     return NULL;
 }
 
+static bool has_type(const struct kube_call *call, const char *type)
+{
+    struct slice found = SLICE_EMPTY;
+    return http_request_get(call->request, SLICE_LITERAL("content-type"), &found) &&
+           slice_is(found, type);
+}
+
+static bool is_protobuf(const struct kube_call *call)
+{
+    return has_type(call, "application/vnd.kubernetes.protobuf");
+}
+
 /* Whether an object has a member of this name, or says it somewhere else: then it is an ordinary
  * PUT without need. */
 static bool mentions(struct slice json, const char *name)
@@ -37,20 +52,28 @@ static bool mentions(struct slice json, const char *name)
 
 /* What is known before the object is read is examined here, because what is determined later costs
  * another reading. */
-bool kube_heartbeat_may_be(const struct kube_change *change)
+bool kube_heartbeat_may_be(struct kube_change *change)
 {
     const struct kube_call *call = change->call;
-    struct slice type = SLICE_EMPTY;
     unsigned needs = 0;
     if (call->path.subresource.len || change->dry_run ||
         call->request->body.len > HEARTBEAT_BYTES_MAX || !time_of(call->kind))
         return false;
-    return http_request_get(call->request, SLICE_LITERAL("content-type"), &type) &&
-           slice_is(type, "application/json") && !mentions(call->request->body, "managedFields") &&
-           !kube_conversion_concerns(call->kind) &&
-           kube_admission_is_unbound(call->api->admission) &&
-           !kube_admission_concerns(call->api->admission, call->kind, call->path.subresource,
-                                    KUBE_ADMISSION_UPDATE, &needs);
+    if (!(is_protobuf(call) || has_type(call, "application/json")) ||
+        mentions(call->request->body, "managedFields") || kube_conversion_concerns(call->kind) ||
+        !kube_admission_is_unbound(call->api->admission))
+        return false;
+    change->plugins = kube_admission_concerns(
+        call->api->admission, call->kind, call->path.subresource, KUBE_ADMISSION_UPDATE, &needs);
+    return kube_admission_are_of_nodes(change->plugins);
+}
+
+/* The user may write it. Otherwise it is refused as an ordinary update. */
+static bool is_admitted(struct kube_change *change)
+{
+    struct kube_admission_write write = kube_admit_write(change, KUBE_ADMISSION_UPDATE, NULL, NULL);
+    return !change->plugins || (kube_admission_run(&write, KUBE_ADMISSION_MUTATE) &&
+                                kube_admission_run(&write, KUBE_ADMISSION_VALIDATE));
 }
 
 /* Whether nothing but the time decides about this write. Policies may have come meanwhile. */
@@ -93,14 +116,31 @@ static enum status make_value(struct kube_change *change, const struct json_rese
     return ST_OK;
 }
 
+/* The body as it is stored: JSON that is written as the server writes it. */
+static enum status read_body(struct kube_change *change, struct buf *text, struct slice *ret_json)
+{
+    struct kube_call *call = change->call;
+    struct json_node *root;
+    struct error error;
+    *ret_json = call->request->body;
+    if (!is_protobuf(call))
+        return ST_OK;
+    TRY(kube_protobuf_decode(&call->arena, call->request->body, &root, &error));
+    TRY(json_tree_write(root, text));
+    *ret_json = buf_slice(text);
+    return ST_OK;
+}
+
 enum kube_stepped kube_heartbeat_take(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     struct json_resent resent = {.changed = *time_of(call->kind),
                                  .added = {"metadata", "resourceVersion"}};
-    if (!change->stored.len || !is_alone(change) ||
-        !json_is_resent(&resent, change->stored, call->request->body) ||
-        !is_written_so(resent.after) || !is_current(change, resent.version))
+    AUTO(buf_fini) struct buf text = {0};
+    struct slice json;
+    if (!change->stored.len || !is_alone(change) || read_body(change, &text, &json) != ST_OK ||
+        !json_is_resent(&resent, change->stored, json) || !is_written_so(resent.after) ||
+        !is_current(change, resent.version) || !is_admitted(change))
         return kube_change_as_put(change);
     kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
     kube_count_total(&call->api->counter, KUBE_TOTAL_HEARTBEATS, 1);

@@ -169,7 +169,7 @@ static void warned_once(void)
         peers[i] = send_patch(CMS "/w", "{\"unheard\":1,\"data\":{\"a\":\"b\"}}");
     run();
     for (size_t i = 0; i < COUNT_OF(peers); i++) {
-        struct slice fields = buf_slice(&peers[i]->x.fields), at = fields;
+        struct slice fields = buf_slice(&peers[i]->opening.fields), at = fields;
         assert_answer(peers[i], 200, NULL);
         const uint8_t *once = memmem(at.ptr, at.len, "unheard", 7);
         assert_non_null(once);

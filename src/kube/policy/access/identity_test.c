@@ -664,13 +664,14 @@ static struct peer *list_with(const struct http_field *fields, size_t count)
     bed->peers[bed->count++] = peer;
     peer->text = strdup(CMS);
     peer->x.ops = &ops;
-    peer->x.request = (struct http_request){.method = SLICE_LITERAL("GET"),
-                                            .target = slice_from_text(peer->text),
-                                            .host = SLICE_LITERAL("127.0.0.1"),
-                                            .peer_name = "jane",
-                                            .fields = fields,
-                                            .field_count = count};
-    http_split_target(peer->x.request.target, &peer->x.request);
+    peer->x.opening = &peer->opening;
+    peer->opening.request = (struct http_request){.method = SLICE_LITERAL("GET"),
+                                                  .target = slice_from_text(peer->text),
+                                                  .host = SLICE_LITERAL("127.0.0.1"),
+                                                  .peer_name = "jane",
+                                                  .fields = fields,
+                                                  .field_count = count};
+    http_split_target(peer->opening.request.target, &peer->opening.request);
     peer->routes = kube_api_routes(bed->api);
     http_routes_dispatch(peer->routes, &peer->x);
     run_watching();

@@ -296,6 +296,14 @@ bool kube_admission_needs_namespace(const struct kube_admission *admission)
     return admission->set.enabled & 1;
 }
 
+bool kube_admission_are_of_nodes(uint32_t plugins)
+{
+    for (; plugins; plugins &= plugins - 1)
+        if (chain[__builtin_ctz(plugins)] != &kube_node_restriction)
+            return false;
+    return true;
+}
+
 bool kube_admission_run(struct kube_admission_write *write, enum kube_admission_phase phase)
 {
     for (uint32_t rest = write->plugins; rest; rest &= rest - 1) {

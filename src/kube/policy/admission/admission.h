@@ -97,6 +97,9 @@ bool kube_admission_guards_owners(const struct kube_admission *admission);
 bool kube_admission_reviews_pods(const struct kube_admission *admission);
 /* The same for NodeRestriction. */
 bool kube_admission_restricts_nodes(const struct kube_admission *admission);
+/* Whether no other plugin is among these: it decides about a Lease by its user and its path alone.
+ */
+bool kube_admission_are_of_nodes(uint32_t plugins);
 
 /* Quotas have a phase of their own: Kubernetes checks them after everything else that may refuse a
  * write, so that they are charged only for writes that are stored. */

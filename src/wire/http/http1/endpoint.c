@@ -31,9 +31,11 @@ void http1_move(struct http1_endpoint *e, enum http1_reading next)
     e->reading = next;
 }
 
-static struct http_exchange fresh_exchange(struct account *account)
+static void make_exchange_fresh(struct http1_endpoint *e)
 {
-    return (struct http_exchange){.ops = &http1_exchange_ops, .account = account};
+    e->opening = (struct http_opening){0};
+    e->exchange = (struct http_exchange){
+        .ops = &http1_exchange_ops, .account = e->hooks.account, .opening = &e->opening};
 }
 
 enum status http1_endpoint_new(const struct http1_server *server, struct http_hooks hooks,
@@ -42,12 +44,9 @@ enum status http1_endpoint_new(const struct http1_server *server, struct http_ho
     struct http1_endpoint *e = calloc(1, sizeof(*e));
     if (!e)
         return ST_NOMEM;
-    *e = (struct http1_endpoint){.server = server,
-                                 .hooks = hooks,
-                                 .reason = "",
-                                 .now_ns = now_ns,
-                                 .since_ns = now_ns,
-                                 .exchange = fresh_exchange(hooks.account)};
+    *e = (struct http1_endpoint){
+        .server = server, .hooks = hooks, .reason = "", .now_ns = now_ns, .since_ns = now_ns};
+    make_exchange_fresh(e);
     *ret_endpoint = e;
     return ST_OK;
 }
@@ -89,7 +88,7 @@ static void exchange_end(struct http1_endpoint *e)
     http_exchange_end(&e->exchange);
     http_exchange_fini(&e->exchange);
     arena_fini(&e->arena);
-    e->exchange = fresh_exchange(e->hooks.account);
+    make_exchange_fresh(e);
 }
 
 void http1_endpoint_free(struct http1_endpoint *e)
@@ -120,13 +119,13 @@ static void refuse_long(struct http1_endpoint *e)
     e->reason = "body too large";
     http1_move(e, HTTP1_ANSWERING);
     e->last = true;
-    account_buf_fini(e->exchange.account, &e->exchange.body);
+    account_buf_fini(e->exchange.account, &e->exchange.opening->body);
     http_answer_too_long(&e->exchange);
 }
 
 static void refuse_for_memory(struct http1_endpoint *e)
 {
-    account_buf_fini(e->exchange.account, &e->exchange.body);
+    account_buf_fini(e->exchange.account, &e->exchange.opening->body);
     refuse(e, 429, "clients hold too much memory");
 }
 
@@ -160,11 +159,11 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
         return false;
     }
     unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
-    x->request = head->request;
-    http_request_set_connection(&x->request, &e->hooks);
-    x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
-    x->request.fields = NULL;
-    x->request.field_count = 0;
+    x->opening->request = head->request;
+    http_request_set_connection(&x->opening->request, &e->hooks);
+    x->bodiless = slice_equal(x->opening->request.method, SLICE_LITERAL("HEAD"));
+    x->opening->request.fields = NULL;
+    x->opening->request.field_count = 0;
     if (fault) {
         refuse(e, fault, "bad request head");
         return false;
@@ -174,8 +173,8 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
         refuse_for_memory(e);
         return false;
     }
-    x->request.fields = (const struct http_field *)(const void *)fields.ptr;
-    x->request.field_count = head->request.field_count;
+    x->opening->request.fields = (const struct http_field *)(const void *)fields.ptr;
+    x->opening->request.field_count = head->request.field_count;
     return true;
 }
 
@@ -235,8 +234,8 @@ static void begin_stream(struct http1_endpoint *e)
 {
     e->since_ns = e->now_ns;
     e->body_max = SIZE_MAX;
-    e->exchange.request.has_body = e->body.state != HTTP1_BODY_DONE;
-    http1_move(e, e->exchange.request.has_body ? HTTP1_BODY : HTTP1_ANSWERING);
+    e->exchange.opening->request.has_body = e->body.state != HTTP1_BODY_DONE;
+    http1_move(e, e->exchange.opening->request.has_body ? HTTP1_BODY : HTTP1_ANSWERING);
     http_routes_dispatch(e->server->routes, &e->exchange);
     /* An answer that begins later does not say that the connection ends, because the body may be
      * read to its end. But a client that was not asked for the body is not asked any more. */
@@ -311,9 +310,9 @@ static void keep_piece(struct http1_endpoint *e, struct slice piece)
         http1_move(e, HTTP1_ANSWERING);
     } else if (e->drops) {
         e->body_max -= piece.len;
-    } else if (x->body.len + piece.len > e->body_max)
+    } else if (x->opening->body.len + piece.len > e->body_max)
         refuse_long(e);
-    else if (account_append(x->account, &x->body, piece) != ST_OK)
+    else if (account_append(x->account, &x->opening->body, piece) != ST_OK)
         refuse_for_memory(e);
 }
 
@@ -539,7 +538,7 @@ static int64_t wait_max(const struct http1_endpoint *e)
                 return e->exchange.parks ? 0 : e->server->http->stall_ns;
             return waits ? e->server->http->message_ns : 0;
         }
-        return wire_message_by_ns(0, e->server->http->message_ns, e->exchange.body.len);
+        return wire_message_by_ns(0, e->server->http->message_ns, e->exchange.opening->body.len);
     }
 }
 
@@ -579,7 +578,7 @@ void http1_endpoint_check(const struct http1_endpoint *e)
     assert(e->in_at == 0);
     assert(e->out_sent <= e->out.len);
     assert(e->reading != HTTP1_LEAVING || e->in.len == 0);
-    assert(e->exchange.body.len <= e->body_max);
+    assert(e->exchange.opening->body.len <= e->body_max);
     assert(e->reading == HTTP1_ADMITTING || !http_exchange_is_authorizing(&e->exchange));
     http_exchange_check(&e->exchange);
 }

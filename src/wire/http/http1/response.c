@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
-enum { HEAD_BYTES = 512 }; /* approximate size of the head of a response without x->fields */
+enum {
+    HEAD_BYTES = 512
+}; /* approximate size of the head of a response without the handler's fields */
 
 void http1_die(struct http1_endpoint *e, const char *reason)
 {
@@ -55,7 +57,7 @@ static enum status put_framing(struct http1_endpoint *e, const size_t *length)
     if (e->last)
         return http1_put(e, SLICE_LITERAL("Connection: close\r\n"));
     /* HTTP/1.0 closes by default, and the client asked to keep the connection. */
-    if (e->exchange.request.minor == 0)
+    if (e->exchange.opening->request.minor == 0)
         return http1_put(e, SLICE_LITERAL("Connection: keep-alive\r\n"));
     return ST_OK;
 }
@@ -76,7 +78,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
     e->last = e->last || e->closes_if_refused;
     bool bare = status == 204 || status == 304;
     bool streams = !length && !bare;
-    e->chunked = streams && x->request.minor == 1;
+    e->chunked = streams && x->opening->request.minor == 1;
     if (streams && !e->chunked)
         e->last = true; /* the end of the connection marks the end of the body */
     TRY(put_status(e, status));
@@ -86,7 +88,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
         TRY(http1_put(e, SLICE_LITERAL("\r\n")));
     }
     TRY(put_framing(e, length));
-    TRY(http1_put(e, buf_slice(&x->fields)));
+    TRY(http1_put(e, buf_slice(&x->opening->fields)));
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
 
@@ -97,14 +99,14 @@ static enum status upgrade(struct http_exchange *x)
     e->chunked = false;
     http1_move(e, HTTP1_RAW);
     TRY(put_status(e, 101));
-    TRY(http1_put(e, buf_slice(&x->fields)));
+    TRY(http1_put(e, buf_slice(&x->opening->fields)));
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
 
 static enum status reserve(struct http_exchange *x, size_t bytes)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
-    return account_reserve(x->account, &e->out, HEAD_BYTES + x->fields.len + bytes);
+    return account_reserve(x->account, &e->out, HEAD_BYTES + x->opening->fields.len + bytes);
 }
 
 static enum status put_chunk(struct http_exchange *x, struct slice bytes)
@@ -154,6 +156,11 @@ static int64_t now(const struct http_exchange *x)
     return http1_endpoint_of(x)->now_ns;
 }
 
+static struct wire_peer peer(const struct http_exchange *x)
+{
+    return http1_endpoint_of(x)->hooks.peer;
+}
+
 const struct http_exchange_ops http1_exchange_ops = {
     .authorized = wake,
     .begin = begin,
@@ -166,6 +173,7 @@ const struct http_exchange_ops http1_exchange_ops = {
     .withhold = withhold,
     .upgrade = upgrade,
     .now = now,
+    .peer = peer,
 };
 
 static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)

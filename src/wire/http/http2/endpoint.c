@@ -14,7 +14,6 @@ enum status http2_endpoint_new(const struct http2_server *server, struct http_ho
     *endpoint = (struct http2_endpoint){
         .server = server, .hooks = hooks, .session = session, .check_at_ns = INT64_MAX};
     list_init(&endpoint->exchanges);
-    list_init(&endpoint->broken);
     list_init(&endpoint->waiting);
     *ret_endpoint = endpoint;
     return ST_OK;
@@ -25,7 +24,7 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
     if (!endpoint)
         return;
     assert(list_empty(&endpoint->exchanges));
-    assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
+    assert(list_empty(&endpoint->waiting) && endpoint->broken == 0);
     assert(endpoint->queued_bytes == 0 && endpoint->early_bytes == 0);
     free(endpoint);
 }
@@ -34,7 +33,7 @@ static int64_t wait_ends(const struct http2_exchange *h)
 {
     const struct http_limits *limits = h->endpoint->server->limits;
     if (http2_exchange_arrives(h))
-        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
+        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->opening->http.body.len);
     return h->progress_ns + limits->stall_ns;
 }
 
@@ -61,21 +60,31 @@ static bool may_dispatch(const struct http2_endpoint *endpoint)
     return !list_empty(&endpoint->waiting) && endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT;
 }
 
+/* They are few, so they are looked for. */
+static void reset_broken(struct http2_endpoint *endpoint)
+{
+    struct http2_exchange *h, *following;
+    LIST_FOREACH_SAFE (h, following, &endpoint->exchanges, in_exchanges) {
+        if (!h->broken)
+            continue;
+        h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
+        if (h2_session_failed(endpoint->session))
+            return;
+    }
+}
+
 void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
 {
     endpoint->now_ns = now_ns;
-    while (!list_empty(&endpoint->broken)) {
-        struct http2_exchange *h =
-            LIST_ENTRY(endpoint->broken.next, struct http2_exchange, in_broken);
-        list_remove(&h->in_broken);
-        h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
-    }
+    if (endpoint->broken)
+        reset_broken(endpoint);
     /* A client that sends many requests at once must not keep the core from its other
      * connections. */
     for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && may_dispatch(endpoint); n++) {
-        struct http2_exchange *h =
-            LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
-        list_remove(&h->in_waiting);
+        struct http2_opening *opening =
+            LIST_ENTRY(endpoint->waiting.next, struct http2_opening, in_waiting);
+        struct http2_exchange *h = opening->exchange;
+        list_remove(&opening->in_waiting);
         h->progress_ns = now_ns;
         check_in_time(h);
         http2_exchange_proceed(h);
@@ -84,7 +93,7 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
 
 bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
 {
-    return !list_empty(&endpoint->broken) || may_dispatch(endpoint);
+    return endpoint->broken || may_dispatch(endpoint);
 }
 
 /* Answers that wait for the peer's window must not stop reading, which brings the window. */
@@ -152,17 +161,20 @@ void http2_endpoint_check(const struct http2_endpoint *endpoint)
     LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
         assert(h->endpoint == endpoint);
         assert(h->out_sent <= h->out.len);
-        assert(list_empty(&h->in_waiting) || h->exchange.state <= HTTP_ADMITTED);
         http_exchange_check(&h->exchange);
-        assert(h->early_bytes == 0 || h->exchange.state <= HTTP_ADMITTED);
-        assert(h->early_bytes <= h->exchange.body.len);
+        assert(h->opening || h->forgotten);
+        bool waits = h->opening && !list_empty(&h->opening->in_waiting);
+        assert(!waits || h->exchange.state <= HTTP_ADMITTED);
+        size_t early = h->opening ? h->opening->early_bytes : 0;
+        assert(early == 0 || h->exchange.state <= HTTP_ADMITTED);
+        assert(early == 0 || early <= h->opening->http.body.len);
         queued_bytes += h->out.len - h->out_sent;
-        early_bytes += h->early_bytes;
-        broken += !list_empty(&h->in_broken);
-        waiting += !list_empty(&h->in_waiting);
+        early_bytes += early;
+        broken += h->broken;
+        waiting += waits;
     }
     assert(endpoint->queued_bytes == queued_bytes);
     assert(endpoint->early_bytes == early_bytes);
-    assert(list_length(&endpoint->broken) == broken);
+    assert(endpoint->broken == broken);
     assert(list_length(&endpoint->waiting) == waiting);
 }

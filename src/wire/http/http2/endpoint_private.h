@@ -11,15 +11,29 @@ struct http2_endpoint {
     struct http_hooks hooks;
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all exchanges of the connection */
-    struct list broken; /* to be reset, which must not happen within a call on the exchange */
     /* Requests that continue in the next turn: those that have arrived completely, in order, those
      * whose client was admitted, and those whose route may take the body as it arrives. */
     struct list waiting;
     int64_t now_ns;      /* time of the current turn */
     int64_t check_at_ns; /* no exchange has to be checked before */
+    size_t broken; /* how many must be reset, which must not happen within a call on the exchange */
     size_t queued_bytes; /* size of answers */
     size_t early_bytes;  /* size of bodies whose clients are not admitted yet */
     bool leaving;
+};
+
+/* What is only needed until the answer has begun, unless the handler reads the request later. */
+struct http2_opening {
+    struct http_opening http;
+    struct http2_exchange *exchange;
+    struct list in_waiting;     /* links endpoint.waiting */
+    struct h2_headers *headers; /* a reference */
+    struct buf head;            /* the header block of the answer, until it is sent */
+    size_t body_max;            /* set when the route is known */
+    size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
+                           back to the stream's window */
+    uint32_t withheld_bytes; /* received while the handler withheld the body; not given back */
+    bool head_sent;
 };
 
 /* The fields that sending uses are together: there may be many watches, and most of them are in no
@@ -29,20 +43,15 @@ struct http2_exchange {
     /* While the request arrives, when it began; afterwards when bytes of the answer were last sent
      * or became available. */
     int64_t progress_ns;
-    struct list in_broken; /* links endpoint.broken */
-    struct buf out;        /* bytes of the answer; those before out_sent were sent */
+    struct buf out; /* bytes of the answer; those before out_sent were sent */
     size_t out_sent;
     struct h2_stream stream;
     struct http_exchange exchange;
-    struct h2_headers *headers; /* a reference */
-    struct list in_exchanges;   /* links endpoint.exchanges */
-    struct list in_waiting;     /* links endpoint.waiting */
-    struct buf head;            /* the header block of the answer, until it is sent */
-    size_t body_max;            /* set when the route is known */
-    size_t early_bytes; /* bytes of the body: arrived before the client was admitted, and not given
-                           back to the stream's window */
-    uint32_t withheld_bytes; /* received while the handler withheld the body; not given back */
-    bool received;           /* the request arrived completely */
+    struct list in_exchanges;      /* links endpoint.exchanges */
+    struct http2_opening *opening; /* owned; NULL when it is not needed any more */
+    bool received;                 /* the request arrived completely */
+    bool forgotten;                /* the handler does not use the request any more */
+    bool broken;                   /* to be reset; then the answer is complete, too */
 };
 
 _Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,

@@ -21,17 +21,17 @@ static size_t queued(const struct http_exchange *x)
 
 static void forget_early(struct http2_exchange *h)
 {
-    h->endpoint->early_bytes -= h->early_bytes;
-    h->early_bytes = 0;
+    h->endpoint->early_bytes -= h->opening->early_bytes;
+    h->opening->early_bytes = 0;
 }
 
 /* The request is refused, so the client need not send more. */
 static void drop_early(struct http2_exchange *h)
 {
-    if (!h->early_bytes)
+    if (!h->opening || !h->opening->early_bytes)
         return;
     forget_early(h);
-    account_buf_fini(h->exchange.account, &h->exchange.body);
+    account_buf_fini(h->exchange.account, &h->opening->http.body);
 }
 
 /* ---- the answer, written by the handler ---- */
@@ -42,10 +42,11 @@ static void break_off(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     http_exchange_stop(x);
-    list_remove(&h->in_waiting);
+    if (h->opening)
+        list_remove(&h->opening->in_waiting);
     drop_early(h);
-    if (list_empty(&h->in_broken))
-        list_push_back(&h->endpoint->broken, &h->in_broken);
+    h->endpoint->broken += !h->broken;
+    h->broken = true;
     if (h->endpoint->hooks.on_output)
         h->endpoint->hooks.on_output(h->endpoint->hooks.owner);
 }
@@ -54,13 +55,14 @@ static enum status build_head(struct http2_exchange *h, unsigned status, struct 
                               const size_t *length)
 {
     assert(type.len <= TYPE_BYTES_MAX);
-    struct slice rest = buf_slice(&h->exchange.fields);
+    struct buf *head = &h->opening->head;
+    struct slice fields = buf_slice(&h->opening->http.fields), rest = fields;
     struct http_field field;
     size_t need = BLOCK_FIXED_BYTES + type.len;
     while (http_fields_next(&rest, &field))
         need += hpack_literal_bytes(field.name, field.value);
-    TRY(account_reserve_anyway(h->exchange.account, &h->head, need));
-    uint8_t *end = hpack_put_status(h->head.ptr, status);
+    TRY(account_reserve_anyway(h->exchange.account, head, need));
+    uint8_t *end = hpack_put_status(head->ptr, status);
     if (type.len)
         end = hpack_put_literal(end, SLICE_LITERAL("content-type"), type);
     if (length) {
@@ -68,11 +70,11 @@ static enum status build_head(struct http2_exchange *h, unsigned status, struct 
         int n = snprintf(digits, sizeof(digits), "%zu", *length);
         end = hpack_put_literal(end, SLICE_LITERAL("content-length"), slice_of(digits, (size_t)n));
     }
-    rest = buf_slice(&h->exchange.fields);
+    rest = fields;
     while (http_fields_next(&rest, &field))
         end = hpack_put_lower(end, field.name, field.value);
-    h->head.len = (size_t)(end - h->head.ptr);
-    assert(h->head.len <= need && h->head.len <= H2_BLOCK_BYTES_MAX);
+    head->len = (size_t)(end - head->ptr);
+    assert(head->len <= need && head->len <= H2_BLOCK_BYTES_MAX);
     return ST_OK;
 }
 
@@ -86,7 +88,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http2_exchange *h = http2_of(x);
-    list_remove(&h->in_waiting);
+    list_remove(&h->opening->in_waiting);
     drop_early(h);
     if (build_head(h, status, type, length) != ST_OK) {
         break_off(x);
@@ -147,8 +149,8 @@ static void authorized(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     struct http2_endpoint *endpoint = h->endpoint;
-    if (list_empty(&h->in_waiting))
-        list_push_back(&endpoint->waiting, &h->in_waiting);
+    if (list_empty(&h->opening->in_waiting))
+        list_push_back(&endpoint->waiting, &h->opening->in_waiting);
     if (endpoint->hooks.on_output)
         endpoint->hooks.on_output(endpoint->hooks.owner);
 }
@@ -157,9 +159,41 @@ static void withhold(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     h->progress_ns = h->endpoint->now_ns;
-    if (!x->withheld && h->withheld_bytes)
-        h2_stream_consumed(&h->stream, h->withheld_bytes);
-    h->withheld_bytes = 0;
+    if (!h->opening)
+        return; /* the body has arrived */
+    if (!x->withheld && h->opening->withheld_bytes)
+        h2_stream_consumed(&h->stream, h->opening->withheld_bytes);
+    h->opening->withheld_bytes = 0;
+}
+
+static struct wire_peer peer(const struct http_exchange *x)
+{
+    return http2_of(x)->endpoint->hooks.peer;
+}
+
+/* ---- the request is not needed any more ---- */
+
+static void free_opening(struct http2_exchange *h)
+{
+    http_exchange_fini(&h->exchange);
+    h->exchange.opening = NULL;
+    account_buf_fini(h->exchange.account, &h->opening->head);
+    h2_headers_unref(h->opening->headers);
+    free(TAKE(h->opening));
+}
+
+/* Before, the head of the answer is sent, and what arrives is still received. */
+static void free_opening_if_over(struct http2_exchange *h)
+{
+    if (h->forgotten && h->received && h->opening && h->opening->head_sent)
+        free_opening(h);
+}
+
+static void forget(struct http_exchange *x)
+{
+    struct http2_exchange *h = http2_of(x);
+    h->forgotten = true;
+    free_opening_if_over(h);
 }
 
 static const struct http_exchange_ops exchange_ops = {
@@ -174,6 +208,8 @@ static const struct http_exchange_ops exchange_ops = {
     .withhold = withhold,
     .timed = timed,
     .now = now,
+    .peer = peer,
+    .forget = forget,
 };
 
 /* ---- the answer, pulled by the session ---- */
@@ -181,13 +217,16 @@ static const struct http_exchange_ops exchange_ops = {
 static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
 {
     struct http2_exchange *h = http2_of_stream(stream);
-    if (room < h->head.len)
+    struct buf *head = &h->opening->head;
+    size_t len = head->len;
+    if (room < len)
         return 0;
-    size_t len = h->head.len;
-    memcpy(dst, h->head.ptr, len);
-    account_buf_fini(h->exchange.account, &h->head);
+    memcpy(dst, head->ptr, len);
+    account_buf_fini(h->exchange.account, head);
+    h->opening->head_sent = true;
     stream->head_only = http_exchange_complete(&h->exchange) && queued(&h->exchange) == 0;
     h->progress_ns = h->endpoint->now_ns;
+    free_opening_if_over(h);
     return len;
 }
 
@@ -218,7 +257,7 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
     *ret_len = len;
     /* The stream is reset at the next turn. Ending it here would make a broken answer look
      * complete. */
-    if (!list_empty(&h->in_broken))
+    if (UNLIKELY(http_exchange_complete(x)) && h->broken)
         return H2_FILL_PARKED;
     if (queued(x) || http_exchange_flows(x))
         return H2_FILL_MORE;
@@ -230,8 +269,8 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 static void drop_body(struct http2_exchange *h)
 {
     forget_early(h);
-    list_remove(&h->in_waiting);
-    account_buf_fini(h->exchange.account, &h->exchange.body);
+    list_remove(&h->opening->in_waiting);
+    account_buf_fini(h->exchange.account, &h->opening->http.body);
 }
 
 static void refuse_long(struct http2_exchange *h)
@@ -248,7 +287,7 @@ static void refuse_for_memory(struct http2_exchange *h)
 
 static bool is_longer(const struct http2_exchange *h, size_t limit)
 {
-    int64_t length = h->headers->content_length;
+    int64_t length = h->opening->headers->content_length;
     return length > 0 && (uint64_t)length > limit;
 }
 
@@ -262,10 +301,10 @@ static void accept_body(struct http2_exchange *h)
 {
     if (has_streaming_route(h))
         return;
-    if (h->early_bytes) /* the client may send the rest */
-        h2_stream_consumed(&h->stream, h->early_bytes);
+    if (h->opening->early_bytes) /* the client may send the rest */
+        h2_stream_consumed(&h->stream, h->opening->early_bytes);
     forget_early(h);
-    if (is_longer(h, h->body_max) || h->exchange.body.len > h->body_max)
+    if (is_longer(h, h->opening->body_max) || h->opening->http.body.len > h->opening->body_max)
         refuse_long(h);
 }
 
@@ -275,7 +314,7 @@ static void admit(struct http2_exchange *h)
 {
     const struct http2_server *server = h->endpoint->server;
     http_routes_admit(server->routes, &h->exchange);
-    h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
+    h->opening->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
     if (h->exchange.state == HTTP_ADMITTED)
         accept_body(h);
 }
@@ -285,7 +324,7 @@ static void pass(struct http2_exchange *h, struct slice bytes)
 {
     h->progress_ns = h->endpoint->now_ns;
     if (h->exchange.withheld)
-        h->withheld_bytes += (uint32_t)bytes.len;
+        h->opening->withheld_bytes += (uint32_t)bytes.len;
     else
         h2_stream_consumed(&h->stream, bytes.len);
     http_exchange_pass(&h->exchange, bytes);
@@ -295,10 +334,10 @@ static void pass(struct http2_exchange *h, struct slice bytes)
 static void begin_stream(struct http2_exchange *h)
 {
     struct http_exchange *x = &h->exchange;
-    struct buf early = x->body;
-    x->body = (struct buf){0};
+    struct buf early = x->opening->body;
+    x->opening->body = (struct buf){0};
     forget_early(h);
-    x->request.has_body = !h->received || early.len;
+    x->opening->request.has_body = !h->received || early.len;
     http_routes_dispatch(h->endpoint->server->routes, x);
     if (early.len)
         pass(h, buf_slice(&early));
@@ -322,8 +361,8 @@ void http2_exchange_proceed(struct http2_exchange *h)
 
 static void keep(struct http2_exchange *h, struct slice bytes)
 {
-    struct buf *body = &h->exchange.body;
-    if (body->len + bytes.len > h->body_max)
+    struct buf *body = &h->opening->http.body;
+    if (body->len + bytes.len > h->opening->body_max)
         refuse_long(h);
     else if (account_append(h->exchange.account, body, bytes) != ST_OK)
         refuse_for_memory(h);
@@ -333,9 +372,9 @@ static void keep(struct http2_exchange *h, struct slice bytes)
  * given back to its window. */
 static void keep_early(struct http2_exchange *h, struct slice bytes)
 {
-    h->early_bytes += bytes.len;
+    h->opening->early_bytes += bytes.len;
     h->endpoint->early_bytes += bytes.len;
-    if (account_append(h->exchange.account, &h->exchange.body, bytes) != ST_OK)
+    if (account_append(h->exchange.account, &h->opening->http.body, bytes) != ST_OK)
         refuse_for_memory(h);
 }
 
@@ -365,9 +404,10 @@ static void on_request_end(struct h2_stream *stream)
     struct http2_exchange *h = http2_of_stream(stream);
     h->received = true;
     http_exchange_pass(&h->exchange, SLICE_EMPTY);
+    free_opening_if_over(h);
     bool goes_on = h->exchange.state == HTTP_RECEIVING || h->exchange.state == HTTP_ADMITTED;
-    if (goes_on && list_empty(&h->in_waiting))
-        list_push_back(&h->endpoint->waiting, &h->in_waiting);
+    if (goes_on && list_empty(&h->opening->in_waiting))
+        list_push_back(&h->endpoint->waiting, &h->opening->in_waiting);
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error code)
@@ -375,16 +415,17 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     struct http2_exchange *h = http2_of_stream(stream);
     (void)code;
     list_remove(&h->in_exchanges);
-    list_remove(&h->in_broken);
-    list_remove(&h->in_waiting);
+    h->endpoint->broken -= h->broken;
     h->endpoint->queued_bytes -= queued(&h->exchange);
     /* The endpoint counts what its exchanges hold, so each takes its part back. */
-    forget_early(h);
+    if (h->opening) {
+        list_remove(&h->opening->in_waiting);
+        forget_early(h);
+    }
     http_exchange_end(&h->exchange);
-    http_exchange_fini(&h->exchange);
-    account_buf_fini(h->exchange.account, &h->head);
+    if (h->opening)
+        free_opening(h);
     account_buf_fini(h->exchange.account, &h->out);
-    h2_headers_unref(h->headers);
     free(h);
 }
 
@@ -422,23 +463,29 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
 {
     const struct http2_server *server = endpoint->server;
     struct http2_exchange *h = calloc(1, sizeof(*h));
-    if (!h)
+    struct http2_opening *opening = calloc(1, sizeof(*opening));
+    if (!h || !opening) {
+        free(h);
+        free(opening);
         return NULL;
+    }
     h->stream.ops = &stream_ops;
     h->exchange.ops = &exchange_ops;
-    h->exchange.request = request_of(headers, &endpoint->hooks);
+    h->opening = opening;
+    h->exchange.opening = &opening->http;
+    opening->http.request = request_of(headers, &endpoint->hooks);
     h->exchange.bodiless = slice_equal(headers->method, SLICE_LITERAL("HEAD"));
     h->exchange.leaving = endpoint->leaving;
     h->exchange.account = endpoint->hooks.account;
     h->endpoint = endpoint;
-    h->headers = headers;
+    opening->headers = headers;
+    opening->exchange = h;
+    list_init(&opening->in_waiting);
     h->progress_ns = endpoint->now_ns;
     h2_headers_ref(headers);
-    list_init(&h->in_broken);
-    list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
     if (http_routes_stream(server->routes))
-        list_push_back(&endpoint->waiting, &h->in_waiting);
+        list_push_back(&endpoint->waiting, &h->opening->in_waiting);
     /* The announced length alone decides, before the client sends any of it. */
     if (is_longer(h, server->limits->body_bytes_max))
         admit(h);
@@ -451,7 +498,7 @@ bool http2_exchange_arrives(const struct http2_exchange *h)
     bool goes_on = x->state == HTTP_RECEIVING || x->state == HTTP_ADMITTED;
     if (x->state == HTTP_HANDLED && has_streaming_route(h))
         goes_on = !x->withheld;
-    return goes_on && !h->received && list_empty(&h->in_waiting);
+    return goes_on && !h->received && list_empty(&h->opening->in_waiting);
 }
 
 bool http2_exchange_stalls(const struct http2_exchange *h)

@@ -1,6 +1,7 @@
 /* Bodies that are taken as they arrive. */
 #include "wire/http/http2/endpoint.h"
 
+#include "wire/http/exchange_private.h"
 #include "wire/http/http2/endpoint_fixture_test.h"
 
 #include <stdlib.h>
@@ -245,6 +246,47 @@ static void answer_may_end_before_the_body(void **state)
     assert_int_equal(f->stream.got_bytes + f->stream.got_ends, 0);
 }
 
+static void forgotten_request_is_freed_when_nothing_needs_it(void **state)
+{
+    struct fixture *f = *state;
+    f->stream.begins = true;
+    get(f, 1, "/take");
+    feed(f);
+    http_forget_request(f->stream.latest);
+    assert_non_null(f->stream.latest->opening); /* the head of the answer is not sent */
+    drain(f);
+    assert_null(f->stream.latest->opening);
+    test_stream_give(&f->stream, SLICE_LITERAL("hello"));
+    drain(f);
+    test_stream_give(&f->stream, SLICE_EMPTY);
+    drain(f);
+    expect_answer(f, 1, "200", "hello");
+    post(f, 3);
+    pump(f);
+    http_forget_request(f->stream.latest);
+    http_withhold(f->stream.latest, true);
+    send_text(f, 3, false, "ab");
+    pump(f);
+    assert_non_null(f->stream.latest->opening); /* the body still arrives */
+    send_text(f, 3, true, "c");
+    pump(f);
+    assert_null(f->stream.latest->opening);
+    http_withhold(f->stream.latest, false);
+    assert_got(f, "abc", 1);
+    /* Its answer is aborted, and so are others of the same turn. */
+    post(f, 5);
+    send_text(f, 5, true, "");
+    struct http_exchange *x = f->stream.latest;
+    pump(f);
+    http_forget_request(f->stream.latest);
+    http_abort(x);
+    http_abort(f->stream.latest);
+    wire_connection_check(f->connection);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_INTERNAL_ERROR);
+    assert_int_equal(test_error(buf_slice(&f->out), 5), H2_INTERNAL_ERROR);
+}
+
 static void request_that_is_reset_before_its_turn_costs_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -331,6 +373,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(body_that_stops_is_reset_until_the_answer_begins, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(answer_may_end_before_the_body, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgotten_request_is_freed_when_nothing_needs_it, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(request_that_is_reset_before_its_turn_costs_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(body_waits_until_the_client_is_admitted, setup, teardown),
