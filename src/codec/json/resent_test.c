@@ -34,6 +34,13 @@ static void new_time_is_found(void **state)
     expect("{\"kind\":\"Lease\",\"metadata\":{\"v\":\"7\",\"name\":\"a\",\"labels\":{\"x\":\"y\"}},"
            "\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:10\"}}\n",
            true);
+    /* The same, with the version elsewhere. */
+    expect("{\"kind\":\"Lease\",\"metadata\":{\"name\":\"a\",\"v\":\"7\",\"labels\":{\"x\":\"y\"}},"
+           "\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:10\"}}",
+           true);
+    expect("{\"kind\":\"Lease\",\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"},\"v\":\"7\"},"
+           "\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:10\"}}",
+           true);
     /* Other orders, and white space between members of the levels that are compared. */
     expect("{ \"spec\":{\"time\":\"10:10\",\"seconds\":40,\"holder\":\"n\"},\n\"metadata\":{"
            "\"name\":\"a\",\"labels\":{\"x\":\"y\"}, \"v\" : \"7\"},\"kind\":\"Lease\"}",
@@ -81,6 +88,20 @@ static void everything_else_is_not(void **state)
         ",\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:\\u0031\"}}",
         "{\"kind\":\"Lease\"," META
         ",\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:00\"}}",
+        /* The version in a member of metadata, or outside of it. */
+        "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"a\",\"labels\":{\"v\":\"7\",\"x\":\"y\"}}"
+        "," SPEC "}",
+        "{\"v\":\"7\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}}"
+        "," SPEC "}",
+        "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"v\":"
+        "\"7\"," SPEC "}",
+        /* A text of the time that ends elsewhere. */
+        "{\"kind\":\"Lease\"," META
+        ",\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:1\n\"}}",
+        "{\"kind\":\"Lease\"," META
+        ",\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:10\"}",
+        "{\"kind\":\"Lease\"," META
+        ",\"spec\":{\"holder\":\"n\",\"seconds\":40,\"time\":\"10:10\"}}}",
         /* A version that is not a text; the same value written in another way. */
         "{\"kind\":\"Lease\",\"metadata\":{\"v\":7,\"name\":\"a\",\"labels\":{\"x\":\"y\"}}," SPEC
         "}",
@@ -110,12 +131,37 @@ static void many_members_are_not_compared(void **state)
     }
 }
 
+/* Whatever is inserted and replaced, at whatever place: the same members and values, or not the
+ * same. */
+static void every_place_is_examined(void **state)
+{
+    static const char *const inserted[] = {"\"v\":\"7\",", ",\"v\":\"7\"", "\"v\":\"7\"",
+                                           "\"v\":7,"};
+    char after[512];
+    struct json_resent resent;
+    size_t found = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(inserted); i++)
+        for (size_t at = 0; at <= strlen(STORED); at++) {
+            snprintf(after, sizeof(after), "%.*s%s%s", (int)at, STORED, inserted[i], STORED + at);
+            char *time = strstr(after, "10:00");
+            if (!time)
+                continue;
+            time[3] = '1';
+            if (is_resent(STORED, after, &resent))
+                found++;
+        }
+    /* In front of two members, and, with its comma before it, behind two. */
+    assert_int_equal(found, 4);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_time_is_found),
         cmocka_unit_test(everything_else_is_not),
         cmocka_unit_test(many_members_are_not_compared),
+        cmocka_unit_test(every_place_is_examined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
