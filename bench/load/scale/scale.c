@@ -184,6 +184,19 @@ static enum status await_count(struct run *run, const _Atomic uint32_t *count, u
     }
 }
 
+/* Until all calls are answered and no event arrives any more. */
+static enum status await_silence(struct run *run)
+{
+    uint64_t give_up_ns = bench_now_ns() + PATIENCE_NS;
+    do {
+        if (bench_now_ns() > give_up_ns)
+            return error_set(&run->context->error, ST_TIMEOUT,
+                             "events still arrive after the last change");
+        pass_second(run);
+    } while (atomic_load(&run->world.calls) || run->series.second->counts[SCALE_EVENTS]);
+    return ST_OK;
+}
+
 static void begin_measuring(struct run *run)
 {
     const struct bench_processes *server = &run->context->target.processes;
@@ -231,10 +244,7 @@ static enum status pass_phases(struct run *run)
     TRY(status);
     atomic_store(&world->phase, SCALE_SETTLING);
     TRY(await_count(run, &world->pods_ready, world->pods, "pods are ready"));
-    while (atomic_load(&world->calls))
-        pass_second(run); /* each has a timeout */
-    pass_second(run);
-    return ST_OK;
+    return await_silence(run);
 }
 
 /* -- The result -- */
