@@ -167,7 +167,6 @@ static struct bench_options defaults_of(const struct command *command)
         .duration_ns =
             command->run == bench_kube_scale_run ? UINT64_C(60000000000) : UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),
-        .pod_count = BENCH_PODS_AS_NODES,
         .churn = 300,
         .services = 100,
         .service_interval_ns = UINT64_C(10000000000),

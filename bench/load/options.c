@@ -78,8 +78,8 @@ static const struct flag flags[] = {
     {"rate", KIND_NUMBER, AT(rate), 0, 100000000,
      "puts per second while watching, rounds per second of --again, renewals per second; 0: all it "
      "can"},
-    {"pod-count", KIND_NUMBER, AT(pod_count), 0, UINT64_MAX,
-     "kube-scale: pods on all nodes; by default as many as nodes"},
+    {"pod-count", KIND_NUMBER, AT(pod_count), 0, 10000000,
+     "kube-scale: pods on all nodes; 0: as many as nodes"},
     {"churn", KIND_NUMBER, AT(churn), 0, 10000000,
      "kube-scale: writes about pods per second for 100,000 nodes; seven are the life of a pod"},
     {"services", KIND_NUMBER, AT(services), 0, 1000000,

@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define BENCH_PODS_AS_NODES UINT64_MAX
-
 struct bench_options {
     const char *endpoint;
     const char *cacert, *cert, *key; /* files of TLS */
@@ -37,7 +35,7 @@ struct bench_options {
     uint64_t rate;
     uint64_t fail_every;
     /* kube-scale */
-    uint64_t pod_count; /* BENCH_PODS_AS_NODES: as many as nodes */
+    uint64_t pod_count; /* 0: as many as nodes */
     uint64_t churn;     /* writes about pods per second for 100,000 nodes */
     uint64_t services, service_interval_ns;
     uint64_t start_rate; /* nodes per second */

@@ -147,7 +147,9 @@ static void *run(void *arg)
  * few ports for all connections. */
 static void make_networks(struct scale_fleet *fleet)
 {
-    bool is_local = strstr(fleet->config.servers[0], "://127.") != NULL;
+    bool is_local = true;
+    for (uint32_t i = 0; i < fleet->config.server_count; i++)
+        is_local = is_local && strstr(fleet->config.servers[i], "://127.");
     uint32_t wanted = is_local ? fleet->link_count / ADDRESS_CONNECTIONS + 1 : 1;
     fleet->network_count = wanted < ADDRESSES_MAX ? wanted : ADDRESSES_MAX;
     fleet->networks = xcalloc(fleet->network_count, sizeof(fleet->networks[0]));

@@ -89,15 +89,21 @@ static void see_slice(const struct scale_follow *follow, const vigil_kube_object
         add_delay(follow, SCALE_SLICE_LAST, sent_ns);
 }
 
+/* The state at the beginning is not complete: there is no version to continue from. */
+static bool is_listing(const struct scale_follow *follow)
+{
+    return !follow->version[0];
+}
+
 static void see_object(struct scale_follow *follow, const vigil_kube_event *event)
 {
     struct scale_follower *follower = follow->follower;
     enum events events = rows[follow->row].events;
     uint64_t sent_ns;
     if (events == EVENTS_PODS && event->type != VIGIL_KUBE_DELETED)
-        follower->thread->on_pod(follower, event->object, follow->complete);
-    /* The state at the beginning is not a change whose delay is measured. */
-    if (!follow->complete || events < EVENTS_SERVICES ||
+        follower->thread->on_pod(follower, event->object, !is_listing(follow));
+    /* What a list contains is not a change whose delay is measured. */
+    if (is_listing(follow) || events < EVENTS_SERVICES ||
         !scale_object_sent(event->object, &sent_ns))
         return;
     add_delay(follow, events == EVENTS_SERVICES ? SCALE_SERVICE_DELAY : SCALE_SLICE_DELAY, sent_ns);
@@ -121,19 +127,25 @@ static void see_end(struct scale_follow *follow, const vigil_kube_event *event)
     bool expired = follow->expired || (event->status && event->status->code == GONE);
     bool timed_out = event->end == VIGIL_KUBE_END_COMPLETE && follow->complete &&
                      took_ns + EARLY_S * NS_PER_S >= (uint64_t)follow->timeout_s * NS_PER_S;
+    char why[SCALE_ERROR_BYTES];
+    snprintf(why, sizeof(why), "%.200s after %.1f s",
+             event->status ? event->status->message : event->reason, (double)took_ns / 1e9);
     vigil_kube_watch_free(TAKE(follow->watch));
     follow->expired = false;
     if (event->end == VIGIL_KUBE_END_CANCELED)
         return;
-    count(follow, expired     ? SCALE_RELISTS
-                  : timed_out ? SCALE_WATCHES_TIMED_OUT
-                              : SCALE_WATCHES_ENDED);
-    if (expired)
-        follow->version[0] = 0;
-    if (timed_out)
+    if (timed_out) {
+        count(follow, SCALE_WATCHES_TIMED_OUT);
         begin(follow);
-    else
-        loop_timer_set(loop, &follow->pause, loop_now_ns(loop) + PAUSE_S * NS_PER_S);
+        return;
+    }
+    if (expired) {
+        count(follow, SCALE_RELISTS);
+        follow->version[0] = 0;
+    } else {
+        scale_measures_end(measures_of(follow), rows[follow->row].resource, why);
+    }
+    loop_timer_set(loop, &follow->pause, loop_now_ns(loop) + PAUSE_S * NS_PER_S);
 }
 
 static void see_bookmark(struct scale_follow *follow, const vigil_kube_event *event)
@@ -153,9 +165,8 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
 {
     struct scale_follow *follow = user;
     (void)watch;
-    /* The version of a list that is not complete cannot be continued from. */
     if (event->version.size && event->version.size < sizeof(follow->version) &&
-        (follow->version[0] || event->initial_end)) {
+        (!is_listing(follow) || event->initial_end)) {
         memcpy(follow->version, event->version.data, event->version.size);
         follow->version[event->version.size] = 0;
     }
@@ -199,10 +210,10 @@ static void begin(struct scale_follow *follow)
     options.field_selector = selector[0] ? selector : NULL;
     options.timeout_s = follow->timeout_s;
     options.protobuf = 1;
-    if (follow->version[0])
-        options.version = follow->version;
-    else
+    if (is_listing(follow))
         options.initial_events = 1;
+    else
+        options.version = follow->version;
     int code = vigil_kube_watch_new(follower->kube, &options, on_event, follow, &follow->watch);
     if (code != VIGIL_OK)
         scale_measures_error(measures_of(follow), row->resource, "the watch was not started");

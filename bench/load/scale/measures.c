@@ -78,12 +78,31 @@ void scale_measures_count(struct scale_measures *measures, enum scale_count coun
     measures->sample.counts[count]++;
 }
 
-void scale_measures_error(struct scale_measures *measures, const char *what, const char *text)
+static void note(struct scale_measures *measures, enum scale_count count, char *first,
+                 const char *what, const char *text)
 {
     LOCK_SCOPE(&measures->lock);
-    measures->sample.counts[SCALE_ERRORS]++;
-    if (!measures->first_error[0])
-        snprintf(measures->first_error, sizeof(measures->first_error), "%s: %s", what, text);
+    measures->sample.counts[count]++;
+    if (!*first)
+        snprintf(first, SCALE_ERROR_BYTES, "%s: %s", what, text);
+}
+
+void scale_measures_error(struct scale_measures *measures, const char *what, const char *text)
+{
+    note(measures, SCALE_ERRORS, measures->first_error, what, text);
+}
+
+void scale_measures_end(struct scale_measures *measures, const char *what, const char *text)
+{
+    note(measures, SCALE_WATCHES_ENDED, measures->first_end, what, text);
+}
+
+void scale_measures_texts(struct scale_measures *measures, char error[static SCALE_ERROR_BYTES],
+                          char end[static SCALE_ERROR_BYTES])
+{
+    LOCK_SCOPE(&measures->lock);
+    memcpy(error, measures->first_error, SCALE_ERROR_BYTES);
+    memcpy(end, measures->first_end, SCALE_ERROR_BYTES);
 }
 
 void scale_measures_take(struct scale_measures *measures, struct scale_sample *into)

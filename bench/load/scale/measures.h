@@ -71,10 +71,13 @@ struct scale_sample {
 /* Adds the second one to the first. */
 void scale_sample_merge(struct scale_sample *into, const struct scale_sample *from);
 
+enum { SCALE_ERROR_BYTES = 256 };
+
 struct scale_measures {
     struct lock lock;           /* protects what follows */
     struct scale_sample sample; /* since the last one was taken */
-    char first_error[256];      /* "" without one */
+    /* Texts; "" without one. */
+    char first_error[SCALE_ERROR_BYTES], first_end[SCALE_ERROR_BYTES];
 };
 
 void scale_measures_init(struct scale_measures *measures);
@@ -85,6 +88,12 @@ void scale_measures_add(struct scale_measures *measures, enum scale_measure meas
 void scale_measures_count(struct scale_measures *measures, enum scale_count count);
 /* Counts it and keeps the text of the first one. */
 void scale_measures_error(struct scale_measures *measures, const char *what, const char *text);
+
+/* The same for a watch that the server has ended, or has not accepted. */
+void scale_measures_end(struct scale_measures *measures, const char *what, const char *text);
+/* The texts of the first error and of the first such end. */
+void scale_measures_texts(struct scale_measures *measures, char error[static SCALE_ERROR_BYTES],
+                          char end[static SCALE_ERROR_BYTES]);
 
 /* Adds what was measured to the sample, and begins again. */
 void scale_measures_take(struct scale_measures *measures, struct scale_sample *into);

@@ -42,7 +42,13 @@ static void text_of_the_first_error_is_kept(void **state)
     scale_measures_error(&measures, "list", "another one");
     scale_measures_take(&measures, &first);
     assert_int_equal(first.counts[SCALE_ERRORS], 2);
-    assert_string_equal(measures.first_error, "renew: no answer");
+    char error[SCALE_ERROR_BYTES], end[SCALE_ERROR_BYTES];
+    scale_measures_texts(&measures, error, end);
+    assert_string_equal(error, "renew: no answer");
+    assert_string_equal(end, "");
+    scale_measures_end(&measures, "pods", "too slow");
+    scale_measures_texts(&measures, error, end);
+    assert_string_equal(end, "pods: too slow");
     scale_measures_fini(&measures);
 }
 

@@ -232,7 +232,7 @@ static void on_report(struct timer *timer)
     struct scale_thread *thread = thread_of(node);
     vigil_kube_target target = node_target(node);
     set_timer(node, timer, REPORT_S * NS_PER_S);
-    if (node->reporting || is_settling(node))
+    if (!node->registered || node->reporting || is_settling(node))
         return;
     node->reporting = true;
     target.subresource = "status";

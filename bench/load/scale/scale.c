@@ -92,8 +92,7 @@ static void set_world(struct run *run)
     struct scale_world *world = &run->world;
     world->options = options;
     world->nodes = (uint32_t)options->nodes;
-    world->pods =
-        (uint32_t)(options->pod_count == BENCH_PODS_AS_NODES ? options->nodes : options->pod_count);
+    world->pods = (uint32_t)(options->pod_count ? options->pod_count : options->nodes);
     double writes_per_second = (double)options->churn * world->nodes / PER_NODES;
     world->lives_per_second = writes_per_second / SCALE_POD_WRITES;
     world->services_per_second =
@@ -154,16 +153,6 @@ static void pass_second(struct run *run)
 
 /* -- Phases -- */
 
-static const char *first_error(const struct run *run)
-{
-    for (uint32_t i = 0; i < run->fleet_count; i++) {
-        const char *text = scale_fleet_measures(run->fleets[i])->first_error;
-        if (*text)
-            return text;
-    }
-    return "";
-}
-
 /* Until so many are there. Fails if nothing changes for a long time. */
 static enum status await_count(struct run *run, const _Atomic uint32_t *count, uint32_t wanted,
                                const char *what)
@@ -178,8 +167,9 @@ static enum status await_count(struct run *run, const _Atomic uint32_t *count, u
             changed_ns = bench_now_ns();
         last = now;
         if (bench_now_ns() - changed_ns > PATIENCE_NS)
-            return error_set(&run->context->error, ST_TIMEOUT, "%u of %u %s; %s", now, wanted, what,
-                             first_error(run));
+            return error_set(&run->context->error, ST_TIMEOUT,
+                             "%u of %u %s, and nothing has changed for %d seconds", now, wanted,
+                             what, (int)(PATIENCE_NS / SECOND_NS));
         pass_second(run);
     }
 }
@@ -232,11 +222,9 @@ static enum status pass_phases(struct run *run)
     begin_measuring(run);
     begun = bench_now_ns();
     while (bench_now_ns() < begun + options->duration_ns) {
-        pass_second(run);
-        if (options->restart && atomic_load(&world->restarts) == 0 &&
-            bench_now_ns() >= begun + options->restart_at_ns) {
+        if (options->restart && bench_now_ns() >= begun + options->restart_at_ns)
             atomic_store(&world->restarts, 1);
-        }
+        pass_second(run);
     }
     /* Restarted nodes are awaited, even longer than --duration. */
     enum status status = await_count(run, &world->synced, world->nodes, "nodes are back");
@@ -303,6 +291,23 @@ static void report_measures(struct run *run)
     bench_report_number(report, "events_per_second", (double)total->counts[SCALE_EVENTS] / seconds);
 }
 
+/* Those of the first thread that has some. */
+static void report_texts(struct run *run)
+{
+    char error[SCALE_ERROR_BYTES] = "", end[SCALE_ERROR_BYTES] = "", more[2][SCALE_ERROR_BYTES];
+    for (uint32_t i = 0; i < run->fleet_count; i++) {
+        scale_measures_texts(scale_fleet_measures(run->fleets[i]), more[0], more[1]);
+        if (!*error)
+            memcpy(error, more[0], sizeof(error));
+        if (!*end)
+            memcpy(end, more[1], sizeof(end));
+    }
+    if (*error)
+        bench_report_text(&run->context->report, "first_error", error);
+    if (*end)
+        bench_report_text(&run->context->report, "first_watch_end", end);
+}
+
 static void report(struct run *run)
 {
     const struct scale_world *world = &run->world;
@@ -328,8 +333,7 @@ static void report(struct run *run)
                         (double)run->series.own.resident_kb / world->nodes);
     if (run->has_usage)
         bench_report_usage(report, &run->before, &run->after, (double)writes / seconds);
-    if (*first_error(run))
-        bench_report_text(report, "first_error", first_error(run));
+    report_texts(run);
 }
 
 static enum status conclude(struct run *run, enum status status)
@@ -346,7 +350,9 @@ static enum status conclude(struct run *run, enum status status)
 
 static enum status run_all(struct run *run)
 {
-    const struct bench_context *context = run->context;
+    struct bench_context *context = run->context;
+    if (context->options.restart && context->options.restart_at_ns >= context->options.duration_ns)
+        return error_set(&context->error, ST_INVALID, "--restart-at must be less than --duration");
     TRY(read_servers(run));
     set_client(run);
     set_world(run);

@@ -13,6 +13,7 @@ struct changed {
     uint32_t number;
     bool is_slice;
     bool changing;               /* a call about it is under way */
+    bool reading;                /* it is read for its version, and then changed */
     char version[VERSION_BYTES]; /* "": it must be read */
 };
 
@@ -37,13 +38,18 @@ static vigil_kube_target target_of(const struct changed *c, char name[static SCA
                                .name = name};
 }
 
+static void change(struct changed *c);
+
 static void on_answer(void *owner, vigil_kube_call *call, int code)
 {
     struct changed *c = owner;
-    c->changing = false;
+    bool was_read = c->reading;
+    c->changing = c->reading = false;
     c->version[0] = 0;
     if (code == 0)
         scale_call_version(call, c->version, sizeof(c->version));
+    if (was_read && c->version[0] && c->services->kube)
+        change(c);
 }
 
 /* A change of a slice is followed to the last node. */
@@ -71,6 +77,7 @@ static void change(struct changed *c)
     }
     c->changing = true;
     if (!c->version[0]) {
+        c->reading = true;
         scale_call_start(thread, SCALE_GET, vigil_kube_get(services->kube, &target), 0, on_answer,
                          c);
         return;
