@@ -264,8 +264,8 @@ void scale_node_start(struct scale_node *node, vigil_kube *kube)
     node->registered = node->renewing = node->reporting = false;
     node->uid[0] = node->version[0] = 0;
     node->incomplete = SCALE_FOLLOWS;
-    for (uint8_t i = 0; i < SCALE_FOLLOWS; i++)
-        scale_follow_start(&node->follows[i], &node->follower, i);
+    for (unsigned i = 0; i < SCALE_FOLLOWS; i++)
+        scale_follow_start(&node->follows[i], &node->follower, (uint8_t)i);
     create_node(node);
     /* Nodes that start together renew their Leases and report one after the other. */
     set_timer(node, &node->renewal,

@@ -77,21 +77,29 @@ static void add(struct buf *to, const char *format, ...)
 
 enum { TIME_BYTES = 32 };
 
-static void write_time(char text[static TIME_BYTES])
+static struct timespec write_seconds(char text[static TIME_BYTES], const char *end)
 {
     struct timespec now;
     struct tm parts;
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &parts);
     size_t len = strftime(text, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text + len, TIME_BYTES - len, ".%06ldZ", now.tv_nsec / 1000);
+    snprintf(text + len, TIME_BYTES - len, "%s", end);
+    return now;
 }
 
-/* The same without the part of a second, as in all times except those of Leases. */
-static void write_seconds(char text[static TIME_BYTES])
+/* "2026-11-19T20:00:00Z", as in everything but Leases. */
+static void write_time(char text[static TIME_BYTES])
 {
-    write_time(text);
-    strcpy(strchr(text, '.'), "Z");
+    (void)write_seconds(text, "Z");
+}
+
+/* "2026-11-19T20:00:00.123456Z" */
+static void write_microtime(char text[static TIME_BYTES])
+{
+    struct timespec now = write_seconds(text, "");
+    size_t len = strlen(text);
+    snprintf(text + len, TIME_BYTES - len, ".%06ldZ", now.tv_nsec / 1000);
 }
 
 static void add_conditions(struct buf *to)
@@ -106,7 +114,7 @@ static void add_conditions(struct buf *to)
         {"Ready", "True", "KubeletReady", "kubelet is posting ready status"},
     };
     char now[TIME_BYTES];
-    write_seconds(now);
+    write_time(now);
     add(to, "\"conditions\":[");
     for (size_t i = 0; i < COUNT_OF(conditions); i++)
         add(to,
@@ -161,7 +169,7 @@ void scale_node_write(struct buf *to, const char *name, uint32_t number)
 void scale_lease_write(struct buf *to, const char *node, const char *uid, const char *version)
 {
     char now[TIME_BYTES];
-    write_time(now);
+    write_microtime(now);
     buf_reset(to, SIZE_MAX);
     add(to,
         "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"name\":"
@@ -218,7 +226,7 @@ void scale_binding_write(struct buf *to, const char *pod, const char *node)
 static void add_pod_conditions(struct buf *to, const char *initialized, const char *ready)
 {
     char now[TIME_BYTES];
-    write_seconds(now);
+    write_time(now);
     add(to,
         "\"conditions\":[{\"type\":\"PodReadyToStartContainers\",\"status\":\"%s\","
         "\"lastTransitionTime\":\"%s\"},{\"type\":\"Initialized\",\"status\":\"True\","
@@ -240,7 +248,7 @@ static void add_container(struct buf *to, const char *state, const char *ready)
 void scale_pod_pending_write(struct buf *to, uint32_t node)
 {
     char now[TIME_BYTES];
-    write_seconds(now);
+    write_time(now);
     buf_reset(to, SIZE_MAX);
     add(to, "{\"status\":{\"phase\":\"Pending\",\"startTime\":\"%s\",\"hostIP\":\"10.%u.%u.%u\",",
         now, node >> 16 & 255, node >> 8 & 255, node & 255);
@@ -252,7 +260,7 @@ void scale_pod_pending_write(struct buf *to, uint32_t node)
 void scale_pod_ready_write(struct buf *to, uint32_t node)
 {
     char now[TIME_BYTES], state[TIME_BYTES + 64];
-    write_seconds(now);
+    write_time(now);
     snprintf(state, sizeof(state), "\"running\":{\"startedAt\":\"%s\"}", now);
     buf_reset(to, SIZE_MAX);
     add(to,

@@ -36,8 +36,8 @@ static bool sent_of(const char *text, size_t len, uint64_t *ret_sent_ns)
     /* The envelope: a TypeMeta, and the message, whose metadata has a name and this text. */
     uint8_t bytes[256];
     size_t at = 0;
-    memcpy(bytes, "k8s\0", 4);
-    at = 4;
+    for (const char *c = "k8s"; at < 4; c++)
+        bytes[at++] = (uint8_t)*c;
     bytes[at++] = 0x12;
     bytes[at++] = (uint8_t)(len + 5);
     bytes[at++] = 0x0a;

@@ -165,7 +165,7 @@ static void step(struct pod *pod)
 {
     struct scale_thread *thread = pod->pods->thread;
     struct scale_node *node = node_of(pod);
-    struct names names;
+    struct names names = {.name = ""};
     vigil_kube_target target = target_of(pod, &names);
     vigil_kube *kube = node->follower.kube;
     bool starts = pod->state == POD_STARTING;
@@ -233,7 +233,7 @@ static bool is_deleting(const vigil_kube_object *object)
 static struct pod *find(struct scale_pods *pods, const vigil_kube_object *object)
 {
     uint32_t slot;
-    struct names names;
+    struct names names = {.name = ""};
     vigil_bytes name = vigil_kube_object_name(object);
     if (!scale_name_number(name, SCALE_POD_PREFIX, &slot) || slot >= pods->count)
         return NULL;
@@ -285,7 +285,7 @@ static void on_created(void *owner, vigil_kube_call *call, int code)
 static void create(struct pod *pod)
 {
     struct scale_thread *thread = pod->pods->thread;
-    struct names names;
+    struct names names = {.name = ""};
     vigil_kube_target target = target_of(pod, &names);
     move(pod, POD_CREATING);
     pod->created_ns = bench_now_ns();
@@ -312,7 +312,7 @@ static void on_bound(void *owner, vigil_kube_call *call, int code)
 static void bind(struct pod *pod)
 {
     struct scale_thread *thread = pod->pods->thread;
-    struct names names;
+    struct names names = {.name = ""};
     vigil_kube_target target = target_of(pod, &names);
     if (pod->asked)
         return;
@@ -335,7 +335,7 @@ static void on_deleted(void *owner, vigil_kube_call *call, int code)
 
 static void remove_pod(struct pod *pod)
 {
-    struct names names;
+    struct names names = {.name = ""};
     vigil_kube_target target = target_of(pod, &names);
     if (pod->asked)
         return;
