@@ -11,7 +11,6 @@ enum {
     NOT_FOUND = 404,
     FLYING_MAX = 200, /* pods of a thread that are being created */
     RETRY_S = 1,
-    STEPS_MAX = 3,
     NODES_APART = 7919, /* from the node of a pod to that of the next one in its slot */
 };
 
@@ -40,6 +39,9 @@ static const unsigned moves[] = {
     [POD_DELETING] = TO(ENDING) | TO(FREE),
     [POD_ENDING] = TO(FREE) | TO(DELETING),
 };
+
+/* The calls of a node. It reads a pod before each patch. */
+enum step { STEP_READ, STEP_PENDING, STEP_RUNNING, STEP_ENDED, STEP_DELETE, STEP_LAST };
 
 struct pod {
     struct scale_pods *pods;
@@ -133,6 +135,14 @@ static void end(struct pod *pod)
     try_again(pod);
 }
 
+/* If the node was restarted, its first list shows the pod again; otherwise the timer repeats this.
+ */
+static void fail_step(struct pod *pod)
+{
+    move(pod, pod->state == POD_STARTING ? POD_BOUND : POD_DELETING);
+    try_again(pod);
+}
+
 static void on_step(void *owner, vigil_kube_call *call, int code)
 {
     struct pod *pod = owner;
@@ -142,68 +152,72 @@ static void on_step(void *owner, vigil_kube_call *call, int code)
     if (code == NOT_FOUND && pod->state == POD_ENDING) {
         end(pod);
     } else if (code) {
-        /* If the node was restarted, its first list shows the pod again; otherwise the timer
-         * repeats this. */
-        move(pod, pod->state == POD_STARTING ? POD_BOUND : POD_DELETING);
-        try_again(pod);
+        fail_step(pod);
     } else {
         pod->step++;
         step(pod);
     }
 }
 
-static vigil_kube_call *patch_of(const struct pod *pod, vigil_kube *kube,
-                                 const vigil_kube_target *target)
+static vigil_kube_call *patch_of(const struct pod *pod, const vigil_kube_target *target)
 {
     vigil_kube_target status = *target;
     status.subresource = "status";
-    return vigil_kube_patch(kube, &status, VIGIL_KUBE_PATCH_STRATEGIC, scratch_of(pod), NULL);
+    return vigil_kube_patch(node_of(pod)->follower.kube, &status, VIGIL_KUBE_PATCH_STRATEGIC,
+                            scratch_of(pod), NULL);
 }
 
-/* The node's next call: it reads the pod before each patch. */
-static void step(struct pod *pod)
+static vigil_kube_call *call_of(struct pod *pod, enum step step, const vigil_kube_target *target)
 {
+    static const int64_t now = 0;
     struct scale_thread *thread = pod->pods->thread;
     struct scale_node *node = node_of(pod);
+    vigil_kube_delete_options options = {
+        .size = sizeof(options), .grace_period_s = &now, .uid = pod->uid};
+    switch (step) {
+    case STEP_PENDING:
+        scale_pod_pending_write(&thread->scratch, node->number);
+        return patch_of(pod, target);
+    case STEP_RUNNING:
+        scale_pod_ready_write(&thread->scratch, node->number);
+        return patch_of(pod, target);
+    case STEP_ENDED:
+        scale_pod_ended_write(&thread->scratch);
+        return patch_of(pod, target);
+    case STEP_DELETE:
+        return vigil_kube_delete(node->follower.kube, target, &options);
+    default:
+        return vigil_kube_get(node->follower.kube, target);
+    }
+}
+
+/* The node's next call. */
+static void step(struct pod *pod)
+{
+    static const enum step starting[] = {STEP_READ, STEP_PENDING, STEP_READ, STEP_RUNNING,
+                                         STEP_LAST};
+    static const enum step ending[] = {STEP_READ, STEP_ENDED, STEP_DELETE, STEP_LAST};
+    static const enum scale_measure measures[] = {
+        [STEP_READ] = SCALE_GET,           [STEP_PENDING] = SCALE_POD_STATUS,
+        [STEP_RUNNING] = SCALE_POD_STATUS, [STEP_ENDED] = SCALE_POD_STATUS,
+        [STEP_DELETE] = SCALE_POD_DELETE,
+    };
+    struct scale_thread *thread = pod->pods->thread;
     struct names names = {.name = ""};
     vigil_kube_target target = target_of(pod, &names);
-    vigil_kube *kube = node->follower.kube;
     bool starts = pod->state == POD_STARTING;
-    enum scale_measure measure = SCALE_POD_STATUS;
-    vigil_kube_call *call;
-    if (starts && pod->step == 4) {
+    enum step next = starts ? starting[pod->step] : ending[pod->step];
+    if (next == STEP_LAST && starts) {
         move(pod, POD_READY);
         scale_measures_add(thread->measures, SCALE_POD_READY, bench_now_ns() - pod->created_ns);
-        return;
-    }
-    if (!starts && pod->step == 3) {
+    } else if (next == STEP_LAST) {
         end(pod);
-        return;
-    }
-    if (!kube) { /* the node is being restarted */
-        on_step(pod, NULL, SCALE_CALL_FAILED);
-        return;
-    }
-    if (pod->step == 0 || (starts && pod->step == 2)) {
-        measure = SCALE_GET;
-        call = vigil_kube_get(kube, &target);
-    } else if (starts && pod->step == 1) {
-        scale_pod_pending_write(&thread->scratch, node->number);
-        call = patch_of(pod, kube, &target);
-    } else if (starts) {
-        scale_pod_ready_write(&thread->scratch, node->number);
-        call = patch_of(pod, kube, &target);
-    } else if (pod->step == 1) {
-        scale_pod_ended_write(&thread->scratch);
-        call = patch_of(pod, kube, &target);
+    } else if (!node_of(pod)->follower.kube) {
+        fail_step(pod); /* the node is being restarted */
     } else {
-        static const int64_t now = 0;
-        vigil_kube_delete_options options = {
-            .size = sizeof(options), .grace_period_s = &now, .uid = pod->uid};
-        measure = SCALE_POD_DELETE;
-        call = vigil_kube_delete(kube, &target, &options);
+        scale_call_start(thread, measures[next], call_of(pod, next, &target),
+                         starts ? 0 : NOT_FOUND, on_step, pod);
     }
-    scale_call_start(thread, measure, call, starts ? 0 : NOT_FOUND, on_step, pod);
 }
 
 static void begin_steps(struct pod *pod, enum pod_state state)
