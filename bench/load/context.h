@@ -12,6 +12,7 @@ struct bench_context {
     struct bench_target target;
     enum bench_order order;
     enum bench_watch_keys watch_keys;
+    bool own_clients; /* the command connects by itself: endpoint and TLS of the target are unset */
     struct bench_report report;
     struct error error; /* set when a run does not return ST_OK */
 };
@@ -67,6 +68,9 @@ enum status bench_kube_renew_run(struct bench_context *context);
 /* With --prepare: creates objects like this one at --path, or pods if it is empty. */
 MUST_CHECK
 enum status bench_kube_prepare(struct bench_context *context, struct slice object);
+/* Simulated nodes with all that they do: see scale/scale.c. */
+MUST_CHECK
+enum status bench_kube_scale_run(struct bench_context *context);
 /* Serves as a sink until it is killed. */
 MUST_CHECK
 enum status bench_sink_run(struct bench_context *context);

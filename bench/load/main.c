@@ -49,6 +49,9 @@ static const struct command commands[] = {
     {"kube-renew", bench_kube_renew_run,
      "Kubernetes API: renew the Leases of --pipeline nodes on each connection", 200, 1, 1,
      BENCH_SEQUENTIAL},
+    {"kube-scale", bench_kube_scale_run,
+     "Kubernetes API: simulate --nodes nodes with their Leases, watches and pods", 1, 1, 1,
+     BENCH_SEQUENTIAL},
     {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
      BENCH_SEQUENTIAL},
     {"sink", bench_sink_run, "serve: answer every call with --value-size bytes", 1, 1, 1,
@@ -161,8 +164,15 @@ static struct bench_options defaults_of(const struct command *command)
         .object = "",
         .path = "",
         .total = command->run == bench_catchup_run || command->run == bench_lease_run ? 100000 : 0,
-        .duration_ns = UINT64_C(5000000000),
+        .duration_ns =
+            command->run == bench_kube_scale_run ? UINT64_C(60000000000) : UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),
+        .churn = 300,
+        .services = 100,
+        .service_interval_ns = UINT64_C(10000000000),
+        .start_rate = 200,
+        .nodes_per_connection = 1,
+        .series = "",
     };
 }
 
@@ -173,12 +183,14 @@ static enum status set_up(struct bench_context *context)
     size_t prefix_len = strlen(options->prefix);
     if (prefix_len == 0 || prefix_len > BENCH_PREFIX_MAX)
         return error_set(error, ST_INVALID, "--prefix must have 1 to %d bytes", BENCH_PREFIX_MAX);
-    if (options->threads > options->connections)
-        return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
     context->order = (enum bench_order)options->keys;
     context->watch_keys = (enum bench_watch_keys)options->watch_keys;
     context->target.processes = (struct bench_processes){.server = (pid_t)options->server_pid,
                                                          .store = (pid_t)options->store_pid};
+    if (context->own_clients)
+        return ST_OK;
+    if (options->threads > options->connections)
+        return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
     bool secure;
     context->target.token = options->token;
     context->target.authority = bench_endpoint_name(options->endpoint, &secure);
@@ -218,7 +230,8 @@ int main(int argc, char **argv)
     const struct command *command = argc >= 2 ? find_command(argv[1]) : NULL;
     if (!command)
         return run_other(argc, argv);
-    struct bench_context context = {.options = defaults_of(command)};
+    struct bench_context context = {.options = defaults_of(command),
+                                    .own_clients = command->run == bench_kube_scale_run};
     enum status status = bench_options_read(argc - 2, argv + 2, &context.options, &context.error);
     if (status == ST_OK && context.options.help) {
         bench_options_print(&context.options);

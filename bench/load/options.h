@@ -34,6 +34,14 @@ struct bench_options {
     uint64_t from;
     uint64_t rate;
     uint64_t fail_every;
+    /* kube-scale */
+    uint64_t pod_count; /* 0: as many as nodes */
+    uint64_t churn;     /* writes about pods per second for 100,000 nodes */
+    uint64_t services, service_interval_ns;
+    uint64_t start_rate; /* nodes per second */
+    uint64_t nodes_per_connection;
+    uint64_t restart, restart_at_ns; /* so many nodes, so long after the measured time began */
+    const char *series;              /* a file */
     uint64_t duration_ns;
     uint64_t warmup_ns;
     bool insecure;

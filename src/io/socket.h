@@ -59,6 +59,10 @@ struct network_ops {
 struct network {
     const struct network_ops *ops;
     bool stepped; /* one thread steps all loops (a simulation): start no threads */
+    /* Borrowed: where connections to IP addresses come from, with port 0; NULL: the system chooses.
+     * For programs that need more connections to one server than an address has ports, which copy
+     * network_posix and set this. */
+    const struct address *source;
 };
 
 /* The operating system's. One per process, never freed. */

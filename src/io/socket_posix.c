@@ -260,13 +260,22 @@ static enum status connect_error(struct error *error, int error_number)
     }
 }
 
+/* The port is chosen by connect, so that connections to different servers can share one. */
+static bool bind_source(int fd, const struct address *source)
+{
+    const int on = 1;
+    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    return bind(fd, &source->as.any, source->len) == 0;
+}
+
 /* A connect that a signal interrupted continues like one that has just begun. */
 static enum status posix_connect(struct network *network, const struct address *address,
                                  struct socket *ret_socket, struct error *error)
 {
-    (void)network;
     AUTO(closep) int fd = open_socket(address);
     if (fd < 0)
+        return connect_error(error, errno);
+    if (network->source && !address_is_path(address) && !bind_source(fd, network->source))
         return connect_error(error, errno);
     if (connect(fd, &address->as.any, address->len) != 0 && errno != EINPROGRESS && errno != EINTR)
         return connect_error(error, errno);

@@ -191,6 +191,33 @@ static void failed_connection_says_why(void **state)
     assert_string_equal(error.text, "no such file or directory");
 }
 
+static void connection_comes_from_the_source(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    struct socket client, server;
+    struct address source, seen;
+    struct error error;
+    char text[ADDRESS_TEXT_BYTES];
+    struct network network = *network_posix();
+    assert_int_equal(address_from_host(SLICE_LITERAL("127.0.0.77"), 0, &source), ST_OK);
+    network.source = &source;
+    assert_int_equal(network_connect(&network, &listener.address, &client, &error), ST_OK);
+    wait_readable(listener.handle);
+    assert_int_equal(listener_accept(&listener, &server), ST_OK);
+    assert_int_equal(socket_peer(&server, &seen), ST_OK);
+    address_format(&seen, text);
+    assert_int_equal(strncmp(text, "127.0.0.77:", 11), 0);
+    socket_close(&client);
+    socket_close(&server);
+    listener_close(&listener);
+
+    /* An address of another machine. */
+    assert_int_equal(address_from_host(SLICE_LITERAL("192.0.2.1"), 0, &source), ST_OK);
+    assert_int_equal(network_connect(&network, &listener.address, &client, &error), ST_CLOSED);
+    assert_string_equal(error.text, "cannot assign requested address");
+}
+
 static void broken_connection_says_why(void **state)
 {
     (void)state;
@@ -218,6 +245,7 @@ int main(void)
         cmocka_unit_test(writing_to_a_full_or_broken_socket_is_reported),
         cmocka_unit_test(port_in_use_is_an_error_with_a_message),
         cmocka_unit_test(failed_connection_says_why),
+        cmocka_unit_test(connection_comes_from_the_source),
         cmocka_unit_test(broken_connection_says_why),
         cmocka_unit_test(stale_socket_file_is_replaced_and_one_in_use_is_not),
     };

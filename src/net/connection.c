@@ -59,7 +59,7 @@ void net_connection_close(struct net_connection *c)
         c->ops->free(c->protocol);
     socket_close(&c->socket);
     if (c->held)
-        counter_add(&shard->counters.held_bytes, -(uint64_t)(c->held->len - c->held->at));
+        counter_add_alone(&shard->counters.held_bytes, -(uint64_t)(c->held->len - c->held->at));
     drop_held(c);
     account_unref(c->account);
     net_shard_forget(shard, c);
@@ -120,7 +120,7 @@ static void on_timer(struct timer *timer)
     if (c->ops->timeout(c->protocol) <= now)
         c->ops->tick(c->protocol, now);
     if (stall_at(c) <= now && may_give_up(c)) {
-        counter_add(&c->shard->counters.stalled, 1);
+        counter_add_alone(&c->shard->counters.stalled, 1);
         net_connection_close(c);
         return;
     }
@@ -183,8 +183,8 @@ static enum status write_bytes(struct net_connection *c, struct slice bytes, siz
 {
     struct net_counters *counters = &c->shard->counters;
     TRY(socket_write(&c->socket, bytes, ret_len));
-    counter_add(&counters->writes, 1);
-    counter_add(&counters->bytes_out, *ret_len);
+    counter_add_alone(&counters->writes, 1);
+    counter_add_alone(&counters->bytes_out, *ret_len);
     return ST_OK;
 }
 
@@ -204,7 +204,7 @@ static enum status hold(struct net_connection *c, struct slice rest)
     slice_copy(c->held->bytes, rest);
     c->was_full = true;
     c->progress_ns = loop_now_ns(c->shard->loop);
-    counter_add(&c->shard->counters.held_bytes, rest.len);
+    counter_add_alone(&c->shard->counters.held_bytes, rest.len);
     return ST_OK;
 }
 
@@ -217,7 +217,7 @@ static enum status send_held(struct net_connection *c)
     TRY(write_bytes(c, slice_of(held->bytes + held->at, held->len - held->at), &n));
     held->at += (uint32_t)n;
     c->progress_ns = loop_now_ns(c->shard->loop);
-    counter_add(&c->shard->counters.held_bytes, -(uint64_t)n);
+    counter_add_alone(&c->shard->counters.held_bytes, -(uint64_t)n);
     if (held->at < held->len)
         return ST_AGAIN;
     drop_held(c);
@@ -336,8 +336,8 @@ static bool receive(struct net_connection *c)
         c->ended = true;
         c->ops->feed_end(c->protocol, loop_now_ns(shard->loop));
     } else {
-        counter_add(&shard->counters.reads, 1);
-        counter_add(&shard->counters.bytes_in, n);
+        counter_add_alone(&shard->counters.reads, 1);
+        counter_add_alone(&shard->counters.bytes_in, n);
         c->ops->feed(c->protocol, slice_of(shard->read_scratch, n), loop_now_ns(shard->loop));
     }
     mark_dirty(c);
@@ -390,7 +390,7 @@ void net_connection_open(struct net_shard *shard, struct socket socket, unsigned
     c->ops = kind->ops;
     list_init(&c->in_dirty);
     list_push_back(&shard->connections, &c->in_shard);
-    counter_add(&shard->counters.connections, 1);
+    counter_add_alone(&shard->counters.connections, 1);
 
     struct protocol_hooks hooks = {.on_output = on_output,
                                    .on_long_step = on_long_step,

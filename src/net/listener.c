@@ -58,7 +58,7 @@ static void shed_one(struct net_listener *listener)
 static void rest(struct net_listener *listener)
 {
     struct loop *loop = listener->server->shards[0].loop;
-    counter_add(&listener->server->shards[0].counters.accept_failures, 1);
+    counter_add_alone(&listener->server->shards[0].counters.accept_failures, 1);
     shed_one(listener);
     /* The connection stays in the queue, and the poller would report it again at once. */
     loop_unwatch(loop, &listener->watch);
@@ -94,10 +94,10 @@ static void on_connection(struct io_watch *watch, unsigned ready)
         if (atomic_load_explicit(&server->connections, memory_order_relaxed) >=
             server->options.connections_max) {
             socket_close(&socket);
-            counter_add(&counters->refused, 1);
+            counter_add_alone(&counters->refused, 1);
             continue;
         }
-        counter_add(&counters->accepted, 1);
+        counter_add_alone(&counters->accepted, 1);
         hand_over(listener, socket);
     }
 }

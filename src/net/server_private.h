@@ -5,6 +5,7 @@
 #include "base/container/list.h"
 #include "base/lock.h"
 #include "base/memory/budget.h"
+#include "base/metric/counter.h"
 #include "io/loop.h"
 #include "net/server.h"
 
@@ -15,12 +16,6 @@ struct net_counters {
     _Atomic uint64_t connections, accepted, refused, accept_failures, stalled;
     _Atomic uint64_t bytes_in, bytes_out, reads, writes, held_bytes;
 };
-
-static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-                          memory_order_relaxed);
-}
 
 struct net_listener {
     struct net_server *server;

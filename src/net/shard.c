@@ -119,7 +119,7 @@ void net_shard_forget(struct net_shard *shard, struct net_connection *connection
 {
     if (connection) {
         list_remove(&connection->in_shard);
-        counter_add(&shard->counters.connections, (uint64_t)-1);
+        counter_add_alone(&shard->counters.connections, (uint64_t)-1);
     }
     atomic_fetch_sub_explicit(&shard->assigned, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&shard->server->connections, 1, memory_order_relaxed);

@@ -117,7 +117,7 @@ class Install(InstalledTest):
         env = {"HOME": str(self.scratch), "PATH": f"{self.scratch}/usr/bin:/usr/bin:/bin"}
         offered = output("bash", "-c", f"""source {bash}; COMP_LINE='vigil-bench kube-'; COMP_WORDS=(vigil-bench kube-); COMP_CWORD=1
             _vigil-bench vigil-bench kube- vigil-bench; echo "${{COMPREPLY[@]}}" """, env=env).stdout
-        self.assertEqual(offered, "kube-load kube-list kube-watch kube-start kube-renew\n")
+        self.assertEqual(offered, "kube-load kube-list kube-watch kube-start kube-renew kube-scale\n")
         for line, expected in (("put --keys s", {"sequential", "shuffled"}), ("put --watch-", {"--watch-keys"}), ("ki", set()),
                                ("put --json --watche", {"--watchers"})):
             offered = output("fish", "-c", f"source {fish}; complete -C 'vigil-bench {line}'", env=env).stdout

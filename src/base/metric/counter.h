@@ -25,6 +25,12 @@ static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
+/* The same where only one thread adds, without a locked instruction. */
+static inline void counter_add_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+    counter_set(counter, counter_get(counter) + n);
+}
+
 /* For a maximum: sets the value if it is the largest so far. */
 static inline void counter_raise(_Atomic uint64_t *counter, uint64_t value)
 {

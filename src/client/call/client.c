@@ -82,20 +82,6 @@ static enum status open_channel(struct vigil_client *client, struct network *net
     return channel_new(client->driver.loop, network, &options, &client->channel, error);
 }
 
-/* The counters of the channel belong to the loop's thread. */
-static void publish_stats(struct driver *driver)
-{
-    struct vigil_client *client = CONTAINER_OF(driver, struct vigil_client, driver);
-    if (!client->channel)
-        return;
-    struct channel_stats stats = channel_stats(client->channel);
-    counter_set(&client->counters.connects, stats.connects);
-    counter_set(&client->counters.connect_errors, stats.connect_errors);
-    counter_set(&client->counters.disconnects, stats.disconnects);
-    counter_set(&client->counters.bytes_sent, stats.bytes_sent);
-    counter_set(&client->counters.bytes_received, stats.bytes_received);
-}
-
 static void close_channel(struct driver *driver)
 {
     struct vigil_client *client = CONTAINER_OF(driver, struct vigil_client, driver);
@@ -118,7 +104,6 @@ static void destroy(struct driver *driver)
 static const struct driver_ops client_driver_ops = {
     .close = close_channel,
     .destroy = destroy,
-    .end_of_turn = publish_stats,
 };
 
 /* -- With a store in this process -- */
@@ -132,7 +117,6 @@ static void local_after_input(void *ctx)
 static bool local_end_of_turn(void *ctx)
 {
     struct vigil_client *client = ctx;
-    publish_stats(&client->driver);
     /* The store has received every write that arrived in this turn. From now on, writes of other
      * threads may overtake them no more, so they may run on their own thread again. */
     bool more = client->local->ops->end_of_turn(client->local);
@@ -156,7 +140,6 @@ static enum status client_init(struct vigil_client *client, struct network *netw
         .receive_bytes_max = options->receive_bytes_max,
     };
     TRY(driver_init(&client->driver, network, &client_driver_ops));
-    /* The hooks of the store replace the driver's own, which only publish counters. */
     if (client->local)
         loop_set_hooks(client->driver.loop, (struct loop_hooks){.after_input = local_after_input,
                                                                 .end_of_turn = local_end_of_turn,
@@ -257,10 +240,11 @@ void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_
         return;
     }
     const struct client_counters *c = &client->counters;
+    struct channel_stats channel = channel_stats(client->channel);
     vigil_client_stats stats = {
-        .connects = atomic_load(&c->connects),
-        .connect_errors = atomic_load(&c->connect_errors),
-        .disconnects = atomic_load(&c->disconnects),
+        .connects = channel.connects,
+        .connect_errors = channel.connect_errors,
+        .disconnects = channel.disconnects,
         .calls_started = atomic_load(&c->calls_started),
         .calls_completed = atomic_load(&c->calls_completed),
         .calls_retried = atomic_load(&c->calls_retried),
@@ -268,8 +252,8 @@ void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_
         .watch_resumes = atomic_load(&c->watch_resumes),
         .watch_events = atomic_load(&c->watch_events),
         .queued_bytes = atomic_load(&c->queued_bytes),
-        .bytes_sent = atomic_load(&c->bytes_sent),
-        .bytes_received = atomic_load(&c->bytes_received),
+        .bytes_sent = channel.bytes_sent,
+        .bytes_received = channel.bytes_received,
     };
     client_stats_copy(ret_stats, size, &stats, sizeof(stats));
 }

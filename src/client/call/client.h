@@ -12,10 +12,8 @@
 
 /* Written by the loop's thread, read by any. */
 struct client_counters {
-    _Atomic uint64_t connects, connect_errors, disconnects;
     _Atomic uint64_t calls_started, calls_completed, calls_retried;
     _Atomic uint64_t watches, watch_resumes, watch_events, queued_bytes;
-    _Atomic uint64_t bytes_sent, bytes_received;
     _Atomic int64_t watch_revision; /* the newest one in a response to a watch */
 };
 
@@ -34,7 +32,7 @@ struct vigil_client {
 
     /* The loop's thread. */
     unsigned writes_arrived; /* part of writes_posted that has arrived in this turn */
-    struct channel *channel;
+    struct channel *channel; /* constant until the client is freed */
     struct client_watch_stream *watch_streams; /* the first one; NULL: none */
     struct lease_keeper *lease_keeper;         /* NULL: not used yet */
     struct client_counters counters;

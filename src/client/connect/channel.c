@@ -205,7 +205,7 @@ static void on_open(void *owner)
     channel->current = link;
     channel->generation++;
     end_attempts(channel); /* the others are slower */
-    channel->stats.connects++;
+    counter_add_alone(&channel->counters.connects, 1);
     channel->opened_ns = loop_now_ns(channel->loop);
     channel->worked = false;
     snprintf(text, sizeof(text), "connected to %s", connection_endpoint(link->connection)->text);
@@ -228,7 +228,7 @@ static void on_draining(void *owner, enum h2_error code, const char *text)
     if (link != channel->current)
         return;
     log_line(channel, VIGIL_LOG_INFO, "the server closes the connection");
-    channel->stats.disconnects += channel->state == CHANNEL_READY;
+    counter_add_alone(&channel->counters.disconnects, channel->state == CHANNEL_READY);
     retire(channel);
     connect_again(channel);
 }
@@ -250,7 +250,7 @@ static void on_closed(void *owner, const struct error *error)
     bool was_ready = channel->state == CHANNEL_READY;
     if (link->is_attempt) {
         channel_note_failure(channel, error->text);
-        channel->stats.connect_errors++;
+        counter_add_alone(&channel->counters.connect_errors, 1);
         link_free(link);
         /* Another endpoint follows at once, if there is one that was not tried. */
         loop_timer_cancel(channel->loop, &channel->next_attempt);
@@ -270,10 +270,10 @@ static void on_closed(void *owner, const struct error *error)
     /* A connection that was lost before the server has accepted the user is like one that could not
      * be made. */
     if (was_ready) {
-        channel->stats.disconnects++;
+        counter_add_alone(&channel->counters.disconnects, 1);
         connect_again(channel);
     } else {
-        channel->stats.connect_errors++;
+        counter_add_alone(&channel->counters.connect_errors, 1);
         go_on(channel);
     }
 }
@@ -389,7 +389,7 @@ void channel_give_up_connection(struct channel *channel, const char *text)
     channel_note_failure(channel, text);
     retire(channel);
     connection_shutdown(link->connection);
-    channel->stats.connect_errors++;
+    counter_add_alone(&channel->counters.connect_errors, 1);
     go_on(channel);
 }
 
@@ -530,10 +530,14 @@ bool channel_is_rejected(const struct channel *channel)
 
 struct channel_stats channel_stats(const struct channel *channel)
 {
-    struct channel_stats stats = channel->stats;
-    stats.bytes_sent = channel->connector.stats.bytes_sent;
-    stats.bytes_received = channel->connector.stats.bytes_received;
-    return stats;
+    const struct channel_counters *c = &channel->counters;
+    return (struct channel_stats){
+        .connects = counter_get(&c->connects),
+        .connect_errors = counter_get(&c->connect_errors),
+        .disconnects = counter_get(&c->disconnects),
+        .bytes_sent = counter_get(&channel->connector.counters.bytes_sent),
+        .bytes_received = counter_get(&channel->connector.counters.bytes_received),
+    };
 }
 
 /* -- Connections of HTTP/1.1 -- */
@@ -550,9 +554,9 @@ const struct channel_options *channel_get_options(const struct channel *channel)
 
 void channel_report(struct channel *channel, enum channel_news news, const char *text)
 {
-    channel->stats.connects += news == CHANNEL_CONNECTED;
-    channel->stats.connect_errors += news == CHANNEL_CONNECT_FAILED;
-    channel->stats.disconnects += news == CHANNEL_DISCONNECTED;
+    counter_add_alone(&channel->counters.connects, news == CHANNEL_CONNECTED);
+    counter_add_alone(&channel->counters.connect_errors, news == CHANNEL_CONNECT_FAILED);
+    counter_add_alone(&channel->counters.disconnects, news == CHANNEL_DISCONNECTED);
     log_line(channel, news == CHANNEL_CONNECTED ? VIGIL_LOG_INFO : VIGIL_LOG_WARN, text);
 }
 

@@ -122,6 +122,7 @@ const char *channel_failure(const struct channel *channel);
 /* The server refuses the user or the password: waiting for another token is useless. */
 bool channel_is_rejected(const struct channel *channel);
 
+/* Any thread. */
 struct channel_stats channel_stats(const struct channel *channel);
 
 /* -- For connections of HTTP/1.1, which are made beside its own one: client/connect/http_link.h --

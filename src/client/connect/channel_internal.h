@@ -30,6 +30,11 @@ struct link {
     bool avoided;
 };
 
+/* Written by the loop's thread, read by any. */
+struct channel_counters {
+    _Atomic uint64_t connects, connect_errors, disconnects;
+};
+
 struct channel {
     struct loop *loop;
     struct channel_options options; /* its texts are owned */
@@ -66,7 +71,7 @@ struct channel {
     bool rejected;     /* the waiters fail because of it, just now */
     bool ending;
     char failure[CHANNEL_FAILURE_BYTES];
-    struct channel_stats stats;
+    struct channel_counters counters;
 };
 
 /* Moves and checks the move. */

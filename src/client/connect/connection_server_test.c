@@ -227,7 +227,7 @@ static void everything_arrives_over_a_bad_network(void **state)
         assert_string_equal(w.owner.text, "");
         assert_int_equal(owner_answers(&w.owner), 5);
         connection_check(w.owner.connection);
-        assert_int_equal(w.connector.stats.bytes_sent > 5 * w.owner.body, 1);
+        assert_int_equal(w.connector.counters.bytes_sent > 5 * w.owner.body, 1);
         world_fini(&w);
     }
 }

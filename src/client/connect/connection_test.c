@@ -175,7 +175,7 @@ static void request_is_answered_and_goaway_is_reported(void **state)
     assert_string_equal(w.owner.goaway, "bye?");
     expect_closed(&w, ST_CLOSED,
                   "lost the connection to %s: the server closed it: GOAWAY, code 0, bye?");
-    assert_true(w.connector.stats.bytes_received > 60);
+    assert_true(w.connector.counters.bytes_received > 60);
     world_fini(&w);
 }
 
@@ -494,14 +494,14 @@ static void buffers_are_freed_when_nothing_passes(void **state)
     dial(&w);
     run_sim(&w, 300 * NS_PER_MS);
     assert_int_equal(w.owner.opened, 1);
-    assert_non_null(w.connector.raw);
-    assert_null(w.connector.plain); /* only TLS needs it */
+    assert_non_null(w.connector.own_buffers.raw);
+    assert_null(w.connector.own_buffers.plain); /* only TLS needs it */
     run_sim(&w, 3 * NS_PER_S);
-    assert_null(w.connector.raw);
-    assert_false(w.connector.idle.set);
+    assert_null(w.connector.own_buffers.raw);
+    assert_false(w.connector.own_buffers.idle.set);
     assert_int_equal(owner_request(&w.owner), ST_OK); /* and made again */
     run_sim(&w, 300 * NS_PER_MS);
-    assert_non_null(w.connector.raw);
+    assert_non_null(w.connector.own_buffers.raw);
     world_fini(&w);
 }
 
@@ -521,11 +521,11 @@ static void one_turn_needs_one_write(void **state)
         loop_turn(w.loop, 0);
         loop_turn(w.server_loop, 0);
     }
-    uint64_t before = w.connector.stats.writes;
+    uint64_t before = w.connector.counters.writes;
     for (int i = 0; i < 50; i++)
         assert_int_equal(owner_request(&w.owner), ST_OK);
     loop_turn(w.loop, 0);
-    assert_int_equal(w.connector.stats.writes, before + 1);
+    assert_int_equal(w.connector.counters.writes, before + 1);
     for (size_t i = 0; i < 50; i++)
         assert_int_equal(w.owner.requests[i].sent, 20);
     world_fini(&w);

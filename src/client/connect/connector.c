@@ -4,46 +4,59 @@
 
 #define IDLE_NS (1 * NS_PER_S)
 
-static void free_buffers(struct connector *c)
+static void free_buffers(struct connector_buffers *b)
 {
-    free(c->raw);
-    free(c->plain);
-    free(c->middle);
-    c->raw = c->plain = c->middle = NULL;
+    free(b->raw);
+    free(b->plain);
+    free(b->middle);
+    b->raw = b->plain = b->middle = NULL;
+}
+
+static void set_timer(struct connector_buffers *b)
+{
+    loop_timer_set(b->loop, &b->idle, clock_add(loop_now_ns(b->loop), IDLE_NS));
 }
 
 static void on_idle(struct timer *timer)
 {
-    struct connector *c = CONTAINER_OF(timer, struct connector, idle);
+    struct connector_buffers *b = CONTAINER_OF(timer, struct connector_buffers, idle);
     /* A client that has nothing to do gives its buffers back; the next use makes new ones. */
-    if (!c->used) {
-        free_buffers(c);
+    if (!b->used) {
+        free_buffers(b);
         return;
     }
-    c->used = false;
-    loop_timer_set(c->options.loop, timer, clock_add(loop_now_ns(c->options.loop), IDLE_NS));
+    b->used = false;
+    set_timer(b);
+}
+
+void connector_buffers_fini(struct connector_buffers *b)
+{
+    if (b->loop)
+        loop_timer_cancel(b->loop, &b->idle);
+    free_buffers(b);
+}
+
+uint8_t *connector_buffer(struct connector_buffers *b, uint8_t **buffer)
+{
+    assert(buffer == &b->raw || buffer == &b->plain || buffer == &b->middle);
+    b->used = true;
+    if (!*buffer)
+        *buffer = malloc(CONNECTOR_BUFFER_BYTES);
+    if (*buffer && !b->idle.set) {
+        b->idle.fn = on_idle;
+        set_timer(b);
+    }
+    return *buffer;
 }
 
 void connector_init(struct connector *c, const struct connector_options *options)
 {
-    *c = (struct connector){.options = *options, .idle.fn = on_idle};
+    *c = (struct connector){.options = *options, .own_buffers.loop = options->loop};
+    c->buffers = options->buffers ? options->buffers : &c->own_buffers;
 }
 
 void connector_fini(struct connector *c)
 {
     assert(c->connections == 0);
-    if (c->options.loop)
-        loop_timer_cancel(c->options.loop, &c->idle);
-    free_buffers(c);
-}
-
-uint8_t *connector_buffer(struct connector *c, uint8_t **buffer)
-{
-    assert(buffer == &c->raw || buffer == &c->plain || buffer == &c->middle);
-    c->used = true;
-    if (!*buffer)
-        *buffer = malloc(CONNECTOR_BUFFER_BYTES);
-    if (*buffer && !c->idle.set)
-        loop_timer_set(c->options.loop, &c->idle, clock_add(loop_now_ns(c->options.loop), IDLE_NS));
-    return *buffer;
+    connector_buffers_fini(&c->own_buffers);
 }

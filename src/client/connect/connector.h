@@ -8,6 +8,7 @@
 #ifndef VIGIL_CLIENT_CONNECT_CONNECTOR_H
 #define VIGIL_CLIENT_CONNECT_CONNECTOR_H
 
+#include "base/metric/counter.h"
 #include "io/loop.h"
 #include "net/tls/client.h"
 #include "wire/h2/limits.h"
@@ -31,6 +32,8 @@ struct connector_options {
     /* Borrowed: asked for the addresses of servers instead of the resolver, which is only asked for
      * those of proxies; NULL: none. */
     const struct address_source *addresses;
+    /* Borrowed: shared with other connectors; NULL: the connector has its own. */
+    struct connector_buffers *buffers;
     const char *server_name;    /* borrowed: verified instead of the endpoint's host; "": not */
     int64_t connect_timeout_ns; /* from the start until the server has answered */
     struct h2_limits h2;
@@ -48,26 +51,36 @@ struct connector_options {
         .tls_limits = TLS_CLIENT_LIMITS_DEFAULT,       \
     })
 
-struct connector_stats {
-    uint64_t bytes_sent, bytes_received, writes, reads;
+/* Written by the loop's thread, read by any. */
+struct connector_counters {
+    _Atomic uint64_t bytes_sent, bytes_received, writes, reads;
 };
 
-struct connector {
-    struct connector_options options;
-    struct connector_stats stats;
-    unsigned connections; /* that use it */
-    /* Owned; NULL while nothing passes. Bytes of a socket, without encryption, and between the TLS
-     * of a proxy and that of the server behind it. */
+/* Owned by a connector, or by what has several of them in one loop and outlives them. Zeroed except
+ * for loop, which is borrowed, it has no buffers. */
+struct connector_buffers {
+    struct loop *loop;
+    /* NULL while nothing passes. Bytes of a socket, without encryption, and between the TLS of a
+     * proxy and that of the server behind it. */
     uint8_t *raw, *plain, *middle;
     bool used;         /* since the timer was set */
     struct timer idle; /* set while a buffer exists */
 };
 
+struct connector {
+    struct connector_options options;
+    struct connector_counters counters;
+    unsigned connections; /* that use it */
+    struct connector_buffers *buffers;
+    struct connector_buffers own_buffers;
+};
+
 void connector_init(struct connector *connector, const struct connector_options *options);
 void connector_fini(struct connector *connector); /* after its connections */
 
-/* CONNECTOR_BUFFER_BYTES, to be used within this call: &connector->raw, plain or middle. NULL: no
+void connector_buffers_fini(struct connector_buffers *buffers);
+/* CONNECTOR_BUFFER_BYTES, to be used within this call: &buffers->raw, plain or middle. NULL: no
  * memory. */
-uint8_t *connector_buffer(struct connector *connector, uint8_t **buffer);
+uint8_t *connector_buffer(struct connector_buffers *buffers, uint8_t **buffer);
 
 #endif

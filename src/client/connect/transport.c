@@ -68,13 +68,13 @@ static size_t lower_room(const struct transport *t)
 /* What the socket gets for these bytes, in the raw buffer. NULL: no memory. */
 static uint8_t *encrypt_all(struct transport *t, struct slice bytes, size_t *ret_len)
 {
-    struct connector *c = t->connector;
-    uint8_t *raw = connector_buffer(c, &c->raw);
+    struct connector_buffers *b = t->connector->buffers;
+    uint8_t *raw = connector_buffer(b, &b->raw);
     if (!raw)
         return NULL;
     if (t->tls) {
         /* The server's TLS encrypts into the raw buffer, unless the proxy's one follows. */
-        uint8_t *dst = t->proxy_tls ? connector_buffer(c, &c->middle) : raw;
+        uint8_t *dst = t->proxy_tls ? connector_buffer(b, &b->middle) : raw;
         if (!dst)
             return NULL;
         bytes = slice_of(dst, tls_client_fill(t->tls, bytes, dst, lower_room(t)));
@@ -95,7 +95,7 @@ void transport_close(struct transport *t)
             tls_client_shutdown(t->tls ? t->tls : t->proxy_tls);
             uint8_t *raw = transport_wants_write(t) ? encrypt_all(t, SLICE_EMPTY, &n) : NULL;
             if (raw && n && socket_write(&t->socket, slice_of(raw, n), &sent) == ST_OK)
-                t->connector->stats.bytes_sent += sent;
+                counter_add_alone(&t->connector->counters.bytes_sent, sent);
         }
         loop_unwatch(t->connector->options.loop, &t->watch);
         socket_close(&t->socket);
@@ -125,7 +125,7 @@ enum status transport_watch(struct transport *t, bool reads, bool writes)
 enum status transport_read(struct transport *t, struct error *error)
 {
     struct connector *connector = t->connector;
-    uint8_t *raw = connector_buffer(connector, &connector->raw);
+    uint8_t *raw = connector_buffer(connector->buffers, &connector->buffers->raw);
     size_t n = 0;
     if (!raw)
         return error_no_memory(error);
@@ -142,8 +142,8 @@ enum status transport_read(struct transport *t, struct error *error)
     }
     if (status != ST_OK)
         return socket_failed(t, error);
-    connector->stats.reads++;
-    connector->stats.bytes_received += n;
+    counter_add_alone(&connector->counters.reads, 1);
+    counter_add_alone(&connector->counters.bytes_received, n);
     /* The proxy's TLS is the outer layer; what it decrypts is fed to the server's. */
     if (t->proxy_tls)
         tls_client_feed(t->proxy_tls, slice_of(raw, n));
@@ -162,7 +162,8 @@ static enum status take_lower(struct transport *t, struct slice *ret_bytes, stru
         t->arrived = SLICE_EMPTY;
         return ST_OK;
     }
-    uint8_t *middle = connector_buffer(t->connector, &t->connector->middle);
+    struct connector_buffers *b = t->connector->buffers;
+    uint8_t *middle = connector_buffer(b, &b->middle);
     if (!middle)
         return error_no_memory(error);
     *ret_bytes = slice_of(middle, tls_client_read(t->proxy_tls, middle, CONNECTOR_BUFFER_BYTES));
@@ -171,9 +172,10 @@ static enum status take_lower(struct transport *t, struct slice *ret_bytes, stru
 
 enum status transport_take(struct transport *t, struct slice *ret_bytes, struct error *error)
 {
+    struct connector_buffers *b = t->connector->buffers;
     for (;;) {
         if (t->tls) {
-            uint8_t *plain = connector_buffer(t->connector, &t->connector->plain);
+            uint8_t *plain = connector_buffer(b, &b->plain);
             if (!plain)
                 return error_no_memory(error);
             *ret_bytes = slice_of(plain, tls_client_read(t->tls, plain, CONNECTOR_BUFFER_BYTES));
@@ -246,9 +248,9 @@ size_t transport_room(const struct transport *t)
 
 uint8_t *transport_buffer(struct transport *t)
 {
-    struct connector *c = t->connector;
+    struct connector_buffers *b = t->connector->buffers;
     /* Without TLS the bytes are sent from where they are written. */
-    return connector_buffer(c, t->tls || t->proxy_tls ? &c->plain : &c->raw);
+    return connector_buffer(b, t->tls || t->proxy_tls ? &b->plain : &b->raw);
 }
 
 /* ST_OK with a part of the bytes, or none. */
@@ -259,8 +261,8 @@ static enum status write_some(struct transport *t, struct slice bytes, size_t *r
     enum status status = socket_write(&t->socket, bytes, ret_sent);
     if (status != ST_OK && status != ST_AGAIN)
         return socket_failed(t, error);
-    t->connector->stats.writes++;
-    t->connector->stats.bytes_sent += *ret_sent;
+    counter_add_alone(&t->connector->counters.writes, 1);
+    counter_add_alone(&t->connector->counters.bytes_sent, *ret_sent);
     return ST_OK;
 }
 

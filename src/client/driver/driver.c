@@ -22,11 +22,13 @@ void driver_ref(struct driver *driver)
 static void destroy(struct driver *driver)
 {
     assert(list_empty(&driver->members));
-    if (driver->loop) {
-        mailbox_detach(&driver->mailbox);
-        assert(mailbox_empty(&driver->mailbox));
+    if (!driver->group) {
+        if (driver->loop) {
+            mailbox_detach(driver->mailbox);
+            assert(mailbox_empty(driver->mailbox));
+        }
+        loop_free(driver->loop);
     }
-    loop_free(driver->loop);
     pthread_cond_destroy(&driver->changed);
     lock_fini(&driver->lock);
     driver->ops->destroy(driver);
@@ -38,18 +40,11 @@ void driver_unref(struct driver *driver)
         destroy(driver);
 }
 
-static void run_command(void *owner, struct mailbox_node *node)
-{
-    (void)owner;
-    struct driver_command *command = CONTAINER_OF(node, struct driver_command, in_mailbox);
-    command->run(command);
-}
-
 static void run_commands(struct mailbox_node *node)
 {
     while (node) {
         struct mailbox_node *next = node->next;
-        run_command(NULL, node);
+        driver_command_receive(NULL, node);
         node = next;
     }
 }
@@ -62,7 +57,7 @@ static void run_rest(struct driver *driver)
     lock_take(&driver->lock);
     if (!driver->running_rest) {
         driver->running_rest = true;
-        while ((node = mailbox_take(&driver->mailbox))) {
+        while ((node = mailbox_take(driver->mailbox))) {
             lock_release(&driver->lock);
             run_commands(node);
             lock_take(&driver->lock);
@@ -78,7 +73,7 @@ void driver_post(struct driver *driver, struct driver_command *command)
         return;
     driver_ref(driver); /* the command may release the object that holds the driver */
     atomic_fetch_add(&driver->signalling, 1);
-    mailbox_post(&driver->mailbox, &command->in_mailbox);
+    mailbox_post(driver->mailbox, &command->in_mailbox);
     atomic_fetch_sub(&driver->signalling, 1);
     if (atomic_load_explicit(&driver->loop_ended, memory_order_seq_cst))
         run_rest(driver);
@@ -92,7 +87,7 @@ bool driver_post_start(struct driver *driver, struct driver_command *command)
     atomic_fetch_add(&driver->signalling, 1);
     bool open = !atomic_load(&driver->closing);
     if (open)
-        mailbox_post(&driver->mailbox, &command->in_mailbox);
+        mailbox_post(driver->mailbox, &command->in_mailbox);
     atomic_fetch_sub(&driver->signalling, 1);
     return open;
 }
@@ -246,7 +241,7 @@ static void end_loop(struct driver *driver)
     atomic_store(&driver->closing, true);
     wait_for_signals(driver); /* those of starts that were accepted before */
     end_all(driver);
-    while ((node = mailbox_take(&driver->mailbox)))
+    while ((node = mailbox_take(driver->mailbox)))
         run_commands(node);
     atomic_store(&driver->silent, true);
     for (struct list *link; (link = list_pop_front(&driver->parts));) {
@@ -258,9 +253,11 @@ static void end_loop(struct driver *driver)
      * sees the store and runs the command itself. */
     atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
     /* Objects that the program does not free keep the driver, but not its descriptors. */
-    loop_rest(driver->loop);
-    wait_for_signals(driver);
-    loop_close(driver->loop);
+    if (!driver->group) {
+        loop_rest(driver->loop);
+        wait_for_signals(driver);
+        loop_close(driver->loop);
+    }
     run_rest(driver);
 }
 
@@ -302,6 +299,7 @@ void driver_free(struct driver *driver)
     if (driver_is_inherited(driver) || atomic_exchange(&driver->quiet, true))
         return;
     bool inside = driver_is_inside(driver);
+    assert(!inside || !driver->group);
     if (!inside)
         wait_for_callback(driver, NULL);
     lock_take(&driver->lock);
@@ -345,15 +343,20 @@ void driver_free_silently(struct driver *driver)
 
 /* -- In the program's loop -- */
 
+/* The program makes the turns of a loop that belongs to this client. */
+static bool is_in_program(const struct driver *driver)
+{
+    return !driver->own_thread && !driver->group && !driver_is_inherited(driver);
+}
+
 int driver_fd(const struct driver *driver)
 {
-    return driver->own_thread || driver_is_inherited(driver) ? -1 : loop_fd(driver->loop);
+    return is_in_program(driver) ? loop_fd(driver->loop) : -1;
 }
 
 int driver_timeout_ms(const struct driver *driver)
 {
-    bool drives = !driver->own_thread && !driver_is_inherited(driver);
-    int64_t next = drives ? loop_next_ns(driver->loop) : CLOCK_NEVER;
+    int64_t next = is_in_program(driver) ? loop_next_ns(driver->loop) : CLOCK_NEVER;
     if (next == CLOCK_NEVER)
         return -1;
     int64_t left = next - clock_mono_ns(clock_system());
@@ -365,7 +368,7 @@ int driver_timeout_ms(const struct driver *driver)
 
 void driver_process(struct driver *driver)
 {
-    if (driver->own_thread || driver_is_inherited(driver))
+    if (!is_in_program(driver))
         return;
     loop_turn_nested(driver->loop);
     if (driver->free_wanted) {
@@ -376,6 +379,7 @@ void driver_process(struct driver *driver)
 
 void driver_process_and_wait(struct driver *driver)
 {
+    assert(!driver->group);
     struct pollfd waited = {.fd = loop_fd(driver->loop), .events = POLLIN};
     (void)poll(&waited, 1, driver_timeout_ms(driver)); /* interrupted: an early turn */
     driver_process(driver);
@@ -393,18 +397,12 @@ enum status driver_thread_new(void *(*run)(void *arg), void *arg, pthread_t *ret
     return failed ? status_from_errno(failed) : ST_OK;
 }
 
-static bool end_of_turn(void *ctx)
-{
-    struct driver *driver = ctx;
-    driver->ops->end_of_turn(driver);
-    return false;
-}
-
 enum status driver_init(struct driver *driver, struct network *network,
                         const struct driver_ops *ops)
 {
     *driver = (struct driver){
         .own_thread = driver->own_thread,
+        .group = driver->group,
         .log = driver->log,
         .log_user = driver->log_user,
         .ops = ops,
@@ -417,9 +415,14 @@ enum status driver_init(struct driver *driver, struct network *network,
     list_init(&driver->members);
     list_init(&driver->parts);
     list_init(&driver->observers);
+    if (driver->group) {
+        driver->loop = driver->group->loop;
+        driver->mailbox = &driver->group->mailbox;
+        return ST_OK;
+    }
     TRY(network_loop_new(network, &driver->loop));
-    loop_attach(driver->loop, &driver->mailbox, run_command, NULL);
-    loop_set_hooks(driver->loop, (struct loop_hooks){.end_of_turn = end_of_turn, .ctx = driver});
+    driver->mailbox = &driver->own_mailbox;
+    loop_attach(driver->loop, driver->mailbox, driver_command_receive, NULL);
     return ST_OK;
 }
 
@@ -432,7 +435,8 @@ enum status driver_start(struct driver *driver)
             driver_unref(driver);
         return status;
     }
-    loop_turn_nested(driver->loop);
+    if (!driver->group)
+        loop_turn_nested(driver->loop);
     return ST_OK;
 }
 

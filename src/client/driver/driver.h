@@ -15,29 +15,28 @@
 #include "base/fork.h"
 #include "base/lock.h"
 #include "client/driver/end.h"
+#include "client/driver/group.h"
 #include "client/driver/member.h"
-#include "io/loop.h"
 
 #include <pthread.h>
 
 struct driver;
 struct network;
-
 struct driver_ops {
     /* On the loop's thread, which makes no turn any more: ends connections and everything else that
      * uses the loop. Also called if the client could not be created. */
     void (*close)(struct driver *driver);
-    void (*destroy)(struct driver *driver);     /* frees the client, after the last reference */
-    void (*end_of_turn)(struct driver *driver); /* publishes counters */
+    void (*destroy)(struct driver *driver); /* frees the client, after the last reference */
 };
 
 struct driver {
-    /* Constant. */
+    /* Constant. The first four are set by the client. */
     bool own_thread;
+    struct driver_group *group; /* borrowed; NULL: it has a loop of its own */
     void (*log)(void *user, int level, const char *text);
     void *log_user;
     const struct driver_ops *ops;
-    struct loop *loop;
+    struct loop *loop; /* owned without a group */
     pthread_t thread;  /* valid with an own thread */
     const void *owner; /* driver_scope.owner; may be NULL */
     unsigned forks;    /* fork_count of the process that it belongs to */
@@ -57,7 +56,8 @@ struct driver {
     _Atomic bool shutting_down;
     _Atomic(const struct driver_object *) inside; /* whose callback is being made */
     _Atomic pthread_t inside_thread;              /* valid while inside is not NULL */
-    struct mailbox mailbox;
+    struct mailbox *mailbox;                      /* constant: its own, or the group's */
+    struct mailbox own_mailbox;
     _Atomic unsigned signalling; /* threads that may be about to signal the loop's descriptor */
     struct driver_command shutdown;
     struct driver_end end; /* why everything ends */
@@ -71,8 +71,8 @@ struct driver {
     bool running_rest;        /* a thread runs the commands that were posted after the loop's end */
 };
 
-/* With the program's reference. own_thread, log and log_user are set before. ST_NOMEM, ST_LIMIT: no
- * descriptor. If this, what follows or driver_start fails, driver_abandon is called. */
+/* With the program's reference. ST_NOMEM, ST_LIMIT: no descriptor. If this, what follows or
+ * driver_start fails, driver_abandon is called. */
 MUST_CHECK
 enum status driver_init(struct driver *driver, struct network *network,
                         const struct driver_ops *ops);

@@ -11,6 +11,14 @@ struct driver_command {
     void (*run)(struct driver_command *command);
 };
 
+/* For loop_attach. */
+static inline void driver_command_receive(void *owner, struct mailbox_node *node)
+{
+    (void)owner;
+    struct driver_command *command = CONTAINER_OF(node, struct driver_command, in_mailbox);
+    command->run(command);
+}
+
 /* A running call, which ends when the client ends. */
 struct driver_member {
     struct list in_driver; /* links driver.members; its links are NULL until first used */

@@ -128,7 +128,7 @@ static void on_attempt_end(struct http_attempt *a, enum status status, const cha
             if (kept->http1)
                 pool_link_retire(kept);
     }
-    pool->stats.repeats++;
+    counter_add_alone(&pool->counters.repeats, 1);
     if (a->repeats++ == 0) {
         queue_again(a);
         return;
@@ -168,7 +168,7 @@ static void connect_upgrades(struct http_pool *pool)
             list_push_back(&link->attempts, &a->in_pool);
             continue;
         }
-        pool->stats.connect_errors++;
+        counter_add_alone(&pool->counters.connect_errors, 1);
         http_pool_finish(a, status, "out of memory");
     }
 }
@@ -227,7 +227,7 @@ void http_pool_dispatch(struct http_pool *pool)
             enum status status = pool_link_connect(pool, POOL_LINK_CONNECTING, &link);
             if (status == ST_OK)
                 continue;
-            pool->stats.connect_errors++;
+            counter_add_alone(&pool->counters.connect_errors, 1);
             http_pool_finish_waiting(pool, pool_links_uncovered(pool), status, "out of memory");
             return;
         }
@@ -353,11 +353,16 @@ void pool_request_wake(struct pool_request *request)
 
 struct http_pool_stats http_pool_stats(const struct http_pool *pool)
 {
-    struct http_pool_stats stats = pool->stats;
-    stats.bytes_sent = pool->connector.stats.bytes_sent;
-    stats.bytes_received = pool->connector.stats.bytes_received;
-    stats.connections = pool_links_count(pool);
-    return stats;
+    const struct http_pool_counters *c = &pool->counters;
+    return (struct http_pool_stats){
+        .connects = counter_get(&c->connects),
+        .connect_errors = counter_get(&c->connect_errors),
+        .disconnects = counter_get(&c->disconnects),
+        .repeats = counter_get(&c->repeats),
+        .bytes_sent = counter_get(&pool->connector.counters.bytes_sent),
+        .bytes_received = counter_get(&pool->connector.counters.bytes_received),
+        .connections = counter_get(&c->connections),
+    };
 }
 
 void http_pool_check(const struct http_pool *pool)

@@ -91,7 +91,7 @@ struct http_pool_stats {
     uint64_t connects, connect_errors, disconnects;
     uint64_t repeats; /* requests that were sent again */
     uint64_t bytes_sent, bytes_received;
-    unsigned connections; /* now */
+    uint64_t connections; /* now */
 };
 
 /* The options are copied, except for what is marked as borrowed. ST_INVALID: the proxy's URL.
@@ -115,6 +115,7 @@ MUST_CHECK
 enum status http_pool_start(struct http_pool *pool, struct pool_request *request,
                             const struct pool_request_params *params);
 
+/* Any thread. */
 struct http_pool_stats http_pool_stats(const struct http_pool *pool);
 
 /* Asserts every invariant; for tests. */

@@ -38,6 +38,12 @@ struct tls_change {
     void *ctx;
 };
 
+/* Written by the loop's thread, read by any. */
+struct http_pool_counters {
+    _Atomic uint64_t connects, connect_errors, disconnects, repeats;
+    _Atomic uint64_t connections; /* now */
+};
+
 struct http_pool {
     struct connector connector;
     struct pool_route route;
@@ -64,7 +70,7 @@ struct http_pool {
     struct deferred dispatch;
     struct timer expiry; /* ends idle connections */
     struct timer pause;  /* ends when the first paused attempt is due */
-    struct http_pool_stats stats;
+    struct http_pool_counters counters;
 };
 
 static inline int64_t http_pool_now(const struct http_pool *pool)

@@ -147,6 +147,7 @@ static void link_free(struct pool_link *link)
     assert(list_empty(&link->attempts));
     pool->idle_http1 -= pool_link_is_idle_http1(link);
     pool->counts[link->state]--;
+    counter_set(&pool->counters.connections, pool_links_count(pool));
     list_remove(&link->in_pool);
     connection_free(link->connection);
     free(link);
@@ -162,7 +163,7 @@ static void on_link_open(void *owner)
 {
     struct pool_link *link = owner;
     struct http_pool *pool = link->pool;
-    pool->stats.connects++;
+    counter_add_alone(&pool->counters.connects, 1);
     link->http1 = connection_http1(link->connection) != NULL;
     if (link->state == POOL_LINK_RESERVED)
         http_pool_send_reserved(link);
@@ -214,14 +215,14 @@ static void on_link_closed(void *owner, const struct error *error)
     if (was_wanted)
         log_line(pool, VIGIL_LOG_WARN, reason.text);
     if (failed) {
-        pool->stats.connect_errors++;
+        counter_add_alone(&pool->counters.connect_errors, 1);
         http_pool_finish_waiting(pool, size_min(carried, pool_links_uncovered(pool)), reason.status,
                                  reason.text);
     } else if (reserved) {
-        pool->stats.connect_errors++;
+        counter_add_alone(&pool->counters.connect_errors, 1);
         http_pool_finish(reserved, reason.status, reason.text);
     } else {
-        pool->stats.disconnects++;
+        counter_add_alone(&pool->counters.disconnects, 1);
     }
     pool_links_check_tls(pool);
 }
@@ -248,6 +249,7 @@ enum status pool_link_connect(struct http_pool *pool, enum pool_link_state state
     list_init(&link->attempts);
     list_push_front(&pool->links[state], &link->in_pool);
     pool->counts[state]++;
+    counter_set(&pool->counters.connections, pool_links_count(pool));
     *ret_link = link;
     return ST_OK;
 }

@@ -164,7 +164,7 @@ static inline void turn(void)
 {
     do
         vigil_client_process(client);
-    while (!mailbox_empty(&client->driver.mailbox));
+    while (!mailbox_empty(client->driver.mailbox));
     check();
 }
 

@@ -28,7 +28,7 @@ static enum status go_on(struct discover_call *d)
 {
     if (d->at < d->paths.texts.len)
         return set_next(d);
-    discovery_publish(d->call.kube->discovery, TAKE(d->table));
+    discovery_publish(d->call.kube->constants->discovery, TAKE(d->table));
     return ST_OK;
 }
 
@@ -76,7 +76,8 @@ vigil_kube_call *vigil_kube_discover(vigil_kube *kube)
 
 int vigil_kube_find_resource(vigil_kube *kube, const char *name, vigil_kube_resource *ret_resource)
 {
-    return name ? discovery_find(kube->discovery, name, ret_resource) : VIGIL_ERROR_ARGUMENT;
+    return name ? discovery_find(kube->constants->discovery, name, ret_resource)
+                : VIGIL_ERROR_ARGUMENT;
 }
 
 vigil_kube_target vigil_kube_resource_target(const vigil_kube_resource *resource,

@@ -283,11 +283,11 @@ static enum status send_request(struct kube_exchange *x, const struct exchange_r
     struct vigil_kube *kube = x->kube;
     AUTO(buf_fini) struct buf target = {0};
     size_t count = 0, more;
-    TRY(buf_append(&target, kube->path_prefix));
+    TRY(buf_append(&target, kube->constants->url.prefix));
     TRY(buf_append(&target, request->target));
     /* All requests of the client share the array of fields, which the pool copies. */
     const struct http_field *fields = credentials_fields(kube->credentials, &more);
-    add_field(kube, &count, "user-agent", slice_from_text(kube->user_agent));
+    add_field(kube, &count, "user-agent", slice_from_text(kube->constants->user_agent));
     add_field(kube, &count, "accept", slice_from_text(request->accept));
     add_field(kube, &count, "authorization", authorization);
     if (request->content_type)

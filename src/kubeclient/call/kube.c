@@ -8,7 +8,6 @@
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
 #include "kubeclient/call/rate_limiter.h"
-#include "kubeclient/connect/server_url.h"
 #include "kubeclient/discovery/discovery.h"
 
 #include <stdlib.h>
@@ -18,6 +17,15 @@
 struct kube_tls {
     struct list in_kube; /* links vigil_kube.tls_sources */
     struct tls_client_source *source;
+};
+
+/* See kube_new_in. */
+struct kube_group {
+    struct driver_group driver;
+    vigil_kube_options options; /* its texts are not used any more */
+    struct kube_constants *constants;
+    struct tls_client_source *tls; /* NULL: without TLS */
+    struct connector_buffers buffers;
 };
 
 /* -- The program's handle -- */
@@ -35,12 +43,13 @@ void vigil_kube_free(vigil_kube *kube)
 
 const char *vigil_kube_server(const vigil_kube *kube)
 {
-    return kube->config.server;
+    return kube->constants->config.server;
 }
 
 const char *vigil_kube_namespace(const vigil_kube *kube)
 {
-    return kube->config.name_space ? kube->config.name_space : "default";
+    const char *name_space = kube->constants->config.name_space;
+    return name_space ? name_space : "default";
 }
 
 int vigil_kube_fd(const vigil_kube *kube)
@@ -56,6 +65,45 @@ int vigil_kube_timeout_ms(const vigil_kube *kube)
 void vigil_kube_process(vigil_kube *kube)
 {
     driver_process(&kube->driver);
+}
+
+/* -- What clients have in common -- */
+
+static void constants_free(struct kube_constants *constants)
+{
+    if (!constants)
+        return;
+    resolver_free(constants->resolver);
+    discovery_free(constants->discovery);
+    free(constants->user_agent);
+    kubeconfig_fini(&constants->config);
+    free(constants);
+}
+DEFINE_CLEANUP(struct kube_constants *, constants_free)
+
+static enum status constants_new(struct loop *loop, const vigil_kube_options *options,
+                                 struct kube_constants **ret_constants, struct error *error)
+{
+    struct configuration_environment environment = configuration_environment_system();
+    const char *user_agent = options->user_agent && *options->user_agent
+                                 ? options->user_agent
+                                 : "libvigil-kube/" LIBRARY_VERSION;
+    AUTO(constants_freep) struct kube_constants *c = calloc(1, sizeof(*c));
+    if (!c)
+        return error_no_memory(error);
+    TRY(configuration_choose(options, &environment, &c->config, &c->url, error));
+    c->user_agent = strdup(user_agent);
+    if (!c->user_agent)
+        return ST_NOMEM;
+    TRY(resolver_new(loop, &resolver_system, random_seed_system(), &c->resolver));
+    TRY(discovery_new(&c->discovery));
+    *ret_constants = TAKE(c);
+    return ST_OK;
+}
+
+static bool is_secure(const struct kube_constants *constants)
+{
+    return constants->url.endpoint.security == ENDPOINT_TLS;
 }
 
 /* -- TLS -- */
@@ -121,7 +169,7 @@ static enum status on_certificate(void *ctx, struct error *error)
     struct kube_tls *old = tls_in_use(kube);
     if (!old)
         return ST_OK; /* without TLS there is no use for it */
-    struct tls_client_options options = tls_options(&kube->config);
+    struct tls_client_options options = tls_options(&kube->constants->config);
     /* The plugin's certificate replaces the one of the configuration. */
     options.cert_file = options.key_file = "";
     options.cert_pem = credentials_cert(kube->credentials);
@@ -152,7 +200,8 @@ static enum status open_pool_as_environment_says(struct vigil_kube *kube,
                                                  struct error *error)
 {
     char *proxy_url;
-    if (proxy_environment_find(&options->endpoint, kube->secure, getenv, &proxy_url) != ST_OK)
+    if (proxy_environment_find(&options->endpoint, is_secure(kube->constants), getenv,
+                               &proxy_url) != ST_OK)
         return error_no_memory(error);
     options->proxy_url = proxy_url;
     enum status status = http_pool_new(options, &kube->pool, error);
@@ -161,49 +210,37 @@ static enum status open_pool_as_environment_says(struct vigil_kube *kube,
 }
 
 static enum status open_pool(struct vigil_kube *kube, struct network *network,
-                             const vigil_kube_options *o, const struct server_url *url,
-                             struct error *error)
+                             const vigil_kube_options *o, struct error *error)
 {
+    struct tls_client_source *source = NULL;
     static const enum http_pool_protocol protocols[] = {
         [VIGIL_KUBE_HTTP_ANY] = HTTP_POOL_NEGOTIATED,
         [VIGIL_KUBE_HTTP_1] = HTTP_POOL_HTTP1,
         [VIGIL_KUBE_HTTP_2] = HTTP_POOL_HTTP2,
     };
-    const struct kubeconfig *config = &kube->config;
-    struct tls_client_options tls = tls_options(config);
-    kube->path_prefix = url->prefix;
-    kube->secure = url->endpoint.security == ENDPOINT_TLS;
-    if (kube->secure)
+    const struct kubeconfig *config = &kube->constants->config;
+    if (kube->group) {
+        source = kube->group->tls;
+    } else if (is_secure(kube->constants)) {
+        struct tls_client_options tls = tls_options(config);
         TRY(add_tls_source(kube, &tls, error));
+        source = tls_in_use(kube)->source;
+    }
     struct http_pool_options options = HTTP_POOL_OPTIONS_DEFAULT;
     options.connector.loop = kube->driver.loop;
     options.connector.network = network;
-    options.connector.resolver = kube->resolver;
-    options.connector.tls = kube->secure ? tls_in_use(kube)->source : NULL;
+    options.connector.resolver = kube->constants->resolver;
+    options.connector.tls = source;
+    options.connector.buffers = kube->group ? &kube->group->buffers : NULL;
     options.connector.server_name = config->tls_server_name ? config->tls_server_name : "";
     options.connector.connect_timeout_ns = driver_ns(o->connect_timeout_ms);
-    options.endpoint = url->endpoint;
+    options.endpoint = kube->constants->url.endpoint;
     options.proxy_url = config->proxy_url;
     options.protocol = protocols[o->http];
     options.log = driver_log;
     options.log_ctx = &kube->driver;
     return config->proxy_url ? http_pool_new(&options, &kube->pool, error)
                              : open_pool_as_environment_says(kube, &options, error);
-}
-
-/* The counters of the pool belong to the loop's thread. */
-static void publish_stats(struct driver *driver)
-{
-    struct vigil_kube *kube = CONTAINER_OF(driver, struct vigil_kube, driver);
-    if (!kube->pool)
-        return;
-    struct http_pool_stats stats = http_pool_stats(kube->pool);
-    counter_set(&kube->counters.connects, stats.connects);
-    counter_set(&kube->counters.connect_errors, stats.connect_errors);
-    counter_set(&kube->counters.disconnects, stats.disconnects);
-    counter_set(&kube->counters.connections, stats.connections);
-    counter_set(&kube->counters.bytes_sent, stats.bytes_sent);
-    counter_set(&kube->counters.bytes_received, stats.bytes_received);
 }
 
 /* Everything that uses the loop. Connections use TLS and the resolver. */
@@ -216,8 +253,8 @@ static void close_kube(struct driver *driver)
     kube->credentials = NULL;
     rate_limiter_free(kube->limiter);
     kube->limiter = NULL;
-    resolver_free(kube->resolver);
-    kube->resolver = NULL;
+    if (!kube->group && kube->constants)
+        resolver_free(TAKE(kube->constants->resolver));
     while (tls_in_use(kube))
         free_tls_source(tls_in_use(kube));
 }
@@ -226,29 +263,28 @@ static void destroy(struct driver *driver)
 {
     struct vigil_kube *kube = CONTAINER_OF(driver, struct vigil_kube, driver);
     assert(!kube->pool && !kube->credentials);
-    discovery_free(kube->discovery);
     free(kube->fields);
-    free(kube->user_agent);
-    kubeconfig_fini(&kube->config);
+    if (!kube->group)
+        constants_free(kube->constants);
     free(kube);
 }
 
 static const struct driver_ops kube_driver_ops = {
     .close = close_kube,
     .destroy = destroy,
-    .end_of_turn = publish_stats,
 };
 
-static enum status kube_init(struct vigil_kube *kube, struct network *network,
-                             const vigil_kube_options *options, struct error *error)
+static enum status kube_init(struct vigil_kube *kube, struct kube_group *group,
+                             struct network *network, const vigil_kube_options *options,
+                             struct error *error)
 {
     uint64_t seed = random_seed_system();
-    struct configuration_environment environment = configuration_environment_system();
-    struct server_url url;
     *kube = (struct vigil_kube){
-        .driver.own_thread = options->own_thread != 0,
+        .driver.own_thread = options->own_thread != 0 && !group,
+        .driver.group = group ? &group->driver : NULL,
         .driver.log = options->log,
         .driver.log_user = options->log_user,
+        .group = group,
         .call_timeout_ms = options->call_timeout_ms,
         .receive_bytes_max = options->receive_bytes_max,
         .warning = options->warning,
@@ -256,18 +292,16 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     list_init(&kube->tls_sources);
     random_init(&kube->random, seed);
     TRY(driver_init(&kube->driver, network, &kube_driver_ops));
-    TRY(configuration_choose(options, &environment, &kube->config, &url, error));
-    kube->user_agent =
-        strdup(options->user_agent && *options->user_agent ? options->user_agent
-                                                           : "libvigil-kube/" LIBRARY_VERSION);
-    if (!kube->user_agent)
-        return ST_NOMEM;
-    TRY(resolver_new(kube->driver.loop, &resolver_system, seed, &kube->resolver));
-    TRY(open_pool(kube, network, options, &url, error));
+    if (group)
+        kube->constants = group->constants;
+    else
+        TRY(constants_new(kube->driver.loop, options, &kube->constants, error));
+    TRY(open_pool(kube, network, options, error));
     /* The array of fields is made once, and filled for every request. */
     size_t count;
     struct credentials_hooks hooks = {on_certificate, kube};
-    TRY(credentials_new(kube->driver.loop, &kube->config, hooks, &kube->credentials, error));
+    TRY(credentials_new(kube->driver.loop, &kube->constants->config, hooks, &kube->credentials,
+                        error));
     (void)credentials_fields(kube->credentials, &count);
     kube->fields = calloc(KUBE_OWN_FIELDS + count, sizeof(*kube->fields));
     if (!kube->fields)
@@ -275,7 +309,6 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     if (options->calls_per_second)
         TRY(rate_limiter_new(kube->driver.loop, options->calls_per_second, options->calls_burst,
                              &kube->limiter));
-    TRY(discovery_new(&kube->discovery));
     return driver_start(&kube->driver);
 }
 
@@ -315,33 +348,105 @@ static const char *fault_of(const vigil_kube_options *o)
     return NULL;
 }
 
-int kube_new_over(struct network *network, const vigil_kube_options *options, vigil_kube **ret_kube,
-                  vigil_error *error)
+/* The options with the defaults for fields that the program's header does not have. */
+static int complete_options(const vigil_kube_options *options, vigil_kube_options *ret_complete,
+                            vigil_error *error)
 {
-    vigil_kube_options complete;
-    vigil_kube_options_init(&complete);
-    if (options && (options->size == 0 || options->size > sizeof(complete)))
+    vigil_kube_options_init(ret_complete);
+    if (options && (options->size == 0 || options->size > sizeof(*ret_complete)))
         return refuse(error, VIGIL_ERROR_ARGUMENT,
                       "the options were not set up with vigil_kube_options_init");
     if (options)
-        memcpy(&complete, options, options->size);
-    const char *fault = fault_of(&complete);
-    if (fault)
-        return refuse(error, VIGIL_ERROR_ARGUMENT, fault);
+        memcpy(ret_complete, options, options->size);
+    const char *fault = fault_of(ret_complete);
+    return fault ? refuse(error, VIGIL_ERROR_ARGUMENT, fault) : VIGIL_OK;
+}
+
+static int answer(vigil_error *error, enum status status, const struct error *why)
+{
+    if (status != ST_OK)
+        return refuse(error, code_of(status), why->text[0] ? why->text : status_reason(status));
+    if (error)
+        *error = (vigil_error){.grpc_code = -1};
+    return VIGIL_OK;
+}
+
+/* The options are complete. */
+static int new_kube(struct kube_group *group, struct network *network,
+                    const vigil_kube_options *options, vigil_kube **ret_kube, vigil_error *error)
+{
     struct vigil_kube *kube = aligned_alloc(_Alignof(struct vigil_kube),
                                             align_up(sizeof(*kube), _Alignof(struct vigil_kube)));
     if (!kube)
         return refuse(error, VIGIL_ERROR_MEMORY, "out of memory");
     struct error why = {0};
-    enum status status = kube_init(kube, network, &complete, &why);
-    if (status != ST_OK) {
+    enum status status = kube_init(kube, group, network, options, &why);
+    if (status == ST_OK)
+        *ret_kube = kube;
+    else
         driver_abandon(&kube->driver);
-        return refuse(error, code_of(status), why.text[0] ? why.text : status_reason(status));
-    }
-    if (error)
-        *error = (vigil_error){.grpc_code = -1};
-    *ret_kube = kube;
-    return VIGIL_OK;
+    return answer(error, status, &why);
+}
+
+int kube_new_over(struct network *network, const vigil_kube_options *options, vigil_kube **ret_kube,
+                  vigil_error *error)
+{
+    vigil_kube_options complete;
+    int code = complete_options(options, &complete, error);
+    return code == VIGIL_OK ? new_kube(NULL, network, &complete, ret_kube, error) : code;
+}
+
+/* -- Groups -- */
+
+static enum status group_init(struct kube_group *group, const vigil_kube_options *options,
+                              struct error *error)
+{
+    TRY(constants_new(group->driver.loop, options, &group->constants, error));
+    if (!is_secure(group->constants))
+        return ST_OK;
+    struct tls_client_options tls = tls_options(&group->constants->config);
+    return tls_client_source_new(&tls, (struct tls_source_hooks){0}, &group->tls, error);
+}
+
+int kube_group_new(struct loop *loop, const vigil_kube_options *options,
+                   struct kube_group **ret_group, vigil_error *error)
+{
+    vigil_kube_options complete;
+    int code = complete_options(options, &complete, error);
+    if (code != VIGIL_OK)
+        return code;
+    struct kube_group *group = aligned_alloc(_Alignof(struct kube_group),
+                                             align_up(sizeof(*group), _Alignof(struct kube_group)));
+    if (!group)
+        return refuse(error, VIGIL_ERROR_MEMORY, "out of memory");
+    *group = (struct kube_group){.options = complete, .buffers.loop = loop};
+    driver_group_init(&group->driver, loop);
+    struct error why = {0};
+    enum status status = group_init(group, &complete, &why);
+    if (status == ST_OK)
+        *ret_group = group;
+    else
+        kube_group_free(group);
+    return answer(error, status, &why);
+}
+
+void kube_group_free(struct kube_group *group)
+{
+    if (!group)
+        return;
+    driver_group_fini(&group->driver);
+    connector_buffers_fini(&group->buffers);
+    constants_free(group->constants);
+    tls_client_source_free(group->tls);
+    free(group);
+}
+
+int kube_new_in(struct kube_group *group, struct network *network, void *user,
+                vigil_kube **ret_kube, vigil_error *error)
+{
+    vigil_kube_options options = group->options;
+    options.log_user = user;
+    return new_kube(group, network, &options, ret_kube, error);
 }
 
 int vigil_kube_new(const vigil_kube_options *options, vigil_kube **ret_kube, vigil_error *error)
@@ -352,19 +457,20 @@ int vigil_kube_new(const vigil_kube_options *options, vigil_kube **ret_kube, vig
 void vigil_kube_get_stats(const vigil_kube *kube, vigil_kube_stats *ret_stats, size_t size)
 {
     const struct kube_counters *c = &kube->counters;
+    struct http_pool_stats pool = http_pool_stats(kube->pool);
     vigil_kube_stats stats = {
-        .connects = atomic_load(&c->connects),
-        .connect_errors = atomic_load(&c->connect_errors),
-        .disconnects = atomic_load(&c->disconnects),
-        .connections = atomic_load(&c->connections),
+        .connects = pool.connects,
+        .connect_errors = pool.connect_errors,
+        .disconnects = pool.disconnects,
+        .connections = pool.connections,
         .calls_started = atomic_load(&c->calls_started),
         .calls_completed = atomic_load(&c->calls_completed),
         .calls_retried = atomic_load(&c->calls_retried),
         .watches = atomic_load(&c->watches),
         .watch_events = atomic_load(&c->watch_events),
         .watch_retries = atomic_load(&c->watch_retries),
-        .bytes_sent = atomic_load(&c->bytes_sent),
-        .bytes_received = atomic_load(&c->bytes_received),
+        .bytes_sent = pool.bytes_sent,
+        .bytes_received = pool.bytes_received,
     };
     memset(ret_stats, 0, size);
     memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));

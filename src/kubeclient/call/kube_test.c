@@ -173,6 +173,133 @@ static void refused_token_is_read_again_soon(void **state)
     temp_dir_remove(directory);
 }
 
+/* -- Groups -- */
+
+static void answer_now(struct sim_reply *reply, void *ctx)
+{
+    (void)ctx;
+    sim_reply_json(reply, 200, CALL_POD);
+}
+
+static void answer_after_a_second(struct sim_reply *reply, const struct sim_request *request,
+                                  void *ctx)
+{
+    (void)request;
+    sim_reply_after(reply, NS_PER_S, answer_now, ctx);
+}
+
+/* A server, and a group of two clients in a loop of the simulation. */
+struct group_world {
+    struct kube_world w;
+    struct loop *loop;
+    struct kube_group *group;
+    vigil_kube *first, *second;
+};
+
+static void group_world_start(struct group_world *g, enum sim_protocol protocol)
+{
+    *g = (struct group_world){.group = NULL};
+    kube_world_init(&g->w, protocol, NULL);
+    kube_server_route(&g->w.server, NULL, "*", answer_after_a_second, NULL);
+    kube_server_start(&g->w.server);
+    kube_server_url(&g->w.server, g->w.url, sizeof(g->w.url));
+    g->w.options.server = g->w.url;
+    assert_int_equal(network_loop_new(&faults.network, &g->loop), ST_OK);
+    assert_int_equal(kube_group_new(g->loop, &g->w.options, &g->group, &g->w.error), VIGIL_OK);
+    assert_int_equal(kube_new_in(g->group, &faults.network, &g->w, &g->first, NULL), VIGIL_OK);
+    assert_int_equal(kube_new_in(g->group, &faults.network, &g->w, &g->second, NULL), VIGIL_OK);
+}
+
+static void group_world_fini(struct group_world *g)
+{
+    vigil_kube_free(g->second);
+    kube_group_free(g->group);
+    loop_free(g->loop);
+    kube_world_fini(&g->w);
+}
+
+static vigil_kube_stats stats_of(const vigil_kube *kube)
+{
+    vigil_kube_stats stats;
+    vigil_kube_get_stats(kube, &stats, sizeof(stats));
+    return stats;
+}
+
+static void client_of_a_group_is_freed_while_others_work(void **state)
+{
+    (void)state;
+    for (enum sim_protocol protocol = 0; protocol < SIM_PROTOCOLS; protocol++) {
+        struct group_world g;
+        struct call_result kept = {.frees = true}, ended = {.frees = false}, more = {.frees = true};
+        group_world_start(&g, protocol);
+        assert_int_equal(vigil_kube_fd(g.first), -1);
+        assert_int_equal(vigil_kube_timeout_ms(g.first), -1);
+        call_start(&g.w, &kept, vigil_kube_get(g.second, &call_pod));
+        call_start(&g.w, &ended, vigil_kube_get(g.first, &call_pod));
+        KUBE_WORLD_RUN_UNTIL(&g.w, g.w.server.request_count == 2);
+        assert_int_equal(stats_of(g.first).connections, 1);
+        assert_int_equal(stats_of(g.second).connections, 1);
+        /* A command that waits in the mailbox, which belongs to all. */
+        call_start(&g.w, &more, vigil_kube_get(g.second, &call_pod));
+        vigil_kube_free(g.first);
+        assert_int_equal(ended.code, VIGIL_ERROR_CANCELED);
+        assert_int_equal(kept.completions, 0);
+        call_end(&ended);
+        KUBE_WORLD_RUN_UNTIL(&g.w, kept.completions && more.completions);
+        assert_int_equal(kept.code, VIGIL_OK);
+        assert_int_equal(more.code, VIGIL_OK);
+        assert_int_equal(stats_of(g.second).disconnects, 0);
+        assert_true(stats_of(g.second).bytes_received > 2 * strlen(CALL_POD));
+        group_world_fini(&g);
+    }
+}
+
+/* What was made with a client is freed after it. */
+static void calls_outlive_their_client_in_a_group(void **state)
+{
+    (void)state;
+    struct group_world g;
+    struct call_result r = {.frees = false};
+    group_world_start(&g, SIM_HTTP2);
+    vigil_kube_call *unstarted = vigil_kube_get(g.first, &call_pod);
+    call_run(&g.w, &r, vigil_kube_get(g.first, &call_pod));
+    vigil_kube_free(g.first);
+    assert_int_equal(r.code, VIGIL_OK);
+    assert_non_null(vigil_kube_call_object(r.call));
+    assert_int_equal(vigil_kube_call_start(unstarted, call_on_done, &r), VIGIL_ERROR_CANCELED);
+    vigil_kube_call_free(unstarted);
+    call_end(&r);
+    group_world_fini(&g);
+}
+
+static void group_without_memory_is_refused(void **state)
+{
+    (void)state;
+    struct group_world g;
+    struct kube_group *group = NULL;
+    vigil_kube *kube = NULL;
+    group_world_start(&g, SIM_TLS_HTTP2);
+    vigil_kube_free(g.first);
+    size_t failures = 0;
+    for (size_t at = 1; !kube; at++) {
+        memory_fail_at = at;
+        int code = kube_group_new(g.loop, &g.w.options, &group, &g.w.error);
+        if (code == VIGIL_OK)
+            code = kube_new_in(group, &faults.network, &g.w, &kube, &g.w.error);
+        memory_fail_at = 0;
+        assert_int_equal(code, g.w.error.code);
+        failures += code == VIGIL_ERROR_MEMORY;
+        if (!kube) {
+            kube_group_free(group);
+            group = NULL;
+        }
+    }
+    assert_true(failures > 10);
+    vigil_kube_free(kube);
+    kube_group_free(group);
+    group_world_fini(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +308,9 @@ int main(void)
         cmocka_unit_test(statistics_may_grow),
         cmocka_unit_test(blocking_call_fails_without_a_server),
         cmocka_unit_test(refused_token_is_read_again_soon),
+        cmocka_unit_test(client_of_a_group_is_freed_while_others_work),
+        cmocka_unit_test(calls_outlive_their_client_in_a_group),
+        cmocka_unit_test(group_without_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
