@@ -112,13 +112,22 @@ tier-kills: ## KILLS=100 kills of the watch tier and of two kube-apiservers behi
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
-	@tools/build-kube
+	@tools/build-kube programs
 	@VIGIL_TIER_KILLS=$(KILLS) VIGIL_TIER_RESULT=$(if $(REPORT),$(abspath $(REPORT))) /usr/bin/python3 tests/kube/tier_faults_test.py -v Faults.test_kills
 
-scale: ## 1,000 nodes and 30,000 pods with real controllers, on Vigil and on a real kube-apiserver and etcd; an hour
+NODES ?= 100000
+ON ?= vigil:$(NODES)
+scale: ## NODES=100000 simulated nodes with their watches, Leases and pods, on Vigil; a quarter of an hour. ON=vigil:100000,real:2000 also on a real kube-apiserver. REPORT names a file for the figures
 	@tools/install-deps build test kube
 	@$(MAKE) --no-print-directory build
-	@tools/build-kube
+	@$(if $(findstring real,$(ON)),tools/build-kube programs)
+	@bench/scale --on $(ON) $(if $(REPORT),--report $(abspath $(REPORT))) $(SCALE_FLAGS)
+
+.PHONY: controllers-scale
+controllers-scale: ## 1,000 nodes and 30,000 pods with real controllers, on Vigil and on a real kube-apiserver and etcd; an hour
+	@tools/install-deps build test kube
+	@$(MAKE) --no-print-directory build
+	@tools/build-kube programs
 	@tests/kube/controllers/scale.py --build build $(SCALE_FLAGS)
 
 cluster: ## Vigil in front of three members of a real etcd that fail; the Kubernetes API and a real kube-apiserver on top

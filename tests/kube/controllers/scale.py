@@ -190,7 +190,7 @@ def write_report(path, measured, seconds):
     commit = subprocess.check_output([ROOT / "tools/commit-name"], text=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({
-        "part": "scale", "command": "make scale", "commit": commit.strip(),
+        "part": "scale", "command": "make controllers-scale", "commit": commit.strip(),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "seconds": round(seconds, 1),
         "facts": [fact for f in measured for fact in facts(f)], "tables": [phases(f) for f in measured],
         "plots": [plot(measured, "Memory of the server", "MB", lambda f: [[x, round(y, 1)] for x, y in f.memory]),
