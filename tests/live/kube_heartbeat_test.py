@@ -299,7 +299,7 @@ class ProtobufTest(Renewals):
                 self.assertEqual(self.renew_in_protobuf(f"y{number}", change, PROTOBUF), ordinary)
                 self.assertEqual(self.heartbeats() - before, int(short))
 
-    def test_protobuf_that_is_said_to_be_json_is_refused(self):
+    def test_protobuf_in_a_request_for_json_is_refused(self):
         self.lease("a")
         sent = self.fetch("GET", "a")[1]
         sent = MAGIC + change_field(sent[4:], RENEWED, lambda _: timestamp(SECONDS, 0))

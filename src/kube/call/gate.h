@@ -16,10 +16,10 @@
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
 /* The on_end of routes (wire/http/route.h) whose exchanges belong to a kube_life or to nothing. */
 void kube_life_end(struct http_exchange *x, void *service);
-/* What of a request decides whether its sender has access. It outlives the request, but not the
- * connection. */
+/* Decides whether the sender of a request has access. It may be used longer than the request, as
+ * long as the connection. */
 struct kube_sender {
-    const char *peer_name; /* of the certificate; NULL: none */
+    const char *peer_name; /* name in the certificate; NULL: none */
     bool trusted;          /* it has a token of the server's own, or is the server itself */
 };
 struct kube_sender kube_sender_of(const struct kube_api *api, const struct http_request *request);

@@ -8,6 +8,7 @@
 #include "kube/call/registry.h"
 #include "kube/handlers/read/event_cache.h"
 #include "kube/handlers/read/event_conversions.h"
+#include "kube/handlers/read/read.h"
 #include "kube/handlers/read/scope.h"
 #include "kube/handlers/read/search_budget.h"
 #include "kube/handlers/read/watches.h"
@@ -86,7 +87,7 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     api->event_cache = kube_event_cache_new();
     api->event_conversions = kube_event_conversions_new(api, config->budget);
     kube_search_init(api->search_budget, api->loop);
-    kube_watches_init(api->watches, api->shard, api->loop);
+    kube_watches_init(api->watches, api->shard, api->loop, kube_watch_check_access);
     kube_selections_init(&api->selections, random_u64(&api->random));
     watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
     kube_write_queue_init(&api->write_queue, loop, random_u64(&api->random));

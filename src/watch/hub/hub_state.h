@@ -105,9 +105,8 @@ struct watch_hub {
     struct watch_batch reread; /* what hub_batch last read in this turn */
     struct watch_run *run;     /* the last that was read; owned (run.h) */
     struct long_revisions long_revisions;
-    struct list streams;
-    struct list closing;  /* freed streams whose watchers are freed over several turns */
-    size_t free_budget;   /* what may still be freed in this turn */
+    struct list streams, closing; /* closing: freed; their watchers are freed over several turns */
+    size_t free_budget;           /* what may still be freed in this turn */
     struct list deferred; /* streams that continue in a later turn, because their fill took long */
     struct list starved;  /* the same, and they found the turn's units used up: woken first */
     struct list unwoken;  /* marked streams that are woken in a later turn; by in_deferred, too */

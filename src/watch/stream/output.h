@@ -4,7 +4,7 @@
 #ifndef VIGIL_WATCH_STREAM_OUTPUT_H
 #define VIGIL_WATCH_STREAM_OUTPUT_H
 
-#include "watch/stream/stream_state.h"
+#include "watch/stream/sending.h"
 
 struct long_revision;
 struct long_revision_hit;

@@ -1,6 +1,7 @@
 #include "watch/stream/stats_scan.h"
 
 #include "base/clock.h"
+#include "watch/stream/sending.h"
 
 enum { STREAMS_AT_ONCE = 256 };
 static const int64_t pause_ns = 5 * NS_PER_MS, interval_ns = NS_PER_S;

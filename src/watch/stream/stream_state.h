@@ -7,14 +7,6 @@
 
 #include "watch/hub/hub_state.h"
 
-/* A control response that waits to be sent. */
-struct watch_control {
-    int64_t watch_id;
-    int64_t revision;
-    struct slice reason; /* owned by the stream when reason_owned */
-    bool created, canceled, reason_owned;
-};
-
 /* Watchers of one stream that catch up over the same part of history, which is read once. */
 struct watch_scan {
     struct list in_stream;
@@ -35,8 +27,6 @@ struct scan_member {
     uint32_t window; /* the number of the window for which `at` holds */
     uint32_t at;     /* its position in that window's list; a hint */
 };
-
-struct large_response;
 
 /* Fields that events touch come first: there are many streams, and few of them are in a cache. */
 struct watch_stream {
@@ -75,44 +65,6 @@ struct watch_stream {
     uint32_t behind_peak; /* revisions */
 };
 
-/* A stream that sends responses: every one except those of cursors, which are shorter by this. */
-struct watch_sending {
-    struct watch_stream stream; /* first */
-    /* Everything before these was sent of the revision, or run of revisions, at `place`: a hint,
-     * dropped when a watcher is added or removed, or a long revision is not long any more because
-     * the history reads it from elsewhere. */
-    struct watcher *resume_at;
-    uint32_t resume_hit;
-    uint32_t turn_bytes; /* written since live and catching-up watchers last took turns */
-    struct list scans;   /* the first is read next, then moves to the back */
-    struct watcher *compacted;
-    int64_t next_id;
-    uint64_t bytes_sent;
-
-    struct watch_control *controls; /* a ring */
-    uint16_t control_first, control_count, control_capacity;
-
-    uint8_t *rest; /* the part of a message that did not fit the output; owned */
-    uint32_t rest_len, rest_at;
-    struct large_response *large; /* the message under way when it is too large for that */
-
-    int64_t progress_wanted; /* a request is to be answered at this revision or later; 0: none */
-    int64_t progress_newest; /* revision of the newest request; valid while one is wanted */
-    struct heap_link tick;
-    int64_t tick_ns;        /* its interval */
-    uint32_t progress_less; /* an answer has at most the revision progress_newest minus this;
-                               UINT32_MAX: no limit */
-    uint32_t held_peak;     /* bytes of `rest` */
-};
-
-_Static_assert(sizeof(struct watch_sending) <= 320, "an idle call takes a kilobyte in all");
-
-static inline struct watch_sending *sending(const struct watch_stream *stream)
-{
-    assert(!stream->cursor);
-    return CONTAINER_OF((struct watch_stream *)(uintptr_t)stream, struct watch_sending, stream);
-}
-
 /* For a cursor, which is an object of the hub's pool with this stream as its first field. */
 void stream_init_without_sending(struct watch_stream *stream, struct watch_hub *hub,
                                  struct watch_stream_owner owner);
@@ -129,39 +81,9 @@ static inline void stream_count_events(struct watch_stream *stream, uint64_t eve
     stream->hub->stats.events_sent += events;
 }
 
-/* Watchers were added, removed or moved: the remembered positions are invalid. */
-static inline void stream_changed(struct watch_stream *stream)
-{
-    if (stream->cursor)
-        return;
-    sending(stream)->resume_at = NULL;
-    sending(stream)->resume_hit = 0;
-}
-
 /* NULL: the stream has no watcher with this id. */
 struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id);
 void stream_add_id(struct watch_stream *stream, struct watcher *watcher);
 void stream_remove_id(struct watch_stream *stream, struct watcher *watcher);
-
-/* Where a fill writes. Each part of a stream writes whole messages, one after the other; the stream
- * keeps what does not fit of the last one. */
-struct watch_output {
-    uint8_t *start, *at, *end;
-    uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
-    bool closed;    /* the next message is left to the next fill, where it has room */
-};
-
-/* More messages may begin. */
-static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
-{
-    return out->at < out->pause && !out->closed && !sending(stream)->rest &&
-           !sending(stream)->large;
-}
-/* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
-uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);
-void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
-                size_t len);
-void output_message(struct watch_stream *stream, struct watch_output *out,
-                    const struct message *message, int64_t revision);
 
 #endif

@@ -121,7 +121,7 @@ static void watch_end(struct kube_life *life)
     move(w, WATCH_ENDED);
     if (w->begun)
         kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
-    kube_watches_remove(w->api->watches, w);
+    kube_watches_remove(w->api->watches, &w->in_api);
     kube_searcher_fini(&w->searcher);
     loop_timer_cancel(w->api->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
@@ -133,6 +133,11 @@ static void watch_end(struct kube_life *life)
         atomic_store_explicit(&w->away->job.worker.given_up, true, memory_order_relaxed);
     else
         kube_watch_free(w);
+}
+
+void kube_watch_check_access(struct list *in_api)
+{
+    http_wake(LIST_ENTRY(in_api, struct kube_watch, in_api)->exchange);
 }
 
 /* -- Errors and bookmarks -- */
@@ -736,7 +741,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
     kube_watch_convert_init(w);
     call->handler.watch = w;
-    kube_watches_add(w->api->watches, w);
+    kube_watches_add(w->api->watches, &w->in_api);
     kube_call_hand_over(call, &w->life);
     return w;
 }

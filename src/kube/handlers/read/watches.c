@@ -1,7 +1,5 @@
 #include "kube/handlers/read/watches.h"
 
-#include "kube/handlers/read/watch_private.h"
-
 enum { WAKE_AT_ONCE = 512 };
 
 static void wake_some(struct deferred *deferred)
@@ -10,10 +8,9 @@ static void wake_some(struct deferred *deferred)
     size_t count = size_min(watches->left, WAKE_AT_ONCE);
     watches->left -= count;
     for (; count && !list_empty(&watches->all); count--) {
-        struct kube_watch *watch =
-            LIST_ENTRY(list_pop_front(&watches->all), struct kube_watch, in_api);
-        list_push_back(&watches->all, &watch->in_api);
-        http_wake(watch->exchange);
+        struct list *in_api = list_pop_front(&watches->all);
+        list_push_back(&watches->all, in_api);
+        watches->check(in_api);
     }
     if (watches->left && !list_empty(&watches->all))
         loop_defer(watches->loop, &watches->wake);
@@ -27,11 +24,13 @@ void kube_watches_check_access(void *ctx)
         loop_defer(watches->loop, &watches->wake);
 }
 
-void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard, struct loop *loop)
+void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard, struct loop *loop,
+                       void (*check)(struct list *in_api))
 {
     *watches = (struct kube_watches){
         .shard = shard,
         .loop = loop,
+        .check = check,
         .rights = {.changed = kube_watches_check_access, .ctx = watches},
         .wake = {.fn = wake_some},
     };
@@ -48,14 +47,14 @@ void kube_watches_fini(struct kube_watches *watches)
     engine_auth_unlisten(watches->shard, &watches->rights);
 }
 
-void kube_watches_add(struct kube_watches *watches, struct kube_watch *watch)
+void kube_watches_add(struct kube_watches *watches, struct list *in_api)
 {
-    list_push_back(&watches->all, &watch->in_api);
+    list_push_back(&watches->all, in_api);
     watches->count++;
 }
 
-void kube_watches_remove(struct kube_watches *watches, struct kube_watch *watch)
+void kube_watches_remove(struct kube_watches *watches, struct list *in_api)
 {
-    list_remove(&watch->in_api);
+    list_remove(in_api);
     watches->count--;
 }

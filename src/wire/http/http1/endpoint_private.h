@@ -48,7 +48,7 @@ struct http1_endpoint {
     int64_t now_ns;
     int64_t since_ns;              /* when the current wait began or last made progress */
     struct arena arena;            /* the head of the request and its fields */
-    struct http_opening opening;   /* of the exchange */
+    struct http_opening opening;   /* belongs to the exchange */
     struct http_exchange exchange; /* zeroed between requests */
 };
 
