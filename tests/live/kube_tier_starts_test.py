@@ -119,6 +119,32 @@ class KubeTierStarts(LiveTest):
         self.watch().wait(lambda w: w.names() == [("ADDED", "a")])
         self.assertEqual(self.passed_on(), before)
 
+    # -- A server that has just started --
+
+    def test_a_server_that_starts_takes_no_mirror_away(self):
+        """It does not know its roles, and then its custom resources."""
+        names = ["a"]
+        self.make("a")
+        self.eventually(self.listed)
+        for code, reason in ((403, "Forbidden"), (404, "NotFound")):
+            events = self.watch()
+            events.wait(lambda w: w.names() == [("ADDED", name) for name in names])
+            before, refused = self.passed_on(), self.proxy.counts["answered"]
+            self.proxy.answers = {b"/secrets": refusal(code, reason)}
+            self.proxy.expire(f"{ALL}?allowWatchBookmarks=")
+            self.make(f"b{code}")
+            self.eventually(lambda: self.proxy.counts["answered"] >= refused + 4)
+            self.assertEqual(self.listed(), set(names))
+            self.assertFalse(events.ended)
+            self.proxy.answers = {}
+            events.wait_end()
+            # Only the history is lost, and the next watch is the mirror's, too.
+            self.assertEqual((events.events[-1]["type"], events.events[-1]["object"]["code"]), ("ERROR", 410))
+            names.append(f"b{code}")
+            self.assertEqual(self.listed(), set(names))
+            self.assertEqual(self.passed_on(), before)
+            self.assertIn('vigil_tier_collections{phase="refused"} 0\n', self.tier.own_page("/metrics")[1])
+
 
 if __name__ == "__main__":
     unittest.main()
