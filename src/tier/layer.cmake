@@ -2,7 +2,7 @@
 target_include_directories(vigil_tier PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 # Calls on a simulated network (src/client/sim/faulty_sim_test.h).
-foreach(test link_link read_version forward_forward forward_forward_upgrade forward_forward_refusal rights_identify rights_line rights_may rights_standing)
+foreach(test link_link read_version forward_forward forward_forward_upgrade forward_forward_refusal rights_denial rights_identify rights_line rights_may rights_readiness rights_standing)
     vigil_failing_memory(tier_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")

@@ -3,6 +3,7 @@
 #define VIGIL_TIER_RIGHTS_RIGHTS_PRIVATE_H
 
 #include "tier/rights/known.h"
+#include "tier/rights/readiness.h"
 #include "tier/rights/rights.h"
 
 struct metric_block;
@@ -25,6 +26,7 @@ struct tier_rights {
     struct loop *loop;
     struct random random;
     struct tier_line line;
+    struct tier_readiness readiness;
     struct tier_user *anonymous;
 
     struct hash_map tokens;  /* struct tier_token, owned */
