@@ -82,7 +82,8 @@ static void begin_right(struct tier_right *right)
     rights->standing_bytes += bytes_of(right);
     begin_duty(rights, &right->duty);
     /* What has allowed it may be outdated by now. */
-    if (right->answered && right->allowed && right->asked_changes == rights->changes)
+    if (right->answered && right->allowed &&
+        right->asked_changes == tier_rights_changes(rights, right->wish->access.namespace))
         return;
     become_due(rights, &right->duty);
     tier_right_ask_later(right);
