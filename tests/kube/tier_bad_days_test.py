@@ -250,13 +250,13 @@ class HoldingProxy(Proxy):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.watching, self.held = set(), set()
+        self.watching, self.silent = set(), set()
 
     def hold(self):
-        self.held = set(self.watching)
+        self.silent = set(self.watching)
 
     def release(self):
-        self.held = set()
+        self.silent = set()
 
     def reading(self, reader, noticed):
         class Reading:
@@ -273,7 +273,7 @@ class HoldingProxy(Proxy):
 
     async def down(self, up_reader, writer):
         async def noticed(piece):
-            while writer in self.held:
+            while writer in self.silent:
                 await asyncio.sleep(0.02)
             return piece
         await super().down(self.reading(up_reader, noticed), writer)
