@@ -110,6 +110,7 @@ static void publish(struct tier_follow *f)
     enum tier_phase before = c->phase;
     if (!c->retries)
         c->phase = phase_of(f);
+    c->store_fails = !stored;
     c->connected = f->accepted && stored && f->reflector.state == TIER_REFLECTOR_WATCHING;
     bool wakes = f->fails && !c->fails;
     c->fails = f->fails;
@@ -654,9 +655,9 @@ void tier_follow_store_changed(struct tier_follow *f)
     if (f->is_over)
         return;
     fetcher_withhold(&f->fetcher, store_queue_is_pressed(f->follower->queue));
+    publish(f); /* before readers learn that their fence has failed */
     if (store_queue_failure(f->follower->queue) != ST_OK)
         currency_fail(&f->currency);
-    publish(f);
 }
 
 void tier_follow_tick(struct tier_follow *f)
