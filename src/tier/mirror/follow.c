@@ -131,6 +131,9 @@ static void await_store(struct tier_follow *f)
 
 void tier_follow_applied(struct tier_follow *f)
 {
+    /* Before other looks at the store: what it applies from here on is for the next time. */
+    if (generations_are_visible(&f->generations))
+        list_remove(&f->in_awaiting);
     if (generations_publish(&f->generations)) {
         char text[96];
         snprintf(text, sizeof(text), "%zu objects at version %" PRIu64,
@@ -144,8 +147,6 @@ void tier_follow_applied(struct tier_follow *f)
         collection_notify(&f->collection, true);
     }
     currency_applied(&f->currency);
-    if (generations_are_visible(&f->generations))
-        list_remove(&f->in_awaiting);
     collection_notify(&f->collection, false);
 }
 
