@@ -2,7 +2,7 @@
 target_include_directories(vigil_tier PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 # Calls on a simulated network (src/client/sim/faulty_sim_test.h).
-foreach(test link_link read_version forward_forward forward_forward_upgrade forward_forward_refusal rights_identify rights_line rights_may rights_standing)
+foreach(test link_link read_version forward_forward forward_forward_upgrade forward_forward_refusal rights_denial rights_identify rights_line rights_may rights_readiness rights_standing)
     vigil_failing_memory(tier_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")
@@ -12,13 +12,13 @@ endforeach()
 foreach(test mirror_mirror mirror_random mirror_history mirror_fence mirror_memory mirror_threads)
     vigil_failing_memory(tier_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_${test}_test PRIVATE
-        -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry)")
+        -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry,--wrap=local_mirror_revision)")
 endforeach()
 
 # The same, and all users may read.
 vigil_failing_memory(tier_read_watch_test)
 cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options tier_read_watch_test PRIVATE
-    -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry,--wrap=tier_identify,--wrap=tier_may,--wrap=tier_standing_add)")
+    -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system,--wrap=local_mirror_apply,--wrap=local_mirror_retry,--wrap=local_mirror_revision,--wrap=tier_identify,--wrap=tier_may,--wrap=tier_standing_add)")
 
 # For tests/kube/tier_rights_test.py.
 vigil_tool(tier_rights tier ${CMAKE_SOURCE_DIR}/tests/tier_rights.c)

@@ -166,8 +166,8 @@ class SmallDisk(TierWorld):
         print(text[-1][:300], flush=True)
         late = len(events.names())
         self.assertLess(late, 61, "the disk was not full")
-        # Current reads are passed on; what is served from the mirror is a state that there was.
-        for path in (self.maps, "/api/v1/configmaps"):
+        # Current reads are passed on, also many; what is served from the mirror is a state that there was.
+        for path in (self.maps, *["/api/v1/configmaps"] * 20):
             status, body = self.admin.get(path)
             self.assertEqual(status, 200, body)
             self.assertLessEqual(set(names), set(named(body)))
@@ -250,13 +250,13 @@ class HoldingProxy(Proxy):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.watching, self.held = set(), set()
+        self.watching, self.silent = set(), set()
 
     def hold(self):
-        self.held = set(self.watching)
+        self.silent = set(self.watching)
 
     def release(self):
-        self.held = set()
+        self.silent = set()
 
     def reading(self, reader, noticed):
         class Reading:
@@ -273,7 +273,7 @@ class HoldingProxy(Proxy):
 
     async def down(self, up_reader, writer):
         async def noticed(piece):
-            while writer in self.held:
+            while writer in self.silent:
                 await asyncio.sleep(0.02)
             return piece
         await super().down(self.reading(up_reader, noticed), writer)

@@ -150,7 +150,7 @@ class Faults(unittest.TestCase):
         run, admin, jane, bob = self.run_of_it, self.admin, self.caller("weak-token"), self.caller("bobs-token")
         shared, janes = self.caller("the-token", kind=H2Caller), self.caller("weak-token", kind=H2Caller)
         everything, of_a, red, green = Scope(), Scope(label=("group", "a")), Scope(namespace="red"), Scope(namespace="green")
-        refused = () if run.calm else (403,)  # a kube-apiserver that starts does not know its roles yet
+        refused = () if run.calm else (403,)  # a kube-apiserver that starts does not know its roles yet; running watches continue
         readers = [None, Reader(run, "reader-json", SEED, admin, everything), None,
                    Reader(run, "reader-protobuf", SEED, shared, everything, form=PROTOBUF)]
         self.writers = [Writer(run, f"writer-{i}", SEED, caller, NAMES, 0.15 * PACE, readers[i])

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The watch tier while it reads what it mirrors for the first time. The server behind
+"""The watch tier while it reads what it mirrors for the first time, and while it cannot find out what is current. The server behind
 it is Vigil with users and roles; a proxy between them answers for it. tests/kube/tier_restart_test.py restarts a kube-apiserver."""
 import collections
 import concurrent.futures
@@ -14,6 +14,7 @@ from tier_proxy import Proxy
 
 ALL = "/api/v1/secrets"
 MINE = "/api/v1/namespaces/default/secrets"
+CURRENT = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"  # a watch that begins with the state
 CLIENTS = 20  # that list, and as many that watch
 PASSED_ON_MAX = 8  # at once
 SILENT_SECONDS = 5  # after each of which one more is passed on
@@ -75,9 +76,9 @@ class KubeTierStarts(LiveTest):
         self.addCleanup(events.close)
         return events
 
-    def list_all(self):
+    def list_all(self, query="resourceVersion=0"):
         connection = self.admin.connect()
-        answer = self.admin.request(connection, "GET", f"{ALL}?resourceVersion=0")
+        answer = self.admin.request(connection, "GET", f"{ALL}?{query}")
         body = json.loads(answer.read())
         connection.close()
         return answer.status, answer.headers["Retry-After"], body
@@ -87,10 +88,18 @@ class KubeTierStarts(LiveTest):
         events.close()
         return events.status
 
+    def assert_few(self, lists, message):
+        """The first ones are answered by the server behind the tier, and the others are put off."""
+        self.assertEqual(collections.Counter(status for status, _, _ in lists), {200: PASSED_ON_MAX, 429: CLIENTS - PASSED_ON_MAX})
+        for status, again, body in lists:
+            if status == 429:
+                self.assertEqual(again, "1")
+                self.assertIn(message, body["message"])
+
     def test_few_clients_of_a_late_state_are_passed_on(self):
         self.make("a")
         self.proxy.answers = {f"{ALL}?limit=1".encode(): refusal(500, "InternalError")}
-        queries = ("resourceVersion=0", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+        queries = ("resourceVersion=0", CURRENT)
         begun = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(3 * CLIENTS) as pool:
             lists = [pool.submit(self.list_all) for _ in range(CLIENTS)]
@@ -104,11 +113,7 @@ class KubeTierStarts(LiveTest):
             watches = collections.Counter(done.result() for done in watches)
         refilled = 1 + int((time.monotonic() - begun - listed) / SILENT_SECONDS)
         self.assertGreater(listed, 25)
-        self.assertEqual(collections.Counter(status for status, _, _ in lists), {200: PASSED_ON_MAX, 429: CLIENTS - PASSED_ON_MAX})
-        for status, again, body in lists:
-            if status == 429:
-                self.assertEqual(again, "1")
-                self.assertIn("storage is (re)initializing: InternalError: not today", body["message"])
+        self.assert_few(lists, "storage is (re)initializing: InternalError: not today")
         self.assertEqual(set(watches), {200, 429})
         self.assertLessEqual(watches[200], refilled)
         self.assertEqual(self.passed_on(), 1 + PASSED_ON_MAX + watches[200])
@@ -118,6 +123,61 @@ class KubeTierStarts(LiveTest):
         before = self.passed_on()
         self.watch().wait(lambda w: w.names() == [("ADDED", "a")])
         self.assertEqual(self.passed_on(), before)
+
+    # -- A server that does not say what is current --
+
+    def test_few_clients_are_passed_on_while_fences_fail(self):
+        self.make("a")
+        self.eventually(self.listed)
+        before = self.passed_on()
+        self.proxy.answers = {f"{ALL} HTTP".encode(): refusal(500, "InternalError")}  # the list of a fence has no query
+        begun = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(2 * CLIENTS) as pool:
+            lists = [pool.submit(self.list_all, "limit=500") for _ in range(CLIENTS)]
+            watches = [pool.submit(self.watch_all, CURRENT) for _ in range(CLIENTS)]
+            lists = [done.result() for done in lists]
+            listed = time.monotonic() - begun
+            # What other clients do not want, or what may be old, needs no fence.
+            self.assertEqual(self.admin.get(MINE)[0], 200)
+            self.assertEqual(self.listed(), {"a"})
+            self.assertFalse([done for done in watches if done.done()])
+            watches = collections.Counter(done.result() for done in watches)
+        refilled = 1 + int((time.monotonic() - begun - listed) / SILENT_SECONDS)
+        self.assert_few(lists, "the mirror cannot find out what is current")
+        self.assertEqual(set(watches), {200, 429})
+        self.assertLessEqual(watches[200], refilled)
+        self.assertEqual(self.passed_on() - before, 1 + PASSED_ON_MAX + watches[200])
+        self.assertGreaterEqual(self.proxy.counts["answered"], 4)
+        self.proxy.answers = {}
+        lists = self.tier.metric("vigil_tier_lists_total")
+        self.assertEqual(self.admin.get(ALL)[0], 200)
+        self.assertEqual(self.tier.metric("vigil_tier_lists_total"), lists + 1)
+
+    # -- A server that has just started --
+
+    def test_a_server_that_starts_takes_no_mirror_away(self):
+        """It does not know its roles, and then its custom resources."""
+        names = ["a"]
+        self.make("a")
+        self.eventually(self.listed)
+        for code, reason in ((403, "Forbidden"), (404, "NotFound")):
+            events = self.watch()
+            events.wait(lambda w: w.names() == [("ADDED", name) for name in names])
+            before, refused = self.passed_on(), self.proxy.counts["answered"]
+            self.proxy.answers = {b"/secrets": refusal(code, reason)}
+            self.proxy.expire(f"{ALL}?allowWatchBookmarks=")
+            self.make(f"b{code}")
+            self.eventually(lambda: self.proxy.counts["answered"] >= refused + 4)
+            self.assertEqual(self.listed(), set(names))
+            self.assertFalse(events.ended)
+            self.proxy.answers = {}
+            events.wait_end()
+            # Only the history is lost, and the next watch is the mirror's, too.
+            self.assertEqual((events.events[-1]["type"], events.events[-1]["object"]["code"]), ("ERROR", 410))
+            names.append(f"b{code}")
+            self.assertEqual(self.listed(), set(names))
+            self.assertEqual(self.passed_on(), before)
+            self.assertIn('vigil_tier_collections{phase="refused"} 0\n', self.tier.own_page("/metrics")[1])
 
 
 if __name__ == "__main__":

@@ -373,7 +373,8 @@ class Reader(Actor):
             raise Violation(f"{self.name}: {self.doing}: not an event: {error!r}: {frame[:500]}") from None
         if kind == "ERROR":
             self.properly = False
-            self.excuse(thing["code"], thing, self.more)
+            # A request may be refused by a kube-apiserver that starts, but that ends no watch.
+            self.excuse(thing["code"], thing, [code for code in self.more if code != 403 or self.grants])
             self.shared.count("ERROR events")
             return None, None
         if (thing["apiVersion"], thing["kind"]) != self.form.kinds():

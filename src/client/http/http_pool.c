@@ -114,6 +114,7 @@ static void on_attempt_end(struct http_attempt *a, enum status status, const cha
                    a->repeats < REPEATS_MAX && !pool->closing && !a->taken &&
                    (a->ignored || (a->only_reads && was_kept_too_long));
     link->used |= status == ST_OK;
+    a->request->connection = link->number;
     a->link = NULL;
     list_remove(&a->in_pool);
     settle(link);
@@ -317,6 +318,7 @@ enum status http_pool_start(struct http_pool *pool, struct pool_request *request
     TRY(make_attempt(pool, request, params));
     struct http_attempt *a = request->attempt;
     request->reached = POOL_REQUEST_UNREACHED;
+    request->connection = 0;
     a->pool = pool;
     a->on_end = on_attempt_end;
     list_push_back(a->is_alone ? &pool->upgrades : &pool->waiting, &a->in_pool);

@@ -20,6 +20,7 @@ enum pool_link_state {
 /* One connection. */
 struct pool_link {
     enum pool_link_state state;
+    uint32_t number; /* from 1 on */
     struct http_pool *pool;
     struct connection *connection; /* owned */
     struct list in_pool;           /* links http_pool.links[state] */
@@ -65,6 +66,7 @@ struct http_pool {
     bool speaks_http1;   /* known from the latest connection */
     size_t streams_seen; /* that one connection of HTTP/2 can carry; 0: unknown */
 
+    uint32_t links_made;
     uint64_t tls_generation;
     struct list tls_changes;
     struct deferred dispatch;

@@ -44,6 +44,8 @@ static void requests_are_answered(void **state)
         assert_int_equal(get.request.reached, POOL_REQUEST_ANSWERED);
         assert_true(pool_test_succeeded(&post));
         assert_string_equal(post.text, "<hello>");
+        assert_true(get.request.connection && post.request.connection);
+        assert_int_equal(get.request.connection == post.request.connection, cases[i].http2);
         struct http_pool_stats stats = http_pool_stats(w.pool);
         assert_int_equal(stats.connects, cases[i].http2 ? 1 : 2);
         assert_int_equal(stats.connections, cases[i].http2 ? 1 : 2);
@@ -131,6 +133,7 @@ static void connections_are_kept_for_the_next_request(void **state)
             start(&w, &r);
             pool_world_run(&w, NS_PER_S);
             assert_true(pool_test_succeeded(&r));
+            assert_int_equal(r.request.connection, 1);
         }
         r.action = POOL_TEST_RESTART_IN_END;
         start(&w, &r);
@@ -193,6 +196,7 @@ static void unreachable_server_fails_all_that_wait(void **state)
                 assert_int_equal(requests[n].ends, 1);
                 assert_int_equal(requests[n].end, ST_CLOSED);
                 assert_int_equal(requests[n].request.reached, POOL_REQUEST_UNREACHED);
+                assert_int_equal(requests[n].request.connection, 0);
                 assert_non_null(strstr(requests[n].reason, "cannot connect to 127.0.0.1:"));
             }
         }
@@ -342,6 +346,7 @@ static void idle_connections_are_closed(void **state)
         start(&w, &requests[0]);
         pool_world_run(&w, NS_PER_S);
         assert_true(pool_test_succeeded(&requests[0]));
+        assert_int_equal(requests[0].request.connection, http_pool_stats(w.pool).connects);
         pool_world_fini(&w);
         free(requests);
     }

@@ -244,6 +244,7 @@ enum status pool_link_connect(struct http_pool *pool, enum pool_link_state state
         return status;
     }
     link->state = state;
+    link->number = ++pool->links_made;
     link->pool = pool;
     link->tls_generation = pool->tls_generation;
     list_init(&link->attempts);

@@ -67,6 +67,8 @@ enum { POOL_BYTES_UNKNOWN = -1 };
 struct pool_request {
     const struct pool_request_ops *ops;
     enum pool_request_reached reached;
+    uint32_t connection; /* valid in on_end: the pool's number of the one over which it was sent
+                            last, counted from 1; 0: none */
     struct http_attempt *attempt; /* owned; NULL: idle */
 };
 

@@ -41,6 +41,7 @@ static void finish(struct tier_call_state *s, unsigned code, const char *reason)
     struct buf answer = s->answer;
     s->answer = (struct buf){0};
     call->state = NULL;
+    call->connection = code ? s->request.connection : 0;
     state_free(s);
     call->done(call, code, code ? buf_slice(&answer) : SLICE_EMPTY, reason);
     buf_fini(&answer);

@@ -59,7 +59,8 @@ enum status tier_link_authorization(struct tier_link *link, struct credentials_w
 void tier_link_refused(struct tier_link *link);
 
 /*
- * One exchange in JSON with the tier's own account: a POST of a review.
+ * One exchange in JSON with the tier's own account: a review, or the question whether the server is
+ * ready.
  *
  *     idle ──start──► authorizing ──► sent ──► done ──► idle
  *                          ▲           │
@@ -70,7 +71,10 @@ struct tier_call {
      * is at most TIER_CALL_BYTES_MAX long. May free the call or start it again, but not free the
      * link. */
     void (*done)(struct tier_call *call, unsigned code, struct slice body, const char *reason);
-    bool unreached;                /* in done: no connection to the server could be made */
+    bool unreached; /* in done: no connection to the server could be made */
+    /* In done: the number of the connection over which the answer came; those of the link's calls
+     * are counted from 1. 0: there was no answer. */
+    uint32_t connection;
     struct tier_call_state *state; /* private; NULL: idle */
 };
 enum { TIER_CALL_BYTES_MAX = 256 * 1024 };

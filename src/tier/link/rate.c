@@ -92,7 +92,7 @@ void tier_rate_write_metrics(const struct tier_rate *rate, struct metric_page *p
 {
     metric_page_counter(page, "vigil_tier_upstream_calls_total",
                         "Calls that the tier has made on its own account, which --upstream-qps "
-                        "limits: lists, watches, fences and reviews.",
+                        "limits: lists, watches, fences, reviews, and whether it is ready.",
                         atomic_load_explicit(&rate->calls, memory_order_relaxed));
     metric_page_counter(page, "vigil_tier_upstream_calls_delayed_total",
                         "Those of these calls that waited for --upstream-qps.",

@@ -1,12 +1,13 @@
 /*
  * The limit of the calls that the tier makes on its own account (--upstream-qps): the lists,
- * watches and fences of the mirror, and the reviews of all I/O threads. Calls of clients that are
- * passed on do not count.
+ * watches and fences of the mirror, and, of all I/O threads, the reviews and the questions whether
+ * the server is ready. Calls of clients that are passed on do not count.
  *
  * A bucket of tokens, which refills evenly and is full at the beginning; each call takes one. Each
- * thread has a lane, which reserves a token when it has a call to make and none is there, and has
- * at most one reservation. So lanes take turns: many reviews delay a list by one token for each
- * thread, and many lists do the same to a review. In a lane the owner decides which call is next.
+ * thread has a lane, and an I/O thread another one for those questions. A lane reserves a token
+ * when it has a call to make and none is there, and has at most one reservation. So lanes take
+ * turns: many reviews delay a list by one token for each thread, and many lists do the same to a
+ * review. In a lane the owner decides which call is next.
  *
  * The rate is shared by all threads; a lane belongs to one.
  */

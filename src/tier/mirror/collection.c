@@ -124,6 +124,7 @@ void tier_collection_look(struct tier_collection *c, struct tier_view *ret_view)
         .void_until = c->void_until,
         .has_kinds = c->has_kinds,
         .connected = c->connected,
+        .store_fails = c->store_fails,
         .is_cluster_scoped = atomic_load_explicit(&c->is_cluster_scoped, memory_order_relaxed),
         .objects = counter_get(&c->counters.objects),
         .bytes = counter_get(&c->counters.bytes),

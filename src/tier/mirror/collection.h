@@ -43,6 +43,7 @@ struct tier_view {
     uint64_t void_after, void_until;
     bool has_kinds;          /* items of its JSON lists have kind and apiVersion */
     bool connected;          /* its watch is running */
+    bool store_fails;        /* nothing new can be stored, for example because the disk is full */
     bool is_cluster_scoped;  /* its objects have no namespaces; false if there was none yet */
     uint64_t objects, bytes; /* about so many: those of a state that is loaded meanwhile */
     const char *kind, *list_kind,
@@ -93,8 +94,9 @@ bool tier_collection_pass_early(struct tier_collection *collection, uint64_t gen
 
 /*
  * Whether a list or watch may be passed on because the state that it has waited for is still being
- * read. A few may, so that clients see why it takes so long, and the others get 429: the server
- * that cannot answer one list in time does not get the same from a thousand clients.
+ * read, or no fence has succeeded. A few may, so that clients see why it takes so long, and the
+ * others get 429: the server that cannot answer one list in time does not get the same from a
+ * thousand clients.
  */
 MUST_CHECK
 bool tier_collection_pass_late(struct tier_collection *collection, int64_t now_ns);

@@ -68,7 +68,7 @@ struct tier_collection {
     /* Protected by the lock: */
     struct lock lock;
     enum tier_phase phase;
-    bool has_kinds, connected;
+    bool has_kinds, connected, store_fails;
     bool fails;     /* the last request for the state was answered with an error of the server */
     bool may_retry; /* REFUSED: the server did not know the resource */
     bool retries;   /* a reader has opened it then, and the follower has not started it yet */

@@ -110,6 +110,7 @@ static void publish(struct tier_follow *f)
     enum tier_phase before = c->phase;
     if (!c->retries)
         c->phase = phase_of(f);
+    c->store_fails = !stored;
     c->connected = f->accepted && stored && f->reflector.state == TIER_REFLECTOR_WATCHING;
     bool wakes = f->fails && !c->fails;
     c->fails = f->fails;
@@ -130,6 +131,9 @@ static void await_store(struct tier_follow *f)
 
 void tier_follow_applied(struct tier_follow *f)
 {
+    /* Before other looks at the store: what it applies from here on is for the next time. */
+    if (generations_are_visible(&f->generations))
+        list_remove(&f->in_awaiting);
     if (generations_publish(&f->generations)) {
         char text[96];
         snprintf(text, sizeof(text), "%zu objects at version %" PRIu64,
@@ -143,8 +147,6 @@ void tier_follow_applied(struct tier_follow *f)
         collection_notify(&f->collection, true);
     }
     currency_applied(&f->currency);
-    if (generations_are_visible(&f->generations))
-        list_remove(&f->in_awaiting);
     collection_notify(&f->collection, false);
 }
 
@@ -654,9 +656,9 @@ void tier_follow_store_changed(struct tier_follow *f)
     if (f->is_over)
         return;
     fetcher_withhold(&f->fetcher, store_queue_is_pressed(f->follower->queue));
+    publish(f); /* before readers learn that their fence has failed */
     if (store_queue_failure(f->follower->queue) != ST_OK)
         currency_fail(&f->currency);
-    publish(f);
 }
 
 void tier_follow_tick(struct tier_follow *f)

@@ -668,6 +668,52 @@ static void readers_see_what_is_applied(void **state)
     tier_end();
 }
 
+/* One of the batches in flight returns; the others are applied after so many looks at the store. */
+static void land_after(unsigned looks)
+{
+    assert_in_range(store_sim.held_count, 2, STORE_QUEUE_BATCHES_MAX);
+    store_sim_release_first();
+    store_settle();
+    store_sim.lands_after = looks;
+    tier_run(5 * NS_PER_S);
+    assert_int_equal(store_sim.lands_after, 0);
+    assert_int_equal(store_sim.held_count, 0);
+}
+
+static void what_the_store_applies_between_two_looks_is_not_overlooked(void **state)
+{
+    (void)state;
+    for (unsigned looks = 1; looks <= 2; looks++) {
+        struct tier_test_wait current;
+        tier_serve();
+        store_sim.holds = true;
+        api_put(&api, 7);
+        tier_run(NS_PER_S);
+        api_put(&api, 8);
+        tier_wait_begin(&current, TIER_WAIT_CURRENT, 0, 60 * NS_PER_S);
+        tier_run(NS_PER_S);
+        assert_false(current.done);
+        land_after(looks);
+        assert_true(current.done);
+        assert_int_equal(current.status, ST_OK);
+        tier_check_current(&current);
+        /* The same with a state. */
+        store_sim.holds = true;
+        api_put(&api, 9);
+        tier_run(NS_PER_S);
+        api.forgotten = api_version(&api);
+        api_end_watches(&api, API_FORGETS);
+        TIER_RUN_UNTIL(tier_follow()->generations.next.number);
+        tier_run(NS_PER_S);
+        assert_int_equal(tier_view().generation, 1);
+        land_after(looks);
+        assert_true(tier_serves());
+        assert_int_equal(tier_view().generation, 2);
+        tier_check_state(api_history(&api));
+        tier_end();
+    }
+}
+
 static void a_fence_under_way_fails_when_the_disk_is_full(void **state)
 {
     struct tier_test_wait wait;
@@ -734,6 +780,7 @@ int main(void)
         cmocka_unit_test(waits_for_a_disk_that_is_full),
         cmocka_unit_test(continues_within_a_batch),
         cmocka_unit_test(readers_see_what_is_applied),
+        cmocka_unit_test(what_the_store_applies_between_two_looks_is_not_overlooked),
         cmocka_unit_test(a_fence_under_way_fails_when_the_disk_is_full),
         cmocka_unit_test(reads_no_more_than_the_store_takes),
     };

@@ -11,7 +11,7 @@
 #define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
 #define BEHIND_NS (5 * NS_PER_S)        /* a replica that lags longer has another history */
 #define REFUSED_NS (30 * NS_PER_S)      /* that what was served is refused before it is given up */
-#define REFUSED_AGAIN_NS (5 * NS_PER_S) /* the longest wait meanwhile */
+#define REFUSED_DELAY_MAX_NS (2500 * NS_PER_MS) /* and at most twice that is waited meanwhile */
 
 enum {
     TIMEOUT_MIN_S = 300,
@@ -47,6 +47,7 @@ void tier_reflector_init(struct tier_reflector *r, const struct tier_reflector_o
     *r = (struct tier_reflector){.ops = ops,
                                  .ctx = ctx,
                                  .after_answer.next_ns = DELAY_MIN_NS,
+                                 .after_refusal.next_ns = DELAY_MIN_NS,
                                  .after_silence.next_ns = DELAY_MIN_NS};
     random_init(&r->random, seed);
 }
@@ -154,17 +155,22 @@ void tier_reflector_resume(struct tier_reflector *r, int64_t now_ns)
 /* -- Failures -- */
 
 /* The delay doubles, and up to as much again is added at random. */
-static int64_t next_delay(struct tier_reflector *r, bool answered, int64_t now_ns)
+static int64_t next_of(struct tier_reflector *r, struct tier_reflector_delay *delay, int64_t max_ns,
+                       int64_t now_ns)
 {
-    struct tier_reflector_delay *delay = answered ? &r->after_answer : &r->after_silence;
-    if (answered) /* the server is back */
+    if (delay != &r->after_silence) /* the server is back */
         r->after_silence.next_ns = DELAY_MIN_NS;
     if (now_ns - delay->failed_ns > DELAY_RESET_NS)
         delay->next_ns = DELAY_MIN_NS;
     delay->failed_ns = now_ns;
     int64_t delay_ns = delay->next_ns;
-    delay->next_ns = 2 * delay_ns < DELAY_MAX_NS ? 2 * delay_ns : DELAY_MAX_NS;
+    delay->next_ns = 2 * delay_ns < max_ns ? 2 * delay_ns : max_ns;
     return delay_ns + (int64_t)random_below(&r->random, (uint64_t)delay_ns);
+}
+
+static int64_t next_delay(struct tier_reflector *r, bool answered, int64_t now_ns)
+{
+    return next_of(r, answered ? &r->after_answer : &r->after_silence, DELAY_MAX_NS, now_ns);
 }
 
 /* The request is over. `again` says what follows the wait. */
@@ -279,8 +285,7 @@ static void refused(struct tier_reflector *r, const char *reason, int64_t now_ns
         refuse(r, reason);
         return;
     }
-    int64_t delay_ns = next_delay(r, true, now_ns);
-    delay_ns = delay_ns < REFUSED_AGAIN_NS ? delay_ns : REFUSED_AGAIN_NS;
+    int64_t delay_ns = next_of(r, &r->after_refusal, REFUSED_DELAY_MAX_NS, now_ns);
     r->refused_ns += delay_ns;
     r->ops->failed(r->ctx, reason, false);
     wait_before(r, watches ? TIER_REFLECTOR_WATCHING : TIER_REFLECTOR_PROBING, delay_ns);
@@ -465,5 +470,7 @@ void tier_reflector_check(const struct tier_reflector *r)
            r->state == TIER_REFLECTOR_REFUSED);
     assert(r->state != TIER_REFLECTOR_WATCHING || r->version);
     assert(r->after_answer.next_ns >= DELAY_MIN_NS && r->after_answer.next_ns <= DELAY_MAX_NS);
+    assert(r->after_refusal.next_ns >= DELAY_MIN_NS &&
+           r->after_refusal.next_ns <= REFUSED_DELAY_MAX_NS);
     assert(r->after_silence.next_ns >= DELAY_MIN_NS && r->after_silence.next_ns <= DELAY_MAX_NS);
 }

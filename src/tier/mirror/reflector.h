@@ -92,7 +92,10 @@ struct tier_reflector {
     unsigned behind;    /* states in a row that were older than what is known */
     int64_t behind_ns;  /* the first of them */
     int64_t begun_ns;   /* the watch under way */
-    struct tier_reflector_delay after_answer, after_silence; /* the server could not be reached */
+    struct tier_reflector_delay after_answer; /* an error */
+    /* Refusals of a server that starts are many, and do not delay what follows them. */
+    struct tier_reflector_delay after_refusal;
+    struct tier_reflector_delay after_silence; /* the server could not be reached */
 };
 
 void tier_reflector_init(struct tier_reflector *reflector, const struct tier_reflector_ops *ops,

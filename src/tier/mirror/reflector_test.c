@@ -277,6 +277,21 @@ static void refusals_of_a_state_that_is_read_again_pass(void **state)
     }
 }
 
+/* A server that starts has often lost the history, too. */
+static void refusals_do_not_delay_the_state_that_is_read_next(void **state)
+{
+    (void)state;
+    begin_watching(100);
+    for (int n = 0; n < 5; n++) {
+        refuse(403, "Forbidden");
+        wait_is_over();
+    }
+    tier_reflector_accepted(&w.reflector);
+    refuse(410, "Expired");
+    assert_in_range(w.wait_ns, 800 * NS_PER_MS, 1600 * NS_PER_MS);
+    end();
+}
+
 /* Nothing is known of a state that cannot be watched. */
 static void what_was_never_watched_is_given_up_soon(void **state)
 {
@@ -347,6 +362,7 @@ int main(void)
         cmocka_unit_test(an_outage_ends_nothing),
         cmocka_unit_test(what_is_watched_is_given_up_after_half_a_minute_of_refusals),
         cmocka_unit_test(refusals_of_a_state_that_is_read_again_pass),
+        cmocka_unit_test(refusals_do_not_delay_the_state_that_is_read_next),
         cmocka_unit_test(what_was_never_watched_is_given_up_soon),
         cmocka_unit_test(a_watch_that_ends_at_once_is_not_repeated_at_once),
         cmocka_unit_test(limits_tokens),

@@ -3,8 +3,8 @@
  * (api_sim_test.h), and a reader on a loop of its own. One file of a program includes this.
  *
  * The engine has threads. After each turn of the follower the test waits until the engine has
- * applied everything that it was given, so that a run depends on its seed only. The linker
- * redirects local_mirror_apply and local_mirror_retry to this file (src/tier/layer.cmake).
+ * applied everything that it was given. The linker redirects local_mirror_apply, local_mirror_retry
+ * and local_mirror_revision to this file (src/tier/layer.cmake).
  */
 #ifndef VIGIL_TIER_MIRROR_WORLD_SIM_TEST_H
 #define VIGIL_TIER_MIRROR_WORLD_SIM_TEST_H
@@ -53,12 +53,15 @@ static struct store_sim {
     struct mirror_batch *held[GIVEN_MAX];
     unsigned held_count;
     unsigned batches;
+    _Atomic unsigned lands_after; /* so many looks at its revision it applies what it holds */
 } store_sim = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 void __real_local_mirror_apply(struct engine *engine, struct mirror_batch *batch);
 void __wrap_local_mirror_apply(struct engine *engine, struct mirror_batch *batch);
 void __real_local_mirror_retry(struct engine *engine);
 void __wrap_local_mirror_retry(struct engine *engine);
+int64_t __real_local_mirror_revision(const struct engine *engine);
+int64_t __wrap_local_mirror_revision(const struct engine *engine);
 
 static inline void store_sim_done(struct mirror_batch *batch, enum status status)
 {
@@ -147,10 +150,30 @@ static inline void store_sim_release(void)
         store_sim_forward(store_sim.held[i]);
 }
 
+/* The others are still held. */
+static inline void store_sim_release_first(void)
+{
+    assert_true(store_sim.held_count > 0);
+    struct mirror_batch *first = store_sim.held[0];
+    memmove(store_sim.held, store_sim.held + 1, --store_sim.held_count * sizeof(first));
+    store_sim_forward(first);
+}
+
 static inline void store_settle(void)
 {
     while (atomic_load(&store_sim.in_flight) > store_sim.held_count)
         sched_yield();
+}
+
+/* The store may apply something between any two looks at its revision. */
+int64_t __wrap_local_mirror_revision(const struct engine *engine)
+{
+    int64_t revision = __real_local_mirror_revision(engine);
+    if (store_sim.lands_after && --store_sim.lands_after == 0) {
+        store_sim_release();
+        store_settle();
+    }
+    return revision;
 }
 
 /* -- The world -- */
@@ -205,6 +228,7 @@ static inline void tier_begin(const struct sim_options *options)
     store_sim.refuses_after = 0;
     store_sim.has_failed = false;
     store_sim.holds = false;
+    store_sim.lands_after = 0;
     tier.f = fixture_new_fast((struct engine_local_options){.is_mirror = true});
     tier.options = (struct tier_mirror_options){.engine = tier.f->engine,
                                                 .network = &faults.network,

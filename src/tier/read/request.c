@@ -3,6 +3,8 @@
 #include "base/xalloc.h"
 #include "tier/call/pass.h"
 
+#include <stdio.h>
+
 enum { ARENA_BYTES_MAX = 1 << 20, RETRIES_MAX = 8 };
 /* How long a request waits for a collection's first state. */
 #define STATE_NS (30 * NS_PER_S)
@@ -246,23 +248,37 @@ static bool is_alone(const struct tier_ask *ask)
            (ask->verb == TIER_LIST && (ask->namespace.len || ask->name.len));
 }
 
-/* In the words of a kube-apiserver whose watch cache has no state yet. */
+static bool loads(const struct tier_request *r)
+{
+    return r->view.phase == TIER_STARTING || r->view.phase == TIER_LOADING;
+}
+
+/* Whether many that wait for the same are a burden to a kube-apiserver that may be too busy to
+ * answer the mirror: its lists of the state, or its fences. A store that fails is not its fault. */
+static bool is_of_many(const struct tier_request *r)
+{
+    bool lacks_fence = r->view.phase == TIER_SERVING && r->ask.freshness == TIER_CURRENT;
+    return !is_alone(&r->ask) && (loads(r) || (lacks_fence && !r->view.store_fails));
+}
+
+/* While it loads, in the words of a kube-apiserver whose watch cache has no state yet. */
 static void put_off(struct tier_request *r)
 {
+    char text[TIER_REASON_BYTES + 64];
     struct kube_status status = {0};
     const char *reason = r->view.reason;
-    (void)!kube_fail(&status, KUBE_TOO_MANY_REQUESTS, "storage is (re)initializing%s%s",
-                     *reason ? ": " : "", reason);
-    status.retry_after_s = 1;
+    snprintf(text, sizeof(text), "%s%s%s",
+             loads(r) ? "storage is (re)initializing"
+                      : "the mirror cannot find out what is current, please try again",
+             *reason ? ": " : "", reason);
+    (void)!kube_fail_later(&status, slice_from_text(text));
     tier_request_fail(r, &status);
 }
 
 /* The mirror does not have what it needs in time. */
 static void give_up(struct tier_request *r)
 {
-    bool loads = r->view.phase == TIER_STARTING || r->view.phase == TIER_LOADING;
-    if (!loads || is_alone(&r->ask) ||
-        tier_collection_pass_late(r->collection, loop_now_ns(r->api->loop)))
+    if (!is_of_many(r) || tier_collection_pass_late(r->collection, loop_now_ns(r->api->loop)))
         tier_request_pass_on(r);
     else
         put_off(r);

@@ -11,7 +11,7 @@
  *     READING      a range of the store
  *
  * What the mirror cannot answer (soon enough) is passed on to the kube-apiserver; while it reads a
- * state, only a few of the lists and watches that wait for it are.
+ * state, or fences fail, only a few of the lists and watches that wait for that are.
  */
 #ifndef VIGIL_TIER_READ_REQUEST_H
 #define VIGIL_TIER_READ_REQUEST_H

@@ -114,7 +114,7 @@ struct tier_right {
     bool allowed;
     struct buf reason;      /* why it is refused */
     int64_t asked_ns;       /* when the question was sent */
-    uint64_t asked_changes; /* rights.changes at that time */
+    uint64_t asked_changes; /* tier_rights_changes at that time */
     uint64_t sent_changes;  /* the same of the question under way */
     struct list waiters;    /* tier_right_wait.in_answer */
     struct tier_news news;

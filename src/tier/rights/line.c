@@ -229,6 +229,7 @@ static void on_call_done(struct tier_call *call, unsigned code, struct slice bod
     struct tier_ask *ask = CONTAINER_OF(call, struct tier_ask, call);
     struct tier_line *line = ask->line;
     bool away = is_away(ask, code);
+    ask->connection = call->connection;
     stop_asking(ask);
     if (line->ended)
         line->ended(line, code, loop_now_ns(line->loop) - ask->sent_ns);

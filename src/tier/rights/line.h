@@ -52,7 +52,8 @@ struct tier_ask {
 
     /* For the owner to read. */
     enum tier_ask_state state;
-    int64_t sent_ns; /* in answered: when it was sent last */
+    int64_t sent_ns;     /* in answered: when it was sent last */
+    uint32_t connection; /* that over which it was answered, as in tier_call */
 
     /* Private. */
     struct tier_line *line;

@@ -140,7 +140,7 @@ static enum status draft_init(struct draft *draft, const struct tier_user *user,
 static enum status on_write(struct tier_ask *ask, struct buf *to)
 {
     struct tier_right *right = CONTAINER_OF(ask, struct tier_right, ask);
-    right->sent_changes = right->rights->changes;
+    right->sent_changes = tier_rights_changes(right->rights, right->wish->access.namespace);
     right->sent_rounds = right->rounds;
     return tier_review_write(right->user, right->wish->attributes, to);
 }
@@ -404,7 +404,7 @@ void tier_may(struct tier_rights *rights, struct tier_right_wait *wait, struct t
     wait->answer = NULL;
     list_init(&wait->in_answer);
     wait->since_ns = loop_now_ns(rights->loop);
-    wait->since_changes = rights->changes;
+    wait->since_changes = tier_rights_changes(rights, access->namespace);
     enum status status = draft_init(&draft, user, access);
     if (status != ST_OK) {
         refuse(wait, status);

@@ -169,6 +169,58 @@ static void changed_roles_decide_new_requests(void **state)
     rights_world_fini(&w);
 }
 
+/* How many reviews it takes to decide about each of these namespaces. */
+static unsigned reviews_for(struct rights_world *w, struct tier_user *user,
+                            const char *const *namespaces, size_t count)
+{
+    struct test_wait t;
+    unsigned before = w->script.accesses;
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(decide(w, &t, user, namespaces[i]), TIER_ALLOWED);
+    return w->script.accesses - before;
+}
+
+/* The empty one stands for all of them: a binding in a namespace does not grant that. */
+static void roles_of_a_namespace_leave_other_answers_usable(void **state)
+{
+    static const char *const all[] = {"n", "m", ""}, *const n[] = {"n"},
+                             *const others[] = {"m", ""};
+    (void)state;
+    struct rights_world w;
+    struct test_wait t = {.ends = 0};
+    rights_world_init(&w);
+    struct tier_user *user = user_of(&w, "jane");
+    assert_int_equal(reviews_for(&w, user, all, COUNT_OF(all)), COUNT_OF(all));
+    assert_int_equal(reviews_for(&w, user, all, COUNT_OF(all)), 0);
+    for (int i = 0; i < 3; i++)
+        tier_rights_changed_in(w.rights, SLICE_LITERAL("n"));
+    assert_int_equal(reviews_for(&w, user, others, COUNT_OF(others)), 0);
+    assert_int_equal(reviews_for(&w, user, n, COUNT_OF(n)), COUNT_OF(n));
+    tier_rights_changed_in(w.rights, SLICE_LITERAL("other"));
+    assert_int_equal(reviews_for(&w, user, all, COUNT_OF(all)), 0);
+    tier_rights_changed(w.rights);
+    assert_int_equal(reviews_for(&w, user, all, COUNT_OF(all)), COUNT_OF(all));
+    /* A change while the question is under way: only one of its namespace makes another necessary.
+     */
+    for (unsigned same = 0; same < 2; same++) {
+        const char *namespace = same ? "changed" : "quiet";
+        unsigned before = w.script.accesses;
+        w.script.holds = true;
+        t.ends = 0;
+        may(&w, &t, user, namespace);
+        rights_run(&w, 100 * NS_PER_MS);
+        tier_rights_changed_in(w.rights, SLICE_LITERAL("changed"));
+        w.script.holds = false;
+        rights_world_answer(&w);
+        rights_run(&w, 100 * NS_PER_MS);
+        assert_int_equal(t.ends, 1);
+        assert_int_equal(w.script.accesses - before, 1);
+        assert_int_equal(reviews_for(&w, user, &namespace, 1), same);
+    }
+    tier_user_unref(user);
+    rights_world_fini(&w);
+}
+
 /* -- Failures -- */
 
 static void expect_unknown(unsigned code, const char *body, unsigned want, const char *message)
@@ -599,6 +651,7 @@ int main(void)
         cmocka_unit_test(equal_questions_share_a_review),
         cmocka_unit_test(answer_is_used_for_its_time_from_the_question_on),
         cmocka_unit_test(changed_roles_decide_new_requests),
+        cmocka_unit_test(roles_of_a_namespace_leave_other_answers_usable),
         cmocka_unit_test(answers_without_a_meaning_permit_nothing),
         cmocka_unit_test(huge_and_deep_answers_permit_nothing),
         cmocka_unit_test(both_allowed_and_denied_is_denied),

@@ -327,6 +327,7 @@ struct tier_rights *tier_rights_new(const struct tier_rights_options *options)
     random_init(&rights->random, options->seed);
     tier_line_init(&rights->line, options->loop, options->link, options->rate,
                    random_u64(&rights->random));
+    tier_readiness_init(&rights->readiness, options->loop, options->link, options->rate);
     rights->line.ended = on_review_end;
     rights->line.changed = on_line_change;
     rights->anonymous = make_anonymous();
@@ -361,6 +362,7 @@ void tier_rights_free(struct tier_rights *rights)
     on_line_change(&rights->line);
     tier_count_standing(rights);
     tier_line_fini(&rights->line);
+    tier_readiness_fini(&rights->readiness);
     hash_map_fini(&rights->tokens);
     hash_map_fini(&rights->rights);
     tier_user_unref(rights->anonymous);

@@ -101,7 +101,8 @@ void tier_right_wait_cancel(struct tier_right_wait *wait);
 /*
  * A right that a running watch needs: asked again every minute and when roles change, and shared by
  * all watches of the same user and access. The user's token is reviewed again, too: the watch ends
- * when it has expired or was revoked. Without answers a right is kept for TIER_PATIENCE_NS.
+ * when it has expired or was revoked. A denial of a right counts when it is confirmed by a server
+ * that is ready, or after half a minute. Without answers a right is kept for TIER_PATIENCE_NS.
  */
 struct tier_standing {
     /* Denied, or there was no answer for too long: the watch ends. Called once, not from within

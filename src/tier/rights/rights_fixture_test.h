@@ -24,6 +24,8 @@ struct review_script {
     const char *bad_token;     /* this one is not valid; NULL: all are */
     const char *groups;        /* those of all users, as JSON */
     int64_t delay_ns;          /* it takes so long to answer */
+    unsigned unready;          /* the code of its /readyz; 0: 200 */
+    unsigned readyz;           /* requests for that, so far */
     unsigned tokens, accesses; /* reviews, so far */
     size_t asked, asked_most;  /* reviews without an answer: now, and at most */
     char last_token[2048], last_access[2048];
@@ -174,6 +176,16 @@ static inline void rights_world_drop(struct rights_world *w)
     }
 }
 
+static inline void on_readyz(struct sim_reply *reply, const struct sim_request *request, void *ctx)
+{
+    struct rights_world *w = ctx;
+    (void)request;
+    w->base.server.request_count = 0;
+    w->script.readyz++;
+    sim_reply_whole(reply, w->script.unready ? w->script.unready : 200, "text/plain",
+                    SLICE_LITERAL("so"));
+}
+
 /* -- The world -- */
 
 static inline void rights_world_make(struct rights_world *w)
@@ -188,6 +200,7 @@ static inline void rights_world_init(struct rights_world *w)
     memset(w, 0, sizeof(*w));
     list_init(&held_reviews);
     link_world_init(&w->base, SIM_HTTP2, NULL);
+    kube_server_route(&w->base.server, "GET", "/readyz", on_readyz, w);
     kube_server_route(&w->base.server, NULL, "*", on_review, w);
     assert_int_equal(link_world_start(&w->base), ST_OK);
     w->options.ttl_ns = 10 * NS_PER_S;

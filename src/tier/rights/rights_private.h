@@ -3,6 +3,7 @@
 #define VIGIL_TIER_RIGHTS_RIGHTS_PRIVATE_H
 
 #include "tier/rights/known.h"
+#include "tier/rights/readiness.h"
 #include "tier/rights/rights.h"
 
 struct metric_block;
@@ -11,6 +12,7 @@ enum {
     TIER_TOLD_PER_TURN = 100,              /* waiters or watches that know an answer in one turn */
     TIER_ARENA_BYTES_MAX = 8 << 20,        /* for work on one question or answer */
     TIER_REFUSED_MAX = TIER_USERS_MAX / 4, /* tokens that are known not to be valid */
+    TIER_CHANGES_IN = 1024,
 };
 /* Until a standing right without an answer is reviewed again. */
 #define TIER_SOON_NS (5 * NS_PER_S)
@@ -25,6 +27,7 @@ struct tier_rights {
     struct loop *loop;
     struct random random;
     struct tier_line line;
+    struct tier_readiness readiness;
     struct tier_user *anonymous;
 
     struct hash_map tokens;  /* struct tier_token, owned */
@@ -36,8 +39,10 @@ struct tier_rights {
     struct list kept_rights; /* the oldest answer first */
     size_t kept_bytes;       /* users and reasons in answers */
     struct timer expiry;     /* forgets what is too old */
-    uint64_t changes;        /* how often roles have changed */
-    struct list news;        /* tier_news.in_rights */
+    uint64_t changes;        /* how often roles of the cluster have changed */
+    /* The same of roles in a namespace, by a hash of its name: those of several count together. */
+    uint64_t changes_in[TIER_CHANGES_IN];
+    struct list news; /* tier_news.in_rights */
     struct deferred tell;
 
     struct tier_rounds standing; /* all rights that stand */
@@ -107,6 +112,9 @@ void tier_right_destroy(struct tier_right *right);
 
 /* -- rounds.c -- */
 
+/* Grows with every change that may concern answers about this namespace; empty: those about all
+ * namespaces, or none, which roles in a namespace never permit. */
+uint64_t tier_rights_changes(const struct tier_rights *rights, struct slice namespace);
 void tier_rounds_init(struct tier_rights *rights);
 void tier_rounds_fini(struct tier_rights *rights); /* nothing stands */
 /* The right stands. ST_NOMEM. */

@@ -87,6 +87,17 @@ static void want(struct tier_rounds *rounds)
     set_next(rounds, gap_of(rounds));
 }
 
+static size_t slot_of(const struct tier_rights *rights, struct slice namespace)
+{
+    return hash_map_hash(&rights->namespaces, namespace) % TIER_CHANGES_IN;
+}
+
+uint64_t tier_rights_changes(const struct tier_rights *rights, struct slice namespace)
+{
+    uint64_t in = namespace.len ? rights->changes_in[slot_of(rights, namespace)] : 0;
+    return rights->changes + in;
+}
+
 void tier_rights_changed(struct tier_rights *rights)
 {
     rights->changes++;
@@ -96,7 +107,7 @@ void tier_rights_changed(struct tier_rights *rights)
 void tier_rights_changed_in(struct tier_rights *rights, struct slice name)
 {
     struct tier_namespace *namespace = hash_map_get(&rights->namespaces, name);
-    rights->changes++;
+    rights->changes_in[slot_of(rights, name)]++;
     if (namespace)
         want(&namespace->rounds);
 }

@@ -3,8 +3,10 @@
 #include "tier/rights/review.h"
 
 /* A kube-apiserver that has just started denies what it has not loaded the roles for yet. A right
- * is lost if it is denied again after one to two times this. */
+ * is lost if it is denied again, one to two times this later, by one that is ready; and after the
+ * longest doubt by any. */
 #define DOUBT_NS (1 * NS_PER_S)
+#define DOUBT_NS_MAX (30 * NS_PER_S)
 
 static int64_t now_of(const struct tier_rights *rights)
 {
@@ -80,7 +82,8 @@ static void begin_right(struct tier_right *right)
     rights->standing_bytes += bytes_of(right);
     begin_duty(rights, &right->duty);
     /* What has allowed it may be outdated by now. */
-    if (right->answered && right->allowed && right->asked_changes == rights->changes)
+    if (right->answered && right->allowed &&
+        right->asked_changes == tier_rights_changes(rights, right->wish->access.namespace))
         return;
     become_due(rights, &right->duty);
     tier_right_ask_later(right);
@@ -239,19 +242,31 @@ static void on_lose(struct deferred *deferred)
 
 /* -- Answers -- */
 
+/* Whether a denial is not the first one, and comes from a server that knows its roles. */
+static bool is_confirmed(const struct tier_right *right)
+{
+    int64_t doubted_ns = right->doubted_ns, asked_ns = right->asked_ns;
+    if (!doubted_ns || asked_ns < clock_add(doubted_ns, DOUBT_NS))
+        return false;
+    return asked_ns >= clock_add(doubted_ns, DOUBT_NS_MAX) ||
+           tier_readiness_covers(&right->rights->readiness, right->ask.connection, asked_ns);
+}
+
 static void right_denied(struct tier_right *right)
 {
     struct tier_rights *rights = right->rights;
     struct tier_duty *duty = &right->duty;
-    if (!right->doubted_ns)
-        right->doubted_ns = now_of(rights);
-    else if (right->asked_ns >= clock_add(right->doubted_ns, DOUBT_NS)) {
+    if (is_confirmed(right)) {
         lose_right(right, TIER_DENIED);
         return;
     }
+    tier_readiness_ask(&rights->readiness);
+    if (!right->doubted_ns)
+        right->doubted_ns = now_of(rights);
     if (!duty->due_ns)
         duty->due_ns = now_of(rights);
-    set_again(rights, duty, right->doubted_ns, DOUBT_NS, 2 * DOUBT_NS);
+    bool is_early = right->asked_ns < clock_add(right->doubted_ns, DOUBT_NS);
+    set_again(rights, duty, is_early ? right->doubted_ns : now_of(rights), DOUBT_NS, 2 * DOUBT_NS);
 }
 
 void tier_right_judge(struct tier_right *right, enum tier_verdict verdict)

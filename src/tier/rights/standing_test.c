@@ -166,65 +166,6 @@ static void changed_role_is_noticed_within_two_seconds(void **state)
     rights_world_fini(&w);
 }
 
-/* A kube-apiserver that starts denies everything until it has loaded its roles. */
-static void one_denial_ends_no_watch(void **state)
-{
-    (void)state;
-    struct rights_world w;
-    struct test_watch t;
-    rights_world_init(&w);
-    struct tier_user *user = user_of(&w, "jane");
-    assert_int_equal(watch_pods(&w, &t, user, "n"), ST_OK);
-    rights_run(&w, 10 * NS_PER_S);
-    for (int i = 0; i < 3; i++) {
-        w.script.never = "jane";
-        w.script.accesses = 0;
-        tier_rights_changed(w.rights);
-        rights_run(&w, 900 * NS_PER_MS);
-        assert_int_equal(w.script.accesses, 1);
-        w.script.never = NULL;
-        rights_run(&w, 60 * NS_PER_S);
-        assert_int_equal(t.losses, 0);
-    }
-    tier_standing_remove(&t.standing);
-    tier_user_unref(user);
-    rights_world_fini(&w);
-}
-
-/* Roles that a kube-apiserver loads are changes, too: the reviews that they cause come too early to
- * confirm that a right is gone. */
-static void reviews_of_one_moment_are_one_denial(void **state)
-{
-    (void)state;
-    struct rights_world w;
-    struct test_watch t;
-    struct test_wait ask = {.ends = 0};
-    rights_world_init(&w);
-    struct tier_user *user = user_of(&w, "jane");
-    struct tier_access access = list_pods("n");
-    access.verb = "watch";
-    assert_int_equal(watch_pods(&w, &t, user, "n"), ST_OK);
-    rights_run(&w, 10 * NS_PER_S);
-    w.script.never = "jane";
-    w.script.accesses = 0;
-    tier_rights_changed(w.rights);
-    rights_run(&w, 100 * NS_PER_MS);
-    for (int i = 0; i < 8; i++) {
-        tier_rights_changed(w.rights);
-        ask.ends = 0;
-        may_access(&w, &ask, user, &access);
-        rights_run(&w, 100 * NS_PER_MS);
-        assert_int_equal(ask.ends, 1);
-        assert_int_equal(ask.verdict, TIER_DENIED);
-    }
-    assert_in_range(w.script.accesses, 9, 20);
-    assert_int_equal(t.losses, 0);
-    rights_run(&w, 2 * NS_PER_S);
-    assert_int_equal(t.losses, 1);
-    tier_user_unref(user);
-    rights_world_fini(&w);
-}
-
 /* Another kube-apiserver may have been asked, which has not heard of the change yet. */
 static void change_is_reviewed_a_second_time(void **state)
 {
@@ -725,8 +666,6 @@ int main(void)
         cmocka_unit_test(steady_reviews_are_few),
         cmocka_unit_test(lost_right_ends_the_watch),
         cmocka_unit_test(changed_role_is_noticed_within_two_seconds),
-        cmocka_unit_test(one_denial_ends_no_watch),
-        cmocka_unit_test(reviews_of_one_moment_are_one_denial),
         cmocka_unit_test(change_is_reviewed_a_second_time),
         cmocka_unit_test(review_under_way_does_not_hide_a_change),
         cmocka_unit_test(roles_that_change_all_the_time_cause_few_reviews),
