@@ -67,8 +67,9 @@ static inline size_t engine_range_fill(struct engine_range *range, uint8_t *dst,
 
 /*
  * Returns the next field of the window, `12 len KeyValue`, without copying it; valid until the next
- * call. Not for keys_only, and not mixed with fill. False at the end of the window or when the
- * range cannot continue, as above.
+ * call, and, if the range has a sort, only until the caller returns to its loop. Not for keys_only,
+ * and not mixed with fill. False at the end of the window or when the range cannot continue, as
+ * above.
  */
 MUST_CHECK
 static inline bool engine_range_next(struct engine_range *range, struct slice *ret_field)
