@@ -18,9 +18,10 @@ struct watch_cursor {
      * valid in later turns while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
-    bool tagged, tag_within;
-    bool is_prefix;    /* its range is all keys that begin with the first one; bytes has no end */
-    bool walks;        /* it is in a part of the past that the tag index does not cover */
+    bool tagged : 1, tag_within : 1;
+    bool is_prefix : 1; /* its range is all keys that begin with the first one; bytes has no end */
+    bool walks : 1; /* it has a tag, and is in a part of the past that the index does not cover */
+    bool jumps : 1; /* from one of its events to the next, by the index */
     uint32_t tag_hash; /* tag_cache_hash */
     uint32_t key_len, end_len;
     struct watch_place after;
@@ -76,6 +77,12 @@ void watch_cursor_free(struct watch_cursor *cursor)
     cursor->stream.hub->tagged -= cursor->tagged;
     cursor->stream.hub->cursors--;
     watch_stream_free(&cursor->stream);
+}
+
+static struct tag_index *index_of(const struct watch_cursor *cursor)
+{
+    struct watch_hub *hub = cursor->stream.hub;
+    return cursor->tagged ? &hub->tag_index : &hub->wide_index;
 }
 
 /* Reads the revision at the stream's place. */
@@ -148,15 +155,24 @@ static enum status suspend(struct watch_cursor *cursor, enum status why)
     return why;
 }
 
-/* Moves to the next event of its tag if the tag index has all of them from here on; otherwise
- * events are examined one by one until it does. False: there is none. */
-static bool follow_tag(struct watch_cursor *cursor)
+/* From this revision on the index has all events of the cursor. */
+static int64_t indexed_from(const struct watch_cursor *cursor, const struct tag_index *index)
+{
+    int64_t from =
+        cursor->tagged ? cursor->known : watch_range_indexed_from(cursor->watcher->range);
+    return from > index->from ? from : index->from;
+}
+
+/* Moves to the next event of its tag, or of its range, if the index has all of them from here on;
+ * otherwise events are examined one by one until it does. False: there is none. */
+static bool follow_index(struct watch_cursor *cursor)
 {
     struct watch_stream *stream = &cursor->stream;
-    struct tag_index *index = &stream->hub->tag_index;
+    struct tag_index *index = index_of(cursor);
     int64_t revision = cursor->at ? cursor->batch.revision : stream->place.revision;
-    cursor->walks = cursor->tagged && (revision < cursor->known || revision < index->from);
-    if (cursor->walks || !cursor->tagged)
+    cursor->jumps = revision >= indexed_from(cursor, index);
+    cursor->walks = cursor->tagged && !cursor->jumps;
+    if (!cursor->jumps)
         return true;
     const struct tag_event *mark =
         tag_index_seek(index, cursor->watcher->range, revision, cursor->at, &cursor->mark);
@@ -238,7 +254,7 @@ static enum status find_next(struct watch_cursor *cursor, const struct watch_eve
     if (cursor->turn != hub->turn) /* later in the turn it is less behind */
         stats_scan_raise_behind(stream);
     while (stream->dirty) {
-        enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
+        enum status status = follow_index(cursor) ? read_batch(cursor) : ST_END;
         if (status == ST_COMPACTED || status == ST_DAMAGED)
             return status;
         if (status != ST_OK)
@@ -294,8 +310,7 @@ void watch_cursor_take(struct watch_cursor *cursor)
 {
     cursor->at++;
     stream_count_events(&cursor->stream, 1);
-    if (cursor->tagged && !cursor->walks &&
-        tag_index_is_newest(&cursor->stream.hub->tag_index, cursor->mark))
+    if (cursor->jumps && tag_index_is_newest(index_of(cursor), cursor->mark))
         (void)suspend(cursor, ST_END);
 }
 

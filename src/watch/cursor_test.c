@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { CURSORS = 6, CURSORS_MAX = 300, WATCHERS_MAX = 3000, TEXT_BYTES = 32 };
+enum { CURSORS = 12, CURSORS_MAX = 300, WATCHERS_MAX = 3000, TEXT_BYTES = 32 };
 
 struct owner {
     struct watch_cursor *cursor;
@@ -33,6 +33,7 @@ struct fixture {
     _Atomic uint64_t watchers;
     unsigned tagged;
     const char *unknown; /* the key of events whose tags are unknown */
+    bool one_range;      /* replace_one opens cursors of the same range, without tags */
 };
 
 static void wake(void *ctx)
@@ -552,11 +553,12 @@ static void replace_one(struct fixture *f, struct owner *owner)
     static const char *const ranges[][2] = {
         {"a", "b"}, {"b0", ""}, {"a", "d"}, {"c", "\xff"}, {"a", EVERYTHING}};
     watch_cursor_free(owner->cursor);
-    const char *const *range = ranges[random_u64(&f->random) % COUNT_OF(ranges)];
+    const char *const *range = ranges[f->one_range ? 2 : random_u64(&f->random) % COUNT_OF(ranges)];
     int64_t lowest = f->memory.compacted > 2 ? f->memory.compacted : 2;
     int64_t from = random_between(&f->random, lowest, f->memory.published + 3);
     char tag[] = {'#', (char)('p' + (char)(random_u64(&f->random) % TAGS)), 0};
-    open_cursor(f, owner, range[0], range[1], random_u64(&f->random) % 3 ? tag : "",
+    open_cursor(f, owner, range[0], range[1],
+                !f->one_range && random_u64(&f->random) % 3 ? tag : "",
                 random_u64(&f->random) % 4 ? from : 0);
 }
 
@@ -600,6 +602,50 @@ static void random_cursors_miss_and_repeat_nothing(void **state)
         assert_null(expected(f, &f->owners[i]));
         assert_int_equal(watch_cursor_revision(f->owners[i].cursor), f->memory.published);
     }
+}
+
+static void random_cursors_of_one_range_miss_and_repeat_nothing(void **state)
+{
+    struct fixture *f = *state;
+    f->one_range = true;
+    random_cursors_miss_and_repeat_nothing(state);
+    assert_true(f->hub->wide_index.end > 100);
+}
+
+static void random_cursors_of_one_range_with_long_revisions(void **state)
+{
+    struct fixture *f = *state;
+    f->one_range = true;
+    f->memory.long_from = 2;
+    f->hub->options.turn_units = 40;
+    random_cursors_miss_and_repeat_nothing(state);
+}
+
+/* However late cursors of one range are, they examine the events of their range and no others. */
+static void late_cursors_of_one_range_read_no_other_events(void **state)
+{
+    enum { EVENTS = 10, OTHERS = 1000 };
+    struct fixture *f = *state;
+    for (int i = 0; i < CURSORS; i++)
+        open_cursor(f, &f->owners[i], "a", "b", "", 0);
+    for (int i = 0; i < EVENTS; i++) {
+        memory_put(&f->memory, "a1", "x");
+        for (int k = 0; k < OTHERS; k++)
+            memory_put(&f->memory, "c", "x");
+    }
+    while (watch_hub_revision(f->hub) < f->memory.published) {
+        turn(f);
+        turn_end(f);
+    }
+    turn(f);
+    f->memory.again_every = INT32_MAX; /* calls are counted */
+    f->memory.calls = 0;
+    for (int i = 0; i < CURSORS; i++) {
+        assert_int_equal(take(f, &f->owners[i], EVENTS + 1), ST_END);
+        assert_int_equal(f->owners[i].given, EVENTS);
+    }
+    turn_end(f);
+    assert_in_range(f->memory.calls, 1, CURSORS * (EVENTS + 1));
 }
 
 static void random_cursors_miss_and_repeat_nothing_of_long_revisions(void **state)
@@ -713,6 +759,9 @@ int main(void)
         TEST(cursor_behind_the_tag_index_reads_one_by_one_until_it_is_not),
         TEST(random_cursors_miss_and_repeat_nothing),
         TEST(random_cursors_miss_and_repeat_nothing_of_long_revisions),
+        TEST(random_cursors_of_one_range_miss_and_repeat_nothing),
+        TEST(random_cursors_of_one_range_with_long_revisions),
+        TEST(late_cursors_of_one_range_read_no_other_events),
         TEST(idle_cursor_is_woken_for_new_events),
         TEST(few_cursors_are_woken_without_a_pause),
         TEST(many_cursors_pause_before_they_are_woken_again),

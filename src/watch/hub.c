@@ -44,6 +44,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
     tag_index_init(&hub->tag_index, hub->place.revision);
+    tag_index_init(&hub->wide_index, hub->place.revision);
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
     hub->run = xcalloc(1, sizeof(*hub->run));
     hub->encoded_bytes = xmalloc(WATCH_ENCODED_BYTES);
@@ -73,6 +74,7 @@ void watch_hub_free(struct watch_hub *hub)
     for (size_t i = 0; i < WATCH_WINDOWS; i++)
         history_window_fini(&hub->windows[i]);
     tag_index_fini(&hub->tag_index);
+    tag_index_fini(&hub->wide_index);
     tag_cache_fini(&hub->tag_cache);
     free(hub->hits);
     free(hub->piece);
@@ -186,6 +188,17 @@ static void mark(void *ctx, struct watch_range *range)
     }
 }
 
+/* A range of keys that an event is in. */
+static void mark_range(void *ctx, struct watch_range *range)
+{
+    const struct marking *marking = ctx;
+    const struct watch_slot *slot = marking->slot;
+    if (watch_range_is_indexed(range, slot->batch.revision))
+        tag_index_add(&marking->hub->wide_index, range, &slot->before, slot->batch.revision,
+                      marking->event);
+    mark(ctx, range);
+}
+
 static void mark_tag(void *ctx, struct watch_range *range)
 {
     const struct marking *marking = ctx;
@@ -212,7 +225,7 @@ static void mark_cursors(struct watch_hub *hub, struct marking *marking)
 static void mark_event(struct watch_hub *hub, struct marking *marking)
 {
     const struct watch_event *event = &marking->slot->batch.events[marking->event];
-    range_index_visit(&hub->index, event->key, mark, marking);
+    range_index_visit(&hub->index, event->key, mark_range, marking);
     if (!hub->tagged || !hub->tagger)
         return;
     struct slice tags[WATCH_TAGS_MAX];
@@ -233,6 +246,7 @@ static enum status mark_long(struct watch_hub *hub, struct marking *marking)
     const struct watch_slot *slot = marking->slot;
     struct long_revision *long_rev;
     TRY(long_revision_get_for_tail(hub, &slot->before, slot->batch.revision, &long_rev));
+    tag_index_drop(&hub->wide_index, slot->batch.revision + 1); /* it has too many events */
     for (size_t i = 0; i < long_rev->hit_count; i++)
         if (long_rev->hits[i].range)
             mark(marking, long_rev->hits[i].range);
@@ -259,6 +273,7 @@ static void tail_gone(struct watch_hub *hub, struct watch_place behind)
     hub->tail = behind.revision - 1;
     hub->place = behind;
     tag_index_drop(&hub->tag_index, behind.revision);
+    tag_index_drop(&hub->wide_index, behind.revision);
     hub_ring_drop(hub);
 }
 

@@ -35,6 +35,7 @@ void hub_catch_tail(struct watch_hub *hub)
         return;
     hub->tail = last;
     hub->place = (struct watch_place){.revision = last + 1};
+    tag_index_drop(&hub->wide_index, last + 1);
     hub_ring_drop(hub);
 }
 

@@ -122,7 +122,7 @@ struct watch_hub {
     size_t cursors;         /* among the streams */
     size_t own_watchers;    /* watchers of the server itself, which statistics leave out */
     int64_t pause_until_ns; /* new revisions are not read before; 0: no pause */
-    struct tag_index tag_index;
+    struct tag_index tag_index, wide_index; /* wide_index: ranges that many cursors read */
     struct tag_cache tag_cache;
     size_t walk_budget; /* what is left of WATCH_WALK_EVENTS */
     size_t live;        /* watchers for which the tail must be read */

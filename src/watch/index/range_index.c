@@ -4,6 +4,7 @@
 
 struct wide_range {
     struct interval_link in_ranges;
+    int64_t indexed_from; /* INT64_MAX: its events are not in the hub's index of them */
     struct watch_range range;
 };
 
@@ -120,9 +121,30 @@ static struct watch_range *get_wide(struct range_index *index, struct slice key,
     struct wide_range *wide =
         pool_alloc(index->pool, offsetof(struct wide_range, range) +
                                     offsetof(struct watch_range, bytes) + key.len + end.len);
+    wide->indexed_from = INT64_MAX;
     range_fill(&wide->range, key, end)->end_len = (uint32_t)end.len;
     interval_tree_insert(&index->ranges, &wide->in_ranges);
     return &wide->range;
+}
+
+/* Fewer streams read what they need from the history, so that a range of which nobody watches much,
+ * but which changes often, does not replace the entries of others. */
+enum { INDEXED_STREAMS_MIN = 8 };
+
+bool watch_range_is_indexed(struct watch_range *range, int64_t revision)
+{
+    if (!range->wide)
+        return false;
+    struct wide_range *wide = CONTAINER_OF(range, struct wide_range, range);
+    if (wide->indexed_from == INT64_MAX && range->count >= INDEXED_STREAMS_MIN)
+        wide->indexed_from = revision;
+    return wide->indexed_from <= revision;
+}
+
+int64_t watch_range_indexed_from(const struct watch_range *range)
+{
+    return range->wide ? CONTAINER_OF(range, const struct wide_range, range)->indexed_from
+                       : INT64_MAX;
 }
 
 static void range_free(struct range_index *index, struct watch_range *range)

@@ -31,6 +31,12 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher);
 /* Moves a watcher that has become LIVE to the front of its ring. */
 void range_index_promote(struct watcher *watcher);
 
+/* Whether the events of a wide range from this revision on, which is new, are to be in the hub's
+ * index of them: since so many streams have watched it that it is worth it. */
+bool watch_range_is_indexed(struct watch_range *range, int64_t revision);
+/* The first revision for which that was so; INT64_MAX: none. */
+int64_t watch_range_indexed_from(const struct watch_range *range);
+
 /* The first of the stream's watchers on this range, or NULL. */
 struct watcher *watch_range_first(const struct watch_range *range,
                                   const struct watch_stream *stream);

@@ -74,7 +74,7 @@ struct watch_range {
     };
     uint32_t catching_up; /* number of its watchers that are CATCHING_UP */
     uint32_t hit;         /* scratch: its index in the hub's list of hits, if it is there */
-    uint64_t tag_newest;  /* newest event of a tag in the hub's tag index; 0: none */
+    uint64_t tag_newest;  /* newest event of it in the hub's index; 0: none */
     uint8_t bytes[];
 };
 
