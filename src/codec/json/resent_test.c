@@ -143,7 +143,7 @@ static void every_place_is_examined(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(inserted); i++)
         for (size_t at = 0; at <= strlen(STORED); at++) {
-            snprintf(after, sizeof(after), "%.*s%s%s", (int)at, STORED, inserted[i], STORED + at);
+            snprintf(after, sizeof(after), "%.*s%s%s", (int)at, STORED, inserted[i], &STORED[at]);
             char *time = strstr(after, "10:00");
             if (!time)
                 continue;
