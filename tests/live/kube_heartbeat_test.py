@@ -224,8 +224,8 @@ def field(number, value):
 
 def change_field(message, path, change):
     """The message with another value of the field at that path, which change makes of the one that it has."""
-    return b"".join(field(number, value if number != path[0] else change(value) if len(path) == 1 else change_field(value, path[1:], change))
-                    for number, value in parse(message))
+    inner = change if len(path) == 1 else lambda value: change_field(value, path[1:], change)
+    return b"".join(field(number, inner(value) if number == path[0] else value) for number, value in parse(message))
 
 
 def timestamp(seconds, nanos):

@@ -10,7 +10,6 @@ from server import WAIT_SECONDS, LiveTest, free_port, only_vigil
 
 NODES = ("one", "two")
 SHOP = "/api/v1/namespaces/shop"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "approve", "sign", "bind", "escalate",
          "impersonate", "*")
@@ -186,9 +185,11 @@ class Nodes(LiveTest):
             code, lease = self.send("one", "PUT", f"{nodes}/one", lease)
             self.assertEqual(code, 200, lease)
         self.assertGreaterEqual(self.metric("vigil_kube_heartbeats_total"), 29 - 4)  # but the first of each of the four threads
-        self.create(RBAC + "/clusterroles", "leases", rules=[{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}])
-        self.create(RBAC + "/clusterrolebindings", "leases", roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "leases"},
-                    subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:one"}])
+        group = "rbac.authorization.k8s.io"
+        rbac = f"/apis/{group}/v1"
+        self.create(f"{rbac}/clusterroles", "leases", rules=[{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}])
+        self.create(f"{rbac}/clusterrolebindings", "leases", roleRef={"apiGroup": group, "kind": "ClusterRole", "name": "leases"},
+                    subjects=[{"apiGroup": group, "kind": "User", "name": "system:node:one"}])
         for path, name, text in ((nodes, "two", "can only access node lease with the same name as the requesting node"),
                                  (leases.format("shop"), "one", 'can only access leases in the "kube-node-lease" system namespace')):
             lease = self.send("admin", "GET", f"{path}/{name}")[1]

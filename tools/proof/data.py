@@ -19,7 +19,8 @@ from sidebyside import report as bench_report
 # In the order of the report. A part without a file was not run, which the report says.
 PARTS = {"sim": ("Simulation of the whole server", "make sim"), "histories": ("Histories of clients", "make histories"),
          "tier": ("Kills of the watch tier and of what is behind it", "make tier-kills"),
-         "nodes": ("Simulated nodes", "make scale"), "power": ("Power loss", "make power"), "fuzz": ("Fuzzing", "make fuzz"), "soak": ("Soak", "make soak T=1800"),
+         "nodes": ("Simulated nodes", "make scale"), "power": ("Power loss", "make power"),
+         "fuzz": ("Fuzzing", "make fuzz"), "soak": ("Soak", "make soak T=1800"),
          "builds": ("Compilers, sanitizers and hardening", "make clang msan tsan hardening")}
 REACHED, MISSED, NOT_MEASURED, SHOWN = "reached", "missed", "not measured", ""
 OTHER_WORK = "other work on the machine"

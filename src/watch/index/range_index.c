@@ -127,8 +127,8 @@ static struct watch_range *get_wide(struct range_index *index, struct slice key,
     return &wide->range;
 }
 
-/* Fewer streams read what they need from the history, so that a range of which nobody watches much,
- * but which changes often, does not replace the entries of others. */
+/* Fewer streams read what they need from the history, so that a range that changes often and has
+ * few watchers does not replace the entries of others. */
 enum { INDEXED_STREAMS_MIN = 8 };
 
 bool watch_range_is_indexed(struct watch_range *range, int64_t revision)
