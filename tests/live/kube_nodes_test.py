@@ -187,7 +187,8 @@ class Nodes(LiveTest):
         self.assertGreaterEqual(self.metric("vigil_kube_heartbeats_total"), 29 - 4)  # but the first of each of the four threads
         group = "rbac.authorization.k8s.io"
         rbac = f"/apis/{group}/v1"
-        self.create(f"{rbac}/clusterroles", "leases", rules=[{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}])
+        self.create(f"{rbac}/clusterroles", "leases", rules=[
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}])
         self.create(f"{rbac}/clusterrolebindings", "leases", roleRef={"apiGroup": group, "kind": "ClusterRole", "name": "leases"},
                     subjects=[{"apiGroup": group, "kind": "User", "name": "system:node:one"}])
         for path, name, text in ((nodes, "two", "can only access node lease with the same name as the requesting node"),
