@@ -346,7 +346,8 @@ void tier_clients_lose(void)
     if (!await(tier_watches_have_arrived, ARRIVES_S_MAX,
                "watches through the tier have not noticed another history"))
         return;
-    /* The watch that was added last shows whether the mirror has noticed it. */
+    /* Lists have a mirror of their own, which may not have noticed it: what is not current may
+     * still be of the history that was lost. */
     for (int i = 0; i < 8; i++)
-        (void)do_list(c, TIER_ROOT, tier_watches_run(TIER_ROOT) ? ANY : CURRENT);
+        (void)do_list(c, TIER_ROOT, CURRENT);
 }
