@@ -25,7 +25,7 @@ def cpu_of_a_change(server):
 
 def delivered(server, of_a_change, *flags):
     """10,000 watches on 1,000 connections, each change for 100 of them."""
-    found = server.bench("kube-watch", "--connections", 1000, "--streams", 18, "--nodes", NODES, *PODS,
+    found = server.bench("kube-watch", "--connections", 1000, "--streams", 10, "--nodes", NODES, *PODS,
                          *TIME, *flags)
     whole = found["server_cpu_us_per_operation"]
     return whole, whole - of_a_change / 100, found
