@@ -1,12 +1,13 @@
 /*
  * The recent events of each tag that is watched: a cursor with a tag steps from one event of its
- * tag to the next, however many other events are between them.
+ * tag to the next, however many other events are between them. A second one has those of wide
+ * ranges that many streams watch (watch_range_is_indexed), for their cursors without a tag.
  *
  *     number    1   2   3   4   5        tag a: 1 ⇄ 3 ⇄ 4      the tag's range knows its newest,
  *     tag       a   b   a   a   b        tag b: 2 ⇄ 5          which links back to all others
  *
  * A ring of entries without the bytes of the events: each says where its event can be read again.
- * One per hub. Only files of src/watch/ include it.
+ * A hub has these two. Only files of src/watch/ include it.
  */
 #ifndef VIGIL_WATCH_INDEX_TAG_INDEX_H
 #define VIGIL_WATCH_INDEX_TAG_INDEX_H
@@ -36,8 +37,8 @@ void tag_index_fini(struct tag_index *index);
 void tag_index_drop(struct tag_index *index, int64_t from);
 
 /*
- * Adds the newest event so far. The tag is the range of a single key. Adding the same event twice
- * in a row has no effect.
+ * Adds the newest event so far. The tag is the range of a single key, or a wide range. Adding the
+ * same event twice in a row has no effect.
  */
 void tag_index_add(struct tag_index *index, struct watch_range *tag,
                    const struct watch_place *before, int64_t revision, size_t event);
