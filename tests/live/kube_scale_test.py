@@ -103,7 +103,7 @@ class Scale(LiveTest):
         self.assertEqual(failed.returncode, 1)
         self.assertIn("connection refused", failed.stderr)
         running = subprocess.Popen([GENERATOR, "kube-scale", "--endpoint", f"127.0.0.1:{server.kube_port}", "--nodes", "10", "--start-rate",
-                                    "10", "--duration", "8s", "--series", self.scratch / "series", "--json"],
+                                    "10", "--duration", "20s", "--series", self.scratch / "series", "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         series = self.scratch / "series"
         self.eventually(lambda: series.exists() and '"phase":2' in series.read_text())

@@ -83,25 +83,25 @@ class Recording:
     def is_there(self, path):
         return self.plane.client.send("GET", path)[0] == 200
 
-    def relay(self, who, identity):
+    def relay(self, program, identity):
         """Starts a relay for one client, and returns the client's kubeconfig."""
         from server import free_port
         i, plane = self.identities, self.plane
         address = f"127.0.0.1:{free_port()}"
-        relay = plane.begin(f"{who}-relay", [
+        relay = plane.begin(f"{program}-relay", [
             self.recorder, f"-listen={address}", f"-target={plane.url}", f"-ca={i.authority.cert}",
             f"-serve-cert={i.server.cert}", f"-serve-key={i.server.key}", f"-cert={identity.cert}", f"-key={identity.key}",
-            f"-record={plane.directory}/{who}.jsonl"])
-        plane.wait_for(f"the relay of the {who}", lambda: "listening" in relay.text())
-        path = plane.config(identity, who)
+            f"-record={plane.directory}/{program}.jsonl"])
+        plane.wait_for(f"the relay of the {program}", lambda: "listening" in relay.text())
+        path = plane.config(identity, program)
         path.write_text(path.read_text().replace(plane.url, f"https://{address}"))
         return path
 
-    def start_node_part(self, who, config):
+    def start_node_part(self, program, config):
         from server import free_port
-        self.plane.begin(who, ["env", f"TMPDIR={self.plane.directory}/tmp", self.kubemark, f"--morph={who}", f"--name={NODE}",
-                               f"--kubeconfig={config}", f"--kubelet-port={free_port()}", "--kubelet-read-only-port=0",
-                               "--use-host-image-service=false"])
+        self.plane.begin(program, ["env", f"TMPDIR={self.plane.directory}/tmp", self.kubemark, f"--morph={program}", f"--name={NODE}",
+                                   f"--kubeconfig={config}", f"--kubelet-port={free_port()}", "--kubelet-read-only-port=0",
+                                   "--use-host-image-service=false"])
 
     def is_ready(self, since=0.0):
         """Whether the node is, and has renewed its lease since then."""
@@ -166,9 +166,9 @@ class Recording:
         self.phase("end")
 
     def save(self, minutes):
-        for who in ("kubelet", "proxy"):
+        for program in ("kubelet", "proxy"):
             plane_programs = self.plane.programs
-            for name in (who, f"{who}-relay"):
+            for name in (program, f"{program}-relay"):
                 plane_programs.pop(name).stop()
         (self.plane.directory / "phases.json").write_text(json.dumps(
             {"on": self.plane.what, "date": f"{datetime.date.today()}", "version": version(), "minutes": minutes, "node": NODE,

@@ -4,7 +4,7 @@ import collections
 import json
 import pathlib
 
-WHO = ("kubelet", "proxy")
+PROGRAMS = ("kubelet", "proxy")
 # Parameters whose values are not part of the kind of a request, but that of "all versions are good enough" is.
 CHANGING = ("resourceVersion", "timeoutSeconds", "continue")
 
@@ -16,9 +16,9 @@ class Recorded:
         self.about = json.loads((directory / "phases.json").read_text())
         self.phases = self.about["phases"]
         self.connections, self.requests = [], []
-        for who in WHO:
-            for text in (directory / f"{who}.jsonl").read_text().splitlines():
-                line = dict(json.loads(text), who=who)
+        for program in PROGRAMS:
+            for text in (directory / f"{program}.jsonl").read_text().splitlines():
+                line = dict(json.loads(text), program=program)
                 if line["kind"] == "connection":
                     self.connections.append(line)
                 else:
@@ -39,7 +39,7 @@ class Recorded:
 
 class Request:
     def __init__(self, line, about):
-        self.who, self.connection, self.begin, self.end = line["who"], line["connection"], line["begin"], line.get("end")
+        self.program, self.connection, self.begin, self.end = line["program"], line["connection"], line["begin"], line.get("end")
         self.protocol, self.status, self.answer = line["protocol"], line["status"], line["answer_bytes"]
         self.headers, self.answer_headers = line["headers"], line["answer_headers"] or {}
         self.body = base64.b64decode(line.get("body", ""))
@@ -69,7 +69,7 @@ class Request:
         return ", ".join(self.headers.get(name, []))
 
     def kind(self):
-        return self.who, self.verb, self.what(), self.header("Accept"), self.header("Content-Type")
+        return self.program, self.verb, self.what(), self.header("Accept"), self.header("Content-Type")
 
 
 def span(numbers):
@@ -112,12 +112,12 @@ def connections(recorded):
     whole = sum(recorded.seconds(name) for name in recorded.names)
     rows = []
     for c in sorted(recorded.connections, key=lambda c: c["begin"]):
-        used = [r for r in recorded.requests if (r.who, r.connection) == (c["who"], c["connection"])]
+        used = [r for r in recorded.requests if (r.program, r.connection) == (c["program"], c["connection"])]
         end = c.get("end", recorded.phases[-1][1])
-        rows.append([c["who"], f"{c['begin'] - recorded.phases[0][1]:.2f}", f"{end - c['begin']:.2f}",
+        rows.append([c["program"], f"{c['begin'] - recorded.phases[0][1]:.2f}", f"{end - c['begin']:.2f}",
                      ", ".join(sorted({r.protocol for r in used})), len(used), f"{c['from_client']:,}", f"{c['to_client']:,}"])
     yield f"Within {whole:,.0f} seconds. Bytes are those of TLS records.\n"
-    yield from table(["who", "opened at, s", "open for, s", "protocol", "requests", "bytes from the client", "bytes to it"], rows)
+    yield from table(["program", "opened at, s", "open for, s", "protocol", "requests", "bytes from the client", "bytes to it"], rows)
 
 
 def headers(recorded):
@@ -126,33 +126,33 @@ def headers(recorded):
     for r in recorded.requests:
         for name, found in r.headers.items():
             if name not in ("Accept", "Content-Type", "Content-Length"):
-                values[(r.who, name)].add(", ".join(found))
-    yield from table(["who", "header", "values"], [[*key, code(", ".join(sorted(found)))] for key, found in sorted(values.items())])
+                values[(r.program, name)].add(", ".join(found))
+    yield from table(["program", "header", "values"], [[*key, code(", ".join(sorted(found)))] for key, found in sorted(values.items())])
 
 
 def calls(recorded):
     rows = []
-    for (who, verb, what, accept, content), found in by_kind(r for r in recorded.requests if not r.is_watch).items():
-        rows.append([who, verb, code(what), code(accept), code(content), span(len(r.body) for r in found),
+    for (program, verb, what, accept, content), found in by_kind(r for r in recorded.requests if not r.is_watch).items():
+        rows.append([program, verb, code(what), code(accept), code(content), span(len(r.body) for r in found),
                      ", ".join(sorted({str(r.status) for r in found})), span(r.answer for r in found), *how_often(recorded, found)])
-    yield from table(["who", "method", "path", "Accept", "Content-Type", "bytes of the body", "code", "bytes of the answer",
+    yield from table(["program", "method", "path", "Accept", "Content-Type", "bytes of the body", "code", "bytes of the answer",
                       *recorded.names], rows)
 
 
 def watches(recorded):
     rows = []
-    for (who, _, what, accept, _), found in by_kind(r for r in recorded.requests if r.is_watch).items():
+    for (program, _, what, accept, _), found in by_kind(r for r in recorded.requests if r.is_watch).items():
         events, sizes = collections.Counter(), collections.Counter()
         for r in found:
             events.update(r.events)
             sizes.update(r.event_bytes)
         ended = [r for r in found if r.end and r.status == 200]
-        rows.append([who, code(what), code(accept), span(int(r.query.get("timeoutSeconds", 0)) for r in found),
+        rows.append([program, code(what), code(accept), span(int(r.query.get("timeoutSeconds", 0)) for r in found),
                      span(round(r.end - r.begin) for r in ended) if ended else "",
                      ", ".join(sorted({str(r.status) for r in found})),
                      ", ".join(f"{events[name]} {name} of {sizes[name] // events[name]:,} bytes" for name in sorted(events)),
                      *how_often(recorded, found)])
-    yield from table(["who", "path", "Accept", "timeoutSeconds", "open for, s", "code", "events, with their mean size",
+    yield from table(["program", "path", "Accept", "timeoutSeconds", "open for, s", "code", "events, with their mean size",
                       *recorded.names], rows)
 
 
@@ -161,17 +161,17 @@ def open_watches(recorded):
     rows = []
     for i, name in enumerate(recorded.names):
         at = recorded.phases[i + 1][1]
-        rows.append([name, *(sum(r.is_watch and r.who == who and r.status == 200 and r.begin < at and (r.end or at) >= at
-                                 for r in recorded.requests) for who in WHO)])
-    yield from table(["at the end of", *WHO], rows)
+        rows.append([name, *(sum(r.is_watch and r.program == program and r.status == 200 and r.begin < at and (r.end or at) >= at
+                                 for r in recorded.requests) for program in PROGRAMS)])
+    yield from table(["at the end of", *PROGRAMS], rows)
 
 
 def sequence(recorded, phase):
     """The requests of a phase in their order."""
     begin = recorded.begin(phase)
-    rows = [[f"{r.begin - begin:.2f}", r.who, r.verb, code(r.what()), len(r.body) or "", r.status]
+    rows = [[f"{r.begin - begin:.2f}", r.program, r.verb, code(r.what()), len(r.body) or "", r.status]
             for r in recorded.requests if recorded.phase(r) == phase]
-    yield from table(["at, s", "who", "method", "path", "bytes of the body", "code"], rows)
+    yield from table(["at, s", "program", "method", "path", "bytes of the body", "code"], rows)
 
 
 def patches(recorded):
